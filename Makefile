@@ -1,0 +1,57 @@
+# make diagnose: set up, then look at this machine.   make test: set up, then run every test.
+# Each target does all of its own set-up in .venv, and is quick the second time.
+
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+
+.PHONY: help diagnose test lint format docs bench clean
+.DEFAULT_GOAL := help
+
+help:  ## what can be made here
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+diagnose: $(VENV)/.run  ## set everything up, then diagnose this machine (ARGS="--seconds 30")
+	@$(BIN)/zombiescope diagnose $(ARGS) || { code=$$?; test $$code -eq 1 -o $$code -eq 3 || exit $$code; }
+
+test: $(VENV)/.dev  ## set everything up, then run the whole test-suite (ARGS="-k census")
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev  ## ruff format and check, mypy --strict
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev  ## write the code as ruff would
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(VENV)/.dev  ## write the generated pages of docs/ anew
+	$(BIN)/python docs/generate.py
+
+bench: $(VENV)/.dev  ## what we cost, as ratios against a peer in the same run
+	$(BIN)/python -m bench
+
+clean:  ## remove all that was set up
+	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/.run: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/.run
+
+# The first Python that is new enough and that this user may run: another user's may stand first on the PATH.
+# Debian keeps venv in a package of its own; root can fetch it, others are told.
+$(VENV)/bin/python:
+	@for python in python3 /usr/bin/python3 python3.14 python3.13 python3.12 python3.11; do \
+	  $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+	  if ! $$python -c 'import ensurepip, venv' 2>/dev/null && test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-venv; \
+	  fi; \
+	  $$python -m venv $(VENV) && exit 0; \
+	done; \
+	echo "zombiescope needs Python 3.11 or newer with venv (Debian, Ubuntu: apt-get install python3-venv)" >&2; exit 1

@@ -1,0 +1,1 @@
+"""What is installed, enabled, running, restarting, used."""

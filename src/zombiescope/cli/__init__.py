@@ -1,0 +1,1 @@
+"""One verb a file: add_args(parser), run(args)."""

@@ -1,0 +1,1 @@
+"""Many recordings; the only room that knows duckdb and ray."""

@@ -1,0 +1,1 @@
+"""What the kernel must be asked in its own tongue; used by probes."""

@@ -1,0 +1,1 @@
+"""Faults that really happen, one scenario a file, each cleaned up."""

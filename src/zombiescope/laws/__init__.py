@@ -1,0 +1,1 @@
+"""One cause and one effect a file: WITHIN, grounds(cause, effect, timeline)."""

@@ -1,0 +1,1 @@
+"""One kernel source a file: EVERY, GIVES, read(host), parse(text)."""

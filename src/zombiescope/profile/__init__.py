@@ -1,0 +1,1 @@
+"""Stacks: readers, columns, flame trees, writers."""

@@ -1,0 +1,1 @@
+"""The loop that looks, and what it keeps."""

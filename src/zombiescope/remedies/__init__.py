@@ -1,0 +1,1 @@
+"""One cure a file: CURES, plan(finding, case)."""
