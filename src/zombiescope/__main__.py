@@ -1,0 +1,71 @@
+"""The command: `zombiescope VERB …`. Verbs are the files of cli/."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from zombiescope import __version__
+from zombiescope.core.errors import USAGE, Unparsable, Unreadable, UserError
+from zombiescope.core.rooms import healthy
+
+DESCRIPTION = "Find out why a Linux node that looks healthy starves its work, with evidence."
+EXAMPLES = """examples:
+  zombiescope diagnose                  look at this machine for 10 s and say what is wrong
+  zombiescope census                    live and dead cgroups, by controller
+  zombiescope explain zombie_cgroups    what a sign means, why it hurts, when it is a false alarm
+
+exit codes: 0 clear, 1 found, 2 usage, 3 blind where it matters
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb. A user's mistake, or a source we cannot read, is one line on stderr and never a traceback."""
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a C locale cannot show every name
+    try:
+        args = _parser().parse_args(argv)
+        code: int = args.run(args)
+        sys.stdout.flush()
+        return code
+    except (UserError, Unreadable, Unparsable) as error:
+        print(f"zombiescope: {error}", file=sys.stderr)
+        return USAGE
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Who read us has gone (`| head`). Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except OSError as error:
+        print(f"zombiescope: cannot write: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return USAGE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="zombiescope",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"zombiescope {__version__}")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    for name, verb in healthy("cli").items():
+        summary = (verb.__doc__ or "").strip().splitlines()[0]
+        sub = verbs.add_parser(
+            name,
+            help=summary[:1].lower() + summary[1:].rstrip("."),
+            description=verb.__doc__,
+            epilog=verb.EXAMPLES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        verb.add_args(sub)
+        sub.set_defaults(run=verb.run)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""What verbs that look at a machine share: where to look, for how long, and a progress line while they do."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Container
+from typing import TYPE_CHECKING
+
+from zombiescope.core import Host, Unreadable, UserError
+from zombiescope.core.errors import EXIT_STYLES
+
+if TYPE_CHECKING:
+    from zombiescope.core.timeline import Timeline
+
+LONGEST = 3600.0  # seconds: a longer look belongs on disk, not in memory
+
+
+def add_exit_style(parser: argparse.ArgumentParser, default: str | None) -> None:
+    parser.add_argument(
+        "--exit-style",
+        choices=sorted(EXIT_STYLES),
+        default=default,
+        help="exit codes for whom: ci 0/1/3, npd 0/1/2, nagios 0/2/3 (clear, found, blind)"
+        + (" [ci]" if default else ""),
+    )
+
+
+def seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= LONGEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to {LONGEST:.0f}")
+    return value
+
+
+def recorded_root(path: str) -> Host:
+    """A folder that holds a copy of a machine's files."""
+    if not os.path.exists(path):
+        raise UserError(f"{path}: no such recording")
+    if not any(os.path.isdir(os.path.join(path, part)) for part in ("proc", "sys")):
+        raise UserError(f"{path}: not a recording: a recorded root holds proc/ or sys/")
+    return Host(path, live=False)
+
+
+def look(host: Host, length: float, only: Container[str] | None = None) -> Timeline:
+    """A short recording in memory, with a progress line for a person who waits."""
+    from zombiescope.recorder.loop import record
+
+    shown = host.live and length >= 1 and sys.stderr.isatty()
+
+    def progress(passed: float) -> None:
+        print(f"\rlooking: {passed:.1f} of {length:g} s (Ctrl-C ends it early) ", end="", file=sys.stderr, flush=True)
+
+    try:
+        return record(host, length, progress if shown else None, only).timeline()
+    finally:
+        if shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def name_of(host: Host) -> tuple[str, str]:
+    """The node's own name and kernel; unknown is not an error."""
+    said = []
+    for path in ("/proc/sys/kernel/hostname", "/proc/sys/kernel/osrelease"):
+        try:
+            said.append(host.read(path, most=4096).strip())
+        except Unreadable:
+            said.append("")
+    return said[0], said[1]

@@ -1,0 +1,60 @@
+"""Look at this node, or at a recording, and report what starves it, with evidence.
+
+Reads only; changes nothing. Looks for --seconds at every source it may read, examines what it saw, and prints root
+causes first, then the chain of evidence, what is unexplained, and what it could not see.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from zombiescope.cli._looking import add_exit_style, look, name_of, recorded_root, seconds
+from zombiescope.core import Host
+from zombiescope.core.errors import EXIT_STYLES
+from zombiescope.core.model import Case
+from zombiescope.core.rooms import load, names
+
+EXAMPLES = """examples:
+  zombiescope diagnose                                look for 10 s
+  zombiescope diagnose --seconds 60 --format json     for a program
+  zombiescope diagnose --set proc_stat.EVERY=0.05 --set saturated_core.SECONDS=0.3
+                                                      see bursts of a third of a second
+  zombiescope diagnose ./copied-root                  a copy of another machine's /proc and /sys
+  zombiescope diagnose --format dot | dot -Tsvg       draw the chain
+
+exit codes: 0 clear, 1 found, 2 usage, 3 nothing found but not everything could be seen
+"""
+
+
+def add_args(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("recording", nargs="?", metavar="RECORDING", help="a recorded root; without it, this machine")
+    parser.add_argument("--seconds", type=seconds, default=10.0, metavar="N", help="how long to look [10]")
+    parser.add_argument("--format", choices=names("outputs"), default="text", help="[text]")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="MEMBER.CONST=VALUE",
+        help="another threshold or pace, such as saturated_core.FULL=0.8 (see `explain`); repeatable",
+    )
+    add_exit_style(parser, "ci")
+
+
+def run(args: argparse.Namespace) -> int:
+    from zombiescope.detective.examine import examine
+    from zombiescope.detective.settings import override
+
+    settings = override(args.set)
+    host = recorded_root(args.recording) if args.recording else Host()
+    node, kernel = name_of(host)
+    timeline = look(host, args.seconds)
+    case = examine(timeline, node=node, kernel=kernel, settings=settings)
+    load("outputs", args.format).write(case, timeline, sys.stdout)
+    return EXIT_STYLES[args.exit_style][_answer(case)]
+
+
+def _answer(case: Case) -> str:
+    if case.findings:
+        return "found"
+    return "clear" if all(verdict.state == "clear" for verdict in case.verdicts) else "blind"

@@ -1,0 +1,45 @@
+"""The shapes, the door, the record: all that the rooms share. Imports nothing else of ours."""
+
+from zombiescope.core.errors import Unparsable, Unreadable, UserError
+from zombiescope.core.host import Host
+from zombiescope.core.model import (
+    Blind,
+    Candidate,
+    Case,
+    Finding,
+    Ground,
+    Link,
+    Plan,
+    Reading,
+    Span,
+    Step,
+    Tally,
+    Unexplained,
+    Verdict,
+)
+from zombiescope.core.words import amount, cure_for_blindness, harmless, lasting
+
+# Timeline is not listed: it alone needs numpy, so who needs it says `from zombiescope.core.timeline import Timeline`.
+__all__ = [
+    "Blind",
+    "Candidate",
+    "Case",
+    "Finding",
+    "Ground",
+    "Host",
+    "Link",
+    "Plan",
+    "Reading",
+    "Span",
+    "Step",
+    "Tally",
+    "Unexplained",
+    "Unparsable",
+    "Unreadable",
+    "UserError",
+    "Verdict",
+    "amount",
+    "cure_for_blindness",
+    "harmless",
+    "lasting",
+]

@@ -1,0 +1,159 @@
+"""The one door to the machine: read, folders, run, act. Live at "/", or any folder that holds a recorded root.
+
+A recorded root is a copy of the files we read (`proc/…`, `sys/…`), the output of commands (`cmd/…`) and the time
+they were taken (`at`, unix seconds). It may come from anywhere, so nothing in it can lead out of it, hang us or
+fill our memory. Every failure is `Unreadable` with the path as the machine names it; no caller sees `OSError`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+
+from zombiescope.core.errors import Unreadable
+
+MOST_BYTES = 16 << 20  # no file we read is near this; a hostile one, or a mount table gone mad, might be
+MOST_FOLDERS = 200_000  # at about 3 µs each this is 0.6 s, the most a count may ever cost
+_CHUNK = 1 << 16  # procfs hands out whole files in one read when the buffer is large enough
+
+
+class Host:
+    """A machine, seen through one root."""
+
+    def __init__(self, root: str = "/", *, live: bool | None = None) -> None:
+        self.root = os.path.realpath(root)
+        self.live = self.root == "/" if live is None else live
+
+    def now(self) -> float:
+        """The time of a look: the clock, or when the recorded root was taken."""
+        if self.live:
+            return time.time()
+        try:
+            return float(self.read("/at"))
+        except (Unreadable, ValueError):
+            try:  # a plain copy has no note of its time; the newest thing in it is the best witness
+                return os.stat(os.path.join(self.root, "proc")).st_mtime
+            except OSError as error:
+                raise Unreadable("/proc", _why(error)) from error
+
+    def read(self, path: str, *, most: int = MOST_BYTES) -> str:
+        """The whole file as text. Bytes that are not UTF-8 are kept (surrogateescape), never lost."""
+        return self.read_bytes(path, most=most).decode("utf-8", "surrogateescape")
+
+    def read_bytes(self, path: str, *, most: int = MOST_BYTES) -> bytes:
+        try:
+            handle = os.open(self._inside(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError as error:
+            raise Unreadable(path, _why(error)) from error
+        try:
+            # A FIFO or device in a recorded root would never end; the live kernel's files are all regular.
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise Unreadable(path, "not a regular file")
+            parts, size = [], 0
+            while part := os.read(handle, _CHUNK):
+                parts.append(part)
+                size += len(part)
+                if size > most:
+                    raise Unreadable(path, f"larger than {most:,} bytes")
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+        except OSError as error:
+            raise Unreadable(path, _why(error)) from error
+        finally:
+            os.close(handle)
+
+    def link(self, path: str) -> str:
+        """What a symbolic link says, unresolved."""
+        try:
+            return os.readlink(self._inside(path, follow=False))
+        except OSError as error:
+            raise Unreadable(path, _why(error)) from error
+
+    def listing(self, path: str) -> list[str]:
+        """The names in a folder, sorted."""
+        try:
+            return sorted(os.listdir(self._inside(path)))
+        except OSError as error:
+            raise Unreadable(path, _why(error)) from error
+
+    def folders(self, path: str, *, most: int = MOST_FOLDERS) -> int:
+        """How many folders stand at and below `path`, links not followed.
+
+        A folder's link count is two and one for each folder in it (cgroupfs keeps it so: kernfs counts `subdirs`),
+        so leaves, which are most of the tree and hold some fifty files each, are never opened. A file system that
+        does not count (btrfs and overlayfs say 1) is walked in full.
+        """
+        top = self._inside(path)
+        try:
+            if not stat.S_ISDIR(os.lstat(top).st_mode):
+                raise Unreadable(path, "not a folder")
+            count, unopened = 1, [top]
+            while unopened:
+                for child, links in _folders_in(unopened.pop()):
+                    count += 1
+                    if links != 2:
+                        unopened.append(child)
+                if count > most:
+                    raise Unreadable(path, f"more than {most:,} folders")
+        except OSError as error:
+            raise Unreadable(path, _why(error)) from error
+        return count
+
+    def run(self, *argv: str, timeout: float = 10.0) -> str:
+        """What a command prints. A recorded root has it as the file `cmd/<argv joined by _>`."""
+        if not self.live:
+            return self.read("/cmd/" + "_".join(argv).replace("/", "%"))
+        return self._command(argv, timeout)
+
+    def act(self, argv: Sequence[str], *, timeout: float = 60.0) -> str:
+        """Change the machine. Only `detective/apply.py` calls this; a recorded root cannot be changed."""
+        if not self.live:
+            raise Unreadable("$ " + " ".join(argv), "a recorded root cannot be acted on")
+        return self._command(argv, timeout)
+
+    @staticmethod
+    def _command(argv: Sequence[str], timeout: float) -> str:
+        shown = "$ " + " ".join(argv)
+        try:
+            done = subprocess.run(argv, capture_output=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL)
+        except subprocess.TimeoutExpired as error:
+            raise Unreadable(shown, f"no answer in {timeout:g} s") from error
+        except OSError as error:
+            raise Unreadable(shown, _why(error)) from error
+        if done.returncode:
+            said = done.stderr.decode("utf-8", "surrogateescape").strip().splitlines()[-1:]
+            raise Unreadable(shown, f"exit code {done.returncode}" + (f": {said[0]}" if said else ""))
+        return done.stdout.decode("utf-8", "surrogateescape")
+
+    def _inside(self, path: str, *, follow: bool = True) -> str:
+        """The path below our root. In a recorded root a link that leads out is refused, not followed."""
+        if "\0" in path:
+            raise Unreadable(path, "a path cannot hold a NUL")
+        plain = os.path.join(self.root, path.lstrip("/"))
+        if self.root == "/":
+            return plain
+        parent, name = os.path.split(plain)
+        real = os.path.realpath(plain) if follow else os.path.join(os.path.realpath(parent), name)
+        if real != self.root and not real.startswith(self.root + "/"):
+            raise Unreadable(path, "leads out of the recorded root")
+        return real
+
+
+def _folders_in(folder: str) -> Iterator[tuple[str, int]]:
+    """The folders in a folder with their link counts; what vanishes while we look was not there."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                try:
+                    if entry.is_dir(follow_symlinks=False):
+                        yield entry.path, entry.stat(follow_symlinks=False).st_nlink
+                except FileNotFoundError:
+                    continue
+    except FileNotFoundError:
+        return
+
+
+def _why(error: OSError) -> str:
+    return (error.strerror or str(error) or type(error).__name__).lower()

@@ -1,0 +1,198 @@
+"""The shapes every room shares. All frozen: a fact does not change once read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SLACK = 1.0  # seconds: two things nearer than this began together; most probes look once a second
+# From weakest to strongest, which is how rival causes are weighed. Order alone is coincidence.
+GROUNDS = ("order", "place", "dose", "mechanism", "experiment")
+STATES = ("found", "clear", "blind", "broken")
+RISKS = ("safe", "disruptive")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of time, in unix seconds."""
+
+    start: float
+    end: float
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.start
+
+    def holds(self, at: float) -> bool:
+        return self.start <= at <= self.end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One fact, as the kernel gave it."""
+
+    what: str  # "cgroups_known": Prometheus spelling, base units; a counter ends in _total
+    subject: str  # "kind:name" or "node": cpu:3, unit:ecs.service, nic:eth0, controller:memory
+    value: float
+    at: float  # unix seconds
+    source: str  # paste it and look yourself: a path, or "$ command"
+    text: str = ""  # the kernel's own words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blind:
+    """Something that could not be seen this time, though the rest was; of one subject only, if one is named."""
+
+    what: str
+    source: str
+    why: str
+    subject: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A claim about one subject over one span. It cannot be built without evidence."""
+
+    subject: str
+    span: Span
+    says: str
+    evidence: tuple[Reading, ...]
+    sign: str = ""  # stamped with the file's name as it leaves the room
+
+    def __post_init__(self) -> None:
+        if not self.evidence:
+            raise ValueError(f"a finding needs evidence: {self.says}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """One reason to believe that a cause led to an effect. It cannot be built without evidence."""
+
+    kind: str  # one of GROUNDS
+    says: str
+    evidence: tuple[Reading, ...]
+
+    def __post_init__(self) -> None:
+        if self.kind not in GROUNDS:
+            raise ValueError(f"no such kind of ground: {self.kind}")
+        if not self.evidence:
+            raise ValueError(f"a ground needs evidence: {self.says}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A cause, an effect, and why we join them."""
+
+    law: str
+    cause: Finding
+    effect: Finding
+    grounds: tuple[Ground, ...]
+
+    @property
+    def strength(self) -> tuple[int, ...]:
+        """For weighing rivals: the strongest kind decides, then the next one, then how many."""
+        return tuple(sorted((GROUNDS.index(ground.kind) for ground in self.grounds), reverse=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What one sign came to. Blind is never the same as clear."""
+
+    sign: str
+    state: str  # one of STATES: found, clear, blind (could not look), broken (our own fault)
+    says: str = ""
+    evidence: tuple[Reading, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A law that could have explained a finding, and why it did not."""
+
+    law: str
+    why_not: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unexplained:
+    """A finding that some law could explain but none does: the next thing to look at."""
+
+    finding: Finding
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """How consistently one law held: counted, never scored."""
+
+    law: str
+    effects: int
+    explained: int  # effects that this law links to a cause
+    causes: int
+    led: int  # causes that this law links to an effect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One act of a cure: a command, its undoing, and what it is for."""
+
+    says: str
+    argv: tuple[str, ...]
+    undo: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A cure for one finding. `proof` names the signs that must come back clear."""
+
+    cures: Finding
+    steps: tuple[Step, ...]
+    risk: str  # one of RISKS
+    proof: tuple[str, ...]
+    name: str = ""  # stamped with the file's name as it leaves the room
+
+    def __post_init__(self) -> None:
+        if self.risk not in RISKS:
+            raise ValueError(f"no such risk: {self.risk}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """All that is claimed of one node over one span."""
+
+    node: str
+    kernel: str
+    span: Span
+    findings: tuple[Finding, ...] = ()
+    links: tuple[Link, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    unexplained: tuple[Unexplained, ...] = ()
+    tallies: tuple[Tally, ...] = ()
+    plans: tuple[Plan, ...] = ()
+    settings: tuple[str, ...] = ()  # thresholds that were not ours: "saturated_core.FULL=0.8"
+
+    def causes_of(self, finding: Finding) -> list[Link]:
+        """Every link into a finding, the strongest first: the rivals are kept."""
+        links = [link for link in self.links if link.effect == finding]
+        return sorted(links, key=lambda link: (link.strength, len(link.grounds)), reverse=True)
+
+    def chains(self) -> list[tuple[Finding, ...]]:
+        """For every last effect, its strongest causes walked back to the first; the longest chain first.
+
+        A finding that nothing joins is a chain of its own; a rival that lost is named by `causes_of`.
+        """
+        best = {finding: links[0] for finding in self.findings if (links := self.causes_of(finding))}
+        causes = {link.cause for link in self.links}
+        chains = []
+        for last in self.findings:
+            if last in causes:
+                continue
+            chain = [last]
+            while (link := best.get(chain[0])) is not None and link.cause not in chain:
+                chain.insert(0, link.cause)
+            chains.append(tuple(chain))
+        return sorted(chains, key=lambda chain: (-len(chain), chain[-1].span.start))
+
+    def root_causes(self) -> list[Finding]:
+        """The first of each chain. A lone symptom that some law could explain is unexplained, not a root cause."""
+        unexplained = {item.finding for item in self.unexplained}
+        firsts = [chain[0] for chain in self.chains() if len(chain) > 1 or chain[0] not in unexplained]
+        return list(dict.fromkeys(firsts))

@@ -1,0 +1,180 @@
+"""What a sign may ask of a recording: series in columns, with every look that was taken at them.
+
+A value holds until the next one, and never beyond the last look that could see it: a probe that died does not keep
+its last word for ever. A recorder may therefore write only what changed; the answers are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from zombiescope.core.model import Reading, Span
+
+Floats = npt.NDArray[np.float64]
+_NOTHING: Floats = np.empty(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Series:
+    """One thing over time: each value holds from its own time to the next, the last one to `until`."""
+
+    what: str
+    subject: str
+    at: Floats
+    values: Floats
+    until: float
+    sources: tuple[str, ...]  # one for all values, or one for each
+    texts: Mapping[int, str] = field(default_factory=dict)  # the kernel's words, where they were kept
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def reading(self, index: int) -> Reading:
+        """One value as evidence."""
+        index = range(len(self))[index]
+        return Reading(
+            what=self.what,
+            subject=self.subject,
+            value=float(self.values[index]),
+            at=float(self.at[index]),
+            source=self.sources[index if len(self.sources) > 1 else 0],
+            text=self.texts.get(index, ""),
+        )
+
+    @property
+    def first(self) -> Reading:
+        return self.reading(0)
+
+    @property
+    def latest(self) -> Reading:
+        return self.reading(-1)
+
+    @property
+    def span(self) -> Span:
+        return Span(float(self.at[0]), self.until)
+
+    def mean(self) -> float:
+        """The average over time: a value counts for as long as it held. NaN where nothing was known."""
+        known = ~np.isnan(self.values)
+        held = np.diff(self.at, append=self.until)[known]
+        return float(np.average(self.values[known], weights=held)) if held.sum() > 0 else float("nan")
+
+    def between(self, span: Span) -> Series:
+        """The part within a span, beginning with the value that held when the span began."""
+        start = max(int(np.searchsorted(self.at, span.start, side="right")) - 1, 0)
+        end = int(np.searchsorted(self.at, span.end, side="right"))
+        part = self._part(start, max(start, end), min(self.until, span.end))
+        return replace(part, at=np.maximum(part.at, span.start))
+
+    def sampled(self, times: Floats) -> Floats:
+        """The value that held at each of `times`; NaN before the first and after `until`."""
+        if not len(self):
+            return np.full(len(times), np.nan)
+        index = np.searchsorted(self.at, times, side="right") - 1
+        known = (index >= 0) & (times <= self.until)
+        return np.where(known, self.values[np.maximum(index, 0)], np.nan)
+
+    def runs(self, *, above: float, lasting: float, bridging: float = 0.0) -> list[Series]:
+        """Stretches at or over `above` for at least `lasting` seconds; a dip of up to `bridging` s does not end one."""
+        high = self.values >= above
+        # Where high begins and ends: the value that ends a stretch gives the stretch its end.
+        edges = np.flatnonzero(np.diff(high, prepend=False, append=False))
+        starts, ends = edges[::2], edges[1::2]
+        begin, finish = self.at[starts], np.append(self.at, self.until)[ends]
+        apart = begin[1:] - finish[:-1] > bridging
+        heads, tails = np.append(True, apart), np.append(apart, True)
+        whole = zip(starts[heads[: len(starts)]], ends[tails[: len(ends)]], strict=True)
+        long_enough = finish[tails[: len(ends)]] - begin[heads[: len(starts)]] >= lasting
+        return [
+            self._part(int(start), int(end), float(np.append(self.at, self.until)[end]))
+            for (start, end), kept in zip(whole, long_enough, strict=True)
+            if kept
+        ]
+
+    def _part(self, start: int, end: int, until: float) -> Series:
+        return Series(
+            what=self.what,
+            subject=self.subject,
+            at=self.at[start:end],
+            values=self.values[start:end],
+            until=until,
+            sources=self.sources[start:end] if len(self.sources) > 1 else self.sources,
+            texts={index - start: text for index, text in self.texts.items() if start <= index < end},
+        )
+
+
+class Timeline:
+    """A recording, ready for questions. Series are arrays; a Reading is made only when it is evidence."""
+
+    def __init__(self, series: Iterable[Series] = (), looks: Mapping[str, Series] | None = None) -> None:
+        """`looks` says, for each thing that was looked for, when: 1 seen, 0 not seen and the text says why."""
+        self._looks = dict(looks or {})
+        self._series: dict[str, dict[str, Series]] = {}
+        for one in series:
+            if len(one):
+                self._series.setdefault(one.what, {})[one.subject] = one
+        every = [*(one for group in self._series.values() for one in group.values()), *self._looks.values()]
+        self.span = Span(
+            min((one.span.start for one in every), default=0.0), max((one.until for one in every), default=0.0)
+        )
+
+    def whats(self) -> list[str]:
+        return sorted(self._series)
+
+    def subjects(self, what: str, kind: str = "") -> list[str]:
+        """Whom a series is about, in natural order (cpu:2 before cpu:10); of one kind if asked ("cpu")."""
+        found = self._series.get(what, {})
+        return sorted((s for s in found if not kind or s.startswith(kind + ":")), key=_natural)
+
+    def series(self, what: str, subject: str = "node") -> Series:
+        """One thing over time; empty if it was never seen."""
+        return self._series.get(what, {}).get(subject) or _empty(what, subject)
+
+    def latest(self, what: str) -> list[Reading]:
+        """The last reading of each subject."""
+        return [self.series(what, subject).latest for subject in self.subjects(what)]
+
+    def looks(self, what: str) -> Series:
+        """Every look for `what`: 1 where it could be seen, 0 with the reason where not."""
+        return self._looks.get(what) or _empty("looked", what)
+
+    def looked(self, what: str, times: int = 1) -> bool:
+        """True if somebody looked for `what` that often and could see, whether or not there was any."""
+        return int(np.count_nonzero(self.looks(what).values)) >= times
+
+    def rate(self, what: str, subject: str = "node") -> Series:
+        """How fast a counter rose between each look and the next, per second.
+
+        A counter that fell to less than half was restarted, from nought. A smaller step back is jitter and counts as
+        no rise: the kernel's idle and iowait times do go backwards by a tick (Documentation/filesystems/proc.rst).
+        """
+        counter, looks = self.series(what, subject), self.looks(what)
+        times = np.unique(looks.at[looks.values > 0]) if len(looks) else counter.at
+        held = counter.sampled(times)
+        rise = np.diff(held)
+        rise = np.where(
+            rise >= 0, rise, np.where(held[1:] < held[:-1] / 2, held[1:], np.where(np.isnan(rise), rise, 0.0))
+        )
+        if len(times) < 2:
+            return _empty(what, subject)
+        return replace(
+            counter,
+            at=times[:-1],
+            values=rise / np.diff(times),
+            until=float(times[-1]),
+            sources=counter.sources[-1:],
+            texts={},
+        )
+
+
+def _empty(what: str, subject: str) -> Series:
+    return Series(what=what, subject=subject, at=_NOTHING, values=_NOTHING, until=0.0, sources=("",))
+
+
+def _natural(subject: str) -> tuple[str, int, str]:
+    digits = subject.rpartition(":")[2]
+    return (subject.removesuffix(digits), int(digits), "") if digits.isdecimal() else (subject, -1, subject)

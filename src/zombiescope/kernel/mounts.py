@@ -1,0 +1,86 @@
+"""Where cgroup hierarchies are mounted, and whether the whole of them can be seen from here.
+
+`/proc/self/mountinfo` is the only witness that tells v1 from v2 without guessing: the file system type is `cgroup` or
+`cgroup2`, the super options name the v1 controllers, and the root field tells a whole hierarchy from a part of one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from zombiescope.core import Host, Unparsable, Unreadable
+
+MOUNTINFO = "/proc/self/mountinfo"
+# The initial cgroup namespace's inode (PROC_CGROUP_INIT_INO in include/linux/proc_ns.h). In any other namespace,
+# as in most containers, "/" of a hierarchy is only our own part of it.
+_INITIAL_NAMESPACE = "cgroup:[4026531835]"
+# Options of a v1 mount that are not controllers.
+_OPTIONS = {"rw", "ro", "all", "none", "noprefix", "clone_children", "xattr", "favordynmods", "cpuset_v2_mode"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CgroupMount:
+    """One mounted hierarchy."""
+
+    version: int  # 1 or 2
+    controllers: tuple[str, ...]  # v1: those bound to it; v2: none are named here
+    name: str  # a v1 hierarchy without controllers has a name ("systemd"); else ""
+    root: str  # what of the hierarchy is mounted: "/" is all of it
+    path: str
+    line: str
+
+    @property
+    def subjects(self) -> list[str]:
+        """Whom a reading of this hierarchy is about."""
+        return [f"controller:{name}" for name in self.controllers] or [f"hierarchy:{self.name or 'v2'}"]
+
+
+def cgroup_mounts(host: Host) -> list[CgroupMount]:
+    """Every hierarchy once, in the order of mounting; a mount of the whole is preferred to one of a part."""
+    found: dict[tuple[object, ...], CgroupMount] = {}
+    for mount in parse(host.read(MOUNTINFO)):
+        key = (mount.version, mount.controllers, mount.name)
+        if key not in found or (found[key].root != "/" and mount.root == "/"):
+            found[key] = mount
+    return list(found.values())
+
+
+def whole(host: Host, mount: CgroupMount) -> bool:
+    """True if the mount shows every cgroup of the node: not a part of it, and not from inside a container."""
+    if mount.root != "/":
+        return False
+    try:
+        return host.link("/proc/self/ns/cgroup") == _INITIAL_NAMESPACE
+    except Unreadable:  # before 4.6 there were no cgroup namespaces; a recorded root may not have kept the link
+        return True
+
+
+# 35 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
+# 41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw,nsdelegate
+def parse(text: str) -> Iterator[CgroupMount]:
+    for number, line in enumerate(text.splitlines(), 1):
+        before, separator, after = line.partition(" - ")
+        kind, _, rest = after.partition(" ")
+        if kind not in ("cgroup", "cgroup2") and separator:
+            continue
+        fields, options = before.split(" "), rest.rpartition(" ")[2].split(",")
+        if not separator or len(fields) < 6:
+            raise Unparsable(MOUNTINFO, number, line)
+        names = [option.removeprefix("name=") for option in options if option.startswith("name=")]
+        yield CgroupMount(
+            version=2 if kind == "cgroup2" else 1,
+            controllers=()
+            if kind == "cgroup2"
+            else tuple(sorted(o for o in options if "=" not in o and o not in _OPTIONS)),
+            name=names[0] if names else "",
+            root=_unescaped(fields[3]),
+            path=_unescaped(fields[4]),
+            line=line,
+        )
+
+
+def _unescaped(path: str) -> str:
+    """The kernel writes space, tab, newline and backslash in octal."""
+    return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), path)

@@ -1,0 +1,93 @@
+"""The case as JSON, for programs. The shape is a promise; the same case always gives the same bytes."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, TextIO
+
+from zombiescope import __version__
+from zombiescope.core import Case, Finding, Plan, Reading, harmless
+from zombiescope.core.timeline import Timeline
+
+SCHEMA = 1
+
+
+def write(case: Case, timeline: Timeline, out: TextIO) -> None:
+    json.dump(shape(case), out, indent=1, allow_nan=False)
+    out.write("\n")
+
+
+def shape(case: Case) -> dict[str, Any]:
+    index = {finding: number for number, finding in enumerate(case.findings)}
+    return {
+        "zombiescope": __version__,
+        "schema": SCHEMA,
+        "node": _text(case.node),
+        "kernel": _text(case.kernel),
+        "span": {"start": case.span.start, "end": case.span.end},
+        "root_causes": [_brief(finding) for finding in case.root_causes()],
+        "chains": [[_brief(finding) for finding in chain] for chain in case.chains()],
+        "findings": [
+            _brief(finding)
+            | {"span": {"start": finding.span.start, "end": finding.span.end}, "evidence": _readings(finding.evidence)}
+            for finding in case.findings
+        ],
+        "links": [
+            {
+                "law": link.law,
+                "cause": index[link.cause],
+                "effect": index[link.effect],
+                "grounds": [
+                    {"kind": ground.kind, "says": _text(ground.says), "evidence": _readings(ground.evidence)}
+                    for ground in link.grounds
+                ],
+            }
+            for link in case.links
+        ],
+        "unexplained": [
+            {
+                "finding": index[riddle.finding],
+                "candidates": [{"law": it.law, "why_not": _text(it.why_not)} for it in riddle.candidates],
+            }
+            for riddle in case.unexplained
+        ],
+        "consistency": [
+            {"law": it.law, "effects": it.effects, "explained": it.explained, "causes": it.causes, "led": it.led}
+            for it in case.tallies
+        ],
+        "verdicts": [
+            {"sign": it.sign, "state": it.state, "says": _text(it.says), "evidence": _readings(it.evidence)}
+            for it in case.verdicts
+        ],
+        "remedies": [_remedy(plan) for plan in case.plans],
+        "settings": list(case.settings),
+    }
+
+
+def _brief(finding: Finding) -> dict[str, Any]:
+    return {"sign": finding.sign, "subject": _text(finding.subject), "says": _text(finding.says)}
+
+
+def _remedy(plan: Plan) -> dict[str, Any]:
+    command = " && ".join(" ".join(step.argv) for step in plan.steps)
+    return {"name": plan.name, "cures": plan.cures.sign, "risk": plan.risk, "command": _text(command)}
+
+
+def _readings(readings: tuple[Reading, ...]) -> list[dict[str, Any]]:
+    return [
+        {
+            "what": it.what,
+            "subject": _text(it.subject),
+            "value": it.value if math.isfinite(it.value) else None,  # JSON has no NaN
+            "at": it.at,
+            "source": _text(it.source),
+            "text": _text(it.text),
+        }
+        for it in readings
+    ]
+
+
+def _text(text: str) -> str:
+    """Bytes that are not UTF-8 would come out as lone surrogates, which many JSON readers refuse."""
+    return harmless(text)

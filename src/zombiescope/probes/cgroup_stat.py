@@ -1,0 +1,57 @@
+"""cgroup.stat of the v2 root: live and dying cgroups, and live and dying for each controller.
+
+Overhead: one read of a few hundred bytes; the kernel keeps the counters, so it does not grow with the dead.
+Kernel: cgroup_stat_show() in kernel/cgroup/cgroup.c. `nr_dying_descendants` since ec39225cca42 (in v4.14);
+    `nr_subsys_*` and `nr_dying_subsys_*` since ab0312526867 (in v6.12); before, dying cgroups were not told apart by
+    controller. Controllers bound to a v1 hierarchy are not counted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.core import Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.mounts import MOUNTINFO, cgroup_mounts, whole
+
+EVERY = 1.0
+GIVES = ("cgroup_descendants", "cgroup_dying_descendants", "cgroup_subsys", "cgroup_dying_subsys")
+
+
+def read(host: Host) -> Iterator[Reading]:
+    unified = [mount for mount in cgroup_mounts(host) if mount.version == 2]
+    if not unified:
+        raise Unreadable(MOUNTINFO, "no cgroup2 file system is mounted")
+    source = unified[0].path.rstrip("/") + "/cgroup.stat"
+    if not whole(host, unified[0]):
+        raise Unreadable(source, "only a part of the hierarchy is visible from this container")
+    at = host.now()
+    for key, value in parse(host.read(source), source).items():
+        what, subject = _named(key)
+        if what:
+            yield Reading(what=what, subject=subject, value=value, at=at, source=source, text=f"{key} {value}")
+
+
+# nr_descendants 41
+# nr_subsys_memory 42
+# nr_dying_descendants 68440
+# nr_dying_subsys_memory 68440
+def parse(text: str, source: str = "cgroup.stat") -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        key, _, value = line.partition(" ")
+        try:
+            counts[key] = int(value)
+        except ValueError:
+            raise Unparsable(source, number, line) from None
+    if "nr_descendants" not in counts:
+        raise Unparsable(source, 1, text)
+    return counts
+
+
+def _named(key: str) -> tuple[str, str]:
+    if key in ("nr_descendants", "nr_dying_descendants"):
+        return key.replace("nr_", "cgroup_"), "hierarchy:v2"
+    for prefix, what in (("nr_subsys_", "cgroup_subsys"), ("nr_dying_subsys_", "cgroup_dying_subsys")):
+        if key.startswith(prefix):
+            return what, f"controller:{key.removeprefix(prefix)}"
+    return "", ""  # a counter that a newer kernel added is not ours to guess

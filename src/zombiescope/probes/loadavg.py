@@ -1,0 +1,31 @@
+"""/proc/loadavg: tasks that run or wait, averaged over 1, 5 and 15 minutes.
+
+Overhead: one read of 30 bytes.
+Kernel: Documentation/filesystems/proc.rst. It counts uninterruptible sleep too, so a high load is not a busy machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.core import Host, Reading, Unparsable
+
+EVERY = 5.0
+GIVES = ("load1", "load5", "load15")
+SOURCE = "/proc/loadavg"
+
+
+def read(host: Host) -> Iterator[Reading]:
+    at = host.now()
+    text = host.read(SOURCE)
+    for what, value in zip(GIVES, parse(text), strict=True):
+        yield Reading(what=what, subject="node", value=value, at=at, source=SOURCE, text=text.strip())
+
+
+# 0.15 0.07 0.02 2/78 2028
+def parse(text: str) -> tuple[float, float, float]:
+    try:
+        one, five, fifteen, _tasks, _last_pid = text.split()
+        return float(one), float(five), float(fifteen)
+    except ValueError:
+        raise Unparsable(SOURCE, 1, text) from None

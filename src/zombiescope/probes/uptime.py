@@ -1,0 +1,30 @@
+"""/proc/uptime: how long the node has been up, so that a count can be told as a pace.
+
+Overhead: one read of 20 bytes.
+Kernel: Documentation/filesystems/proc.rst. It counts time spent suspended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.core import Host, Reading, Unparsable
+
+EVERY = 60.0
+GIVES = ("uptime_seconds",)
+SOURCE = "/proc/uptime"
+
+
+def read(host: Host) -> Iterator[Reading]:
+    at = host.now()
+    text = host.read(SOURCE)
+    yield Reading(what=GIVES[0], subject="node", value=parse(text), at=at, source=SOURCE, text=text.strip())
+
+
+# 350735.47 234388.90
+def parse(text: str) -> float:
+    try:
+        up, _idle = text.split()
+        return float(up)
+    except ValueError:
+        raise Unparsable(SOURCE, 1, text) from None

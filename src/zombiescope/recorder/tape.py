@@ -1,0 +1,93 @@
+"""A recording in memory: what probes said and when they looked, in columns, until it is asked."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from zombiescope.core import Blind, Reading
+from zombiescope.core.timeline import Series, Timeline
+
+
+@dataclass(slots=True)
+class _Column:
+    at: array[float] = field(default_factory=lambda: array("d"))
+    values: array[float] = field(default_factory=lambda: array("d"))
+    sources: list[str] = field(default_factory=list)
+    texts: dict[int, str] = field(default_factory=dict)
+
+    def add(self, at: float, value: float, source: str, text: str) -> None:
+        if text:
+            self.texts[len(self.at)] = text
+        if not self.sources:
+            self.sources.append(source)
+        elif len(self.sources) > 1 or self.sources[0] != source:
+            # Most series have one source for ever; only those that change pay for a list.
+            self.sources.extend(self.sources[:1] * (len(self.at) - len(self.sources)))
+            self.sources.append(source)
+        self.at.append(at)
+        self.values.append(value)
+
+    def series(self, what: str, subject: str, until: float) -> Series:
+        """Sorted by time: a probe may tell of the past (a log, a counter with its own clock)."""
+        at, values = np.array(self.at), np.array(self.values)
+        sources, texts = self.sources, self.texts
+        if np.any(at[1:] < at[:-1]):
+            order = np.argsort(at, kind="stable")
+            at, values = at[order], values[order]
+            texts = {new: texts[int(old)] for new, old in enumerate(order) if int(old) in texts}
+            if len(sources) > 1:
+                sources = [sources[int(old)] for old in order]
+        return Series(
+            what=what,
+            subject=subject,
+            at=at,
+            values=values,
+            until=max(until, float(at[-1])),
+            sources=tuple(sources),
+            texts=texts,
+        )
+
+
+class Tape:
+    """Takes readings and looks in; gives a Timeline."""
+
+    def __init__(self) -> None:
+        self._series: dict[tuple[str, str], _Column] = {}
+        self._looks: dict[str, _Column] = {}
+
+    def add(self, reading: Reading) -> None:
+        column = self._series.get((reading.what, reading.subject))
+        if column is None:
+            column = self._series[reading.what, reading.subject] = _Column()
+        column.add(reading.at, reading.value, reading.source, reading.text)
+
+    def look(self, gives: Iterable[str], at: float, unseen: Sequence[Blind] = ()) -> None:
+        """Note that all of `gives` was looked for, and which of it could not be seen.
+
+        What was not seen of one subject only is still seen; the reason is kept with the look.
+        """
+        missed = {blind.what: blind for blind in unseen}
+        for what in gives:
+            blind = missed.get(what)
+            seen = blind is None or bool(blind.subject)
+            column = self._looks.setdefault(what, _Column())
+            column.add(at, float(seen), blind.source if blind else "", blind.why if blind else "")
+
+    def timeline(self) -> Timeline:
+        looks = {what: column.series("looked", what, 0.0) for what, column in self._looks.items()}
+        return Timeline(
+            (
+                column.series(what, subject, _last_seen(looks.get(what)))
+                for (what, subject), column in self._series.items()
+            ),
+            looks,
+        )
+
+
+def _last_seen(looks: Series | None) -> float:
+    seen = looks.at[looks.values > 0] if looks is not None else np.empty(0)
+    return float(seen[-1]) if len(seen) else 0.0

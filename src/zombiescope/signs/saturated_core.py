@@ -1,0 +1,98 @@
+"""One core wholly busy in the kernel for a second or more.
+
+Why it hurts: softirqs, NAPI polls and threads pinned to that core cannot run anywhere else, and wait. A network driver
+    whose queue is served there gives up after five seconds. Averages hide it: one core of 96 is 1 %.
+False alarms: a core given to one kernel-heavy task on purpose (isolcpus, a storage or packet poller). A core busy with
+    a program's own work (user mode) is never called saturated: a softirq that is due interrupts a program.
+References: Documentation/filesystems/proc.rst, 1.7 (modes); `mpstat -P ALL 1` shows the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from zombiescope.core import Blind, Finding, Reading, lasting
+from zombiescope.core.timeline import Floats, Series, Timeline
+
+_KERNEL = ("system", "irq", "softirq")
+_USER = ("user", "nice")  # guest time is counted in these already
+_IDLE = ("idle", "iowait")
+NEEDS = tuple(f"cpu_{mode}_seconds_total" for mode in (*_KERNEL, *_USER, *_IDLE))
+FULL = 0.9  # of the time the core had: the tick that counts is coarse, and a rare interrupt elsewhere is no relief
+SECONDS = 1.0  # shorter spells are ordinary bursts; a queue's watchdog gives up after 5
+BRIDGE = 0.3  # seconds: one coarse look below FULL does not make two spells of one
+GIVEN = 0.5  # of a look: a core that the hypervisor took away for longer tells nothing (see stolen CPU instead)
+
+
+def find(timeline: Timeline) -> Iterator[Finding | Blind]:
+    measured = False
+    for cpu in timeline.subjects(NEEDS[0], "cpu"):
+        shares = _shares(timeline, cpu)
+        kernel = _kernel(shares)
+        measured |= not np.isnan(kernel.values).all()
+        for spell in kernel.runs(above=FULL, lasting=SECONDS, bridging=BRIDGE):
+            by_mode = {mode: share.between(spell.span).mean() for mode, share in shares.items()}
+            system, softirq = by_mode["system"], by_mode["softirq"] + by_mode["irq"]
+            drowning = "softirq" if softirq > system else "system"
+            hidden = _average(timeline).between(spell.span)
+            yield Finding(
+                subject=cpu,
+                span=spell.span,
+                says=(
+                    f"drowning in {drowning} time for {lasting(spell.span.seconds)}: {system:.0%} system, "
+                    f"{softirq:.0%} softirq and irq, {by_mode['user'] + by_mode['nice']:.0%} user; "
+                    f"the node's average of {hidden.mean():.0%} busy hides it"
+                ),
+                evidence=(
+                    _over(spell, "cpu_kernel_ratio", spell.mean()),
+                    *(_over(spell, f"cpu_{mode}_ratio", by_mode[mode]) for mode in _KERNEL),
+                    _over(hidden, "cpu_busy_ratio", hidden.mean()),
+                ),
+            )
+    if not measured:
+        yield Blind(what=NEEDS[0], source="/proc/stat", why="no core has all the modes that are needed")
+
+
+def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
+    """The core that was busiest in the kernel, and what it did besides, where there is nothing to report."""
+    cores = {cpu: _shares(timeline, cpu) for cpu in timeline.subjects(NEEDS[0], "cpu")}
+    if not cores:
+        return "", ()
+    cpu, shares = max(cores.items(), key=lambda core: float(np.nan_to_num(_kernel(core[1]).mean())))
+    busiest, hidden = _kernel(shares), _average(timeline)
+    user = shares["user"].mean() + shares["nice"].mean()
+    return (
+        f"{cpu} was busiest in the kernel: {busiest.mean():.0%} (user {user:.0%}); node's average {hidden.mean():.0%}",
+        (_over(busiest, "cpu_kernel_ratio", busiest.mean()), _over(hidden, "cpu_busy_ratio", hidden.mean())),
+    )
+
+
+def _shares(timeline: Timeline, cpu: str) -> dict[str, Series]:
+    """What part of the time that the core really had went into each mode, look by look."""
+    rates = {mode: timeline.rate(f"cpu_{mode}_seconds_total", cpu) for mode in (*_KERNEL, *_USER, *_IDLE)}
+    had: Floats = np.sum([rate.values for rate in rates.values()], axis=0)
+    had = np.where(had >= GIVEN, had, np.nan)
+    return {mode: replace(rate, values=rate.values / had) for mode, rate in rates.items()}
+
+
+def _kernel(shares: dict[str, Series]) -> Series:
+    return replace(shares["system"], values=np.sum([shares[mode].values for mode in _KERNEL], axis=0))
+
+
+def _average(timeline: Timeline) -> Series:
+    """How busy the node looks to a dashboard: all cores together."""
+    cores = [_shares(timeline, cpu) for cpu in timeline.subjects(NEEDS[0], "cpu")]
+    idle = [core["idle"].values + core["iowait"].values for core in cores]
+    known = np.count_nonzero(~np.isnan(idle), axis=0)
+    busy = 1 - np.nansum(idle, axis=0) / np.where(known, known, np.nan)
+    return replace(cores[0]["idle"], subject="node", values=busy)
+
+
+def _over(series: Series, what: str, value: float) -> Reading:
+    """A figure over a spell, from the counters' own source."""
+    return Reading(
+        what=what, subject=series.subject, value=round(value, 4), at=series.span.start, source=series.sources[0]
+    )

@@ -1,0 +1,95 @@
+"""Cgroups the kernel still keeps though their folders are gone.
+
+Why it hurts: each holds memory (about 12.5 KB, and 2 KB for each possible core), its ancestor is charged for it, and
+    what walks all cgroups pays for the dead ones too: reclaim, the flush of statistics with interrupts off and,
+    before Linux 5.8, every read of a root `memory.numa_stat` (70 µs each: 70,000 of them hold a core for 5 s).
+False alarms: a burst of pods just deleted drains within minutes. A dozen or so always remain (metadata pages of the
+    journal, per-CPU charge stocks): that is residue, not a leak. Count is not severity: a large count with cheap
+    reads and no growth costs memory and nothing else.
+References: kernel commit ec39225cca42 (nr_dying_descendants); "memcg: optimize memory.numa_stat like memory.stat" (in
+    v5.8); Linux 7.1 gives the pages of a dying memory cgroup to its parent, which ends the most common leak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.core import Blind, Finding, Reading, amount, lasting
+from zombiescope.core.census import Census, bytes_each, bytes_held, count, uncounted
+from zombiescope.core.timeline import Timeline
+
+NEEDS = (("cgroup_folders", "cgroup_dying_descendants"),)
+MANY = 1000  # a full node of 110 pods has a few hundred live cgroups; more dead than that is no residue
+FEW = 100  # below this even growth is the ordinary birth and death of pods
+GROWTH = 20  # so many more within one recording, never fewer: a leak at work, long before there are MANY
+TROUBLE = 70_000  # so many held a core for 5 s in one statistics read, and the network driver reset itself
+
+
+def find(timeline: Timeline) -> Iterator[Finding | Blind]:
+    for census in count(timeline):
+        steady = bool((census.dying.values[1:] >= census.dying.values[:-1]).all())
+        if census.dead >= MANY or (census.dead >= FEW and census.grown >= GROWTH and steady):
+            yield Finding(
+                subject=census.subject,
+                span=census.dying.span,
+                says=", ".join([_counted(census), *_held(census, timeline), *_pace(census, timeline)]),
+                evidence=(*census.evidence, *_grown_from(census), *_memory(census, timeline)),
+            )
+    for controller in uncounted(timeline):
+        known = timeline.series("cgroups_known", f"controller:{controller}").latest
+        if known.value >= FEW:  # fewer in all cannot hide a leak
+            yield Blind(
+                what="cgroup_folders",
+                source=known.source,
+                why=f"{known.value:,.0f} {controller} cgroups, live and dead",
+            )
+
+
+def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
+    """What was counted where there is nothing to report."""
+    counted = sorted(count(timeline), key=lambda census: census.dead, reverse=True)
+    return (f"at most {_counted(counted[0])}", counted[0].evidence) if counted else ("", ())
+
+
+def _counted(census: Census) -> str:
+    share = census.dead / census.known if census.known else 0.0
+    name = "/".join(census.controllers)
+    return f"{census.dead:,.0f} dead {name} cgroups against {census.live:,.0f} live ones ({share:.0%} of all)"
+
+
+def _held(census: Census, timeline: Timeline) -> Iterator[str]:
+    if "memory" in census.controllers:
+        yield f"holding about {amount(bytes_held(timeline, census.dead))} of kernel memory"
+
+
+def _pace(census: Census, timeline: Timeline) -> Iterator[str]:
+    uptime = timeline.series("uptime_seconds")
+    if census.grown > 0:
+        yield f"{census.grown:,.0f} more within {lasting(census.dying.span.seconds)}"
+        yield from _until_trouble(census, timeline, census.growth_per_hour)
+    elif len(census.dying) > 1:
+        yield "not growing now"
+    if len(uptime):
+        yield f"{census.dead / max(uptime.latest.value / 3600, 1e-3):,.0f} an hour since boot"
+
+
+def _until_trouble(census: Census, timeline: Timeline, per_hour: float) -> Iterator[str]:
+    """When it will hurt at this pace: so many that a walk takes seconds, or no memory left to hold them."""
+    limits = {f"there are {TROUBLE:,}": (TROUBLE - census.dead) / per_hour}
+    available = timeline.series("memory_available_bytes")
+    if "memory" in census.controllers and len(available):
+        limits["no memory is left"] = available.latest.value / bytes_each(timeline) / per_hour
+    what, hours = min(limits.items(), key=lambda limit: limit[1])
+    if hours > 0:
+        yield f"at this pace {what} in {lasting(hours * 3600)}"
+
+
+def _grown_from(census: Census) -> tuple[Reading, ...]:
+    return (census.dying.first, census.dying.latest) if census.grown > 0 else ()
+
+
+def _memory(census: Census, timeline: Timeline) -> Iterator[Reading]:
+    if "memory" in census.controllers:
+        for what in ("memory_percpu_bytes", "memory_slab_unreclaimable_bytes", "cpus_possible"):
+            if len(series := timeline.series(what)):
+                yield series.latest
