@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 
 from zombiescope import __version__
-from zombiescope.core.errors import USAGE, Unparsable, Unreadable, UserError
-from zombiescope.core.rooms import healthy
+from zombiescope.core.errors import BLIND, USAGE, Unparsable, Unreadable, UserError
+from zombiescope.core.rooms import Broken, guarded, healthy
 
 DESCRIPTION = "Find out why a Linux node that looks healthy starves its work, with evidence."
 EXAMPLES = """examples:
@@ -24,24 +24,33 @@ exit codes: 0 clear, 1 found, 2 usage, 3 blind where it matters
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb. A user's mistake, or a source we cannot read, is one line on stderr and never a traceback."""
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a C locale cannot show every name
+    args = _parser().parse_args(argv)
     try:
-        args = _parser().parse_args(argv)
-        code: int = args.run(args)
-        sys.stdout.flush()
-        return code
+        code = guarded(lambda: _run(args))
     except (UserError, Unreadable, Unparsable) as error:
         print(f"zombiescope: {error}", file=sys.stderr)
         return USAGE
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        # Who read us has gone (`| head`). Python would complain once more when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+    if isinstance(code, Broken):
+        print(
+            f"zombiescope: our fault, please report it: {code.why} (ZOMBIESCOPE_DEBUG=1 shows where)", file=sys.stderr
+        )
+        return BLIND
+    return code
+
+
+def _run(args: argparse.Namespace) -> int:
+    try:
+        code: int = args.run(args)
+        sys.stdout.flush()
+        return code
     except OSError as error:
-        print(f"zombiescope: cannot write: {error.strerror}", file=sys.stderr)
+        # Python would fail once more when it closes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return USAGE
+        if isinstance(error, BrokenPipeError):  # who read us has gone (`| head`): nobody to complain to
+            return 141
+        raise UserError(f"cannot write: {error.strerror}") from error
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -97,7 +97,8 @@ def _blind(timeline: Timeline) -> list[str]:
     """What could not be counted, and why. No cgroup2 mount is no blindness where v1 has it all."""
     whats = ("cgroup_folders", "cgroups_known", "cgroup_version", "cgroup_dying_descendants")
     looks = [timeline.looks(what).latest for what in whats if len(timeline.looks(what))]
-    return [f"{look.source}: {look.text}" for look in looks if look.text and "no cgroup2" not in look.text]
+    reasons = [f"{look.source}: {look.text}" for look in looks if look.text and "no cgroup2" not in look.text]
+    return list(dict.fromkeys(reasons))
 
 
 def _json(result: dict[str, Any]) -> None:

@@ -7,6 +7,8 @@ fill our memory. Every failure is `Unreadable` with the path as the machine name
 
 from __future__ import annotations
 
+import functools
+import math
 import os
 import stat
 import subprocess
@@ -29,15 +31,18 @@ class Host:
 
     def now(self) -> float:
         """The time of a look: the clock, or when the recorded root was taken."""
-        if self.live:
-            return time.time()
+        return time.time() if self.live else self._taken
+
+    @functools.cached_property
+    def _taken(self) -> float:
+        """The note in `at`; a plain copy without one is as old as its folder says."""
         try:
-            return float(self.read("/at"))
+            at = float(self.read("/at", most=100))
+            if math.isfinite(at):
+                return at
         except (Unreadable, ValueError):
-            try:  # a plain copy has no note of its time; the newest thing in it is the best witness
-                return os.stat(os.path.join(self.root, "proc")).st_mtime
-            except OSError as error:
-                raise Unreadable("/proc", _why(error)) from error
+            pass
+        return os.stat(self.root).st_mtime if os.path.isdir(self.root) else 0.0
 
     def read(self, path: str, *, most: int = MOST_BYTES) -> str:
         """The whole file as text. Bytes that are not UTF-8 are kept (surrogateescape), never lost."""

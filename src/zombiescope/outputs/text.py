@@ -155,7 +155,7 @@ def _clock(at: float, *, day: bool = False) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:g}"
+    return f"{value:.0f}" if abs(value) < 1e15 and value == int(value) else f"{value:g}"
 
 
 def _text(words: str, style: str = "") -> Text:

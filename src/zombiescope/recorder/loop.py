@@ -45,24 +45,20 @@ def look_at_all(host: Host, probes: Mapping[str, ModuleType | Broken], tape: Tap
 def look(host: Host, name: str, probe: ModuleType | Broken, tape: Tape) -> float:
     """One look of one probe. Whatever goes wrong is noted as not seen; returns the CPU time it cost."""
     if isinstance(probe, Broken):
-        return 0.0  # we cannot know what it would have given; who needs it finds nobody looked
-    started = time.thread_time()
-    try:
-        at = host.now()
-        seen = guarded(lambda: list(probe.read(host)))
-        failure = ("probe " + name, f"broken: {seen.why}") if isinstance(seen, Broken) else None
-    except (Unreadable, Unparsable) as error:
-        at, seen, failure = time.time(), [], (error.source, error.why)
+        return 0.0  # we cannot know what it would have given; who needs it finds that nobody looked
+    started, at = time.thread_time(), host.now()
     blind: list[Blind] = []
-    if failure or isinstance(seen, Broken):
-        source, why = failure or ("", "")
-        blind = [Blind(what=what, source=source, why=why) for what in probe.GIVES]
-    else:
+    try:
+        seen = guarded(lambda: list(probe.read(host)))
+        if isinstance(seen, Broken):
+            raise Unreadable(f"probe {name}", f"broken: {seen.why}")
         for item in seen:
             if isinstance(item, Reading):
                 tape.add(item)
             else:
                 blind.append(item)
+    except (Unreadable, Unparsable) as error:
+        blind = [Blind(what=what, source=error.source, why=error.why) for what in probe.GIVES]
     tape.look(probe.GIVES, at, blind)
     cost = time.thread_time() - started
     tape.add(Reading(what=COSTS, subject=f"probe:{name}", value=cost, at=at, source="clock_gettime(2)"))

@@ -54,7 +54,7 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
 def _counted(census: Census) -> str:
     share = census.dead / census.known if census.known else 0.0
     name = "/".join(census.controllers)
-    return f"{census.dead:,.0f} dead {name} cgroups against {census.live:,.0f} live ones ({share:.0%} of all)"
+    return f"{census.dead:,.0f} dead {name} cgroups against {census.live:,.0f} live ones ({share:.1%} of all)"
 
 
 def _held(census: Census, timeline: Timeline) -> Iterator[str]:
@@ -68,7 +68,7 @@ def _pace(census: Census, timeline: Timeline) -> Iterator[str]:
         yield f"{census.grown:,.0f} more within {lasting(census.dying.span.seconds)}"
         yield from _until_trouble(census, timeline, census.growth_per_hour)
     elif len(census.dying) > 1:
-        yield "not growing now"
+        yield f"none more within {lasting(census.dying.span.seconds)}"
     if len(uptime):
         yield f"{census.dead / max(uptime.latest.value / 3600, 1e-3):,.0f} an hour since boot"
 

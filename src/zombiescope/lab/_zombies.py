@@ -1,0 +1,110 @@
+"""Real dead cgroups, as many as asked for, freed again whatever happens.
+
+Each is made as production makes them: a process joins a new memory cgroup, one page is charged to it that outlives it,
+the process leaves, the folder is removed. The page lies in tmpfs, which nothing but unlinking the file will free.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from zombiescope.core import Host, UserError
+from zombiescope.kernel.mounts import cgroup_mounts
+
+TMPFS = "/dev/shm"
+_PAGE = 4096  # one byte is written to each page; where pages are larger, fewer are held and that is all the same
+_PATIENCE = 60.0  # seconds for the kernel's workers to let go of what we freed
+
+
+@dataclass(slots=True)
+class Leak:
+    """A parent with dead children, and the tmpfs file whose pages keep them."""
+
+    parent: str
+    file: str
+    names: list[str] = field(default_factory=list)
+
+    def free(self) -> None:
+        """Unlink what pins them; the kernel's workers release them soon after."""
+        with suppress(FileNotFoundError):
+            os.unlink(self.file)
+
+
+def memory_folder() -> str:
+    """Where new memory cgroups can be made: the v1 memory hierarchy, else v2 with the controller switched on."""
+    mounts = cgroup_mounts(Host())
+    for mount in mounts:
+        if "memory" in mount.controllers:
+            return mount.path
+    for mount in mounts:
+        if mount.version == 2:
+            with open(f"{mount.path}/cgroup.subtree_control") as enabled:
+                if "memory" in enabled.read().split():
+                    return mount.path
+    raise UserError("no memory cgroup can be made here: the controller is neither on v1 nor switched on in v2")
+
+
+@contextmanager
+def leaked(count: int, *, label: str = "lab", name: str = "z{}") -> Iterator[Leak]:
+    """`count` dead memory cgroups under one parent, called `name` with a number put in; all is freed at the end."""
+    parent = os.path.join(memory_folder(), f"zombiescope-{label}-{os.getpid()}")
+    leak = Leak(parent, os.path.join(TMPFS, os.path.basename(parent)), [name.format(n) for n in range(count)])
+    os.mkdir(parent)
+    try:
+        # In a process of its own: what it allocates meanwhile is charged to the cgroups it passes through.
+        work = [sys.executable, "-m", "zombiescope.lab._zombies", parent, leak.file]
+        subprocess.run(work, input="\0".join(leak.names).encode(errors="surrogateescape"), check=True)
+        yield leak
+    finally:
+        leak.free()
+        _remove(parent)
+
+
+def _remove(parent: str) -> None:
+    """A folder cannot go while a process is in it; the one that was has just ended."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            for child in os.scandir(parent):
+                if child.is_dir(follow_symlinks=False):
+                    os.rmdir(child.path)
+            os.rmdir(parent)
+            return
+        except FileNotFoundError:
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def _make(parent: bytes, file: bytes, names: list[bytes]) -> None:
+    home = os.open(_home(parent), os.O_WRONLY)
+    pages = os.open(file, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    for place, name in enumerate(names):
+        folder = parent + b"/" + name
+        os.mkdir(folder)
+        procs = os.open(folder + b"/cgroup.procs", os.O_WRONLY)
+        os.write(procs, b"0")
+        os.close(procs)
+        os.pwrite(pages, b"z", place * _PAGE)
+        os.write(home, b"0")
+        os.rmdir(folder)
+
+
+def _home(parent: bytes) -> bytes:
+    """Where this process lives now, to go back to between two cgroups."""
+    with open("/proc/self/cgroup", "rb") as lines:
+        places = {line.split(b":", 2)[1]: line.split(b":", 2)[2].strip() for line in lines}
+    v1 = next((path for controllers, path in places.items() if b"memory" in controllers.split(b",")), None)
+    return os.path.dirname(parent) + (v1 if v1 is not None else places[b""]) + b"/cgroup.procs"
+
+
+if __name__ == "__main__":
+    _make(os.fsencode(sys.argv[1]), os.fsencode(sys.argv[2]), sys.stdin.buffer.read().split(b"\0"))

@@ -1,0 +1,70 @@
+"""Small recordings for tests: a few lines say what a node did, and a Timeline comes out."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from zombiescope.core import Blind, Host, Reading
+from zombiescope.core.rooms import members
+from zombiescope.core.timeline import Timeline
+from zombiescope.probes.proc_stat import MODES
+from zombiescope.recorder.loop import look_at_all
+from zombiescope.recorder.tape import Tape
+
+QUIET = Path(__file__).parent / "roots" / "quiet"
+T0 = 1_794_000_000.0
+
+
+def read(what: str, subject: str, value: float, at: float, text: str = "") -> Reading:
+    return Reading(what=what, subject=subject, value=value, at=T0 + at, source=f"/proc/{what}", text=text)
+
+
+def node(readings: Iterable[Reading], *, unseen: Mapping[str, str] | None = None) -> Timeline:
+    """Every reading is a look at its series; `unseen` names what was looked for in vain, and why."""
+    tape = Tape()
+    looks: dict[str, set[float]] = {}
+    for reading in readings:
+        tape.add(reading)
+        looks.setdefault(reading.what, set()).add(reading.at)
+    for what, times in looks.items():
+        for at in sorted(times):
+            tape.look((what,), at)
+    for what, why in (unseen or {}).items():
+        tape.look((what,), T0, [Blind(what=what, source=f"/proc/{what}", why=why)])
+    return tape.timeline()
+
+
+def cores(spent: Mapping[int, list[Mapping[str, float]]], every: float = 0.25) -> list[Reading]:
+    """What each core did in each look, by mode, as shares of the look; what is not named is idle."""
+    readings = []
+    for cpu, looks in spent.items():
+        clock = dict.fromkeys(MODES, 1000.0)
+        for place, shares in enumerate([{"idle": 0.0}, *looks]):
+            for mode in MODES:
+                share = shares.get(mode, 0.0) if mode != "idle" or place == 0 else 1.0 - sum(shares.values())
+                clock[mode] += share * every
+                readings.append(read(f"cpu_{mode}_seconds_total", f"cpu:{cpu}", clock[mode], place * every))
+    return readings
+
+
+def quiet_node(folder: Path) -> Timeline:
+    """The recorded healthy node, looked at twice: ten seconds later its cores have idled and nothing else moved."""
+    tape = Tape()
+    for later in (0, 10):
+        root = folder / f"quiet-{later}"
+        shutil.copytree(QUIET, root)
+        (root / "at").write_text(str(T0 + later))
+        stat = root / "proc" / "stat"
+        stat.write_text("".join(_idled(line, later) for line in stat.read_text().splitlines(keepends=True)))
+        look_at_all(Host(str(root), live=False), members("probes"), tape)
+    return tape.timeline()
+
+
+def _idled(line: str, seconds: int) -> str:
+    name, *ticks = line.split()
+    if not name.startswith("cpu") or name == "cpu":
+        return line
+    ticks[3] = str(int(ticks[3]) + 100 * seconds)
+    return " ".join([name, *ticks]) + "\n"

@@ -1,0 +1,154 @@
+"""Every output, on a case with everything in it: hostile names, rivals, riddles, blindness, not-a-number."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+from tests.nodes import T0, node, read
+
+from zombiescope.core import (
+    Candidate,
+    Case,
+    Finding,
+    Ground,
+    Link,
+    Plan,
+    Reading,
+    Span,
+    Step,
+    Tally,
+    Unexplained,
+    Verdict,
+)
+from zombiescope.core.rooms import load, names
+
+EVIL = 'a\x1b[31mred\nname "quoted" \udcff\u202e' + "x" * 300
+TIMELINE = node([read("seen", "node", 1, 0)])
+
+
+def reading(value: float = 1.0) -> Reading:
+    return Reading(what="seen", subject=f"unit:{EVIL}", value=value, at=T0, source=f"/proc/{EVIL}", text=EVIL)
+
+
+def finding(sign: str, start: float) -> Finding:
+    return Finding(
+        sign=sign,
+        subject=f"unit:{EVIL}",
+        span=Span(T0 + start, T0 + 60),
+        says=f"{sign} says {EVIL}",
+        evidence=(reading(),) * 9,
+    )
+
+
+def full_case() -> Case:
+    cause, rival, effect, riddle = (finding(sign, at) for at, sign in enumerate(("leak", "poll", "walk", "reset")))
+    ground = Ground(kind="dose", says=EVIL, evidence=(reading(float("nan")),))
+    stop = Step(says="stop", argv=("systemctl", "stop", EVIL))
+    place = Ground(kind="place", says="same", evidence=(reading(),))
+    return Case(
+        node=EVIL,
+        kernel="5.4.0",
+        span=Span(T0, T0 + 60),
+        findings=(cause, rival, effect, riddle),
+        links=(
+            Link(law="poll_to_walk", cause=rival, effect=effect, grounds=(place,)),
+            Link(law="leak_to_walk", cause=cause, effect=effect, grounds=(ground, place)),
+        ),
+        verdicts=(
+            Verdict(sign="walk", state="found"),
+            Verdict(sign="dark", state="blind", says="/dev/kmsg: permission denied"),
+            Verdict(sign="ours", state="broken", says="KeyError: 'x'"),
+            Verdict(sign="well", state="clear", says="looked", evidence=(reading(),)),
+        ),
+        unexplained=(Unexplained(finding=riddle, candidates=(Candidate(law="walk_to_reset", why_not=EVIL),)),),
+        tallies=(Tally(law="leak_to_walk", effects=3, explained=2, causes=40, led=2),),
+        plans=(Plan(cures=cause, steps=(stop,), risk="safe", proof=("leak",), name="stop_it"),),
+        settings=("walk.MANY=7",),
+    )
+
+
+def written(form: str, case: Case) -> str:
+    out = io.StringIO()
+    load("outputs", form).write(case, TIMELINE, out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("form", names("outputs"))
+def test_hostile_text_is_harmless_in_every_output(form: str) -> None:
+    shown = written(form, full_case())
+    assert "\x1b" not in shown and "\u202e" not in shown and shown.encode("utf-8")
+    assert all(len(line) < 2500 for line in shown.splitlines())
+
+
+@pytest.mark.parametrize("form", names("outputs"))
+def test_an_empty_case_can_be_written(form: str) -> None:
+    assert written(form, Case(node="", kernel="", span=Span(0, 0)))
+
+
+def test_json_keeps_the_promise() -> None:
+    shape: dict[str, Any] = json.loads(written("json", full_case()), parse_constant=pytest.fail)
+    assert shape["schema"] == 1 and shape["span"] == {"start": T0, "end": T0 + 60}
+    assert [cause["sign"] for cause in shape["root_causes"]] == ["leak"]
+    assert [[it["sign"] for it in chain] for chain in shape["chains"]] == [["leak", "walk"], ["reset"]]
+    assert [(shape["findings"][it["cause"]]["sign"], it["effect"]) for it in shape["links"]] == [
+        ("poll", 2),
+        ("leak", 2),
+    ]
+    assert (
+        shape["unexplained"][0]["finding"] == 3 and shape["unexplained"][0]["candidates"][0]["law"] == "walk_to_reset"
+    )
+    assert {it["state"] for it in shape["verdicts"]} == {"found", "blind", "broken", "clear"}
+    assert shape["remedies"][0] | {"command": ""} == {"name": "stop_it", "cures": "leak", "risk": "safe", "command": ""}
+    assert shape["links"][1]["grounds"][0]["evidence"][0]["value"] is None, "JSON has no NaN"
+    assert set(shape["findings"][0]) == {"sign", "subject", "says", "span", "evidence"}
+    assert set(shape["findings"][0]["evidence"][0]) == {"what", "subject", "value", "at", "source", "text"}
+
+
+def test_json_is_the_same_each_time() -> None:
+    assert written("json", full_case()) == written("json", full_case())
+
+
+def test_text_tells_the_root_cause_first_and_hides_nothing() -> None:
+    lines = written("text", full_case()).splitlines()
+    assert lines[1].startswith("FOUND  leak unit:")
+    whole = "\n".join(lines)
+    for words in (
+        "with walk.MANY=7",
+        "↓ dose:",
+        "↓ rival: poll",
+        "unexplained: reset",
+        "not by walk_to_reset:",
+        "2 of 3 walk follow leak; 38 of 40 leak led to none",
+        "blind  dark: /dev/kmsg: permission denied",
+        "to see it: run as root",
+        "broken ours: KeyError",
+        "clear  well: looked",
+        "zombiescope fix stop_it",
+        "… 3 more readings",
+    ):
+        assert words in whole, words
+
+
+def test_text_says_cannot_tell_when_it_is_blind_and_clear_when_it_is_not() -> None:
+    span = Span(T0, T0 + 1)
+    blind = Case(node="n", kernel="k", span=span, verdicts=(Verdict(sign="dark", state="blind", says="no"),))
+    clear = Case(node="n", kernel="k", span=span, verdicts=(Verdict(sign="well", state="clear"),))
+    assert "CANNOT TELL" in written("text", blind) and "CLEAR  all 1 signs" in written("text", clear)
+
+
+def test_many_chains_alike_are_counted_not_repeated() -> None:
+    alike = tuple(finding("core", at) for at in range(20))
+    shown = written("text", Case(node="n", kernel="k", span=Span(T0, T0 + 60), findings=alike))
+    assert "… and 17 more like it: core" in shown
+
+
+def test_dot_is_accepted_by_graphviz() -> None:
+    shown = written("dot", full_case())
+    assert shown.count("->") == 2 and shown.count("color=red") == 1
+    if shutil.which("dot"):
+        assert b"<svg" in subprocess.run(["dot", "-Tsvg"], input=shown.encode(), capture_output=True, check=True).stdout

@@ -1,0 +1,98 @@
+"""zombie_cgroups: found by count, by growth, for every controller; silent about residue and a burst that drains."""
+
+from __future__ import annotations
+
+import pytest
+from tests.nodes import node, read
+
+from zombiescope.core import Finding, Reading
+from zombiescope.core.model import Case
+from zombiescope.core.timeline import Timeline
+from zombiescope.detective.examine import examine
+from zombiescope.signs import zombie_cgroups
+
+
+def v1(known: list[float], live: float = 240, controller: str = "memory", hierarchy: int = 4) -> list[Reading]:
+    """A v1 hierarchy looked at once a second."""
+    subject = f"controller:{controller}"
+    readings = []
+    for at, count in enumerate(known):
+        readings += [
+            read("cgroup_folders", subject, live, at),
+            read("cgroups_known", subject, count, at, f"{controller}\t{hierarchy}\t{count}\t1"),
+            read("cgroup_hierarchy", subject, hierarchy, at),
+            read("cgroup_version", subject, 1, at),
+        ]
+    return readings
+
+
+def case(timeline: Timeline) -> Case:
+    return examine(timeline, signs={"zombie_cgroups": zombie_cgroups}, laws={})
+
+
+def only(timeline: Timeline) -> Finding:
+    found = case(timeline).findings
+    assert len(found) == 1
+    return found[0]
+
+
+def test_the_incident_is_found_with_both_witnesses() -> None:
+    found = only(
+        node([*v1([68_680] * 3), read("cpus_possible", "node", 96, 0), read("uptime_seconds", "node", 36_000, 0)])
+    )
+    assert found.subject == "controller:memory"
+    assert "68,440 dead memory cgroups against 240 live ones (99.7% of all)" in found.says
+    assert "6,844 an hour since boot" in found.says
+    assert {reading.what: reading.value for reading in found.evidence[:2]} == {
+        "cgroups_known": 68_680,
+        "cgroup_folders": 240,
+    }
+    assert found.evidence[0].text == "memory\t4\t68680\t1"
+
+
+def test_growth_is_found_before_there_are_many_and_trouble_is_foretold() -> None:
+    found = only(node(v1([400 + 10 * second for second in range(11)])))
+    assert "260 dead" in found.says and "100 more within 10.0 s" in found.says
+    assert f"there are {zombie_cgroups.TROUBLE:,} in 116 min" in found.says  # 69,740 to go at 36,000 an hour
+
+
+def test_memory_that_runs_out_first_is_what_is_foretold() -> None:
+    scarce = [read("memory_available_bytes", "node", 1e6, 0), read("cpus_possible", "node", 96, 0)]
+    assert "no memory is left in" in only(node([*v1([400 + 10 * second for second in range(11)]), *scarce])).says
+
+
+def test_every_controller_is_counted_not_only_memory() -> None:
+    found = only(node([*v1([250]), *v1([5_000], controller="pids", hierarchy=8)]))
+    assert found.subject == "controller:pids" and "4,760 dead pids cgroups" in found.says
+    assert "kernel memory" not in found.says  # what a memory cgroup holds is not what these hold
+
+
+def test_v2_is_read_from_the_kernels_own_counters() -> None:
+    counters = {"cgroup_dying_subsys": 1_500, "cgroup_subsys": 42, "cgroup_dying_descendants": 1_500}
+    found = only(node([read(what, "controller:memory", value, 0) for what, value in counters.items()]))
+    assert "1,500 dead memory cgroups against 42 live ones" in found.says
+
+
+def test_a_residue_of_a_dozen_is_clear_and_says_what_was_counted() -> None:
+    verdict = case(node(v1([252, 252, 253]))).verdicts[0]
+    assert verdict.state == "clear" and "at most 13 dead memory cgroups" in verdict.says and verdict.evidence
+
+
+@pytest.mark.parametrize(
+    "known", [[840, 700, 500], [440, 470, 440, 480], [300, 310, 320]], ids=["draining", "up and down", "few"]
+)
+def test_silent_while_pods_come_and_go(known: list[float]) -> None:
+    assert not case(node(v1(known))).findings
+
+
+def test_where_folders_cannot_be_counted_it_is_blind_not_clear() -> None:
+    container = node(
+        [reading for reading in v1([68_680]) if reading.what != "cgroup_folders"], unseen={"cgroup_folders": "no"}
+    )
+    assert case(container).verdicts[0].state == "blind"
+
+
+def test_one_uncounted_hierarchy_is_blind_even_when_the_others_are_well() -> None:
+    hidden = [reading for reading in v1([68_680]) if reading.what != "cgroup_folders"]
+    verdict = case(node([*hidden, *v1([50], live=45, controller="pids", hierarchy=8)])).verdicts[0]
+    assert verdict.state == "blind" and "68,680 memory cgroups" in verdict.says
