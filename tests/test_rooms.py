@@ -98,8 +98,13 @@ def test_doors(path: Path) -> None:
     tree = ast.parse(path.read_text())
     if any(name.split(".")[0] == "subprocess" for name, _ in imports(path)):
         assert path.relative_to(PACKAGE).as_posix() == "core/host.py" or room_of(path) in ("lab", "agent")
-    calls = [node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
-    assert room_of(path) not in PURE or not {"open", "print"} & set(calls)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    told = {
+        call.func.id
+        for call in calls
+        if isinstance(call.func, ast.Name) and not any(it.arg == "file" for it in call.keywords)
+    }
+    assert room_of(path) not in PURE or not {"open", "print"} & told
     acts = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "act"]
     assert not acts or path.relative_to(PACKAGE).as_posix() == "detective/apply.py", "only apply acts"
 
@@ -177,7 +182,7 @@ def test_every_sign_is_silent_on_a_healthy_node(name: str, tmp_path: Path) -> No
     """False alarms kill such tools. What the healthy node's recording does not hold, a sign must call blind."""
     case = examine(quiet_node(tmp_path), signs={name: member("signs", name)}, laws={})
     assert not case.findings and case.verdicts[0].state in ("clear", "blind")
-    assert case.verdicts[0].says and (case.verdicts[0].state == "blind" or case.verdicts[0].evidence)
+    assert case.verdicts[0].evidence, "also a claim of being well, or of having looked in vain, carries its readings"
 
 
 @pytest.mark.parametrize("name", names("laws"))

@@ -24,7 +24,7 @@ exit codes: 0 clear, 1 found, 2 usage, 3 blind where it matters
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb. A user's mistake, or a source we cannot read, is one line on stderr and never a traceback."""
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a C locale cannot show every name
-    args = _parser().parse_args(argv)
+    args = command_parser().parse_args(argv)
     try:
         code = guarded(lambda: _run(args))
     except (UserError, Unreadable, Unparsable) as error:
@@ -53,7 +53,7 @@ def _run(args: argparse.Namespace) -> int:
         raise UserError(f"cannot write: {error.strerror}") from error
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="zombiescope",
         description=DESCRIPTION,

@@ -43,8 +43,7 @@ def _lines(case: Case) -> Iterator[Text]:
 def _headline(case: Case) -> Text:
     roots = case.root_causes()
     if roots:
-        more = f" (and {len(roots) - 1} more)" if len(roots) > 1 else ""
-        return _text(f"FOUND  {roots[0].sign} {roots[0].subject}: {roots[0].says}{more}", "bold red")
+        return _text("FOUND  " + ", ".join(f"{root.sign} of {root.subject}" for root in roots[:LIKE]), "bold red")
     if case.findings:
         return _text(f"FOUND  {len(case.findings)} symptoms, and nothing that explains them", "bold red")
     unseen = [verdict for verdict in case.verdicts if verdict.state in ("blind", "broken")]

@@ -44,7 +44,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
                 says=(
                     f"drowning in {drowning} time for {lasting(spell.span.seconds)}: {system:.0%} system, "
                     f"{softirq:.0%} softirq and irq, {by_mode['user'] + by_mode['nice']:.0%} user; "
-                    f"the node's average of {hidden.mean():.0%} busy hides it"
+                    + _hiding(hidden.mean())
                 ),
                 evidence=(
                     _over(spell, "cpu_kernel_ratio", spell.mean()),
@@ -89,6 +89,10 @@ def _average(timeline: Timeline) -> Series:
     known = np.count_nonzero(~np.isnan(idle), axis=0)
     busy = 1 - np.nansum(idle, axis=0) / np.where(known, known, np.nan)
     return replace(cores[0]["idle"], subject="node", values=busy)
+
+
+def _hiding(busy: float) -> str:
+    return f"the node's average of {busy:.0%} busy hides it" if busy < FULL else f"the whole node is {busy:.0%} busy"
 
 
 def _over(series: Series, what: str, value: float) -> Reading:

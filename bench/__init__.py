@@ -1,0 +1,1 @@
+"""What we cost, always as a ratio against a peer in the same run: machines are noisy, ratios are not."""

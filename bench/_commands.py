@@ -1,0 +1,20 @@
+"""Run a command and weigh it: CPU seconds and largest memory, from the kernel's own accounting."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+
+def weigh(*argv: str) -> tuple[float, float]:
+    """CPU seconds (user and system) and largest resident bytes of one run."""
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode in (0, 1, 3), f"{argv} ended with {process.returncode}"
+    return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
+
+
+def command(*argv: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "zombiescope", *argv)

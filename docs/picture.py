@@ -1,0 +1,61 @@
+"""Draw docs/report.svg: let two faults really happen here, run the command as on a terminal, keep what it printed."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from zombiescope.lab._zombies import leaked
+
+COLUMNS = 128
+BUSY = """
+import os
+os.sched_setaffinity(0, {1}); zero = os.open('/dev/zero', os.O_RDONLY); page = bytearray(1 << 20)
+while True: os.readv(zero, [page])
+"""
+# rich's own frame, without the web font that it would fetch.
+FRAME = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {terminal_width} {terminal_height}" xml:space="preserve">
+<style>.{unique_id}-matrix {{ font: {char_height}px monospace; line-height: {line_height}px; white-space: pre }}
+{styles}</style><defs>{lines}</defs>
+<rect width="100%" height="100%" rx="8" fill="#292929"/><g transform="translate(9, 9)">{backgrounds}<g class="{unique_id}-matrix">{matrix}</g></g></svg>
+"""
+
+
+def main() -> None:
+    busy = subprocess.Popen([sys.executable, "-c", BUSY])
+    try:
+        with leaked(1009, label="picture"):
+            printed = on_a_terminal([sys.executable, "-m", "zombiescope", "diagnose", "--seconds", "4"])
+    finally:
+        busy.kill()
+        busy.wait()
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
+    console.print(Text("$ zombiescope diagnose --seconds 4", "bold"))
+    console.print(Text.from_ansi(printed))
+    (Path(__file__).parent / "report.svg").write_text(console.export_svg(title="zombiescope", code_format=FRAME))
+
+
+def on_a_terminal(argv: list[str]) -> str:
+    mine, theirs = pty.openpty()
+    env = {**os.environ, "COLUMNS": str(COLUMNS), "TERM": "xterm-256color"}
+    process = subprocess.Popen(argv, stdout=theirs, stderr=subprocess.DEVNULL, env=env)
+    os.close(theirs)
+    printed = b""
+    while True:
+        try:
+            printed += os.read(mine, 1 << 16)
+        except OSError:  # the other side has closed
+            break
+    process.wait()
+    return printed.decode().replace("\r\n", "\n")
+
+
+if __name__ == "__main__":
+    main()
