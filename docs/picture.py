@@ -21,10 +21,12 @@ os.sched_setaffinity(0, {1}); zero = os.open('/dev/zero', os.O_RDONLY); page = b
 while True: os.readv(zero, [page])
 """
 # rich's own frame, without the web font that it would fetch.
-FRAME = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {terminal_width} {terminal_height}" xml:space="preserve">
+FRAME = """<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve"
+viewBox="0 0 {terminal_width} {terminal_height}">
 <style>.{unique_id}-matrix {{ font: {char_height}px monospace; line-height: {line_height}px; white-space: pre }}
 {styles}</style><defs>{lines}</defs>
-<rect width="100%" height="100%" rx="8" fill="#292929"/><g transform="translate(9, 9)">{backgrounds}<g class="{unique_id}-matrix">{matrix}</g></g></svg>
+<rect width="100%" height="100%" rx="8" fill="#292929"/>
+<g transform="translate(9, 9)">{backgrounds}<g class="{unique_id}-matrix">{matrix}</g></g></svg>
 """
 
 

@@ -28,16 +28,13 @@ GIVEN = 0.5  # of a look: a core that the hypervisor took away for longer tells 
 
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
-    measured = False
-    for cpu in timeline.subjects(NEEDS[0], "cpu"):
-        shares = _shares(timeline, cpu)
-        kernel = _kernel(shares)
-        measured |= not np.isnan(kernel.values).all()
-        for spell in kernel.runs(above=FULL, lasting=SECONDS, bridging=BRIDGE):
+    cores = _cores(timeline)
+    for cpu, shares in cores.items():
+        for spell in _kernel(shares).runs(above=FULL, lasting=SECONDS, bridging=BRIDGE):
             by_mode = {mode: share.between(spell.span).mean() for mode, share in shares.items()}
             system, softirq = by_mode["system"], by_mode["softirq"] + by_mode["irq"]
             drowning = "softirq" if softirq > system else "system"
-            hidden = _average(timeline).between(spell.span)
+            hidden = _average(cores).between(spell.span)
             yield Finding(
                 subject=cpu,
                 span=spell.span,
@@ -52,22 +49,26 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
                     _over(hidden, "cpu_busy_ratio", hidden.mean()),
                 ),
             )
-    if not measured:
+    if all(np.isnan(_kernel(shares).values).all() for shares in cores.values()):
         yield Blind(what=NEEDS[0], source="/proc/stat", why="no core has all the modes that are needed")
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     """The core that was busiest in the kernel, and what it did besides, where there is nothing to report."""
-    cores = {cpu: _shares(timeline, cpu) for cpu in timeline.subjects(NEEDS[0], "cpu")}
+    cores = _cores(timeline)
     if not cores:
         return "", ()
     cpu, shares = max(cores.items(), key=lambda core: float(np.nan_to_num(_kernel(core[1]).mean())))
-    busiest, hidden = _kernel(shares), _average(timeline)
+    busiest, hidden = _kernel(shares), _average(cores)
     user = shares["user"].mean() + shares["nice"].mean()
     return (
         f"{cpu} was busiest in the kernel: {busiest.mean():.0%} (user {user:.0%}); node's average {hidden.mean():.0%}",
         (_over(busiest, "cpu_kernel_ratio", busiest.mean()), _over(hidden, "cpu_busy_ratio", hidden.mean())),
     )
+
+
+def _cores(timeline: Timeline) -> dict[str, dict[str, Series]]:
+    return {cpu: _shares(timeline, cpu) for cpu in timeline.subjects(NEEDS[0], "cpu")}
 
 
 def _shares(timeline: Timeline, cpu: str) -> dict[str, Series]:
@@ -82,13 +83,12 @@ def _kernel(shares: dict[str, Series]) -> Series:
     return replace(shares["system"], values=np.sum([shares[mode].values for mode in _KERNEL], axis=0))
 
 
-def _average(timeline: Timeline) -> Series:
+def _average(cores: dict[str, dict[str, Series]]) -> Series:
     """How busy the node looks to a dashboard: all cores together."""
-    cores = [_shares(timeline, cpu) for cpu in timeline.subjects(NEEDS[0], "cpu")]
-    idle = [core["idle"].values + core["iowait"].values for core in cores]
+    idle = [shares["idle"].values + shares["iowait"].values for shares in cores.values()]
     known = np.count_nonzero(~np.isnan(idle), axis=0)
     busy = 1 - np.nansum(idle, axis=0) / np.where(known, known, np.nan)
-    return replace(cores[0]["idle"], subject="node", values=busy)
+    return replace(next(iter(cores.values()))["idle"], subject="node", values=busy)
 
 
 def _hiding(busy: float) -> str:

@@ -1,0 +1,256 @@
+"""Talk to bpf(2): make arrays both sides can see, load programs, run them; through ctypes, without libbpf.
+
+Attributes are packed by hand after include/uapi/linux/bpf.h, none longer than the oldest kernel in question knows it.
+Refusals become Unreadable, with what is missing and the cure.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import mmap
+import os
+import platform
+import resource
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from zombiescope.core.errors import Unreadable
+from zombiescope.kernel.ebpf import INSTRUCTION_BYTES
+
+SOURCE = "bpf(2)"
+RAW_TRACEPOINT = 17  # enum bpf_prog_type
+
+_SYSCALL = {"x86_64": 321, "aarch64": 280}
+_MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE, _PROG_LOAD, _PROG_TEST_RUN, _RAW_TRACEPOINT_OPEN = 0, 1, 2, 5, 10, 17
+_ARRAY = 2  # enum bpf_map_type
+_MMAPABLE = 1 << 10
+_FIRST_KEY = bytes(4)
+# The verifier lends most helpers that read kernel memory only to programs which say they are compatible with the GPL.
+_LICENSE = b"Dual MIT/GPL"
+_LOG_BYTES = 1 << 20
+
+_CAP_SYS_ADMIN, _CAP_PERFMON, _CAP_BPF = 21, 38, 39
+_STATUS = "/proc/self/status"
+_LOCKDOWN = "/sys/kernel/security/lockdown"
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Array:
+    """One value of `size` bytes shared by a program and this process; the program finds it by `descriptor`."""
+
+    def __init__(self, size: int, name: str) -> None:
+        self.size = size
+        self._mapped: mmap.mmap | None = None
+        # Since fc9702273e2e (v5.5) an array can be mapped, and reading it costs no system call; before, it is copied.
+        try:
+            self.descriptor = _create_array(size, name, _MMAPABLE)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise _refused(error, "making an array") from None
+            try:
+                self.descriptor = _create_array(size, name, 0)
+            except OSError as again:
+                raise _refused(again, "making an array") from None
+            return
+        try:
+            self._mapped = mmap.mmap(self.descriptor, size)
+        except OSError as error:
+            os.close(self.descriptor)
+            raise _refused(error, "mapping an array") from None
+
+    def read(self, size: int) -> bytes:
+        """The first `size` bytes."""
+        if self._mapped is not None:
+            return self._mapped[:size]
+        value = ctypes.create_string_buffer(self.size)
+        self._element(_MAP_LOOKUP, value)
+        return value.raw[:size]
+
+    def write(self, data: bytes) -> None:
+        """Overwrite the first bytes."""
+        if self._mapped is not None:
+            self._mapped[: len(data)] = data
+        else:
+            whole = data + self.read(self.size)[len(data) :]
+            self._element(_MAP_UPDATE, ctypes.create_string_buffer(whole, self.size))
+
+    def close(self) -> None:
+        if self._mapped is not None:
+            self._mapped.close()
+        os.close(self.descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _element(self, command: int, value: ctypes.Array[ctypes.c_char]) -> None:
+        key = ctypes.create_string_buffer(_FIRST_KEY, len(_FIRST_KEY))
+        attributes = struct.pack("=IIQQQ", self.descriptor, 0, ctypes.addressof(key), ctypes.addressof(value), 0)
+        try:
+            _call(command, attributes)
+        except OSError as error:
+            raise _refused(error, "reading or writing an array") from None
+
+
+class Program:
+    """A loaded program of the raw tracepoint kind, the kind that may read any kernel memory and be run on demand."""
+
+    def __init__(self, instructions: bytes, name: str) -> None:
+        self._link: int | None = None
+        try:
+            self.descriptor = _load(instructions, name, log=None)
+        except OSError as error:
+            raise _rejected(error, instructions, name) from None
+        # 72 bytes reach the last member this kind of run may set; all but the program stay zero.
+        self._run = ctypes.create_string_buffer(struct.pack("=I68x", self.descriptor), 72)
+
+    def run(self) -> None:
+        """Run it once, here and now (since 1b4d60ec162f, v5.10)."""
+        if _libc.syscall(_number(), _PROG_TEST_RUN, self._run, len(self._run)) < 0:
+            raise _refused(_os_error(), "running a program")
+
+    def attach(self, tracepoint: str) -> None:
+        """Run it at each passing of a tracepoint, until closed."""
+        name = ctypes.create_string_buffer(tracepoint.encode())
+        try:
+            self._link = _call(_RAW_TRACEPOINT_OPEN, struct.pack("=QII", ctypes.addressof(name), self.descriptor, 0))
+        except OSError as error:
+            raise _refused(error, f"attaching to {tracepoint}") from None
+
+    def close(self) -> None:
+        if self._link is not None:
+            os.close(self._link)
+        os.close(self.descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _number() -> int:
+    machine = platform.machine()
+    if machine not in _SYSCALL:
+        raise Unreadable(SOURCE, f"its number on {machine} is not known; known are {' and '.join(_SYSCALL)}")
+    return _SYSCALL[machine]
+
+
+def _os_error() -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number))
+
+
+def _call(command: int, attributes: bytes) -> int:
+    buffer = ctypes.create_string_buffer(attributes, len(attributes))
+    result: int = _libc.syscall(_number(), command, buffer, len(attributes))
+    if result < 0:
+        raise _os_error()
+    return result
+
+
+# Before 97306be45fbe (v5.11) maps and programs were charged to RLIMIT_MEMLOCK, 64 KB by default; the refusal was EPERM.
+def _call_with_memory(command: int, attributes: bytes) -> int:
+    try:
+        return _call(command, attributes)
+    except PermissionError as error:
+        if error.errno != errno.EPERM:
+            raise
+    with _all_the_locked_memory_we_may_have():
+        return _call(command, attributes)
+
+
+@contextmanager
+def _all_the_locked_memory_we_may_have() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    for limits in (unlimited, (before[1], before[1])):
+        try:
+            resource.setrlimit(resource.RLIMIT_MEMLOCK, limits)
+            break
+        except (ValueError, OSError):  # raising the hard limit takes CAP_SYS_RESOURCE
+            continue
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, before)
+
+
+def _create_array(size: int, name: str, flags: int) -> int:
+    attributes = struct.pack("=IIIIIII16s", _ARRAY, len(_FIRST_KEY), size, 1, flags, 0, 0, name.encode()[:15])
+    return _call_with_memory(_MAP_CREATE, attributes)
+
+
+def _load(instructions: bytes, name: str, log: ctypes.Array[ctypes.c_char] | None) -> int:
+    code = ctypes.create_string_buffer(instructions, len(instructions))
+    license_ = ctypes.create_string_buffer(_LICENSE)
+    count = len(instructions) // INSTRUCTION_BYTES
+    addresses = (ctypes.addressof(code), ctypes.addressof(license_))
+    log_to = (0, 0, 0) if log is None else (1, len(log), ctypes.addressof(log))
+    short = name.encode()[:15]
+    return _call_with_memory(
+        _PROG_LOAD, struct.pack("=IIQQIIQII16s", RAW_TRACEPOINT, count, *addresses, *log_to, 0, 0, short)
+    )
+
+
+# Loaded once more with the verifier's log only after a refusal: writing the log makes verifying several times slower.
+def _rejected(error: OSError, instructions: bytes, name: str) -> Unreadable:
+    if error.errno in (errno.EPERM, errno.ENOSYS):
+        return _refused(error, "loading a program")
+    log = ctypes.create_string_buffer(_LOG_BYTES)
+    try:
+        os.close(_load(instructions, name, log))
+    except OSError as again:
+        error = again
+    lines = [
+        line for line in log.value.decode(errors="replace").splitlines() if line and not line.startswith("processed ")
+    ]
+    verdict = f"the verifier refuses the program ({error.strerror}): {lines[-1] if lines else 'without a word'}"
+    locked = "; the kernel is locked down (confidentiality), which forbids reading its memory" if _locked_down() else ""
+    return Unreadable(SOURCE, verdict + locked)
+
+
+def _refused(error: OSError, doing: str) -> Unreadable:
+    if error.errno in (errno.EPERM, errno.EACCES):
+        return Unreadable(SOURCE, f"{doing} is not permitted: {_what_is_missing()}")
+    if error.errno == errno.ENOSYS:
+        return Unreadable(SOURCE, f"{doing}: the kernel was built without it, or a seccomp filter hides it")
+    return Unreadable(SOURCE, f"{doing}: {error.strerror}")
+
+
+def _what_is_missing() -> str:
+    status = dict(line.partition(":")[::2] for line in _read(_STATUS).splitlines())
+    held = int(status.get("CapEff", "0").strip() or "0", 16)
+    needed = {"CAP_BPF": _CAP_BPF, "CAP_PERFMON": _CAP_PERFMON}
+    lacking = [name for name, bit in needed.items() if not held >> bit & 1]
+    # The two came with a17b53c4a4b5 and 980737282232 (v5.8); before, and still, CAP_SYS_ADMIN stands for both.
+    if lacking and not held >> _CAP_SYS_ADMIN & 1:
+        return f"needs CAP_BPF and CAP_PERFMON, or root; this process lacks {' and '.join(lacking)}"
+    if status.get("Seccomp", "0").strip() not in ("", "0"):
+        return "this process has the capabilities, but a seccomp filter (of its container or service) is in the way"
+    if _locked_down():
+        return "the kernel is locked down (confidentiality), which forbids reading its memory"
+    return "this process has the capabilities, so a security module forbids it, or it is root in a user namespace only"
+
+
+def _locked_down() -> bool:
+    return "[confidentiality]" in _read(_LOCKDOWN)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError:  # only used to explain a refusal better; without it the explanation is shorter
+        return ""
