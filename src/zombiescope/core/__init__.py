@@ -17,7 +17,7 @@ from zombiescope.core.model import (
     Unexplained,
     Verdict,
 )
-from zombiescope.core.words import amount, cure_for_blindness, harmless, lasting
+from zombiescope.core.words import amount, count, cure_for_blindness, harmless, lasting, lines
 
 # Timeline is not listed: it alone needs numpy, so who needs it says `from zombiescope.core.timeline import Timeline`.
 __all__ = [
@@ -39,7 +39,9 @@ __all__ = [
     "UserError",
     "Verdict",
     "amount",
+    "count",
     "cure_for_blindness",
     "harmless",
     "lasting",
+    "lines",
 ]

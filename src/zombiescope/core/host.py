@@ -51,7 +51,7 @@ class Host:
     def read_bytes(self, path: str, *, most: int = MOST_BYTES) -> bytes:
         try:
             handle = os.open(self._inside(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise Unreadable(path, _why(error)) from error
         try:
             # A FIFO or device in a recorded root would never end; the live kernel's files are all regular.
@@ -64,7 +64,7 @@ class Host:
                 if size > most:
                     raise Unreadable(path, f"larger than {most:,} bytes")
             return parts[0] if len(parts) == 1 else b"".join(parts)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise Unreadable(path, _why(error)) from error
         finally:
             os.close(handle)
@@ -73,14 +73,14 @@ class Host:
         """What a symbolic link says, unresolved."""
         try:
             return os.readlink(self._inside(path, follow=False))
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise Unreadable(path, _why(error)) from error
 
     def listing(self, path: str) -> list[str]:
         """The names in a folder, sorted."""
         try:
             return sorted(os.listdir(self._inside(path)))
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise Unreadable(path, _why(error)) from error
 
     def folders(self, path: str, *, most: int = MOST_FOLDERS) -> int:
@@ -102,7 +102,7 @@ class Host:
                         unopened.append(child)
                 if count > most:
                     raise Unreadable(path, f"more than {most:,} folders")
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise Unreadable(path, _why(error)) from error
         return count
 
@@ -125,7 +125,7 @@ class Host:
             done = subprocess.run(argv, capture_output=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL)
         except subprocess.TimeoutExpired as error:
             raise Unreadable(shown, f"no answer in {timeout:g} s") from error
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise Unreadable(shown, _why(error)) from error
         if done.returncode:
             said = done.stderr.decode("utf-8", "surrogateescape").strip().splitlines()[-1:]
@@ -134,8 +134,6 @@ class Host:
 
     def _inside(self, path: str, *, follow: bool = True) -> str:
         """The path below our root. In a recorded root a link that leads out is refused, not followed."""
-        if "\0" in path:
-            raise Unreadable(path, "a path cannot hold a NUL")
         plain = os.path.join(self.root, path.lstrip("/"))
         if self.root == "/":
             return plain
@@ -160,5 +158,6 @@ def _folders_in(folder: str) -> Iterator[tuple[str, int]]:
         return
 
 
-def _why(error: OSError) -> str:
-    return (error.strerror or str(error) or type(error).__name__).lower()
+def _why(error: OSError | ValueError) -> str:
+    """A name that no file can have (a NUL, a lone surrogate) is a ValueError in Python."""
+    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()

@@ -65,6 +65,8 @@ class Series:
 
     def between(self, span: Span) -> Series:
         """The part within a span, beginning with the value that held when the span began."""
+        if span.start > self.until:
+            return self._part(0, 0, self.until)
         start = max(int(np.searchsorted(self.at, span.start, side="right")) - 1, 0)
         end = int(np.searchsorted(self.at, span.end, side="right"))
         part = self._part(start, max(start, end), min(self.until, span.end))
@@ -177,4 +179,9 @@ def _empty(what: str, subject: str) -> Series:
 
 def _natural(subject: str) -> tuple[str, int, str]:
     digits = subject.rpartition(":")[2]
-    return (subject.removesuffix(digits), int(digits), "") if digits.isdecimal() else (subject, -1, subject)
+    # Longer numbers are no numbers but hostile names, and Python refuses to read them.
+    return (
+        (subject.removesuffix(digits), int(digits), "")
+        if digits.isdecimal() and len(digits) < 20
+        else (subject, -1, subject)
+    )

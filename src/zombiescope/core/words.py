@@ -29,10 +29,25 @@ def _shown(char: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+def lines(text: str) -> list[str]:
+    """The lines of a kernel file. Not `splitlines`, which also splits at form feeds and others that a name may hold."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def count(text: str, base: int = 10) -> int:
+    """A number as the kernel counts, from 0 to what 64 bits hold; else a ValueError, for the parser to tell."""
+    if not text.isascii() or not text.isalnum() or len(text) > 20:
+        raise ValueError(text[:40])
+    number = int(text, base)
+    if number >= 1 << 64:
+        raise ValueError(text)
+    return number
+
+
 def amount(size: float) -> str:
     """A number of bytes as people say it: 25.3 MB."""
     for unit in _UNITS:
-        if abs(size) < 1000 or unit == _UNITS[-1]:
+        if abs(size) < 999.5 or unit == _UNITS[-1]:  # what would be written as 1000 is one of the next unit
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1000
     raise AssertionError("the last unit takes all")

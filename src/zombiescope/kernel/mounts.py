@@ -10,14 +10,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from zombiescope.core import Host, Unparsable, Unreadable
+from zombiescope.core import Host, Unparsable, Unreadable, lines
 
 MOUNTINFO = "/proc/self/mountinfo"
 # The initial cgroup namespace's inode (PROC_CGROUP_INIT_INO in include/linux/proc_ns.h). In any other namespace,
 # as in most containers, "/" of a hierarchy is only our own part of it.
 _INITIAL_NAMESPACE = "cgroup:[4026531835]"
-# Options of a v1 mount that are not controllers.
-_OPTIONS = {"rw", "ro", "all", "none", "noprefix", "clone_children", "xattr", "favordynmods", "cpuset_v2_mode"}
+# All the controllers that v1 has; it gets no new ones. What else stands among the options (seclabel, xattr) is none.
+_CONTROLLERS = {
+    *("blkio", "cpu", "cpuacct", "cpuset", "debug", "devices", "freezer", "hugetlb"),
+    *("memory", "misc", "net_cls", "net_prio", "perf_event", "pids", "rdma"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +63,7 @@ def whole(host: Host, mount: CgroupMount) -> bool:
 # 35 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
 # 41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw,nsdelegate
 def parse(text: str) -> Iterator[CgroupMount]:
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines(text), 1):
         before, separator, after = line.partition(" - ")
         kind, _, rest = after.partition(" ")
         if kind not in ("cgroup", "cgroup2") and separator:
@@ -71,9 +74,7 @@ def parse(text: str) -> Iterator[CgroupMount]:
         names = [option.removeprefix("name=") for option in options if option.startswith("name=")]
         yield CgroupMount(
             version=2 if kind == "cgroup2" else 1,
-            controllers=()
-            if kind == "cgroup2"
-            else tuple(sorted(o for o in options if "=" not in o and o not in _OPTIONS)),
+            controllers=() if kind == "cgroup2" else tuple(sorted(_CONTROLLERS.intersection(options))),
             name=names[0] if names else "",
             root=_unescaped(fields[3]),
             path=_unescaped(fields[4]),

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Host, Reading, Unparsable, Unreadable
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count, lines
 from zombiescope.kernel.mounts import MOUNTINFO, cgroup_mounts, whole
 
 EVERY = 1.0
 GIVES = ("cgroup_descendants", "cgroup_dying_descendants", "cgroup_subsys", "cgroup_dying_subsys")
 
 
-def read(host: Host) -> Iterator[Reading]:
+def read(host: Host) -> Iterator[Reading | Blind]:
     unified = [mount for mount in cgroup_mounts(host) if mount.version == 2]
     if not unified:
         raise Unreadable(MOUNTINFO, "no cgroup2 file system is mounted")
@@ -25,7 +25,10 @@ def read(host: Host) -> Iterator[Reading]:
     if not whole(host, unified[0]):
         raise Unreadable(source, "only a part of the hierarchy is visible from this container")
     at = host.now()
-    for key, value in parse(host.read(source), source).items():
+    counts = parse(host.read(source), source)
+    if "nr_dying_descendants" not in counts:
+        yield Blind(what=GIVES[1], source=source, why="this kernel does not count dying cgroups")
+    for key, value in counts.items():
         what, subject = _named(key)
         if what:
             yield Reading(what=what, subject=subject, value=value, at=at, source=source, text=f"{key} {value}")
@@ -37,10 +40,10 @@ def read(host: Host) -> Iterator[Reading]:
 # nr_dying_subsys_memory 68440
 def parse(text: str, source: str = "cgroup.stat") -> dict[str, int]:
     counts: dict[str, int] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines(text), 1):
         key, _, value = line.partition(" ")
         try:
-            counts[key] = int(value)
+            counts[key] = count(value)
         except ValueError:
             raise Unparsable(source, number, line) from None
     if "nr_descendants" not in counts:

@@ -9,29 +9,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Host, Reading, Unparsable
+from zombiescope.core import Host, Reading, Unparsable, count
 
 EVERY = 60.0
 GIVES = ("cpus_possible",)
+MOST = 65_536  # more than any kernel can be built for
 SOURCE = "/sys/devices/system/cpu/possible"
 
 
 def read(host: Host) -> Iterator[Reading]:
     at = host.now()
     text = host.read(SOURCE)
-    yield Reading(what=GIVES[0], subject="node", value=len(parse(text)), at=at, source=SOURCE, text=text.strip())
+    yield Reading(what=GIVES[0], subject="node", value=parse(text), at=at, source=SOURCE, text=text.strip())
 
 
 # 0-95
 # 0,2-3
-def parse(text: str) -> list[int]:
+def parse(text: str) -> int:
+    """How many cores a list of ranges names."""
+    cores = 0
     try:
-        cores: list[int] = []
         for part in text.strip().split(","):
-            first, _, last = part.partition("-")
-            if int(last or first) > 65_535:  # more than any kernel can have (NR_CPUS); not worth a list
+            first, dash, last = part.partition("-")
+            many = count(last if dash else first) - count(first) + 1
+            if many < 1:
                 raise ValueError
-            cores.extend(range(int(first), int(last or first) + 1))
-        return cores
+            cores += many
+        if cores > MOST:
+            raise ValueError
     except ValueError:
         raise Unparsable(SOURCE, 1, text) from None
+    return cores

@@ -6,6 +6,7 @@ Kernel: Documentation/filesystems/proc.rst. It counts uninterruptible sleep too,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from zombiescope.core import Host, Reading, Unparsable
@@ -26,6 +27,9 @@ def read(host: Host) -> Iterator[Reading]:
 def parse(text: str) -> tuple[float, float, float]:
     try:
         one, five, fifteen, _tasks, _last_pid = text.split()
-        return float(one), float(five), float(fifteen)
+        loads = float(one), float(five), float(fifteen)
+        if not all(map(math.isfinite, loads)):
+            raise ValueError
+        return loads
     except ValueError:
         raise Unparsable(SOURCE, 1, text) from None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable
+from zombiescope.core import Blind, Host, Reading, Unparsable, count, lines
 
 EVERY = 1.0
 _FIELDS = {
@@ -43,11 +43,11 @@ def read(host: Host) -> Iterator[Reading | Blind]:
 def parse(text: str) -> dict[str, tuple[int, str]]:
     """Each field in bytes, with the kernel's own line."""
     found = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines(text), 1):
         key, _, rest = line.partition(":")
         value, _, unit = rest.strip().partition(" ")
         try:
-            found[key] = (int(value) * (1024 if unit == "kB" else 1), line)
+            found[key] = (count(value) * (1024 if unit == "kB" else 1), line)
         except ValueError:
             raise Unparsable(SOURCE, number, line) from None
     if "MemTotal" not in found:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count, lines
 
 EVERY = 1.0
 _KINDS = {"cpu": ("some",), "io": ("some", "full"), "memory": ("some", "full"), "irq": ("full",)}
@@ -43,10 +43,10 @@ def read(host: Host) -> Iterator[Reading | Blind]:
 def parse(text: str, source: str = "/proc/pressure") -> dict[str, float]:
     """Seconds waited, by row. The averages are left: ours are over the span that matters."""
     seconds = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines(text), 1):
         row, _, fields = line.partition(" ")
-        total = fields.rpartition("total=")[2]
-        if not total.isdecimal():
-            raise Unparsable(source, number, line)
-        seconds[row] = int(total) / 1e6
+        try:
+            seconds[row] = count(fields.rpartition("total=")[2]) / 1e6
+        except ValueError:
+            raise Unparsable(source, number, line) from None
     return seconds

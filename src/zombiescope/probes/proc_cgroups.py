@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from zombiescope.core import Host, Reading, Unparsable
+from zombiescope.core import Host, Reading, Unparsable, count, lines
 
 EVERY = 1.0
 GIVES = ("cgroups_known", "cgroup_hierarchy", "cgroup_controller_enabled")
@@ -39,12 +39,12 @@ def read(host: Host) -> Iterator[Reading]:
 # memory	4	68680	1
 def parse(text: str) -> list[Row]:
     rows = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines(text), 1):
         if line.startswith("#"):
             continue
         try:
             controller, hierarchy, cgroups, enabled = line.split("\t")
-            rows.append(Row(controller, int(hierarchy), int(cgroups), int(enabled), line))
+            rows.append(Row(controller, count(hierarchy), count(cgroups), count(enabled), line))
         except ValueError:
             raise Unparsable(SOURCE, number, line) from None
     if not rows:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from zombiescope.core import Host, Reading, Unparsable
+from zombiescope.core import Blind, Host, Reading, Unparsable, count, lines
 
 EVERY = 0.25
 MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
@@ -33,15 +33,17 @@ class Stat:
     counts: dict[str, int]
 
 
-def read(host: Host) -> Iterator[Reading]:
+def read(host: Host) -> Iterator[Reading | Blind]:
     at = host.now()
     stat = parse(host.read(SOURCE))
     for cpu, seconds in stat.cores.items():
         subject = f"cpu:{cpu}"
         for what, value in zip(GIVES, seconds, strict=False):
             yield Reading(what=what, subject=subject, value=value, at=at, source=SOURCE)
-    for what, count in stat.counts.items():
-        yield Reading(what=what, subject="node", value=count, at=at, source=SOURCE)
+    for what, number in stat.counts.items():
+        yield Reading(what=what, subject="node", value=number, at=at, source=SOURCE)
+    given = {*GIVES[: max(map(len, stat.cores.values()))], *stat.counts}
+    yield from (Blind(what=what, source=SOURCE, why="this kernel does not tell") for what in GIVES if what not in given)
 
 
 # cpu  301854 612 111922 8979004 3552 2 3944 0 44 36
@@ -51,15 +53,18 @@ def read(host: Host) -> Iterator[Reading]:
 def parse(text: str) -> Stat:
     cores: dict[int, tuple[float, ...]] = {}
     counts: dict[str, int] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines(text), 1):
         key, _, rest = line.partition(" ")
         try:
             if key.startswith("cpu") and key != "cpu":
-                cores[int(key[3:])] = tuple(int(ticks) / _USER_HZ for ticks in rest.split()[: len(MODES)])
+                seconds = tuple(count(ticks) / _USER_HZ for ticks in rest.split()[: len(MODES)])
+                if len(seconds) < 4:
+                    raise ValueError
+                cores[count(key[3:])] = seconds
             elif key in _COUNTS:
-                counts[_COUNTS[key]] = int(rest)
+                counts[_COUNTS[key]] = count(rest)
         except ValueError:
             raise Unparsable(SOURCE, number, line) from None
-    if not cores or min(map(len, cores.values())) < 4:
+    if not cores:
         raise Unparsable(SOURCE, 1, text)
     return Stat(cores, counts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable
+from zombiescope.core import Blind, Host, Reading, Unparsable, count, lines
 
 EVERY = 1.0
 KINDS = ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU")
@@ -22,18 +22,18 @@ def read(host: Host) -> Iterator[Reading | Blind]:
     for what, kind in zip(GIVES, KINDS, strict=True):
         if kind not in found:
             yield Blind(what=what, source=SOURCE, why=f"this kernel has no softirq {kind}")
-        for cpu, count in found.get(kind, {}).items():
-            yield Reading(what=what, subject=f"cpu:{cpu}", value=count, at=at, source=SOURCE)
+        for cpu, times in found.get(kind, {}).items():
+            yield Reading(what=what, subject=f"cpu:{cpu}", value=times, at=at, source=SOURCE)
 
 
 #                     CPU0       CPU1
 #       NET_RX:      43066     104508
 def parse(text: str) -> dict[str, dict[int, int]]:
     """Counts by kind and core."""
-    head, *rows = text.splitlines() or [""]
+    head, *rows = lines(text) or [""]
     found = {}
     try:
-        cores = [int(name.removeprefix("CPU")) for name in head.split()]
+        cores = [count(name.removeprefix("CPU")) for name in head.split()]
         if not cores:
             raise ValueError
     except ValueError:
@@ -43,7 +43,7 @@ def parse(text: str) -> dict[str, dict[int, int]]:
         try:
             # BLOCK_IOPOLL was renamed IRQ_POLL by 511cbce2ff8b (in v4.5).
             name = kind.strip().replace("BLOCK_IOPOLL", "IRQ_POLL")
-            found[name] = dict(zip(cores, map(int, counts.split()), strict=True))
+            found[name] = dict(zip(cores, map(count, counts.split()), strict=True))
         except ValueError:
             raise Unparsable(SOURCE, number, row) from None
     return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable
+from zombiescope.core import Blind, Host, Reading, Unparsable, count, lines
 
 EVERY = 1.0
 _COLUMNS = {
@@ -44,9 +44,9 @@ def read(host: Host) -> Iterator[Reading | Blind]:
 def parse(text: str) -> dict[int, list[int]]:
     """The columns of each core."""
     rows = {}
-    for number, line in enumerate(text.splitlines()):
+    for number, line in enumerate(lines(text)):
         try:
-            row = [int(column, 16) for column in line.split()]
+            row = [count(column, 16) for column in line.split()]
         except ValueError:
             raise Unparsable(SOURCE, number + 1, line) from None
         if len(row) < 9:

@@ -6,6 +6,7 @@ Kernel: Documentation/filesystems/proc.rst. It counts time spent suspended.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from zombiescope.core import Host, Reading, Unparsable
@@ -25,6 +26,9 @@ def read(host: Host) -> Iterator[Reading]:
 def parse(text: str) -> float:
     try:
         up, _idle = text.split()
-        return float(up)
+        seconds = float(up)
+        if not math.isfinite(seconds):
+            raise ValueError
+        return seconds
     except ValueError:
         raise Unparsable(SOURCE, 1, text) from None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable
+from zombiescope.core import Blind, Host, Reading, Unparsable, count, lines
 
 EVERY = 1.0
 # Counters kept; where the kernel splits one by zone, the sum.
@@ -51,10 +51,10 @@ def read(host: Host) -> Iterator[Reading | Blind]:
 # allocstall_normal 0
 def parse(text: str) -> dict[str, int]:
     found = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines(text), 1):
         key, _, value = line.partition(" ")
         try:
-            found[key] = int(value)
+            found[key] = count(value)
         except ValueError:
             raise Unparsable(SOURCE, number, line) from None
     if not found:

@@ -46,7 +46,7 @@ def look(host: Host, name: str, probe: ModuleType | Broken, tape: Tape) -> float
     """One look of one probe. Whatever goes wrong is noted as not seen; returns the CPU time it cost."""
     if isinstance(probe, Broken):
         return 0.0  # we cannot know what it would have given; who needs it finds that nobody looked
-    started, at = time.thread_time(), host.now()
+    started = time.thread_time()
     blind: list[Blind] = []
     try:
         seen = guarded(lambda: list(probe.read(host)))
@@ -59,6 +59,7 @@ def look(host: Host, name: str, probe: ModuleType | Broken, tape: Tape) -> float
                 blind.append(item)
     except (Unreadable, Unparsable) as error:
         blind = [Blind(what=what, source=error.source, why=error.why) for what in probe.GIVES]
+    at = host.now()  # after the read, so that what was read holds at the time of the look
     tape.look(probe.GIVES, at, blind)
     cost = time.thread_time() - started
     tape.add(Reading(what=COSTS, subject=f"probe:{name}", value=cost, at=at, source="clock_gettime(2)"))

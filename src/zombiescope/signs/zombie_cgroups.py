@@ -26,7 +26,12 @@ TROUBLE = 70_000  # so many held a core for 5 s in one statistics read, and the 
 
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
-    for census in count(timeline):
+    counted = count(timeline)
+    if not counted:
+        yield Blind(
+            what="cgroups_dying", source="/proc/cgroups", why="neither folders nor the kernel tell how many are dead"
+        )
+    for census in counted:
         steady = bool((census.dying.values[1:] >= census.dying.values[:-1]).all())
         if census.dead >= MANY or (census.dead >= FEW and census.grown >= GROWTH and steady):
             yield Finding(

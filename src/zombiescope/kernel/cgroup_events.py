@@ -1,0 +1,139 @@
+"""Births, removals and releases of cgroups as they happen, with paths, from the kernel's own tracepoints.
+
+A removed cgroup is released when the last thing that pins it is gone: what was removed and not released is a zombie,
+and the time between the two is its age. Events are recorded in an instance of our own (a private ring buffer), so
+that other tracers on the node neither see nor lose anything. No kprobes, no BPF.
+
+Overhead: none while nothing happens; about 11 µs of CPU an event to read it. The buffer is bounded; what it lost is
+    told.
+Kernel: include/trace/events/cgroup.h; the tracepoints came with v4.13, instances with v3.10. Fires for v1 and v2.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from zombiescope.core.errors import Unreadable
+from zombiescope.kernel.private_mount import USUAL, mounted
+
+KINDS = ("mkdir", "rmdir", "release")
+SOURCE = f"{USUAL['tracefs'][0]}/events/cgroup"
+_BUFFER_KB = 512  # for each core: some 4,000 events between two looks
+_INSTANCE = re.compile(r"zombiescope-(\d+)")
+#            runc-2811    [001] ...1.  1047.513902: cgroup_mkdir: root=4 id=221 level=2 path=/docker/5f0c…
+_LINE = re.compile(
+    rb"^\s*(?P<comm>.*)-(?P<pid>\d+)\s+\[\d+\]\s+\S+\s+(?P<at>\d+\.\d+): "
+    rb"cgroup_(?P<kind>mkdir|rmdir|release): root=(?P<root>\d+) id=(?P<id>\d+) level=(?P<level>\d+) path=(?P<path>.*)$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CgroupEvent:
+    """One cgroup was made (mkdir), removed (rmdir) or let go of at last (release)."""
+
+    at: float  # unix seconds
+    kind: str
+    root: int  # the hierarchy's number, as in /proc/cgroups
+    id: int
+    path: str
+    comm: str  # who did it; releases are done by kernel workers
+
+
+class CgroupEvents:
+    """An open stream of events. `lost` counts what the buffer could not hold."""
+
+    def __init__(self, instance: str) -> None:
+        self._instance = instance
+        self._pipe = os.open(f"{instance}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._torn = b""
+
+    def close(self) -> None:
+        os.close(self._pipe)
+
+    def read(self) -> list[CgroupEvent]:
+        """All that happened since the last call."""
+        parts = [self._torn]
+        # One read hands out a few pages at the most, whatever the buffer's size; EAGAIN says that was all.
+        with suppress(BlockingIOError):
+            while part := os.read(self._pipe, 1 << 16):
+                parts.append(part)
+        *lines, self._torn = b"".join(parts).split(b"\n")
+        offset = time.time() - time.monotonic()
+        return [event for line in lines if (event := parse(line, offset)) is not None]
+
+    @property
+    def lost(self) -> int:
+        lost = 0
+        for cpu in os.listdir(f"{self._instance}/per_cpu"):
+            with open(f"{self._instance}/per_cpu/{cpu}/stats", "rb") as stats:
+                lost += sum(int(found) for found in re.findall(rb"(?:overrun|dropped events): (\d+)", stats.read()))
+        return lost
+
+
+def parse(line: bytes, offset: float = 0.0) -> CgroupEvent | None:
+    """One line of trace_pipe; None for what is not an event (the kernel says there when it lost some)."""
+    found = _LINE.match(line)
+    if found is None:
+        return None
+    return CgroupEvent(
+        at=float(found["at"]) + offset,
+        kind=found["kind"].decode(),
+        root=int(found["root"]),
+        id=int(found["id"]),
+        path=os.fsdecode(found["path"]),
+        comm=os.fsdecode(found["comm"]).strip(),
+    )
+
+
+@contextmanager
+def watching(root: int | None = None) -> Iterator[CgroupEvents]:
+    """Record events from now on, of one hierarchy if its number is given; leaves nothing behind."""
+    with mounted("tracefs") as tracefs:
+        try:
+            _clean(tracefs)
+            instance = f"{tracefs}/instances/zombiescope-{os.getpid()}"
+            os.mkdir(instance)
+        except OSError as error:
+            raise Unreadable(SOURCE, f"{(error.strerror or '').lower()}; recording events needs root") from error
+        events = None
+        try:
+            # The same clock as time.monotonic(), so that a time can be given in unix seconds.
+            _write(instance, "trace_clock", "mono")
+            _write(instance, "buffer_size_kb", str(_BUFFER_KB))
+            for kind in KINDS:
+                if root is not None:
+                    _write(instance, f"events/cgroup/cgroup_{kind}/filter", f"root == {root}")
+                _write(instance, f"events/cgroup/cgroup_{kind}/enable", "1")
+            events = CgroupEvents(instance)
+            yield events
+        except FileNotFoundError as error:
+            raise Unreadable(SOURCE, "this kernel has no cgroup tracepoints") from error
+        finally:
+            if events is not None:
+                events.close()
+            _remove(instance)
+
+
+def _clean(tracefs: str) -> None:
+    """An instance outlives a tool that was killed; what a dead one of ours left is removed."""
+    for name in os.listdir(f"{tracefs}/instances"):
+        pid = _INSTANCE.fullmatch(name)
+        if pid and not os.path.exists(f"/proc/{pid[1]}"):
+            _remove(f"{tracefs}/instances/{name}")
+
+
+def _remove(instance: str) -> None:
+    with suppress(OSError):
+        _write(instance, "events/cgroup/enable", "0")
+    with suppress(OSError):
+        os.rmdir(instance)
+
+
+def _write(instance: str, name: str, value: str) -> None:
+    with open(f"{instance}/{name}", "w") as file:
+        file.write(value)
