@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.cli.census import PROBES
+from zombiescope.cli.census import COUNTERS
 from zombiescope.core import Host
 from zombiescope.core.rooms import load
 from zombiescope.lab._zombies import leaked
@@ -25,5 +25,5 @@ def ratios() -> Iterator[tuple[str, float, float, str]]:
 
 
 def _cost() -> float:
-    host, probes = Host(), {name: load("probes", name) for name in PROBES}
+    host, probes = Host(), {name: load("probes", name) for name in COUNTERS}
     return min(sum(look(host, name, probe, Tape()) for name, probe in probes.items()) for _ in range(LOOKS))

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from zombiescope.core import Blind, Host, Reading
-from zombiescope.core.rooms import members
+from zombiescope.core.rooms import healthy
 from zombiescope.core.timeline import Timeline
 from zombiescope.probes.proc_stat import MODES
-from zombiescope.recorder.loop import look_at_all
+from zombiescope.recorder.loop import look
 from zombiescope.recorder.tape import Tape
 
 QUIET = Path(__file__).parent / "roots" / "quiet"
@@ -58,7 +58,8 @@ def quiet_node(folder: Path) -> Timeline:
         (root / "at").write_text(str(T0 + later))
         stat = root / "proc" / "stat"
         stat.write_text("".join(_idled(line, later) for line in stat.read_text().splitlines(keepends=True)))
-        look_at_all(Host(str(root), live=False), members("probes"), tape)
+        for name, probe in healthy("probes").items():
+            look(Host(str(root), live=False), name, probe, tape)
     return tape.timeline()
 
 

@@ -1,7 +1,8 @@
-"""Live and dead cgroups, by controller.
+"""Live and dead cgroups, by controller; with --names each of the dead, its parent and what keeps it.
 
-A cgroup whose folder is gone but which the kernel still keeps is dead: a zombie. Counts every controller of every
-hierarchy, v1 and v2, at the same small cost whatever the number of the dead.
+A cgroup whose folder is gone but which the kernel still keeps is dead: a zombie. Counting costs the same whatever the
+number of the dead. Naming visits each once, some 2 µs of the kernel's time, in small batches; it needs root or
+CAP_BPF and CAP_PERFMON, and falls back to what is allowed, saying so.
 """
 
 from __future__ import annotations
@@ -12,17 +13,23 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from zombiescope.cli._looking import add_exit_style, look, recorded_root, seconds
-from zombiescope.core import Host, UserError, amount, harmless, lasting
+from zombiescope.core import Host, UserError, amount, harmless, lasting, lines
 from zombiescope.core.errors import BLIND, CLEAR, EXIT_STYLES
 
 if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline
+    from zombiescope.kernel.named_zombies import Named
 
-PROBES = ("cgroup_folders", "cgroup_mounts", "cgroup_stat", "cpu_possible", "meminfo", "proc_cgroups", "uptime")
+COUNTERS = ("cgroup_folders", "cgroup_mounts", "cgroup_stat", "cpu_possible", "meminfo", "proc_cgroups", "uptime")
+PROBES = (*COUNTERS, "stat_read")
 EXAMPLES = """examples:
   zombiescope census                              a table
   zombiescope census --controller memory --format json
-  zombiescope census --seconds 60                 also how fast the dead grow, over a minute
+  zombiescope census --names                      who they were, by family, and what pins them
+  zombiescope census --names --family '/docker/*' --format csv
+  zombiescope census --names --pinned-by          by the file that keeps them
+  zombiescope census --seconds 60 --names         also how fast each family grows, over a minute
+  zombiescope census --watch                      births, removals and releases as they happen
   zombiescope census --exit-style nagios          as a check: critical from 1,000 dead
 
 exit codes: 0 counted, 3 could not count; with --exit-style, those of a check
@@ -31,17 +38,32 @@ exit codes: 0 counted, 3 could not count; with --exit-style, those of a check
 
 def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--controller", metavar="C", help="one controller only, such as memory")
-    parser.add_argument("--seconds", type=seconds, default=0.0, metavar="N", help="measure growth for so long [0]")
+    parser.add_argument("--names", action="store_true", help="name each of the dead (memory controller)")
+    parser.add_argument("--family", metavar="F", help="with --names: families that contain F, or match it as a pattern")
+    parser.add_argument("--pinned-by", action="store_true", help="with --names: by what keeps them")
+    parser.add_argument("--btf", metavar="FILE", help="with --names: BTF of this kernel, where it has none of its own")
+    parser.add_argument("--watch", action="store_true", help="stream births, removals and releases until Ctrl-C")
+    parser.add_argument(
+        "--seconds", type=seconds, default=0.0, metavar="N", help="measure growth, or watch, so long [0]"
+    )
     parser.add_argument("--root", metavar="DIR", help="a recorded root instead of this machine")
-    parser.add_argument("--format", choices=("text", "json", "tsv"), default="text", help="[text]")
+    parser.add_argument("--format", choices=("text", "json", "tsv", "csv"), default="text", help="[text]")
     add_exit_style(parser, None)
 
 
 def run(args: argparse.Namespace) -> int:
-    timeline = look(recorded_root(args.root) if args.root else Host(), args.seconds, PROBES)
+    _check(args)
+    host = recorded_root(args.root) if args.root else Host()
+    if args.watch:
+        from zombiescope.cli._census_watch import stream
+
+        stream(_memory_hierarchy(host), args.seconds, args.format)
+        return CLEAR
+    before = _named(args, host) if args.names and args.seconds else None
+    timeline = look(host, args.seconds, PROBES if host.live else COUNTERS)
     result = shape(timeline, args.controller)
-    writer = {"json": _json, "tsv": _tsv, "text": _text}[args.format]
-    writer(result)
+    result |= _names(args, host, before)
+    _write(args, result)
     for reason in result["blind"]:
         print(f"blind: {harmless(reason)}", file=sys.stderr)
     counted = any(row["dying"] is not None for row in result["controllers"].values())
@@ -51,6 +73,50 @@ def run(args: argparse.Namespace) -> int:
 
     dead = max((row["dying"] or 0 for row in result["controllers"].values()), default=0)
     return EXIT_STYLES[args.exit_style]["found" if dead >= MANY else "clear" if counted else "blind"]
+
+
+def _check(args: argparse.Namespace) -> None:
+    if (args.family or args.pinned_by or args.btf or args.format == "csv") and not args.names:
+        raise UserError("--family, --pinned-by, --btf and --format csv go with --names")
+    if args.names and args.controller not in (None, "memory"):
+        raise UserError("names are of memory cgroups: --controller memory, or none")
+    if args.root and (args.names or args.watch):
+        raise UserError("a recorded root has no names of the dead: --names and --watch need a live machine")
+
+
+def _named(args: argparse.Namespace, host: Host) -> Named:
+    from zombiescope.kernel.named_zombies import named
+
+    return named(host, args.btf)
+
+
+def _names(args: argparse.Namespace, host: Host, before: Named | None) -> dict[str, Any]:
+    from zombiescope.cli._census_names import shape as names_shape
+    from zombiescope.cli._census_names import without_names
+
+    if not args.names:
+        return without_names("not asked for: --names")
+    return names_shape(_named(args, host), before, args.family)
+
+
+def _memory_hierarchy(host: Host) -> int | None:
+    """Its number, as events give it; None, for all hierarchies, where /proc/cgroups has no row for memory."""
+    for line in lines(host.read("/proc/cgroups")):
+        name, *numbers = line.split("\t")
+        if name == "memory" and numbers and numbers[0].isdecimal():
+            return int(numbers[0][:9])
+    return None
+
+
+def _write(args: argparse.Namespace, result: dict[str, Any]) -> None:
+    from zombiescope.cli._census_names import write_csv, write_text
+
+    if args.format == "csv":
+        write_csv(result)
+        return
+    {"json": _json, "tsv": _tsv, "text": _text}[args.format](result)
+    if args.names and args.format == "text":
+        write_text(result, args.pinned_by)
 
 
 def shape(timeline: Timeline, controller: str | None = None) -> dict[str, Any]:
@@ -83,6 +149,7 @@ def shape(timeline: Timeline, controller: str | None = None) -> dict[str, Any]:
         "growth_over_seconds": round(
             census.dying.span.seconds if census and measured else uptime.latest.value if len(uptime) else 0
         ),
+        "stat_read_seconds": _stat_read(timeline),
         "blind": _blind(timeline),
     }
 
@@ -99,6 +166,12 @@ def _blind(timeline: Timeline) -> list[str]:
     looks = [timeline.looks(what).latest for what in whats if len(timeline.looks(what))]
     reasons = [f"{look.source}: {look.text}" for look in looks if look.text and "no cgroup2" not in look.text]
     return list(dict.fromkeys(reasons))
+
+
+def _stat_read(timeline: Timeline) -> float | None:
+    """How long the root's memory.stat took to read; None where it was not."""
+    took = timeline.series("stat_read_seconds", "file:memory.stat")
+    return round(took.latest.value, 6) if len(took) else None
 
 
 def _json(result: dict[str, Any]) -> None:

@@ -14,8 +14,11 @@ from functools import lru_cache
 MANY = 20  # siblings that differ only by a made-up part: fewer may well be names that people gave
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}[-_][0-9a-fA-F]{4}[-_][0-9a-fA-F]{4}[-_][0-9a-fA-F]{4}[-_][0-9a-fA-F]{12}")
-# Twelve hex digits are what docker shows of an id; a shorter word of a to f, or a number, is no hash.
-_HASH = re.compile(r"(?<![0-9A-Za-z])r?(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{12,}(?![0-9A-Za-z])")
+# Twelve hex digits are what docker shows of an id; a shorter word of a to f is no hash, and digits alone are a number
+# unless they are as many as a hash has.
+_HASH = re.compile(
+    r"(?<![0-9A-Za-z])r?(?:(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{12,}|[0-9a-f]{32,})(?![0-9A-Za-z])"
+)
 _NUMBER = re.compile(r"[0-9]+")
 _CONTAINER = re.compile(r"(?:^|[-/])([0-9a-f]{64})(?:\.scope)?(?:/|$)")
 _POD = re.compile(r"pod([0-9a-fA-F]{8}(?:[-_][0-9a-fA-F]{4}){3}[-_][0-9a-fA-F]{12}|[0-9a-f]{32})")

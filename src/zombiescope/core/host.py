@@ -96,7 +96,7 @@ class Host:
                 raise Unreadable(path, "not a folder")
             count, unopened = 1, [top]
             while unopened:
-                for child, links in _folders_in(unopened.pop()):
+                for child, links, _ in _folders_in(unopened.pop()):
                     count += 1
                     if links != 2:
                         unopened.append(child)
@@ -105,6 +105,19 @@ class Host:
         except (OSError, ValueError) as error:
             raise Unreadable(path, _why(error)) from error
         return count
+
+    def tree(self, path: str, *, most: int = 10_000) -> dict[str, int]:
+        """Every folder below `path` by its path from there ("/a/b"), with its inode; links not followed."""
+        top, found = self._inside(path), {}
+        unopened = [top]
+        while unopened:
+            for child, links, inode in _folders_in(unopened.pop()):
+                found[child.removeprefix(top)] = inode
+                if links != 2:
+                    unopened.append(child)
+            if len(found) > most:
+                raise Unreadable(path, f"more than {most:,} folders")
+        return found
 
     def run(self, *argv: str, timeout: float = 10.0) -> str:
         """What a command prints. A recorded root has it as the file `cmd/<argv joined by _>`."""
@@ -144,14 +157,14 @@ class Host:
         return real
 
 
-def _folders_in(folder: str) -> Iterator[tuple[str, int]]:
-    """The folders in a folder with their link counts; what vanishes while we look was not there."""
+def _folders_in(folder: str) -> Iterator[tuple[str, int, int]]:
+    """The folders in a folder with their link counts and inodes; what vanishes while we look was not there."""
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 try:
                     if entry.is_dir(follow_symlinks=False):
-                        yield entry.path, entry.stat(follow_symlinks=False).st_nlink
+                        yield entry.path, entry.stat(follow_symlinks=False).st_nlink, entry.inode()
                 except FileNotFoundError:
                     continue
     except FileNotFoundError:

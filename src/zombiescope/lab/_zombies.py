@@ -51,10 +51,13 @@ def memory_folder() -> str:
 
 
 @contextmanager
-def leaked(count: int, *, label: str = "lab", name: str = "z{}") -> Iterator[Leak]:
-    """`count` dead memory cgroups under one parent, called `name` with a number put in; all is freed at the end."""
+def leaked(count: int, *, label: str = "lab", name: str = "z{}", folder: str = TMPFS) -> Iterator[Leak]:
+    """`count` dead memory cgroups under one parent, called `name` with a number put in; all is freed at the end.
+
+    In another `folder`, on a disk, they are pinned by page cache, as logs pin them, and go when that is dropped.
+    """
     parent = os.path.join(memory_folder(), f"zombiescope-{label}-{os.getpid()}")
-    leak = Leak(parent, os.path.join(TMPFS, os.path.basename(parent)), [name.format(n) for n in range(count)])
+    leak = Leak(parent, os.path.join(folder, os.path.basename(parent)), [name.format(n) for n in range(count)])
     os.mkdir(parent)
     try:
         # In a process of its own: what it allocates meanwhile is charged to the cgroups it passes through.

@@ -1,9 +1,9 @@
 """/proc/cgroups: how many cgroups the kernel keeps for each controller, dead ones included.
 
 Overhead: one read of about 300 bytes, 20 µs, whatever the number of cgroups: the kernel keeps a counter.
-Kernel: proc_cgroupstats_show() in kernel/cgroup/cgroup-v1.c. The count is of the hierarchy that the controller is bound
-    to (hierarchy 0 is v2, or none). Since af000ce85293 (in v6.12) a controller built without its v1 side has no row: on
-    such a kernel memory is missing here and `cgroup_stat` has the count.
+Kernel: proc_cgroupstats_show() in kernel/cgroup/cgroup-v1.c. The count is of the hierarchy that the controller is
+    bound to (hierarchy 0 is v2, or none). Since af000ce85293 (in v6.12) a controller built without its v1 side has no
+    row: on such a kernel memory is missing here and `cgroup_stat` has the count.
 """
 
 from __future__ import annotations

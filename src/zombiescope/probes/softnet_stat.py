@@ -1,10 +1,10 @@
 """/proc/net/softnet_stat: packets each core took in, dropped for a full backlog, and polls it cut short.
 
 Overhead: one read, a line a core, 20 µs on 2 cores.
-Kernel: softnet_seq_show() in net/core/net-procfs.c. Columns were only ever added: received_rps (in v2.6.35), flow limit
-    (in v3.11), backlog length and the core's own number by 7d58e6555870 (in v5.10). Before that the line's place is the
-    core, which is wrong when a core is off line; the kernel gives nothing better. It is kept per network namespace in
-    the path but counts the whole node.
+Kernel: softnet_seq_show() in net/core/net-procfs.c. Columns were only ever added: received_rps (in v2.6.35), flow
+    limit (in v3.11), backlog length and the core's own number by 7d58e6555870 (in v5.10). Before that the line's
+    place is the core, which is wrong when a core is off line; the kernel gives nothing better. It is kept per network
+    namespace in the path but counts the whole node.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """/proc/vmstat: what memory management did: faults, reclaim by kswapd and by those who asked, swap, OOM kills.
 
 Overhead: one read of 4 KB, 60 µs; the kernel adds up per-CPU counters, so a little more on many cores.
-Kernel: vmstat_text in mm/vmstat.c. Before 599d0c954f91 (in v4.8) reclaim was counted by zone (pgscan_direct_normal, …),
-    and stalls still are (allocstall_normal, …): zones are added up.
+Kernel: vmstat_text in mm/vmstat.c. Before 599d0c954f91 (in v4.8) reclaim was counted by zone (pgscan_direct_normal,
+    …), and stalls still are (allocstall_normal, …): zones are added up.
 """
 
 from __future__ import annotations

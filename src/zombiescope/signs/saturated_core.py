@@ -1,9 +1,9 @@
 """One core wholly busy in the kernel for a second or more.
 
-Why it hurts: softirqs, NAPI polls and threads pinned to that core cannot run anywhere else, and wait. A network driver
-    whose queue is served there gives up after five seconds. Averages hide it: one core of 96 is 1 %.
-False alarms: a core given to one kernel-heavy task on purpose (isolcpus, a storage or packet poller). A core busy with
-    a program's own work (user mode) is never called saturated: a softirq that is due interrupts a program.
+Why it hurts: softirqs, NAPI polls and threads pinned to that core cannot run anywhere else, and wait. A network
+    driver whose queue is served there gives up after five seconds. Averages hide it: one core of 96 is 1 %.
+False alarms: a core given to one kernel-heavy task on purpose (isolcpus, a storage or packet poller). A core busy
+    with a program's own work (user mode) is never called saturated: a softirq that is due interrupts a program.
 References: Documentation/filesystems/proc.rst, 1.7 (modes); `mpstat -P ALL 1` shows the same.
 """
 

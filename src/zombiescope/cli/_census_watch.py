@@ -1,0 +1,61 @@
+"""Births, removals and releases of memory cgroups, one line each as they happen, until Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from zombiescope.core import harmless, lasting
+from zombiescope.kernel.cgroup_events import CgroupEvent, watching
+
+PAUSE = 0.2  # seconds between two reads: quick enough to follow, and no load
+_WORDS = {"mkdir": "born", "rmdir": "removed", "release": "released"}
+
+
+def stream(root: int | None, seconds: float, style: str) -> None:
+    """Follow one hierarchy for so long (0: until Ctrl-C), and say at the end what is left."""
+    born: dict[int, float] = {}
+    removed: dict[int, CgroupEvent] = {}
+    with watching(root) as events:
+        if style != "json":
+            print("time\twhat\tage\tby\tpath", flush=True)
+        for event in _until(events.read, seconds):
+            since = born.get(event.id) if event.kind == "rmdir" else getattr(removed.get(event.id), "at", None)
+            if event.kind == "mkdir":
+                born[event.id] = event.at
+            elif event.kind == "rmdir":
+                removed[event.id] = event
+                born.pop(event.id, None)
+            else:
+                removed.pop(event.id, None)
+            _tell(event, None if since is None else event.at - since, style)
+        lost = events.lost
+    print(f"{len(removed):,} removed and not released; {lost} events lost", file=sys.stderr)
+    for event in list(removed.values())[-5:]:
+        print(f"  dead for {lasting(time.time() - event.at)}: {harmless(event.path)}", file=sys.stderr)
+
+
+def _until(read: object, seconds: float) -> Iterator[CgroupEvent]:
+    assert callable(read)
+    end = time.monotonic() + seconds if seconds else float("inf")
+    try:
+        while time.monotonic() < end:
+            yield from read()
+            time.sleep(PAUSE)
+        yield from read()
+    except KeyboardInterrupt:
+        return
+
+
+def _tell(event: CgroupEvent, age: float | None, style: str) -> None:
+    """Age: how long a removed one had lived, or how long a released one had been dead."""
+    if style == "json":
+        row = {"at": event.at, "what": _WORDS[event.kind], "age_seconds": age, "by": harmless(event.comm)}
+        print(json.dumps(row | {"path": harmless(event.path, most=5000)}), flush=True)
+        return
+    clock = datetime.fromtimestamp(event.at, UTC).strftime("%H:%M:%S.%f")[:-3]
+    aged = "" if age is None else f"{age:.3f}"
+    print(clock, _WORDS[event.kind], aged, harmless(event.comm), harmless(event.path), sep="\t", flush=True)

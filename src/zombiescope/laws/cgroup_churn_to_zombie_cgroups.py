@@ -1,0 +1,31 @@
+"""A cgroup removed while a page it was charged for lives on stays with the kernel, so churn leaves the dead behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.core import Finding, Ground
+from zombiescope.core.census import count
+from zombiescope.core.timeline import Timeline
+
+WITHIN = 600.0  # seconds: what pins the dead may be let go of late, and the count is then still high
+KEPT = 0.5  # of those removed: fewer is the ordinary delay between removal and release
+FEWEST = 0.5  # dead more for each one removed, where releases cannot be seen: some are let go of at once
+MOST = 2.0  # and others on the node die meanwhile
+
+
+def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
+    removals = timeline.series("cgroup_removals_total", cause.subject)
+    releases = timeline.series("cgroup_releases_total", cause.subject)
+    census = next((it for it in count(timeline) if it.subject == effect.subject), None)
+    if census is None or "memory" not in census.controllers or not len(removals):
+        return
+    removed, grown = removals.latest, census.grown
+    counted = (removed, *([releases.latest] if len(releases) else []), census.dying.first, census.dying.latest)
+    if timeline.looked("cgroup_releases_total"):
+        kept = removed.value - (releases.latest.value if len(releases) else 0)
+        if kept >= KEPT * removed.value and grown > 0:
+            says = f"{kept:,.0f} of {removed.value:,.0f} removed were not released, and {grown:,.0f} more are dead"
+            yield Ground(kind="dose", says=says, evidence=counted)
+    elif FEWEST <= grown / removed.value <= MOST:
+        yield Ground(kind="dose", says=f"{removed.value:,.0f} removed, {grown:,.0f} more dead", evidence=counted)

@@ -1,0 +1,119 @@
+"""Births, removals and releases of memory cgroups while we look, counted by family of names.
+
+Overhead: nothing while nothing happens, 11 µs an event (tracepoints in a ring buffer of our own). Where that is not
+    allowed, the tree's names are compared between looks: one stat for each live cgroup, and what is born and gone
+    between two looks is missed.
+Kernel: include/trace/events/cgroup.h, since v4.13; see kernel/cgroup_events.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from zombiescope.core import Blind, Host, Reading, Unreadable
+from zombiescope.core.families import family
+from zombiescope.kernel.cgroup_events import SOURCE, CgroupEvents, watching
+from zombiescope.kernel.mounts import MOUNTINFO, CgroupMount, cgroup_mounts, whole
+
+EVERY = 1.0
+GIVES = ("cgroup_births_total", "cgroup_removals_total", "cgroup_releases_total")
+MOST = 200  # families kept apart: a storm of names that no rule groups must not fill our memory
+_WHATS = {"mkdir": GIVES[0], "rmdir": GIVES[1], "release": GIVES[2]}
+_OTHERS = "family:others"
+Look = Callable[[], Iterator[Reading | Blind]]
+
+
+class _Counts:
+    """Totals by kind and family, since we began to look."""
+
+    def __init__(self) -> None:
+        self._totals: Counter[tuple[str, str]] = Counter()
+        self._families: set[str] = set()
+        self._examples: dict[tuple[str, str], str] = {}
+
+    def add(self, what: str, path: str, times: int = 1) -> None:
+        subject = f"family:{family(path)}"
+        if subject not in self._families and len(self._families) >= MOST:
+            subject = _OTHERS
+        self._families.add(subject)
+        self._totals[what, subject] += times
+        self._examples[what, subject] = path
+
+    def readings(self, at: float, source: str) -> Iterator[Reading]:
+        for (what, subject), total in self._totals.items():
+            text = self._examples[what, subject]
+            yield Reading(what=what, subject=subject, value=total, at=at, source=source, text=text)
+
+
+@contextmanager
+def watch(host: Host) -> Iterator[Look]:
+    with ExitStack() as stack:
+        mount = _memory_mount(host)
+        try:
+            yield _from_events(host, stack.enter_context(watching(_hierarchy(host))))
+        except Unreadable as refused:
+            yield _from_names(host, mount, refused.why)
+
+
+def read(host: Host) -> Iterator[Reading]:
+    """One look at standing folders tells of no birth and no death."""
+    mount = _memory_mount(host)
+    raise Unreadable(mount.path, "births and deaths are seen by watching, not by one look")
+    yield  # a generator, as every probe
+
+
+def _from_events(host: Host, events: CgroupEvents) -> Look:
+    counts = _Counts()
+
+    def look() -> Iterator[Reading | Blind]:
+        for event in events.read():
+            counts.add(_WHATS[event.kind], event.path)
+        yield from counts.readings(host.now(), SOURCE)
+        if lost := events.lost:
+            yield Blind(what=GIVES[0], source=SOURCE, why=f"{lost} events came too fast to be kept", subject="node")
+
+    return look
+
+
+def _from_names(host: Host, mount: CgroupMount, refused: str) -> Look:
+    counts = _Counts()
+    source = f"$ find {mount.path} -type d"
+    before: dict[str, int] | None = None
+
+    def look() -> Iterator[Reading | Blind]:
+        nonlocal before
+        now = host.tree(mount.path)
+        if before is not None:
+            # The same name with another inode was removed and made again: a unit that restarts.
+            born = [path for path, inode in now.items() if before.get(path) != inode]
+            gone = [path for path, inode in before.items() if now.get(path) != inode]
+            for what, paths in ((GIVES[0], born), (GIVES[1], gone)):
+                for path in paths:
+                    counts.add(what, path)
+        before = now
+        yield from counts.readings(host.now(), source)
+        yield Blind(what=GIVES[2], source=SOURCE, why=refused)
+
+    return look
+
+
+def _memory_mount(host: Host) -> CgroupMount:
+    mounts = cgroup_mounts(host)
+    bound = [mount for mount in mounts if "memory" in mount.controllers] or [it for it in mounts if it.version == 2]
+    if not bound:
+        raise Unreadable(MOUNTINFO, "no hierarchy with the memory controller is mounted")
+    if not whole(host, bound[0]):
+        raise Unreadable(bound[0].path, "only a part of the hierarchy is visible from this container")
+    return bound[0]
+
+
+def _hierarchy(host: Host) -> int:
+    """The number of the memory hierarchy, as the events give it; v2 is 0 and may have no row."""
+    for line in host.read("/proc/cgroups").split("\n"):
+        name, _, rest = line.partition("\t")
+        number = rest.partition("\t")[0]
+        if name == "memory" and number.isdecimal():
+            return int(number[:9])
+    return 0

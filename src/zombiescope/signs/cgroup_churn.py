@@ -1,0 +1,59 @@
+"""Cgroups of one family are made and removed again and again: something restarts, whatever its unit says.
+
+Why it hurts: every restart makes a cgroup, and one that is charged for a page that outlives it becomes a zombie. A
+    supervisor that restarts a container inside a healthy unit shows nowhere else: the unit stays active and its
+    restart counter stays at nought.
+False alarms: a build or batch system that runs a container for each step; a timer that fires every few seconds. They
+    churn and it may be what they are for: look whether they leave zombies behind.
+References: include/trace/events/cgroup.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.core import Finding, Reading, Span
+from zombiescope.core.model import SLACK
+from zombiescope.core.timeline import Series, Timeline
+
+NEEDS = ("cgroup_births_total", "cgroup_removals_total")
+TIMES = 5  # made and removed within one recording: fewer is a rollout or somebody at work
+PER_MINUTE = 4.0  # a supervisor that backs off to 15 s still makes four; kubelet backs off to minutes
+
+
+def find(timeline: Timeline) -> Iterator[Finding]:
+    for subject in timeline.subjects(NEEDS[0], "family"):
+        births, removals = (timeline.series(what, subject) for what in NEEDS)
+        if not len(removals):
+            continue
+        times = min(births.latest.value, removals.latest.value)
+        minutes = timeline.looks(NEEDS[0]).span.seconds / 60
+        if times >= TIMES and minutes and times / minutes >= PER_MINUTE:
+            releases = timeline.series("cgroup_releases_total", subject)
+            left = removals.latest.value - (releases.latest.value if len(releases) else 0)
+            kept = f", {left:,.0f} of them not released" if timeline.looked("cgroup_releases_total") else ""
+            yield Finding(
+                subject=subject,
+                span=_span(timeline, births, times / minutes),
+                says=(
+                    f"{births.latest.value:,.0f} made and {removals.latest.value:,.0f} removed, "
+                    f"{times / minutes:,.0f} a minute{kept}"
+                ),
+                evidence=(births.latest, removals.latest, *([releases.latest] if len(releases) else [])),
+            )
+
+
+def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
+    """The family that was made most often, where none churns."""
+    births = sorted(timeline.latest(NEEDS[0]), key=lambda reading: reading.value, reverse=True)
+    looked = timeline.looks(NEEDS[0]).latest
+    if not births:
+        return f"no cgroup was made within {timeline.looks(NEEDS[0]).span.seconds:.0f} s", (looked,)
+    return f"most: {births[0].value:,.0f} of {births[0].subject.removeprefix('family:')} made", (births[0],)
+
+
+def _span(timeline: Timeline, births: Series, per_minute: float) -> Span:
+    """From the first birth; but if that came no later than one was due, it was going on when we began to look."""
+    began = timeline.looks(NEEDS[0]).span.start
+    due = 2 * 60 / per_minute + SLACK  # a look is a second late at the most
+    return Span(began if births.at[0] - began <= due else float(births.at[0]), births.until)

@@ -1,0 +1,74 @@
+"""cgroup_churn and the law that ties it to the dead: a loop is found, a rollout is not, only a leaky one is blamed."""
+
+from __future__ import annotations
+
+import pytest
+from tests.nodes import node, read
+from tests.signs.test_zombie_cgroups import v1
+
+from zombiescope.core import Reading
+from zombiescope.core.model import Case
+from zombiescope.detective.examine import examine
+from zombiescope.laws import cgroup_churn_to_zombie_cgroups as law
+from zombiescope.signs import cgroup_churn, zombie_cgroups
+
+FAMILY = "family:/docker/<id>"
+
+
+def churn(born: list[int], removed: list[int], released: list[int] | None = None) -> list[Reading]:
+    """Totals at one look each second."""
+    columns = {"cgroup_births_total": born, "cgroup_removals_total": removed, "cgroup_releases_total": released or []}
+    return [
+        read(what, FAMILY, total, at, "/docker/5f0c")
+        for what, totals in columns.items()
+        for at, total in enumerate(totals)
+    ]
+
+
+def case(readings: list[Reading]) -> Case:
+    signs = {"cgroup_churn": cgroup_churn, "zombie_cgroups": zombie_cgroups}
+    return examine(node(readings), signs=signs, laws={"cgroup_churn_to_zombie_cgroups": law})
+
+
+LOOP = [0, 2, 4, 6, 8, 10, 12]
+
+
+def test_a_restart_loop_is_found_with_its_pace() -> None:
+    (found,) = case(churn(LOOP, LOOP, [0] * 7)).findings
+    assert found.sign == "cgroup_churn" and found.subject == FAMILY
+    assert "12 made and 12 removed, 120 a minute, 12 of them not released" in found.says
+    assert found.evidence[0].text == "/docker/5f0c"
+
+
+@pytest.mark.parametrize(
+    ("born", "removed"),
+    [([0, 50, 50, 50], [0, 0, 0, 0]), ([0, 1, 2, 3], [0, 1, 2, 3]), ([0, 0, 0, 0], [0, 40, 40, 40])],
+    ids=["a rollout", "a few restarts", "a namespace deleted"],
+)
+def test_silent(born: list[int], removed: list[int]) -> None:
+    assert not case(churn(born, removed)).findings
+
+
+def test_slow_restarts_over_a_long_time_are_silent() -> None:
+    sparse = [read(what, FAMILY, total, 600.0 * total) for what in cgroup_churn.NEEDS for total in range(8)]
+    assert not case(sparse).findings
+
+
+def test_a_leaky_loop_is_blamed_for_the_dead() -> None:
+    result = case([*churn(LOOP, LOOP, [0] * 7), *v1([2_000 + total for total in LOOP])])
+    (link,) = result.links
+    assert [ground.kind for ground in link.grounds] == ["dose"], "both were there first: order is not claimed"
+    assert "12 of 12 removed were not released, and 12 more are dead" in link.grounds[0].says
+    assert [finding.sign for finding in result.root_causes()] == ["cgroup_churn"]
+
+
+def test_a_loop_that_leaves_nothing_behind_is_not_blamed() -> None:
+    result = case([*churn(LOOP, LOOP, LOOP), *v1([2_000 + total for total in LOOP])])
+    assert not result.links and {finding.sign for finding in result.findings} == {"cgroup_churn", "zombie_cgroups"}
+    assert "nothing beyond timing" in result.unexplained[0].candidates[0].why_not
+
+
+@pytest.mark.parametrize(("grown", "blamed"), [(12, True), (0, False), (500, False)])
+def test_without_releases_the_dose_decides(grown: int, blamed: bool) -> None:
+    dead = [2_000 + grown * step / 6 for step in range(7)]
+    assert bool(case([*churn(LOOP, LOOP), *v1(dead)]).links) == blamed
