@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Finding, Reading, Span
+from zombiescope.core import Blind, Finding, Reading, Span
 from zombiescope.core.model import SLACK
 from zombiescope.core.timeline import Series, Timeline
 
@@ -21,7 +21,7 @@ TIMES = 5  # made and removed within one recording: fewer is a rollout or somebo
 PER_MINUTE = 4.0  # a supervisor that backs off to 15 s still makes four; kubelet backs off to minutes
 
 
-def find(timeline: Timeline) -> Iterator[Finding]:
+def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     for subject in timeline.subjects(NEEDS[0], "family"):
         births, removals = (timeline.series(what, subject) for what in NEEDS)
         if not len(removals):
@@ -41,6 +41,11 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                 ),
                 evidence=(births.latest, removals.latest, *([releases.latest] if len(releases) else [])),
             )
+
+    if not timeline.looked("cgroup_releases_total"):
+        refused = timeline.looks("cgroup_releases_total").latest
+        why = f"{refused.text}; by names compared once a second, what lives shorter is missed"
+        yield Blind(what=NEEDS[0], source=refused.source, why=why)
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
