@@ -192,7 +192,7 @@ def test_run_live() -> None:
     for argv, reason in (
         (("sh", "-c", "echo first >&2; echo last >&2; exit 7"), "exit code 7: last"),
         (("false",), "exit code 1"),
-        (("no-such-command-anywhere",), "no such file or directory"),
+        (("/no-such-command",), "no such file or directory"),
     ):
         with pytest.raises(Unreadable) as caught:
             host.run(*argv)

@@ -115,7 +115,7 @@ def test_json_is_the_same_each_time() -> None:
 
 def test_text_tells_the_root_cause_first_and_hides_nothing() -> None:
     lines = written("text", full_case()).splitlines()
-    assert lines[1].startswith("FOUND  leak unit:")
+    assert lines[1].startswith("FOUND  leak of unit:")
     whole = "\n".join(lines)
     for words in (
         "with walk.MANY=7",
