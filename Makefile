@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: help diagnose test lint format docs bench clean
+.PHONY: help diagnose test test-kernels lint format docs bench clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made here
@@ -17,6 +17,9 @@ diagnose: $(VENV)/.run  ## set everything up, then diagnose this machine (ARGS="
 
 test: $(VENV)/.dev  ## set everything up, then run the whole test-suite (ARGS="-k census")
 	$(BIN)/python -m pytest $(ARGS)
+
+test-kernels: $(VENV)/.dev  ## boot Debian's 5.10, 6.1, 6.12 and 7.x under QEMU, run the census in each (ARGS="6.1")
+	$(BIN)/python -m tests.kernels.run $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff format and check, mypy --strict
 	$(BIN)/ruff format --check .

@@ -126,6 +126,7 @@ def good(later: int = 0) -> dict[str, str]:
         "sys/fs/cgroup/memory/system.slice/": "",
         "sys/fs/cgroup/pids/": "",
         "sys/fs/cgroup/systemd/": "",
+        "sys/fs/cgroup/unified/cgroup.controllers": "cpuset hugetlb\n",
         "sys/fs/cgroup/unified/cgroup.stat": "nr_descendants 41\nnr_subsys_cpuset 42\n"
         "nr_dying_descendants 5\nnr_dying_subsys_cpuset 5\n",
     }

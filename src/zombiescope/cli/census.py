@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline
     from zombiescope.kernel.named_zombies import Named
 
-COUNTERS = ("cgroup_folders", "cgroup_mounts", "cgroup_stat", "cpu_possible", "meminfo", "proc_cgroups", "uptime")
+COUNTERS = (
+    "cgroup_controllers",
+    "cgroup_folders",
+    "cgroup_mounts",
+    "cgroup_stat",
+    "cpu_possible",
+    "meminfo",
+    "proc_cgroups",
+    "uptime",
+)
 PROBES = (*COUNTERS, "stat_read")
 EXAMPLES = """examples:
   zombiescope census                              a table

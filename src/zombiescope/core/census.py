@@ -55,15 +55,9 @@ def count(timeline: Timeline) -> list[Census]:
 
 
 def uncounted(timeline: Timeline) -> list[str]:
-    """Controllers that have cgroups whose dead could not be counted.
-
-    One that is bound to no hierarchy has none: v2 (hierarchy 0) is not mounted, or does not list it.
-    """
-    unified = len(timeline.series("cgroup_version", "hierarchy:v2")) and not timeline.subjects("cgroup_dying_subsys")
-    bound = {
-        it.subject.removeprefix("controller:") for it in timeline.latest("cgroup_hierarchy") if it.value or unified
-    }
-    return sorted(bound - {name for census in count(timeline) for name in census.controllers})
+    """Controllers that have cgroups whose dead could not be counted."""
+    named = {subject.removeprefix("controller:") for subject in _bound(timeline)}
+    return sorted(named - {name for census in count(timeline) for name in census.controllers})
 
 
 def bytes_each(timeline: Timeline) -> float:
@@ -79,11 +73,18 @@ def bytes_held(timeline: Timeline, dead: float) -> float:
     return min(dead * bytes_each(timeline), ceiling) if ceiling else dead * bytes_each(timeline)
 
 
+def _bound(timeline: Timeline) -> list[str]:
+    """Controllers that are bound to a hierarchy. Hierarchy 0 is v2, or none: then they have no cgroups to count."""
+    unified = {*timeline.subjects("cgroup_v2_controllers", "controller"), *timeline.subjects("cgroup_dying_subsys")}
+    unlisted = not unified and bool(len(timeline.series("cgroup_version", "hierarchy:v2")))
+    return [it.subject for it in timeline.latest("cgroup_hierarchy") if it.value or unlisted or it.subject in unified]
+
+
 def _by_hierarchy(timeline: Timeline) -> Iterator[Census]:
     """v1, and v2 where cgroup.stat does not tell controllers apart: one count for all that share a hierarchy."""
     groups: dict[int, list[str]] = {}
-    for reading in timeline.latest("cgroup_hierarchy"):
-        groups.setdefault(int(reading.value), []).append(reading.subject)
+    for subject in _bound(timeline):
+        groups.setdefault(int(timeline.series("cgroup_hierarchy", subject).latest.value), []).append(subject)
     unified = timeline.series("cgroup_dying_descendants", "hierarchy:v2")
     for hierarchy, subjects in groups.items():
         known, folders = timeline.series("cgroups_known", subjects[0]), timeline.series("cgroup_folders", subjects[0])

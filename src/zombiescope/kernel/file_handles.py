@@ -1,0 +1,266 @@
+"""Find a file by what one of its pages knows of it (device, inode number, generation) and forget its cached pages.
+
+open_by_handle_at(2) takes a handle that only the file system itself understands. Most write the inode number and the
+generation into it; whether this one does, and how wide, is learnt from the handle it gives for its own mount point.
+Kernel: needs CAP_DAC_READ_SEARCH in the first user namespace, and CONFIG_FHANDLE.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import re
+import stat
+import struct
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from zombiescope.core import Host, Unreadable
+from zombiescope.kernel.memcg_records import Pin
+from zombiescope.kernel.mounts import MOUNTINFO
+
+SOURCE = "open_by_handle_at(2)"
+Device = tuple[int, int]
+
+# Handles of inode and generation, by type and size: FILEID_INO32_GEN of include/linux/exportfs.h (ext2 to ext4, f2fs,
+# small XFS) and that with XFS_FILEID_TYPE_64FLAG of fs/xfs/xfs_export.c, where the inode has 64 bits.
+_FORMATS = {(0x01, 8): struct.Struct("=II"), (0x81, 12): struct.Struct("=QI")}
+_HEAD = struct.Struct("=Ii")  # struct file_handle: bytes that follow, type
+_MOST_BYTES = 128  # MAX_HANDLE_SZ
+_EMPTY_PATH = 0x1000  # AT_EMPTY_PATH: of the descriptor itself
+
+_TRIES = 3  # of one file: a page may be locked or in write-back once; one that is read all the time never stays away
+
+_WHY = {
+    errno.EPERM: "needs CAP_DAC_READ_SEARCH, and no seccomp filter that forbids it",
+    errno.ESTALE: "no such file any more: removed, or its number is another file's by now",
+    errno.EOPNOTSUPP: "its file system has no handles",
+    errno.ENOSYS: "the kernel was built without CONFIG_FHANDLE",
+}
+
+# Both C libraries in use have them, on every architecture: no numbers of system calls to keep.
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """One place where a file system can be reached."""
+
+    device: Device
+    whole: bool  # not only a folder of it
+    point: str
+    kind: str  # ext4, tmpfs
+
+
+class Handles:
+    """Opens files by number, on the file systems that this mount namespace can reach; a context manager."""
+
+    def __init__(self) -> None:
+        self.mounts = mounts()
+        self._learnt: dict[Device, _FileSystem | Unreadable] = {}
+
+    def open(self, device: Device, inode: int, generation: int) -> int:
+        """A descriptor for reading, which the caller closes; Unreadable if there is no way, with the reason."""
+        system = self._system(device)
+        source = f"inode {inode} on {device[0]}:{device[1]}"
+        try:
+            handle = system.handle(inode, generation)
+            # What is not a file could do something when opened (a device, a pipe): looked at first, without opening.
+            looked = system.open(handle, os.O_PATH)
+            try:
+                status = os.fstat(looked)
+            finally:
+                os.close(looked)
+            if status.st_ino != inode or not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+                raise Unreadable(source, "it is not a file")
+            return system.open(handle, os.O_RDONLY | os.O_NONBLOCK)
+        except OSError as error:
+            raise Unreadable(source, _why(error)) from None
+        except struct.error:
+            raise Unreadable(source, "no inode of this file system can have such a number") from None
+
+    def write_back(self, pin: Pin) -> None:
+        """Write the dirty pages of a file, if there is a way to it."""
+        with suppress(Unreadable, OSError):
+            descriptor = self.open(pin.device, pin.inode, pin.generation)
+            try:
+                os.fdatasync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def close(self) -> None:
+        for system in self._learnt.values():
+            if isinstance(system, _FileSystem):
+                os.close(system.descriptor)
+        self._learnt.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    # There may be thousands of files on one file system: it is asked once, also if the answer is no.
+    def _system(self, device: Device) -> _FileSystem:
+        if device not in self._learnt:
+            try:
+                self._learnt[device] = self._learn(device)
+            except Unreadable as no:
+                self._learnt[device] = no
+        system = self._learnt[device]
+        if isinstance(system, Unreadable):
+            raise Unreadable(system.source, system.why)
+        return system
+
+    def _learn(self, device: Device) -> _FileSystem:
+        source = f"device {device[0]}:{device[1]}"
+        places = self.mounts.get(device, [])
+        if not places:
+            why = "not mounted here: in another mount namespace, or the kernel's own (file-system metadata)"
+            raise Unreadable(source, why)
+        # Without a block device (major 0) are btrfs and overlay, whose handles hold more than we know, and those with
+        # a server behind them, which may be dead: opening so much as the mount point would then hang for ever.
+        kind = places[0].kind
+        if device[0] == 0 or kind.startswith("fuse"):
+            raise Unreadable(source, f"files of {kind} cannot be opened by number")
+        why = "every mount point of it is hidden under another mount"
+        for place in places:
+            try:
+                descriptor = os.open(place.point, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | os.O_CLOEXEC)
+            except OSError as error:
+                why = f"{place.point}: {_why(error)}"
+                continue
+            try:
+                system = _FileSystem(descriptor, device, kind)
+            except OSError as error:
+                os.close(descriptor)
+                why = f"{place.point}: {_why(error)}"
+            except Unreadable as no:
+                os.close(descriptor)
+                why = no.why
+            else:
+                return system
+        raise Unreadable(source, why)
+
+
+class PinningFiles:
+    """Forgets the cached pages of files that pin zombies, a few times at most, and remembers what came of it."""
+
+    def __init__(self, handles: Handles, most: int) -> None:
+        self._handles, self._most = handles, most
+        self._tried: Counter[tuple[Device, int, int]] = Counter()
+        self._refused: dict[tuple[Device, int, int], str] = {}
+
+    @property
+    def known(self) -> int:
+        return len(self._tried)
+
+    def forget(self, pin: Pin) -> str:
+        """The file's path, or what is known of it, if its pages were dropped; "" if not, and `why` tells why."""
+        file = (pin.device, pin.inode, pin.generation)
+        spent = len(self._tried) >= self._most and file not in self._tried
+        if spent or file in self._refused or self._tried[file] >= _TRIES:
+            return ""
+        self._tried[file] += 1
+        try:
+            descriptor = self._handles.open(*file)
+        except Unreadable as no:
+            self._refused[file] = no.why
+            return ""
+        # Dirty pages are never dropped, so they are written first. The kernel empties the batches of all CPUs by itself
+        # if a page is still in one (generic_fadvise calls lru_add_drain_all), so one call is enough.
+        try:
+            os.fdatasync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            # Right only if the kernel had the file's name in memory; else a part of the path.
+            path = os.readlink(f"/proc/self/fd/{descriptor}")
+            named = os.path.exists(path) and os.path.samestat(os.stat(path), os.fstat(descriptor))
+            return path if named else pin.where
+        except OSError as error:
+            self._refused[file] = _why(error)
+            return ""
+        finally:
+            os.close(descriptor)
+
+    def why(self, pin: Pin) -> str:
+        """Why this page is still there."""
+        file = (pin.device, pin.inode, pin.generation)
+        if pin.kind == "shmem":
+            return "only removing the file helps"
+        if pin.kind != "page cache":
+            return "not of a file"
+        if pin.mapped:
+            return "mapped: a running process uses it"
+        tried = "still in use after it was dropped" if self._tried[file] else "not tried: the budget was spent"
+        return self._refused.get(file, tried)
+
+
+class _FileSystem:
+    """An open mount point, and how handles are written there."""
+
+    def __init__(self, descriptor: int, device: Device, kind: str) -> None:
+        self.descriptor = descriptor
+        status = os.fstat(descriptor)
+        if (os.major(status.st_dev), os.minor(status.st_dev)) != device:
+            raise Unreadable(SOURCE, "every mount point of it is hidden under another mount")
+        given = ctypes.create_string_buffer(_HEAD.pack(_MOST_BYTES, 0), _HEAD.size + _MOST_BYTES)
+        mount_id = ctypes.c_int()
+        if _libc.name_to_handle_at(descriptor, b"", given, ctypes.byref(mount_id), _EMPTY_PATH) < 0:
+            raise OSError(ctypes.get_errno(), "name_to_handle_at")
+        size, self._type = _HEAD.unpack_from(given)
+        format_known = _FORMATS.get((self._type, size))
+        # The proof that we read the format right: the number of the mount point, which we know, is in its place.
+        if format_known is None or format_known.unpack_from(given, _HEAD.size)[0] != status.st_ino:
+            raise Unreadable(SOURCE, f"the handles of {kind} are of an unknown kind ({self._type:#x}, {size} bytes)")
+        self._format = format_known
+
+    def handle(self, inode: int, generation: int) -> bytes:
+        return _HEAD.pack(self._format.size, self._type) + self._format.pack(inode, generation)
+
+    def open(self, handle: bytes, flags: int) -> int:
+        opened: int = _libc.open_by_handle_at(self.descriptor, handle, flags | os.O_CLOEXEC)
+        if opened < 0:
+            raise OSError(ctypes.get_errno(), "open_by_handle_at")
+        return opened
+
+
+# 27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
+# 25 20 0:22 / /dev/shm rw,nosuid,nodev shared:3 - tmpfs tmpfs rw
+def mounts() -> dict[Device, list[Mount]]:
+    """The mounts of every device, those of the whole file system first, the latest of them before the others."""
+    found: dict[Device, list[Mount]] = {}
+    for line in reversed(Host().read(MOUNTINFO).split("\n")):
+        before, _, after = line.partition(" - ")
+        numbers, root, point = [*before.split(" "), "", "", "", "", ""][2:5]
+        major, _, minor = numbers.partition(":")
+        if major.isdecimal() and minor.isdecimal():
+            plain = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), point)
+            mount = Mount(device=(int(major), int(minor)), whole=root == "/", point=plain, kind=after.partition(" ")[0])
+            found.setdefault(mount.device, []).append(mount)
+    return {device: sorted(places, key=lambda place: not place.whole) for device, places in found.items()}
+
+
+def how_to_unlink(pin: Pin, reachable: dict[Device, list[Mount]]) -> str:
+    """A file in tmpfs as a path, as far as it is known, and what would free its pages."""
+    points = [place.point for place in reachable.get(pin.device, [])]
+    if not points:
+        return f"{pin.where}: not mounted here (memfd, System V, or another mount namespace): end what holds it"
+    if pin.deleted:
+        return f"{points[0]}: {pin.where}: no name any more, end the process that has it open or mapped"
+    for point in points:
+        for place in (f"{point}/{pin.name}", f"{point}/{pin.directory}/{pin.name}"):
+            try:
+                status = os.lstat(place)
+            except (OSError, ValueError):
+                continue
+            if (os.major(status.st_dev), os.minor(status.st_dev), status.st_ino) == (*pin.device, pin.inode):
+                return f"{place}: remove or truncate it"
+    return f"{points[0]}/…/{pin.where}: remove or truncate it"
+
+
+def _why(error: OSError) -> str:
+    return _WHY.get(error.errno or 0, os.strerror(error.errno or 0).lower())
