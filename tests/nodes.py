@@ -30,9 +30,9 @@ def node(readings: Iterable[Reading], *, unseen: Mapping[str, str] | None = None
         looks.setdefault(reading.what, set()).add(reading.at)
     for what, times in looks.items():
         for at in sorted(times):
-            tape.look((what,), at)
+            tape.look("probe", (what,), at)
     for what, why in (unseen or {}).items():
-        tape.look((what,), T0, [Blind(what=what, source=f"/proc/{what}", why=why)])
+        tape.look("probe", (what,), T0, [Blind(what=what, source=f"/proc/{what}", why=why)])
     return tape.timeline()
 
 

@@ -15,7 +15,7 @@ Rows = dict[tuple[str, str], float]
 def look(tape: Tape, at: float, rows: Rows) -> None:
     for (what, subject), value in rows.items():
         tape.add(Reading(what=what, subject=subject, value=value, at=at, source=f"/proc/{what}"))
-    tape.look(sorted({what for what, _ in rows}), at)
+    tape.look("probe", sorted({what for what, _ in rows}), at)
 
 
 def timeline(*looks: Rows, every: float = 1.0) -> Timeline:
@@ -104,7 +104,7 @@ def test_hybrid() -> None:
 def test_a_container_counts_nothing() -> None:
     tape = Tape()
     look(tape, 100, row("memory", 4, 68680) | row("net_cls", 0, 1))
-    tape.look(("cgroup_folders",), 100, [Blind(what="cgroup_folders", source="$ find", why="only a part")])
+    tape.look("probe", ("cgroup_folders",), 100, [Blind(what="cgroup_folders", source="$ find", why="only a part")])
     assert count(tape.timeline()) == []
     assert uncounted(tape.timeline()) == ["memory"]  # net_cls is bound to no hierarchy
 

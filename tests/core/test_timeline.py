@@ -136,7 +136,7 @@ def test_rate(moves: list[tuple[float, int, str]]) -> None:
 def note(tape: Tape, at: float, value: float, *, kept: bool = True) -> None:
     if kept:
         tape.add(Reading(what="x_total", subject="node", value=value, at=at, source="/proc/x"))
-    tape.look(("x_total",), at)
+    tape.look("probe", ("x_total",), at)
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 3)), min_size=1, max_size=25), st.sampled_from([0.0, 1.0, 2.5]))
@@ -147,7 +147,7 @@ def test_a_tape_of_changes_gives_the_same_answers(looks: list[int | None], bridg
     for place, value in enumerate(looks):
         for tape in (every, changes):
             if value is None:
-                tape.look(("x_total",), place, [Blind(what="x_total", source="/proc/x", why="gone")])
+                tape.look("probe", ("x_total",), place, [Blind(what="x_total", source="/proc/x", why="gone")])
             else:
                 note(tape, place, value, kept=tape is every or value != before)
         before = before if value is None else value
@@ -223,6 +223,6 @@ def test_a_value_does_not_outlive_the_last_look_that_saw_it() -> None:
     tape = Tape()
     note(tape, 1.0, 5)
     note(tape, 2.0, 5, kept=False)
-    tape.look(("x_total",), 9.0, [Blind(what="x_total", source="/proc/x", why="gone")])
+    tape.look("probe", ("x_total",), 9.0, [Blind(what="x_total", source="/proc/x", why="gone")])
     assert tape.timeline().series("x_total").until == 2.0
     assert tape.timeline().span == Span(1.0, 9.0)

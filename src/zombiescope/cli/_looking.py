@@ -42,7 +42,7 @@ def recorded_root(path: str) -> Host:
     if not os.path.exists(path):
         raise UserError(f"{path}: no such recording")
     if not any(os.path.isdir(os.path.join(path, part)) for part in ("proc", "sys")):
-        raise UserError(f"{path}: not a recording: a recorded root holds proc/ or sys/")
+        raise UserError(f"{path}: not a recording: no meta.json, and neither proc/ nor sys/ as in a copied root")
     return Host(path, live=False)
 
 

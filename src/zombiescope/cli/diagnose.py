@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from zombiescope.cli._looking import add_exit_style, look, name_of, recorded_root, seconds
-from zombiescope.core import Host
+from zombiescope.core import Host, harmless
 from zombiescope.core.errors import EXIT_STYLES
 from zombiescope.core.model import Case
 from zombiescope.core.rooms import load, names
+
+if TYPE_CHECKING:
+    from zombiescope.core.timeline import Timeline
 
 EXAMPLES = """examples:
   zombiescope diagnose                                look for 10 s
@@ -28,7 +32,9 @@ exit codes: 0 clear, 1 found, 2 usage, 3 nothing found but not everything could 
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("recording", nargs="?", metavar="RECORDING", help="a recorded root; without it, this machine")
+    parser.add_argument(
+        "recording", nargs="?", metavar="RECORDING", help="a recording, or a copied root; without it, this machine"
+    )
     parser.add_argument("--seconds", type=seconds, default=10.0, metavar="N", help="how long to look [10]")
     parser.add_argument("--format", choices=names("outputs"), default="text", help="[text]")
     parser.add_argument(
@@ -46,12 +52,27 @@ def run(args: argparse.Namespace) -> int:
     from zombiescope.detective.settings import override
 
     settings = override(args.set)
-    host = recorded_root(args.recording) if args.recording else Host()
-    node, kernel = name_of(host)
-    timeline = look(host, args.seconds)
+    timeline, node, kernel = _recorded(args) if args.recording else _live(Host(), args.seconds)
     case = examine(timeline, node=node, kernel=kernel, settings=settings)
     load("outputs", args.format).write(case, timeline, sys.stdout)
     return EXIT_STYLES[args.exit_style][_answer(case)]
+
+
+def _live(host: Host, length: float) -> tuple[Timeline, str, str]:
+    return (look(host, length), *name_of(host))
+
+
+def _recorded(args: argparse.Namespace) -> tuple[Timeline, str, str]:
+    """A flight recording, or a copy of a machine's files."""
+    from zombiescope.recorder.replay import is_recording, opened
+
+    if not is_recording(args.recording):
+        return _live(recorded_root(args.recording), 0.0)
+    recording = opened(args.recording)
+    timeline = recording.timeline()
+    for trouble in recording.damage:
+        print(f"damaged: {harmless(trouble)}", file=sys.stderr)
+    return timeline, str(recording.meta.get("node", "")), str(recording.meta.get("kernel", ""))
 
 
 def _answer(case: Case) -> str:

@@ -119,10 +119,10 @@ class Timeline:
         for one in series:
             if len(one):
                 self._series.setdefault(one.what, {})[one.subject] = one
-        every = [*(one for group in self._series.values() for one in group.values()), *self._looks.values()]
-        self.span = Span(
-            min((one.span.start for one in every), default=0.0), max((one.until for one in every), default=0.0)
-        )
+        # What was looked at, from the first look to the last; a reading may tell of an earlier time (a log).
+        every = list(self._looks.values()) or [one for group in self._series.values() for one in group.values()]
+        starts, ends = [one.span.start for one in every if len(one)], [one.until for one in every if len(one)]
+        self.span = Span(min(starts, default=0.0), max(ends, default=0.0))
 
     def whats(self) -> list[str]:
         return sorted(self._series)
@@ -139,6 +139,9 @@ class Timeline:
     def latest(self, what: str) -> list[Reading]:
         """The last reading of each subject."""
         return [self.series(what, subject).latest for subject in self.subjects(what)]
+
+    def looked_for(self) -> list[str]:
+        return sorted(self._looks)
 
     def looks(self, what: str) -> Series:
         """Every look for `what`: 1 where it could be seen, 0 with the reason where not."""

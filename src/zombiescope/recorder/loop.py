@@ -8,49 +8,54 @@ from __future__ import annotations
 
 import contextlib
 import heapq
+import itertools
 import time
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from types import ModuleType
+from typing import Protocol
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
-from zombiescope.core.rooms import Broken, guarded, members
+from zombiescope.core.rooms import Broken, guarded, healthy
 from zombiescope.recorder.tape import Tape
 
 SHARE = 0.005  # of one core, for one probe: a dozen dear probes together stay below a tenth of a core
 SELDOM = 60.0  # seconds: what is asked less often than this is not asked once more at the end
 COSTS = "look_cpu_seconds"
-Progress = Callable[[float], None]
 Eye = Callable[[], Iterable[Reading | Blind]]  # one look
+Act = Callable[[], float]  # returns how long to wait until the next time
 
 
-def record(host: Host, seconds: float, progress: Progress | None = None, only: Container[str] | None = None) -> Tape:
+class Sink(Protocol):
+    """Where readings go: a tape in memory, or a journal on disk."""
+
+    def add(self, reading: Reading) -> None: ...
+
+    def look(self, name: str, gives: Sequence[str], at: float, unseen: Sequence[Blind] = ()) -> None: ...
+
+
+def record(
+    host: Host, seconds: float, progress: Callable[[float], None] | None = None, only: Container[str] | None = None
+) -> Tape:
     """Look at a live machine for so long; all probes, or `only` some, look once at the start and once at the end.
 
     A recorded root stands still, so it is looked at once. Ctrl-C ends the recording early and keeps it.
     """
     tape = Tape()
-    probes = {
-        name: probe
-        for name, probe in members("probes").items()
-        # What a broken probe would have given cannot be known: who needs it finds that nobody looked.
-        if isinstance(probe, ModuleType) and (only is None or name in only)
-    }
-    with ExitStack() as open_eyes:
-        eyes = {name: _opened(host, probe, open_eyes) for name, probe in probes.items()}
-        for name, probe in probes.items():
-            look(host, name, probe, tape, eyes[name])
+    with Loop(host, tape, only) as loop:
+        loop.look_at_all()
         if host.live and seconds > 0:
+            started = time.monotonic()
+            if progress is not None:
+                loop.every(lambda: progress(time.monotonic() - started) or 0.25)
             with contextlib.suppress(KeyboardInterrupt):
-                _keep_looking(host, probes, eyes, tape, seconds, progress)
-            for name, probe in probes.items():
-                if probe.EVERY <= SELDOM:
-                    look(host, name, probe, tape, eyes[name])
+                loop.run(seconds)
+            loop.look_at_all(slowest=SELDOM)
     return tape
 
 
-def look(host: Host, name: str, probe: ModuleType, tape: Tape, eye: Eye | None = None) -> float:
+def look(host: Host, name: str, probe: ModuleType, sink: Sink, eye: Eye | None = None) -> float:
     """One look of one probe. Whatever goes wrong is noted as not seen; returns the CPU time it cost."""
     started = time.thread_time()
     blind: list[Blind] = []
@@ -60,55 +65,85 @@ def look(host: Host, name: str, probe: ModuleType, tape: Tape, eye: Eye | None =
             raise Unreadable(f"probe {name}", f"broken: {seen.why}")
         for item in seen:
             if isinstance(item, Reading):
-                tape.add(item)
+                sink.add(item)
             else:
                 blind.append(item)
     except (Unreadable, Unparsable) as error:
         blind = [Blind(what=what, source=error.source, why=error.why) for what in probe.GIVES]
     at = host.now()  # after the read, so that what was read holds at the time of the look
-    tape.look(probe.GIVES, at, blind)
+    sink.look(name, probe.GIVES, at, blind)
     cost = time.thread_time() - started
-    tape.add(Reading(what=COSTS, subject=f"probe:{name}", value=cost, at=at, source="clock_gettime(2)"))
+    sink.add(Reading(what=COSTS, subject=f"probe:{name}", value=cost, at=at, source="clock_gettime(2)"))
     return cost
 
 
-def _opened(host: Host, probe: ModuleType, open_eyes: ExitStack) -> Eye:
-    """How a probe looks: by reading anew each time, or, if it has to keep something open meanwhile, by its `watch`."""
-    if not (host.live and hasattr(probe, "watch")):
-        return partial(probe.read, host)
-    try:
-        eye = guarded(lambda: open_eyes.enter_context(probe.watch(host)))
-    except (Unreadable, Unparsable) as error:
-        return partial(_raise, error)
-    return partial(_raise, Unreadable("watch", f"broken: {eye.why}")) if isinstance(eye, Broken) else eye
+class Loop:
+    """Probes that look at a machine in turn, and whatever else has to be done now and then."""
+
+    def __init__(self, host: Host, sink: Sink, only: Container[str] | None = None) -> None:
+        self._host, self._sink = host, sink
+        # What a broken probe would have given cannot be known: who needs it finds that nobody looked.
+        self._probes = {name: it for name, it in healthy("probes").items() if only is None or name in only}
+        self._eyes: dict[str, Eye] = {}
+        self._open = ExitStack()
+        self._due: list[tuple[float, int, Act]] = []
+        self._turn = itertools.count()  # ties are broken by who came first
+        self.stopped = False
+
+    def __enter__(self) -> Loop:
+        self._eyes = {name: self._opened(probe) for name, probe in self._probes.items()}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    @property
+    def gives(self) -> dict[str, tuple[str, ...]]:
+        return {name: tuple(probe.GIVES) for name, probe in self._probes.items()}
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        """What is not a value that holds but a happening: each one is kept."""
+        return tuple(what for probe in self._probes.values() for what in getattr(probe, "EVENTS", ()))
+
+    def look_at_all(self, slowest: float = float("inf")) -> None:
+        for name, probe in self._probes.items():
+            if slowest >= probe.EVERY:
+                look(self._host, name, probe, self._sink, self._eyes[name])
+
+    def every(self, act: Act, after: float = 0.0) -> None:
+        """Do something now and then: it says itself when it is next due."""
+        heapq.heappush(self._due, (time.monotonic() + after, next(self._turn), act))
+
+    def run(self, seconds: float) -> None:
+        """Look for so long, or until `stopped`."""
+        start = time.monotonic()
+        for name, probe in self._probes.items():
+            self.every(partial(self._look, name), after=probe.EVERY)
+        while not self.stopped and self._due[0][0] < start + seconds:
+            when, _, act = self._due[0]
+            time.sleep(max(0.0, when - time.monotonic()))
+            pause = act()
+            # Keep the rhythm; after a stall (SIGSTOP, a starved core) go on from now instead of catching up.
+            heapq.heapreplace(self._due, (max(when + pause, time.monotonic()), next(self._turn), act))
+        if not self.stopped:
+            time.sleep(max(0.0, start + seconds - time.monotonic()))
+
+    def _look(self, name: str) -> float:
+        probe = self._probes[name]
+        cost = look(self._host, name, probe, self._sink, self._eyes[name])
+        return max(float(probe.EVERY), cost / SHARE)
+
+    def _opened(self, probe: ModuleType) -> Eye:
+        """How a probe looks: by reading anew each time, or, if it keeps something open meanwhile, by its `watch`."""
+        if not (self._host.live and hasattr(probe, "watch")):
+            return partial(probe.read, self._host)
+        try:
+            eye = guarded(lambda: self._open.enter_context(probe.watch(self._host)))
+        except (Unreadable, Unparsable) as error:
+            return partial(_raise, error)
+        return partial(_raise, Unreadable("watch", f"broken: {eye.why}")) if isinstance(eye, Broken) else eye
 
 
 def _raise(error: Exception) -> Iterable[Reading | Blind]:
     raise error
-
-
-def _keep_looking(
-    host: Host,
-    probes: Mapping[str, ModuleType],
-    eyes: Mapping[str, Eye],
-    tape: Tape,
-    seconds: float,
-    progress: Progress | None,
-) -> None:
-    start = time.monotonic()
-    due = [(start + probe.EVERY, name) for name, probe in probes.items()]
-    if progress is not None:
-        due.append((start, ""))  # the progress line is one more thing that is due now and then
-    heapq.heapify(due)
-    while due[0][0] < start + seconds:
-        when, name = due[0]
-        time.sleep(max(0.0, when - time.monotonic()))
-        if name:
-            pause = max(probes[name].EVERY, look(host, name, probes[name], tape, eyes[name]) / SHARE)
-        else:
-            assert progress is not None
-            progress(time.monotonic() - start)
-            pause = 0.25
-        # Keep the rhythm; after a stall (SIGSTOP, a starved core) go on from now instead of catching up.
-        heapq.heapreplace(due, (max(when + pause, time.monotonic()), name))
-    time.sleep(max(0.0, start + seconds - time.monotonic()))

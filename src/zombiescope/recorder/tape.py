@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -65,7 +65,7 @@ class Tape:
             column = self._series[reading.what, reading.subject] = _Column()
         column.add(reading.at, reading.value, reading.source, reading.text)
 
-    def look(self, gives: Iterable[str], at: float, unseen: Sequence[Blind] = ()) -> None:
+    def look(self, name: str, gives: Sequence[str], at: float, unseen: Sequence[Blind] = ()) -> None:  # noqa: ARG002
         """Note that all of `gives` was looked for, and which of it could not be seen.
 
         What was not seen of one subject only is still seen; the reason is kept with the look.

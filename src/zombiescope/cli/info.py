@@ -1,0 +1,99 @@
+"""What a recording holds: its span, sizes, rates, gaps, what was blind, and what it cost."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from zombiescope.core import amount, harmless, lasting
+
+if TYPE_CHECKING:
+    from zombiescope.core.timeline import Timeline
+    from zombiescope.recorder.replay import Recording
+
+GAP = 3.0  # seconds without any look: the recorder was stopped, stalled or starved
+EXAMPLES = """examples:
+  zombiescope info ./rec
+  zombiescope info ./rec --format json
+"""
+
+
+def add_args(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("recording", metavar="RECORDING")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="[text]")
+
+
+def run(args: argparse.Namespace) -> int:
+    from zombiescope.recorder.replay import opened
+
+    recording = opened(args.recording)
+    told = shape(recording)
+    if args.format == "json":
+        print(json.dumps(told, indent=1))
+    else:
+        _text(told)
+    return 0
+
+
+def shape(recording: Recording) -> dict[str, Any]:
+    timeline = recording.timeline()
+    span, meta = timeline.span, recording.meta
+    files = {kind: recording.size(kind) for kind in ("series", "events", "samples", "stacks")}
+    rows = {kind: recording.table(kind).num_rows for kind in files}
+    cost = timeline.series("recorder_cpu_seconds_total")
+    return {
+        "node": harmless(str(meta.get("node", ""))),
+        "kernel": harmless(str(meta.get("kernel", ""))),
+        "hz": meta.get("hz"),
+        "span": {"start": span.start, "end": span.end},
+        "seconds": round(span.seconds, 3),
+        "segments": len(recording.segments),
+        "bytes": files,
+        "rows": rows,
+        "series": sum(len(timeline.subjects(what)) for what in timeline.whats()),
+        "gaps": [{"start": start, "seconds": round(length, 3)} for start, length in _gaps(timeline)],
+        "blind": _blind(timeline),
+        "damage": [harmless(trouble) for trouble in recording.damage],
+        "own_cost_ratio": round(_mean_rate(cost.values, cost.at), 5) if len(cost) > 1 else None,
+    }
+
+
+def _mean_rate(values: Any, at: Any) -> float:
+    """CPU seconds a second; a recorder that was started anew begins at nought again."""
+    rises = [after - before if after >= before else after for before, after in pairwise(values)]
+    return float(sum(rises)) / max(float(at[-1] - at[0]), 1e-9)
+
+
+def _gaps(timeline: Timeline) -> list[tuple[float, float]]:
+    """Stretches in which nobody looked, by the probe that looks most often."""
+    looks = max((timeline.looks(what) for what in timeline.looked_for()), key=len, default=None)
+    if looks is None or not len(looks):
+        return []
+    pairs = pairwise(looks.at)
+    return [(float(before), float(after - before)) for before, after in pairs if after - before > GAP]
+
+
+def _blind(timeline: Timeline) -> list[str]:
+    reasons = [timeline.looks(what).latest for what in timeline.looked_for() if not timeline.looked(what)]
+    return list(dict.fromkeys(f"{harmless(it.source)}: {harmless(it.text)}" for it in reasons))
+
+
+def _text(told: dict[str, Any]) -> None:
+    since = datetime.fromtimestamp(told["span"]["start"], UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    long = lasting(told["seconds"])
+    print(f"node {told['node']}, Linux {told['kernel']}: {long} from {since}, {told['segments']} segments")
+    for kind, size in told["bytes"].items():
+        print(f"{kind}\t{told['rows'][kind]:,} rows\t{amount(size)}")
+    day = sum(told["bytes"].values()) / max(told["seconds"], 1) * 86400
+    print(f"{told['series']:,} series; {amount(day)} a day at this rate")
+    if told["own_cost_ratio"] is not None:
+        print(f"recording cost {told['own_cost_ratio']:.2%} of one core")
+    for gap in told["gaps"]:
+        at = datetime.fromtimestamp(gap["start"], UTC).strftime("%H:%M:%S")
+        print(f"gap\t{lasting(gap['seconds'])} from {at}")
+    for kind in ("blind", "damage"):
+        for reason in told[kind]:
+            print(f"{kind}\t{reason}")

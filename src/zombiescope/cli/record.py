@@ -1,0 +1,98 @@
+"""The flight recorder: stacks and readings of this node into a folder, rolling, until Ctrl-C.
+
+Keeps the last --hours, and never more than --max-bytes; the oldest goes first. Survives kill -9 at any moment with at
+most a second lost. The folder can be copied anywhere and given to `diagnose`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+import sys
+
+from zombiescope.core import Host
+
+EXAMPLES = """examples:
+  zombiescope record /var/lib/zombiescope             the last 12 hours, at most 2 GB
+  zombiescope record ./rec --for 2m                   two minutes
+  zombiescope record ./rec --hours 48 --max-bytes 8G --hz 99
+  zombiescope diagnose ./rec                          what it tells
+  zombiescope info ./rec                              what is in it
+"""
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_TIMES = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def add_args(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="DIR", help="where to; made if it is not there")
+    parser.add_argument("--hours", type=_positive, default=12.0, metavar="H", help="how much to keep [12]")
+    parser.add_argument(
+        "--max-bytes", type=_bytes, default=2 * 10**9, metavar="B", help="and how much at the most [2G]"
+    )
+    parser.add_argument("--hz", type=_hz, default=49, metavar="F", help="stacks a second on each core, 0 for none [49]")
+    parser.add_argument("--no-user", action="store_true", help="only the kernel's part of each stack")
+    parser.add_argument(
+        "--for", dest="length", type=_length, default=float("inf"), metavar="T", help="end after 90s, 2m, 1h"
+    )
+    parser.add_argument("--set", action="append", default=[], metavar="MEMBER.CONST=VALUE", help="as in diagnose")
+
+
+def run(args: argparse.Namespace) -> int:
+    from zombiescope.detective.settings import override
+    from zombiescope.recorder.flight import Flight
+
+    settings = override(args.set)
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))  # both end it cleanly
+    status = _status if sys.stderr.isatty() else None
+    with Flight(
+        Host(),
+        args.folder,
+        hours=args.hours,
+        most_bytes=args.max_bytes,
+        hz=args.hz,
+        user=not args.no_user,
+        settings=settings,
+    ) as flight:
+        for trouble in flight.blind:
+            print(f"blind: {trouble}", file=sys.stderr)
+        flight.run(args.length, status)
+        summary = flight.summary()
+    if status is not None:
+        print(file=sys.stderr)
+    print(summary, file=sys.stderr)
+    return 0
+
+
+def _status(line: str) -> None:
+    print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e5:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of hours")
+    return value
+
+
+def _bytes(text: str) -> int:
+    found = re.fullmatch(r"(\d{1,15})([kmgt]?)b?", text.lower())
+    if not found or int(found[1]) * _UNITS[found[2]] < 10**6:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size of at least 1M, such as 500M or 2G")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def _length(text: str) -> float:
+    found = re.fullmatch(r"(\d{1,9}(?:\.\d+)?)([smhd]?)", text.lower())
+    if not found or float(found[1]) <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a length of time, such as 90s, 2m or 1h")
+    return float(found[1]) * _TIMES[found[2]]
+
+
+def _hz(text: str) -> int:
+    if not text.isdecimal() or not 0 <= int(text[:9]) <= 999:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a rate from 0 to 999")
+    return int(text)

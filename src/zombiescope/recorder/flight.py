@@ -1,0 +1,132 @@
+"""A recording in flight: probes and stacks into a journal, with a word on what it costs, until it is told to stop."""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from zombiescope import __version__
+from zombiescope.core import Host, Reading, Unreadable, amount, lasting
+from zombiescope.recorder.journal import Journal
+from zombiescope.recorder.loop import Loop
+
+FLUSH = 1.0  # seconds: what a kill -9 may cost
+OWN_COST = "recorder_cpu_seconds_total"
+
+
+class Flight:
+    """One recorder at work."""
+
+    def __init__(
+        self,
+        host: Host,
+        folder: str,
+        *,
+        hours: float,
+        most_bytes: int,
+        hz: int,
+        user: bool,
+        settings: tuple[str, ...] = (),
+    ) -> None:
+        self._host, self._folder, self._hours, self._most_bytes = host, folder, hours, most_bytes
+        self._hz, self._user, self._settings = hz, user, settings
+        self._stack = ExitStack()
+        self._readings = 0
+        self.blind: list[str] = []
+
+    def __enter__(self) -> Flight:
+        self._loop = Loop(self._host, self)
+        events = self._loop.events
+        self._journal = Journal(
+            self._folder, self._meta(), hours=self._hours, most_bytes=self._most_bytes, events=events
+        )
+        self._stack.callback(self._journal.close)
+        self._stack.enter_context(self._loop)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def add(self, reading: Reading) -> None:
+        self._readings += 1
+        self._journal.add(reading)
+
+    def look(self, *args: Any) -> None:
+        self._journal.look(*args)
+
+    def run(self, seconds: float, status: Callable[[str], None] | None = None) -> None:
+        """Record for so long, or until SIGINT or SIGTERM; what was recorded is whole then."""
+        self._started, self._spent = time.monotonic(), time.process_time()
+        self._loop.every(self._flush, after=FLUSH)
+        if status is not None:
+            self._loop.every(lambda: status(self.summary()) or FLUSH, after=FLUSH)
+        with self._stopped_by_signals():
+            self._loop.look_at_all()
+            self._flush()
+            self._loop.run(seconds)
+            self._flush()
+            self._journal.rotate()
+
+    def summary(self) -> str:
+        """One line: how long, how much, at what price."""
+        passed = max(time.monotonic() - self._started, 1e-3)
+        cost = (time.process_time() - self._spent) / passed
+        parts = [
+            f"recorded {lasting(passed)}",
+            f"{self._readings / passed:,.0f} readings/s",
+            f"{amount(self._journal.bytes)} in {len(self._journal.segments())} segments",
+            f"cost {cost:.2%} of one core",
+        ]
+        if self._journal.dropped:
+            parts.append(f"{self._journal.dropped} oldest segments dropped")
+        if self._journal.troubles:
+            parts.append(f"TROUBLE: {self._journal.troubles[-1]}")
+        return ", ".join(parts)
+
+    def _flush(self) -> float:
+        at = self._host.now()
+        self.add(Reading(what=OWN_COST, subject="node", value=time.process_time(), at=at, source="clock_gettime(2)"))
+        self._journal.flush(at)
+        return FLUSH
+
+    @contextmanager
+    def _stopped_by_signals(self) -> Iterator[None]:
+        """A flag, not an exception: a batch that is being written is finished first."""
+
+        def stop(*_: object) -> None:
+            self._loop.stopped = True
+
+        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _meta(self) -> dict[str, Any]:
+        now = time.time()
+        return {
+            "zombiescope": __version__,
+            "node": self._said("/proc/sys/kernel/hostname"),
+            "kernel": self._said("/proc/sys/kernel/osrelease"),
+            "boot_id": self._said("/proc/sys/kernel/random/boot_id"),
+            "architecture": platform.machine(),
+            "cores": os.cpu_count(),
+            "started": now,
+            # Unix time less the kernel's clocks, so that its own times can be placed.
+            "clocks": {"monotonic": now - time.monotonic(), "boottime": now - time.clock_gettime(time.CLOCK_BOOTTIME)},
+            "hz": self._hz,
+            "gives": self._loop.gives,
+            "settings": list(self._settings),
+        }
+
+    def _said(self, path: str) -> str:
+        try:
+            return self._host.read(path, most=4096).strip()
+        except Unreadable:
+            return ""

@@ -1,0 +1,193 @@
+"""The recording being written: readings in, segments out; bounded in time and bytes, the oldest dropped whole.
+
+A value is written when it changed or a minute has passed; every look is written, so that a value that held can be
+told from one that nobody saw.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from typing import Any
+
+from zombiescope.core import Blind, Reading, Unreadable, UserError
+from zombiescope.recorder.layout import FORMAT, KINDS, LOCK, META, SCHEMAS, is_segment, segment_name
+from zombiescope.recorder.segment import Segment
+
+SEGMENT_SECONDS = 120.0
+MINUTE = 60.0  # seconds after which an unchanged value is written once more
+ROOM = 0.9  # of what may be used: dropping starts before the limit, since the next segment needs its place
+LOOKED, UNSEEN = "looked", "unseen"
+
+
+class Journal:
+    """A folder that is being recorded into. One recorder at a time."""
+
+    def __init__(
+        self, folder: str, meta: dict[str, Any], *, hours: float, most_bytes: int, events: Sequence[str]
+    ) -> None:
+        self.folder, self._hours, self._most_bytes, self._events = folder, hours, most_bytes, frozenset(events)
+        os.makedirs(folder, exist_ok=True)
+        self._lock = _locked(folder)
+        _clean(folder)
+        _write_meta(folder, {"format": FORMAT, **meta})
+        self._last: dict[tuple[str, str], tuple[float, float]] = {}
+        self._rows: dict[str, dict[str, list[Any]]] = {}
+        self._segment: Segment | None = None
+        self._began = 0.0
+        self.dropped = 0  # segments let go of, the oldest first
+        self.troubles: list[str] = []  # what could not be written, and why
+        self._empty()
+
+    def add(self, reading: Reading) -> None:
+        kind = "events" if reading.what in self._events else "series"
+        if kind == "series":
+            key = (reading.what, reading.subject)
+            last = self._last.get(key)
+            if last is not None and last[0] == reading.value and reading.at - last[1] < MINUTE:
+                return
+            self._last[key] = (reading.value, reading.at)
+        self._row(kind, reading.at, reading.what, reading.subject, reading.value, reading.source, reading.text)
+
+    def look(self, name: str, gives: Sequence[str], at: float, unseen: Sequence[Blind] = ()) -> None:
+        failed = len({blind.what for blind in unseen if not blind.subject}) == len(set(gives)) and bool(gives)
+        why = unseen[0] if failed else None
+        self._row(
+            "series", at, LOOKED, f"probe:{name}", float(why is None), why.source if why else "", why.why if why else ""
+        )
+        if failed:
+            return
+        missed = {blind.what: blind for blind in unseen}
+        for what in gives:
+            blind = missed.get(what)
+            # 1: not seen at all; 2: not seen of one subject only; 0: seen again.
+            value = 0.0 if blind is None else 2.0 if blind.subject else 1.0
+            last = self._last.get((UNSEEN, what))
+            if (last is None and value) or (last is not None and last[0] != value):
+                self._last[UNSEEN, what] = (value, at)
+                self._row("series", at, UNSEEN, what, value, blind.source if blind else "", blind.why if blind else "")
+
+    def rows(self, kind: str, columns: dict[str, list[Any]]) -> None:
+        """Samples and stacks, column by column."""
+        held = self._rows[kind]
+        for name, values in columns.items():
+            held[name].extend(values)
+
+    def flush(self, at: float) -> None:
+        """Put all that came since the last flush on disk; a full disk drops the oldest and goes on."""
+        if self._segment is not None and at - self._began >= SEGMENT_SECONDS:
+            self.rotate()
+        rows, self._rows = self._rows, {}
+        self._empty()
+        for attempt in (1, 2, 3):
+            try:
+                if self._segment is None:
+                    self._segment, self._began = self._new_segment(at), at
+                for kind in KINDS:
+                    if rows.get(kind) and next(iter(rows[kind].values())):
+                        self._segment.write(kind, rows.pop(kind))
+                return
+            except OSError as error:
+                self.troubles.append(f"{error.strerror}: dropped the oldest segment")
+                if self._segment is not None:
+                    self._segment.abandon()
+                    self._segment = None
+                if not self._drop_oldest() or attempt == 3:
+                    self.troubles[-1] = f"{error.strerror}: a second of the recording is lost"
+                    return
+
+    def rotate(self) -> None:
+        """End the segment: write it whole, and make room."""
+        if self._segment is not None:
+            try:
+                self._segment.finish()
+            except OSError as error:
+                self.troubles.append(f"{error.strerror}: a segment is kept as it was written")
+                self._segment.abandon()
+            self._segment = None
+        self._last.clear()  # each segment stands alone: it begins with every value
+        self._make_room()
+
+    def close(self) -> None:
+        self.rotate()
+        os.close(self._lock)
+
+    @property
+    def bytes(self) -> int:
+        return sum(_size(os.path.join(self.folder, name)) for name in self.segments())
+
+    def segments(self) -> list[str]:
+        return sorted(name for name in os.listdir(self.folder) if is_segment(name))
+
+    def _row(self, kind: str, at: float, what: str, subject: str, value: float, source: str, text: str) -> None:
+        rows = self._rows[kind]
+        for name, item in zip(
+            SCHEMAS[kind].names, (round(at * 1e9), what, subject, value, source, text or None), strict=True
+        ):
+            rows[name].append(item if not isinstance(item, str) else item.encode("utf-8", "backslashreplace").decode())
+
+    def _empty(self) -> None:
+        self._rows = {kind: {name: [] for name in SCHEMAS[kind].names} for kind in KINDS}
+
+    def _new_segment(self, at: float) -> Segment:
+        """Called by its time, but never before the one before it: a clock may be set back."""
+        latest = int(self.segments()[-1]) if self.segments() else 0
+        return Segment(os.path.join(self.folder, segment_name(max(at, latest + 1))))
+
+    def _make_room(self) -> None:
+        keep = max(1, round(self._hours * 3600 / SEGMENT_SECONDS))
+        while len(self.segments()) > keep or (self.bytes > ROOM * self._most_bytes and len(self.segments()) > 1):
+            if not self._drop_oldest():
+                return
+
+    def _drop_oldest(self) -> bool:
+        current = os.path.basename(self._segment.folder) if self._segment else ""
+        for name in self.segments():
+            if name != current:
+                shutil.rmtree(os.path.join(self.folder, name), ignore_errors=True)
+                self.dropped += 1
+                return True
+        return False
+
+
+def _locked(folder: str) -> int:
+    try:
+        handle = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise Unreadable(folder, (error.strerror or "").lower()) from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise UserError(f"{folder}: another recorder is writing here") from None
+    return handle
+
+
+def _clean(folder: str) -> None:
+    """What a killed recorder left half done: heads of finished files, and parts that never got their name."""
+    for segment in (name for name in os.listdir(folder) if is_segment(name)):
+        path = os.path.join(folder, segment)
+        for name in os.listdir(path):
+            whole = os.path.join(path, name.replace(".head.arrows", ".arrows"))
+            if name.endswith(".part") or (name.endswith(".head.arrows") and os.path.exists(whole)):
+                os.unlink(os.path.join(path, name))
+
+
+def _write_meta(folder: str, meta: dict[str, Any]) -> None:
+    path = os.path.join(folder, META)
+    with open(path + ".part", "w") as file:
+        json.dump(meta, file, indent=1)
+        file.flush()
+        os.fdatasync(file.fileno())
+    os.replace(path + ".part", path)
+
+
+def _size(folder: str) -> int:
+    try:
+        with os.scandir(folder) as files:
+            return sum(file.stat().st_size for file in files)
+    except FileNotFoundError:
+        return 0

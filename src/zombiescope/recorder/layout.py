@@ -1,0 +1,61 @@
+"""The recording on disk: which files there are, and the columns in each. Arrow IPC streams, readable without us.
+
+DIR/meta.json node, kernel, boot, clocks, cores, what each probe gives, format number DIR/kallsyms the kernel's
+symbols at the time of recording: addresses change with every boot DIR/000017/series.arrows one segment, about two
+minutes: readings that are numbers /events.arrows readings that are happenings: each line of the kernel's log
+/samples.arrows who ran where when, by stack /stacks.arrows the stacks, each once a segment; ids are hashes of their
+content /*.head.arrows the same, a small batch a second, while the segment is being written
+
+A finished segment is written anew, whole, and appears at once under its name; the head is then removed. So a reader
+takes `X.arrows`, else `X.head.arrows` up to the last whole batch. Times are unix nanoseconds.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+FORMAT = 1
+META, LOCK, KALLSYMS = "meta.json", "lock", "kallsyms"
+KINDS = ("series", "events", "samples", "stacks")
+
+_WORD = pa.dictionary(pa.int32(), pa.string())
+_READINGS = pa.schema(
+    {"at": pa.int64(), "what": _WORD, "subject": _WORD, "value": pa.float64(), "source": _WORD, "text": _WORD}
+)
+SCHEMAS = {
+    "series": _READINGS,
+    "events": _READINGS,
+    "samples": pa.schema(
+        {
+            "at": pa.int64(),
+            "cpu": pa.uint16(),
+            "pid": pa.int32(),
+            "tid": pa.int32(),
+            "comm": _WORD,
+            "cgroup": pa.uint64(),
+            "stack": pa.uint64(),
+        }
+    ),
+    "stacks": pa.schema(
+        {
+            "stack": pa.uint64(),
+            "frames": pa.list_(pa.string()),  # outermost first: "process", then functions
+            "kernel_frames": pa.uint16(),  # how many of the last are the kernel's
+        }
+    ),
+}
+# zstd at its default level: a minute of readings shrinks about tenfold, at some 300 MB/s.
+WRITE = pa.ipc.IpcWriteOptions(compression="zstd")
+
+
+def segment_name(at: float) -> str:
+    """A segment is called by the second it began in, so a listing tells which one to open."""
+    return f"{int(at):010d}"
+
+
+def is_segment(name: str) -> bool:
+    return len(name) == 10 and name.isdecimal()
+
+
+def file_name(kind: str, *, head: bool) -> str:
+    return f"{kind}.head.arrows" if head else f"{kind}.arrows"

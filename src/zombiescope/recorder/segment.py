@@ -1,0 +1,97 @@
+"""One segment being written: a small batch a second at its head, and all of it anew when it is full.
+
+Nothing older than the last flush is lost by kill -9, nor, since each flush is followed by fdatasync, by a crash of
+the machine. The finished file has no name until it is whole (O_TMPFILE), so a kill leaves no litter.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+
+from zombiescope.recorder.layout import KINDS, SCHEMAS, WRITE, file_name
+
+Rows = Mapping[str, list[Any]]  # columns by name
+
+
+class Segment:
+    """The files of one segment."""
+
+    def __init__(self, folder: str) -> None:
+        os.mkdir(folder)
+        self.folder = folder
+        self.bytes = 0
+        self._heads: dict[str, tuple[int, pa.ipc.RecordBatchStreamWriter, Any]] = {}
+        self._batches: dict[str, list[pa.RecordBatch]] = {kind: [] for kind in KINDS}
+
+    def write(self, kind: str, rows: Rows) -> None:
+        """One more batch; it is on disk when this returns."""
+        batch = _batch(kind, rows)
+        if kind not in self._heads:
+            handle = os.open(self._path(kind, head=True), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            file = os.fdopen(handle, "wb", buffering=0)
+            self._heads[kind] = (handle, pa.ipc.new_stream(file, SCHEMAS[kind], options=WRITE), file)
+        handle, stream, _ = self._heads[kind]
+        stream.write_batch(batch)
+        os.fdatasync(handle)
+        self._batches[kind].append(batch)
+        self.bytes = sum(os.fstat(head[0]).st_size for head in self._heads.values())
+
+    def finish(self) -> None:
+        """Write each kind as one batch, then let the head go. Whatever fails, the head stays and is as good."""
+        for kind, batches in self._batches.items():
+            if kind in self._heads:
+                self._heads.pop(kind)[2].close()
+                _write_whole(self.folder, file_name(kind, head=False), kind, batches)
+                os.unlink(self._path(kind, head=True))
+        self._batches = {kind: [] for kind in KINDS}
+
+    def abandon(self) -> None:
+        """Close without rewriting: the heads stay, as after a kill."""
+        for _, _, file in self._heads.values():
+            with suppress(OSError):
+                file.close()
+        self._heads.clear()
+
+    def _path(self, kind: str, *, head: bool) -> str:
+        return os.path.join(self.folder, file_name(kind, head=head))
+
+
+def _batch(kind: str, rows: Rows) -> pa.RecordBatch:
+    schema = SCHEMAS[kind]
+    arrays = []
+    for field in schema:
+        column = rows[field.name]
+        if pa.types.is_dictionary(field.type):
+            arrays.append(pa.array(column, pa.string()).dictionary_encode())
+        else:
+            arrays.append(pa.array(column, field.type))
+    return pa.record_batch(arrays, schema=schema)
+
+
+def _write_whole(folder: str, name: str, kind: str, batches: list[pa.RecordBatch]) -> None:
+    table = pa.Table.from_batches(batches, SCHEMAS[kind]).unify_dictionaries().combine_chunks()
+    path = os.path.join(folder, name)
+    try:
+        handle = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o644)
+        part = f"/proc/self/fd/{handle}"
+    except OSError:  # a file system without nameless files: a name of its own until it is whole
+        part = path + ".part"
+        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    with os.fdopen(handle, "wb", buffering=0) as file:
+        with pa.ipc.new_stream(file, SCHEMAS[kind], options=WRITE) as stream:
+            stream.write_table(table)
+        os.fdatasync(handle)
+        if part.startswith("/proc/"):
+            # link(2) would link the symbolic link itself; only linkat(2), which Python uses with a folder, follows it.
+            here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.link(part, path, src_dir_fd=here, follow_symlinks=True)
+            finally:
+                os.close(here)
+        else:
+            os.replace(part, path)

@@ -1,0 +1,122 @@
+"""The recorder as it is used: killed at any moment, stopped and continued, on a full disk, stopped by a signal."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.conftest import CANNOT, COMMAND, Run
+
+from zombiescope.recorder.replay import opened
+
+pytestmark = pytest.mark.e2e
+KILLS = int(os.environ.get("ZOMBIESCOPE_KILLS", "6"))  # 200 before a release: ZOMBIESCOPE_KILLS=200
+
+
+@contextmanager
+def recording(folder: Path, *argv: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen([COMMAND, "record", str(folder), *argv], stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + 30
+        while not list(folder.glob("*/series.head.arrows")):
+            assert process.poll() is None and time.monotonic() < deadline, process.stderr
+            time.sleep(0.02)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_killed_at_any_moment_it_opens_and_lost_a_second_at_the_most(tmp_path: Path) -> None:
+    for kill in range(KILLS):
+        folder = tmp_path / str(kill)
+        with recording(folder) as process:
+            time.sleep(random.uniform(0.5, 2.5))
+            process.kill()
+            killed = time.time()
+        recorded = opened(str(folder))
+        timeline = recorded.timeline()
+        assert killed - timeline.span.end < 1.3, "a second, and what the flush itself took"
+        assert not recorded.damage and len(timeline.series("cpu_idle_seconds_total", "cpu:0"))
+        assert not [path for path in folder.rglob("*") if path.suffix == ".part"]
+
+
+def test_a_signal_ends_it_cleanly_and_it_goes_on_in_the_same_folder(tmp_path: Path, zombiescope: Run) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with recording(tmp_path) as process:
+            time.sleep(1.2)
+            process.send_signal(number)
+            _, said = process.communicate(timeout=30)
+            assert process.returncode == 0 and "recorded" in said and "of one core" in said
+        assert not list(tmp_path.glob("*/*.head.arrows"))
+    told = json.loads(zombiescope("info", str(tmp_path), "--format", "json", expect=0).stdout)
+    assert told["segments"] == 2 and told["rows"]["series"] > 100 and not told["damage"]
+    first, again = (zombiescope("diagnose", str(tmp_path), "--format", "json").stdout for _ in range(2))
+    assert first == again and json.loads(first)["kernel"] == told["kernel"]
+    assert "segments" in zombiescope("info", str(tmp_path), expect=0).stdout
+
+
+def test_a_second_recorder_is_refused(tmp_path: Path, zombiescope: Run) -> None:
+    with recording(tmp_path):
+        assert "another recorder" in zombiescope("record", str(tmp_path), "--for", "1s", expect=2).stderr
+
+
+def test_stopped_and_continued_the_gap_is_a_gap(tmp_path: Path, zombiescope: Run) -> None:
+    with recording(tmp_path) as process:
+        time.sleep(1)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(4)
+        process.send_signal(signal.SIGCONT)
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    (gap,) = json.loads(zombiescope("info", str(tmp_path), "--format", "json").stdout)["gaps"]
+    assert 3.5 < gap["seconds"] < 6
+
+
+@pytest.mark.kernel
+def test_a_full_disk_drops_the_oldest_and_goes_on(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], check=False).returncode:
+        pytest.skip(CANNOT + "mount a small disk")
+    try:
+        folder = disk / "rec"
+        with recording(folder, "--for", "1s") as process:
+            process.communicate(timeout=30)
+        with recording(folder) as process:
+            with open(disk / "filler", "wb", buffering=0) as filler:
+                try:
+                    while True:
+                        filler.write(bytes(65536))
+                except OSError:
+                    pass
+            time.sleep(2.5)
+            (disk / "filler").unlink()
+            time.sleep(2.2)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=30)
+        assert process.returncode == 0 and "TROUBLE: No space left on device" in said
+        recorded = opened(str(folder))
+        assert time.time() - recorded.timeline().span.end < 30
+        assert not list(folder.rglob("*.part"))
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_as_a_copied_folder_it_opens_anywhere(tmp_path: Path, zombiescope: Run) -> None:
+    with recording(tmp_path / "rec") as process:
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    os.rename(tmp_path / "rec", tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "lock").unlink()
+    assert json.loads(zombiescope("diagnose", str(tmp_path / "elsewhere"), "--format", "json").stdout)["verdicts"]

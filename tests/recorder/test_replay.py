@@ -1,0 +1,203 @@
+"""What goes into a journal comes out as the same timeline: changes only on disk, every answer the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from zombiescope.core import Blind, Reading, Span, UserError
+from zombiescope.core.timeline import Timeline
+from zombiescope.recorder.journal import Journal
+from zombiescope.recorder.replay import Recording, is_recording, opened
+from zombiescope.recorder.tape import Tape
+
+T0 = 1_794_000_000.0
+META = {"node": "n", "kernel": "6.18", "gives": {"stat": ["ticks_total", "load"], "log": ["kernel_log"]}}
+
+
+def journal(folder: Path, hours: float = 1, most_bytes: int = 10**9) -> Journal:
+    return Journal(str(folder), META, hours=hours, most_bytes=most_bytes, events=("kernel_log",))
+
+
+def reading(what: str, subject: str, value: float, at: float, text: str = "") -> Reading:
+    return Reading(what=what, subject=subject, value=value, at=T0 + at, source=f"/proc/{what}", text=text)
+
+
+Looks = list[tuple[list[float], float, bool]]  # at each look: the counters of each core, the load, whether it could see
+
+
+def feed(sinks: list[Tape | Journal], looks: Looks) -> None:
+    for second, (ticks, load, seen) in enumerate(looks):
+        for sink in sinks:
+            if seen:
+                for cpu, value in enumerate(ticks):
+                    sink.add(reading("ticks_total", f"cpu:{cpu}", value, second))
+                sink.add(reading("load", "node", load, second, text="words"))
+            unseen = [] if seen else [Blind(what=it, source="/proc/stat", why="gone") for it in META["gives"]["stat"]]  # type: ignore[index]
+            sink.look("stat", META["gives"]["stat"], T0 + second, unseen)  # type: ignore[index]
+
+
+def same(one: Timeline, other: Timeline) -> None:
+    assert one.span == other.span
+    for what in ("ticks_total", "load"):
+        assert one.subjects(what) == other.subjects(what)
+        assert one.looked(what) == other.looked(what)
+        assert [one.looks(what).reading(i) for i in range(len(one.looks(what)))] == [
+            other.looks(what).reading(i) for i in range(len(other.looks(what)))
+        ]
+        for subject in one.subjects(what):
+            mine, theirs = one.rate(what, subject), other.rate(what, subject)
+            assert np.allclose(mine.at, theirs.at) and np.allclose(mine.values, theirs.values, equal_nan=True)
+            held = [it.series(what, subject) for it in (one, other)]
+            assert held[0].until == pytest.approx(held[1].until) and held[0].latest.value == held[1].latest.value
+            runs = [[(round(run.at[0], 6), round(run.until, 6)) for run in it.runs(above=2, lasting=1)] for it in held]
+            assert runs[0] == runs[1]
+
+
+LOOK = st.tuples(
+    st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0]), min_size=2, max_size=2),
+    st.sampled_from([0.0, 1.0, 5.0]),
+    st.booleans(),
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(looks=st.lists(LOOK, min_size=1, max_size=12))
+def test_a_journal_answers_as_a_tape_does(tmp_path_factory: pytest.TempPathFactory, looks: Looks) -> None:
+    folder = tmp_path_factory.mktemp("rec") / "r"
+    tape, disk = Tape(), journal(folder)
+    feed([tape, disk], looks)
+    disk.flush(T0 + len(looks))
+    disk.close()
+    same(tape.timeline(), opened(str(folder)).timeline())
+
+
+def test_each_segment_stands_alone_and_a_span_reads_only_its_own(tmp_path: Path) -> None:
+    disk = journal(tmp_path)
+    for second in range(0, 600, 10):
+        disk.add(reading("load", "node", 7, second))  # never changes: written at the start of each segment all the same
+        disk.look("stat", META["gives"]["stat"], T0 + second)  # type: ignore[index]
+        disk.flush(T0 + second)
+    disk.close()
+    recording = opened(str(tmp_path))
+    assert len(recording.segments) == 5
+    part = recording.timeline(Span(T0 + 250, T0 + 300))
+    assert part.series("load").latest.value == 7
+    assert part.span.start >= T0 + 250 and part.span.end <= T0 + 300
+    assert recording.span == Span(T0, T0 + 590)
+
+
+def test_events_are_all_kept_and_old_ones_do_not_stretch_the_span(tmp_path: Path) -> None:
+    disk = journal(tmp_path)
+    for place in range(23):
+        disk.add(reading("kernel_log", "node", 6, -60, text=f"same value, other line {place} \udcff"))
+    disk.look("log", ["kernel_log"], T0)
+    disk.flush(T0)
+    disk.close()
+    timeline = opened(str(tmp_path)).timeline()
+    lines = timeline.series("kernel_log")
+    assert len(lines) == 23 and lines.first.text == "same value, other line 0 \\udcff"
+    assert timeline.span == Span(T0, T0)
+
+
+def test_the_oldest_goes_first_by_age_and_by_size(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    by_age = journal(tmp_path / "age", hours=0.1)
+    by_size = journal(tmp_path / "size", most_bytes=60_000)
+    for disk in (by_age, by_size):
+        for second in range(0, 1800, 5):
+            for cpu in range(20):
+                disk.add(reading("ticks_total", f"cpu:{cpu}", rng.random(), second))
+            disk.flush(T0 + second)
+        disk.close()
+    kept = opened(str(tmp_path / "age")).segments
+    assert len(kept) == 3 and by_age.dropped == 12 and float(kept[-1]) > T0 + 1500
+    assert by_size.bytes <= 60_000 and by_size.dropped > 5 and float(by_size.segments()[-1]) > T0 + 1500
+
+
+def test_two_recorders_in_one_folder_are_refused(tmp_path: Path) -> None:
+    first = journal(tmp_path)
+    with pytest.raises(UserError, match="another recorder is writing here"):
+        journal(tmp_path)
+    first.close()
+    journal(tmp_path).close()
+
+
+@pytest.fixture
+def torn(tmp_path: Path) -> Iterator[tuple[Path, Journal]]:
+    disk = journal(tmp_path)
+    for second in range(10):
+        disk.add(reading("load", "node", second, second))
+        disk.look("stat", META["gives"]["stat"], T0 + second)  # type: ignore[index]
+        disk.flush(T0 + second)
+    (head,) = tmp_path.glob("*/series.head.arrows")
+    yield head, disk
+    disk.close()
+
+
+def test_a_torn_tail_is_read_up_to_the_last_whole_batch(torn: tuple[Path, Journal]) -> None:
+    head, _ = torn
+    whole = head.read_bytes()
+    seen = set()
+    for cut in range(0, len(whole), 97):
+        head.write_bytes(whole[:cut])
+        loads = opened(str(head.parent.parent)).timeline().series("load")
+        assert list(loads.values) == list(range(len(loads)))
+        seen.add(len(loads))
+    assert seen >= set(range(10)), "every whole batch before the tear is there"
+
+
+def test_a_damaged_segment_costs_no_other_and_is_told(tmp_path: Path) -> None:
+    disk = journal(tmp_path)
+    for second in range(0, 500, 10):
+        disk.add(reading("load", "node", second, second))
+        disk.flush(T0 + second)
+    disk.close()
+    files = sorted(tmp_path.glob("*/series.arrows"))
+    assert len(files) == 5
+    content = bytearray(files[2].read_bytes())
+    content[100:400] = os.urandom(300)
+    files[2].write_bytes(content)
+    recording = opened(str(tmp_path))
+    loads = recording.timeline().series("load")
+    assert len(loads) >= 38 and loads.latest.value == 490
+    assert any(str(files[2]) in trouble for trouble in recording.damage)
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"format": 99}', "\x00", '{"format": 1'])
+def test_a_strange_meta_is_told_in_one_line(content: str, tmp_path: Path) -> None:
+    (tmp_path / "meta.json").write_text(content)
+    assert is_recording(str(tmp_path))
+    with pytest.raises(UserError, match=r"meta\.json"):
+        opened(str(tmp_path))
+
+
+def test_others_read_it_without_us(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    import pyarrow as pa
+
+    disk = journal(tmp_path)
+    feed([disk], [([float(second), 2.0], 1.0, True) for second in range(10)])
+    disk.flush(T0 + 10)
+    tables = []
+    for path in tmp_path.glob("*/series.head.arrows"):
+        with path.open("rb") as file:
+            tables.append(pa.ipc.open_stream(file).read_all())
+    series = pa.concat_tables(tables)
+    assert series.num_rows
+    rows = duckdb.sql(
+        "select subject, count(*), max(value) from series where what = 'ticks_total' group by 1 order by 1"
+    ).fetchall()
+    assert rows == [("cpu:0", 10, 9.0), ("cpu:1", 1, 2.0)]
+    assert json.loads((tmp_path / "meta.json").read_text())["format"] == 1
+    disk.close()
+    recording: Recording = opened(str(tmp_path))
+    assert recording.table("series").num_rows == series.num_rows
