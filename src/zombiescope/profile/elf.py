@@ -1,0 +1,216 @@
+"""Read an ELF file for what a profile needs: its build-id, and the function at an offset of the file.
+
+The format: elf(5). A sample tells where in a mapped file it was; program headers turn that offset into the virtual
+address that the symbol tables speak of. The input is not trusted: a header that is no ELF header raises Unparsable
+(with the byte offset in the place of the line); tables that lie outside of the file are cut or left out.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from zombiescope.core.errors import Unparsable
+from zombiescope.profile.functions import Functions, Table, records
+from zombiescope.profile.ranges import Addresses, Indexes, Ranges
+
+_CLASS_32, _CLASS_64 = 1, 2
+_PT_LOAD, _PT_NOTE, _PF_X = 1, 4, 1
+_SHT_SYMTAB, _SHT_STRTAB, _SHT_NOTE, _SHT_NOBITS, _SHT_DYNSYM = 2, 3, 7, 8, 11
+_SHF_COMPRESSED = 1 << 11
+_NT_GNU_BUILD_ID = 3
+_MANY = 0xFFFF  # PN_XNUM, SHN_XINDEX: the number does not fit the header and stands in the first section
+
+_MOST_SEGMENTS = 1024  # a linker writes some ten
+_MOST_NOTES = 4096  # libc has some hundred (SystemTap probes), and the build-id is among the first
+_MOST_SYMBOLS = 2 << 20  # a browser with everything linked in has one million; all nested, a million take 4 s
+_LONGEST_ID = 64  # SHA-1 has 20 bytes, the longest hash in use 64
+_LARGEST_MINI = 64 << 20  # mini debug information is a few hundred KB; it is compressed, and may be a bomb
+_MINI_MEMORY = 128 << 20  # what xz -9 needs to unpack is 65 MB
+
+_PROGRAM = {
+    _CLASS_64: {"type": ("u4", 0), "flags": ("u4", 4), "offset": ("u8", 8), "vaddr": ("u8", 16), "filesz": ("u8", 32)}
+    | {"align": ("u8", 48)},
+    _CLASS_32: {"type": ("u4", 0), "flags": ("u4", 24), "offset": ("u4", 4), "vaddr": ("u4", 8), "filesz": ("u4", 16)}
+    | {"align": ("u4", 28)},
+}
+_SECTION = {
+    _CLASS_64: {"name": ("u4", 0), "type": ("u4", 4), "flags": ("u8", 8), "addr": ("u8", 16), "offset": ("u8", 24)}
+    | {"size": ("u8", 32), "link": ("u4", 40), "info": ("u4", 44), "align": ("u8", 48), "entsize": ("u8", 56)},
+    _CLASS_32: {"name": ("u4", 0), "type": ("u4", 4), "flags": ("u4", 8), "addr": ("u4", 12), "offset": ("u4", 16)}
+    | {"size": ("u4", 20), "link": ("u4", 24), "info": ("u4", 28), "align": ("u4", 32), "entsize": ("u4", 36)},
+}
+_SYMBOL = {
+    _CLASS_64: {"name": ("u4", 0), "info": ("u1", 4), "shndx": ("u2", 6), "value": ("u8", 8), "size": ("u8", 16)},
+    _CLASS_32: {"name": ("u4", 0), "info": ("u1", 12), "shndx": ("u2", 14), "value": ("u4", 4), "size": ("u4", 8)},
+}
+
+
+class Elf:
+    """One file: `build_id` in hexadecimal ("" for none), and its functions by file offset."""
+
+    def __init__(self, build_id: str, segments: Table, tables: tuple[Functions, ...]) -> None:
+        self.build_id = build_id
+        self._program = segments
+        self._tables = tuple(table for table in tables if len(table))
+        offsets, addresses = segments["offset"].astype(np.uint64), segments["vaddr"].astype(np.uint64)
+        self._segments = Ranges(offsets, segments["filesz"].astype(np.uint64))
+        self._shifts: Addresses = addresses - offsets  # wraps around where the address is the smaller one, and back
+
+    @classmethod
+    def parse(cls, data: bytes | memoryview, source: str = "ELF file") -> Elf:
+        """The file's whole contents, or its beginning: what is not there is left out."""
+        return _Reader(memoryview(data).cast("B"), source).elf()
+
+    @property
+    def functions(self) -> list[tuple[int, int, str]]:
+        """Virtual address, size and name of every function there is, table by table."""
+        return [row for table in self._tables for row in table.listed()]
+
+    def __len__(self) -> int:
+        return sum(len(table) for table in self._tables)
+
+    @property
+    def memory(self) -> int:
+        """Bytes held, for whoever keeps many of these."""
+        return 1024 + sum(table.memory for table in self._tables)
+
+    def named_by(self, debug: Elf) -> Elf:
+        """This file, named by the symbols of its separate debug file, whose own program headers lead nowhere."""
+        return Elf(self.build_id, self._program, debug._tables + self._tables)
+
+    def addresses(self, file_offsets: Addresses) -> tuple[Addresses, Indexes]:
+        """The virtual address of each offset, and the number of its segment: -1 where none maps it."""
+        segment = self._segments.find(file_offsets)
+        shift = self._shifts[np.maximum(segment, 0)] if len(self._shifts) else np.uint64(0)
+        return file_offsets + shift, segment
+
+    def name(self, file_offset: int) -> str | None:
+        """The function that holds an offset of the file, None for none."""
+        return self.names(np.array([file_offset], dtype=np.uint64))[0] if 0 <= file_offset < 1 << 64 else None
+
+    def names(self, file_offsets: Addresses) -> list[str | None]:
+        """The function that holds each offset; from .symtab, else .dynsym, else the mini debug information."""
+        addresses, segment = self.addresses(file_offsets.astype(np.uint64, copy=False))
+        names: list[str | None] = [None] * len(addresses)
+        unnamed = np.flatnonzero(segment >= 0)
+        for table in self._tables:
+            found = table.find(addresses[unnamed])
+            made: dict[int, str] = {}
+            for place, number in zip(unnamed.tolist(), found.tolist(), strict=True):
+                if number >= 0:
+                    names[place] = made[number] = made.get(number) or table.name(number)
+            unnamed = unnamed[found < 0]
+        return names
+
+
+class _Reader:
+    def __init__(self, view: memoryview, source: str) -> None:
+        self._view, self._source = view, source
+        if len(view) < 52 or bytes(view[:4]) != b"\x7fELF":
+            raise Unparsable(source, 0, f"{len(view)} bytes that begin with {bytes(view[:4])!r}: not an ELF file")
+        self._class, encoding = view[4], view[5]
+        if self._class not in (_CLASS_32, _CLASS_64) or encoding not in (1, 2):
+            raise Unparsable(source, 4, f"class {self._class} and encoding {encoding}, not 1 or 2")
+        self._order = "<>"[encoding - 1]
+        rest = struct.Struct(self._order + ("HHIQQQIHHHHHH" if self._class == _CLASS_64 else "HHIIIIIHHHHHH"))
+        if len(view) < 16 + rest.size:
+            raise Unparsable(source, 16, f"{len(view)} bytes, shorter than an ELF header")
+        _type, self._machine, _version, _entry, self._phoff, self._shoff, _flags, _size, *counts = rest.unpack_from(
+            view, 16
+        )
+        self._phentsize, self._phnum, self._shentsize, self._shnum, self._shstrndx = counts
+        self._sections = self._section_headers()
+        self._segments = self._program_headers()
+
+    def elf(self, *, mini: bool = True) -> Elf:
+        tables = [self._functions(_SHT_SYMTAB), self._functions(_SHT_DYNSYM)]
+        if mini and not len(tables[0]):  # it holds what was stripped of .symtab
+            tables += self._mini_debug_information()
+        loads = self._segments[self._segments["type"] == _PT_LOAD][:_MOST_SEGMENTS]
+        code = loads[loads["flags"] & _PF_X != 0]
+        # Two segments may share a page of the file; samples are from the one that can be executed.
+        return Elf(self._build_id(), code if len(code) else loads, tuple(tables))
+
+    def _section_headers(self) -> Table:
+        layout, size = _SECTION[self._class], self._shentsize
+        if not self._shoff:
+            return records(self._view, self._source, self._order, layout, (0, 64, 0))
+        first = records(self._view, self._source, self._order, layout, (self._shoff, size, 1))
+        if len(first) and not self._shnum:
+            self._shnum = int(first["size"][0])
+        if len(first) and self._phnum == _MANY:
+            self._phnum = int(first["info"][0])
+        if len(first) and self._shstrndx == _MANY:
+            self._shstrndx = int(first["link"][0])
+        return records(self._view, self._source, self._order, layout, (self._shoff, size, self._shnum))
+
+    def _program_headers(self) -> Table:
+        layout = _PROGRAM[self._class]
+        place = (self._phoff, self._phentsize, self._phnum) if self._phnum else (0, 64, 0)
+        return records(self._view, self._source, self._order, layout, place)
+
+    def _contents(self, number: int) -> tuple[int, int]:
+        section = self._sections[number]
+        if section["type"] == _SHT_NOBITS or int(section["flags"]) & _SHF_COMPRESSED:
+            return 0, 0
+        offset = min(int(section["offset"]), len(self._view))
+        return offset, min(int(section["size"]), len(self._view) - offset)
+
+    # ELF allows one table of each kind; the first is taken, so many that claim the same bytes cost no more than one.
+    def _functions(self, kind: int) -> Functions:
+        sections, layout = self._sections, _SYMBOL[self._class]
+        place, strings = (0, 64, 0), b""
+        for number in np.flatnonzero(sections["type"] == kind)[:1].tolist():
+            link, size = int(sections["link"][number]), int(sections["entsize"][number])
+            if link < len(sections) and sections["type"][link] == _SHT_STRTAB and 0 < size <= _MANY:
+                offset, length = self._contents(number)
+                at, names = self._contents(link)
+                place, strings = (offset, size, min(length // size, _MOST_SYMBOLS)), bytes(self._view[at : at + names])
+        symbols = records(self._view, self._source, self._order, layout, place)
+        ends = sections["addr"].astype(np.uint64) + sections["size"].astype(np.uint64)
+        return Functions(symbols, strings, ends, self._machine)
+
+    def _build_id(self) -> str:
+        left = _MOST_NOTES
+        for table, kind, field in ((self._sections, _SHT_NOTE, "size"), (self._segments, _PT_NOTE, "filesz")):
+            for entry in table[table["type"] == kind][:_MOST_NOTES]:
+                align = 8 if entry["align"] == 8 else 4
+                at, end = int(entry["offset"]), min(int(entry["offset"]) + int(entry[field]), len(self._view))
+                while at + 12 <= end and left:
+                    left -= 1
+                    name, length, note = struct.unpack_from(self._order + "III", self._view, at)
+                    text = at + -(-(12 + name) // align) * align
+                    if (note, name) == (_NT_GNU_BUILD_ID, 4) and bytes(self._view[at + 12 : at + 16]) == b"GNU\0":
+                        return bytes(self._view[text : min(text + min(length, _LONGEST_ID), end)]).hex()
+                    at = text + -(-length // align) * align
+        return ""
+
+    # Fedora, Red Hat and Amazon Linux keep the names of functions in a compressed ELF file inside of each program.
+    def _mini_debug_information(self) -> list[Functions]:
+        if not self._shstrndx < len(self._sections):
+            return []
+        offset, size = self._contents(self._shstrndx)
+        called = bytes(self._view[offset : offset + size]).find(b".gnu_debugdata\0")
+        for number in np.flatnonzero(self._sections["name"] == called)[:1].tolist() if called > 0 else ():
+            offset, size = self._contents(number)
+            raw = _unpacked(bytes(self._view[offset : offset + size]))
+            if raw[:4] == b"\x7fELF":
+                try:
+                    return list(_Reader(memoryview(raw), self._source).elf(mini=False)._tables)
+                except Unparsable:  # damaged, while the file itself is not
+                    return []
+        return []
+
+
+def _unpacked(data: bytes) -> bytes:
+    try:
+        import lzma  # not in every build of Python
+    except ImportError:
+        return b""
+    try:
+        unpacking = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MINI_MEMORY)
+        return unpacking.decompress(data, _LARGEST_MINI)
+    except lzma.LZMAError:
+        return b""

@@ -1,0 +1,96 @@
+"""The functions of one ELF symbol table, by virtual address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zombiescope.core.errors import Unparsable
+from zombiescope.profile.ranges import Addresses, Indexes, Ranges, best_aliases
+
+Table = npt.NDArray[np.void]  # records with named fields
+
+_STT_FUNC, _STT_GNU_IFUNC = 2, 10
+_STB_GLOBAL, _STB_WEAK, _STB_GNU_UNIQUE = 1, 2, 10
+_EM_ARM = 40
+# Hand-written assembly often tells no size (_start, _init). It then reaches to the next function, but not out of its
+# section and not further than a page: perf rounds up to a page as well.
+_UNSIZED = 4096
+_LONGEST_NAME = 4096  # names of C++ templates reach a few KB; bounds what a table without ends of names may cost
+
+
+class Functions:
+    """Names of functions; an address outside of every function has none."""
+
+    def __init__(self, symbols: Table, strings: bytes, section_ends: Addresses, machine: int) -> None:
+        """`section_ends`: the virtual address at which each section ends, by its number."""
+        kind, bind = symbols["info"] & 15, symbols["info"] >> 4
+        wanted = (kind == _STT_FUNC) | (kind == _STT_GNU_IFUNC)
+        wanted &= (symbols["shndx"] != 0) & (symbols["value"] != 0) & (symbols["name"] != 0)
+        wanted &= symbols["name"] < len(strings)
+        symbols, bind = symbols[wanted], bind[wanted]
+        starts = _unsigned(symbols["value"])
+        if machine == _EM_ARM:
+            starts &= ~np.uint64(1)  # the bit says that the function is in Thumb code
+        sizes, name_at = _unsigned(symbols["size"]), symbols["name"].astype(np.int64)
+        weak, exported = bind == _STB_WEAK, (bind == _STB_GLOBAL) | (bind == _STB_GNU_UNIQUE)
+        text = np.frombuffer(strings, dtype=np.uint8)
+        kept = best_aliases(starts, sizes > 0, weak, exported, text, name_at)
+        starts, sizes = starts[kept], sizes[kept]
+        reach = _reach(starts, symbols["shndx"][kept], section_ends)
+        self._ranges = Ranges(starts, np.where(sizes > 0, sizes, reach))
+        self._name_at: Indexes = name_at[kept]
+        self._strings = strings if len(kept) else b""
+
+    def __len__(self) -> int:
+        return len(self._name_at)
+
+    @property
+    def memory(self) -> int:
+        """Bytes held."""
+        return len(self._strings) + 24 * len(self._ranges.starts) + 8 * len(self._name_at)
+
+    def find(self, addresses: Addresses) -> Indexes:
+        """The number of the function at each virtual address, -1 for none."""
+        return self._ranges.find(addresses)
+
+    def name(self, number: int) -> str:
+        """The name of a function, as it is in the file (not demangled)."""
+        at = int(self._name_at[number])
+        raw = self._strings[at : at + _LONGEST_NAME]
+        return raw.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
+
+    def listed(self) -> list[tuple[int, int, str]]:
+        """Virtual address, size and name of every function; of those nested in another, the pieces outside."""
+        ranges = self._ranges
+        rows = zip(ranges.starts.tolist(), ranges.sizes.tolist(), ranges.owners.tolist(), strict=True)
+        return [(start, size, self.name(owner)) for start, size, owner in rows]
+
+
+def _reach(starts: Addresses, sections: npt.NDArray[Any], section_ends: Addresses) -> Addresses:
+    following = np.append(starts[1:], np.uint64((1 << 64) - 1)) if len(starts) else starts
+    ends = np.append(section_ends, np.uint64(0))  # special sections (absolute, common) hold no code
+    end = np.minimum(ends[np.minimum(sections.astype(np.int64), len(section_ends))], following)
+    return np.where(end > starts, np.minimum(end - starts, np.uint64(_UNSIZED)), np.uint64(0))
+
+
+def _unsigned(field: npt.NDArray[Any]) -> Addresses:
+    return field.astype(np.uint64)
+
+
+def records(
+    view: memoryview, source: str, order: str, layout: dict[str, tuple[str, int]], place: tuple[int, int, int]
+) -> Table:
+    """A table of a file: `place` is its offset, the size of a record and their number. Cut where the file ends."""
+    offset, size, count = place
+    least = max(at + np.dtype(kind).itemsize for kind, at in layout.values())
+    if size < least:
+        raise Unparsable(source, offset, f"records of {size} bytes, which take at least {least}")
+    kinds = [order + kind for kind, _ in layout.values()]
+    dtype = np.dtype(
+        {"names": list(layout), "formats": kinds, "offsets": [at for _, at in layout.values()], "itemsize": size}
+    )
+    count = min(count, (len(view) - offset) // size)
+    return np.frombuffer(view, dtype, count, offset) if count > 0 else np.empty(0, dtype)

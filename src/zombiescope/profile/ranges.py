@@ -1,0 +1,116 @@
+"""Ranges of addresses and who owns each: the one look-up behind kernel, ELF and JIT symbols.
+
+Symbols overlap: aliases begin at one address, hand-written assembly nests, a JIT reuses memory. All of it is settled
+once, when the ranges are made, so that looking up is one binary search: 20 million addresses a second.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Addresses = npt.NDArray[np.uint64]
+Indexes = npt.NDArray[np.int64]
+Name = TypeVar("Name")
+
+_TOP = np.uint64((1 << 64) - 1)
+_HEAD = 64  # bytes of a name that decide between aliases; kernel names reach 69, and beyond that any choice will do
+
+
+class Ranges:
+    """Disjoint ranges, sorted; `owners` says which of the given ranges each piece belongs to."""
+
+    def __init__(self, starts: Addresses, sizes: Addresses) -> None:
+        """Where given ranges overlap the later one wins, so give them in the order of their rank."""
+        owners = np.flatnonzero(sizes > 0).astype(np.int64)
+        begin = starts[owners]
+        owners = owners[np.argsort(begin, kind="stable")]
+        begin = starts[owners]
+        ends = begin + np.minimum(sizes[owners], _TOP - begin)  # a size that wraps around ends at the top
+        if bool((ends[:-1] > begin[1:]).any()):
+            begin, ends, owners = _settled(begin, ends, owners)
+        self.starts: Addresses = begin
+        self.sizes: Addresses = ends - begin
+        self.owners: Indexes = owners
+
+    def find(self, addresses: Addresses) -> Indexes:
+        """The owner of each address, -1 for none."""
+        if not len(self.starts):
+            return np.full(len(addresses), -1, dtype=np.int64)
+        before = np.searchsorted(self.starts, addresses, side="right").astype(np.int64) - 1
+        at = np.maximum(before, 0)
+        inside = (before >= 0) & (addresses - self.starts[at] < self.sizes[at])
+        return np.where(inside, self.owners[at], -1)
+
+
+# A sweep over all beginnings and ends with the owners open at each in a heap: n log n whatever the overlaps are.
+def _settled(begin: Addresses, ends: Addresses, owners: Indexes) -> tuple[Addresses, Addresses, Indexes]:
+    edges = np.unique(np.concatenate([begin, ends]))
+    opening, closing, ranks = begin.tolist(), ends.tolist(), owners.tolist()
+    waiting: list[tuple[int, int]] = []
+    following = 0
+    won = np.full(len(edges), -1, dtype=np.int64)
+    for piece, edge in enumerate(edges.tolist()):
+        while following < len(opening) and opening[following] == edge:
+            heapq.heappush(waiting, (-ranks[following], closing[following]))
+            following += 1
+        while waiting and waiting[0][1] <= edge:
+            heapq.heappop(waiting)
+        if waiting:
+            won[piece] = -waiting[0][0]
+    owned = np.flatnonzero(won >= 0)  # never the last edge: nothing is open behind it
+    return edges[owned], edges[owned + 1], won[owned]
+
+
+def named(found: Indexes, name: Callable[[int], Name], otherwise: Name) -> list[Name]:
+    """A name for each index found; each distinct one is made once."""
+    distinct, which = np.unique(found, return_inverse=True)
+    names = [name(index) if index >= 0 else otherwise for index in distinct.tolist()]
+    return [names[index] for index in which.reshape(-1).tolist()]
+
+
+def best_aliases(
+    starts: Addresses,
+    sized: npt.NDArray[np.bool_],
+    weak: npt.NDArray[np.bool_],
+    exported: npt.NDArray[np.bool_],
+    text: npt.NDArray[np.uint8],
+    name_at: Indexes,
+) -> Indexes:
+    """Which symbols to keep, one for each address and sorted by it, in perf's order of preference.
+
+    choose_best_symbol in tools/perf/util/symbol.c: has a size, is not weak, is global, has fewer underscores in front,
+    has the longer name; then small letters (sys_read before SyS_read, two names of one function before v4.17).
+    Names stand in `text` from `name_at` to the next byte that is no letter (NUL, tab, space or newline).
+    """
+    order: Indexes = np.argsort(starts, kind="stable").astype(np.int64)
+    sorted_starts = starts[order]
+    same = sorted_starts[1:] == sorted_starts[:-1]
+    if same.any():
+        rivals = np.flatnonzero(np.append(same, False) | np.append(False, same))
+        some = order[rivals]
+        underscores, length, first = _heads(text, name_at[some])
+        keys = (-first, -length, underscores, ~exported[some], weak[some], ~sized[some], starts[some])
+        order[rivals] = some[np.lexsort(keys)]
+    return order[np.append(True, ~same)] if len(order) else order
+
+
+# One column of bytes at a time, as long as any name goes on: 64 bytes a name would be 64 MB for a million rivals.
+def _heads(text: npt.NDArray[np.uint8], at: Indexes) -> tuple[Indexes, Indexes, Indexes]:
+    length, underscores = np.zeros(len(at), dtype=np.int64), np.zeros(len(at), dtype=np.int64)
+    first = np.zeros(len(at), dtype=np.int64)
+    for column in range(_HEAD):
+        places = at + column
+        letters = np.where(places < len(text), text[np.minimum(places, len(text) - 1)], 0)
+        goes_on = (length == column) & (letters > 32)
+        if not goes_on.any():
+            break
+        length += goes_on
+        underscores += goes_on & (underscores == column) & (letters == ord("_"))
+        if column == 0:
+            first = letters.astype(np.int64)
+    return underscores, length, first

@@ -1,0 +1,159 @@
+"""Turn the addresses of a profile into names: kernel, files and JITs together, read when first needed.
+
+Nothing is read here: who calls hands in what was saved beside the recording, or a function that reads a file. What
+could not be named is counted by file, so that a report can say which file would give it names.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from zombiescope.core.errors import Unparsable, Unreadable
+from zombiescope.profile.elf import Elf
+from zombiescope.profile.idle import IDLE, is_idle
+from zombiescope.profile.kallsyms import UNKNOWN, Kallsyms
+from zombiescope.profile.perf_map import PerfMap
+from zombiescope.profile.ranges import Addresses
+
+__all__ = ["IDLE", "KERNEL", "OTHERS", "Read", "Symbols", "is_idle"]
+
+# Path and build-id in hexadecimal ("" if not recorded) to the file's contents, None if it is not at hand.
+Read = Callable[[str, str], bytes | memoryview | None]
+
+KERNEL = "[kernel]"  # the file kernel addresses are counted under
+OTHERS = "[others]"  # all files after the first _MOST_COUNTED
+
+# A node runs some hundred programs with some hundred libraries; a container image each makes them more.
+_MOST_FILES = 1024
+_MOST_MEMORY = 256 << 20  # symbols of libc take 0.1 MB, of a large program with all its symbols 50 MB
+_MOST_NAMES = 1 << 17  # a profile of a busy node has 20,000 distinct addresses
+_MOST_COUNTED = 1024
+
+
+class Symbols:
+    """Names for addresses; `unresolved` counts addresses without one by file, `why` says what was wrong with it."""
+
+    def __init__(
+        self,
+        kernel: Kallsyms | None = None,
+        read: Read | None = None,
+        *,
+        debug: Read | None = None,
+        perf_maps: Mapping[int, PerfMap] | None = None,
+    ) -> None:
+        """`debug` reads a file's separate debug file (/usr/lib/debug/.build-id/…), where one is at hand."""
+        self._kernel, self._read, self._debug = kernel, read, debug
+        self._perf_maps: Mapping[int, PerfMap] = perf_maps or {}
+        self._files: OrderedDict[str, Elf | None] = OrderedDict()
+        self._memory = 0
+        self._names: dict[tuple[str, str, int], str | None] = {}
+        self.unresolved: Counter[str] = Counter()
+        self.why: dict[str, str] = {}
+        if kernel is None:
+            self.why[KERNEL] = "no kallsyms beside the recording"
+        elif kernel.zeroed:
+            self.why[KERNEL] = "addresses are hidden: record as root, or with sysctl kernel.kptr_restrict=0"
+
+    def kernel(self, address: int) -> str:
+        """The kernel function at an address, "[unknown]" for none."""
+        return self.kernels(np.array([address & (1 << 64) - 1], dtype=np.uint64))[0]
+
+    def kernels(self, addresses: Addresses) -> list[str]:
+        """The kernel function at each address."""
+        names = self._kernel.names(addresses) if self._kernel else [UNKNOWN] * len(addresses)
+        self._count(KERNEL, names.count(UNKNOWN), "addresses in no function")
+        return names
+
+    def user(self, path: str, build_id: str, file_offset: int) -> str:
+        """The function at an offset of a mapped file, else "libc.so.6+0x1234", "[vdso]" or "[unknown]"."""
+        key = (path, build_id, file_offset)
+        if key not in self._names:
+            if len(self._names) >= _MOST_NAMES:
+                self._names.clear()
+            elf = self._file(path, build_id)
+            self._names[key] = None if elf is None else elf.name(file_offset)
+        name = self._names[key]
+        if name is None:
+            self._count(path, 1, "addresses in no function")
+            return _unnamed(path, file_offset)
+        return name
+
+    def users(self, path: str, build_id: str, file_offsets: Addresses) -> list[str]:
+        """The function at each offset of one file: for many at a time."""
+        elf = self._file(path, build_id)
+        names = [None] * len(file_offsets) if elf is None else elf.names(file_offsets)
+        self._count(path, names.count(None), "addresses in no function")
+        return [
+            _unnamed(path, offset) if name is None else name
+            for name, offset in zip(names, file_offsets.tolist(), strict=True)
+        ]
+
+    def jit(self, pid: int, address: int) -> str:
+        """The function a just-in-time compiler put at an address of a process, "[unknown]" for none."""
+        known = self._perf_maps.get(pid)
+        name = None if known is None else known.name(address)
+        if name is None:
+            why = "no map beside the recording" if known is None else "addresses in no function"
+            self._count(f"perf-{pid}.map", 1, why)
+        return name or UNKNOWN
+
+    def _count(self, path: str, addresses: int, why: str) -> None:
+        if addresses:
+            counted = path if path in self.unresolved or len(self.unresolved) < _MOST_COUNTED else OTHERS
+            self.unresolved[counted] += addresses
+            if counted == path:
+                self.why.setdefault(path, why)
+
+    # A file found is kept by its build-id, under whatever path it is mapped next; one not found, by path as well.
+    def _file(self, path: str, build_id: str) -> Elf | None:
+        missing = f"{build_id} {path}"
+        key = build_id if build_id in self._files else missing
+        if key not in self._files:
+            elf, why = self._opened(path, build_id)
+            if why and len(self.why) < _MOST_COUNTED:
+                self.why.setdefault(path, why)
+            key = build_id if build_id and elf is not None else missing
+            self._files[key] = elf
+            self._memory += 0 if elf is None else elf.memory
+        self._files.move_to_end(key)
+        while len(self._files) > 1 and (len(self._files) > _MOST_FILES or self._memory > _MOST_MEMORY):
+            _oldest, gone = self._files.popitem(last=False)
+            self._memory -= 0 if gone is None else gone.memory
+        return self._files[key]
+
+    def _opened(self, path: str, build_id: str) -> tuple[Elf | None, str]:
+        elf, why = _parsed(self._read, path, build_id)
+        debug, _ = _parsed(self._debug, path, build_id or (elf.build_id if elf is not None else ""))
+        if elf is not None and debug is not None and len(debug):
+            elf = elf.named_by(debug)
+        if elf is not None and not len(elf):
+            why = "has no names of functions (stripped)"
+        return elf, why
+
+
+# Names from another build of the file would be wrong, and nobody could tell: better none.
+def _parsed(read: Read | None, path: str, build_id: str) -> tuple[Elf | None, str]:
+    try:
+        data = read(path, build_id) if read and path else None
+        elf = None if data is None else Elf.parse(data, path)
+    except (Unreadable, Unparsable) as error:
+        return None, error.why
+    if elf is None:
+        return None, "not at hand"
+    # perf pads shorter build-ids with zeros to 20 bytes.
+    if build_id and elf.build_id.rstrip("0") != build_id.lower().rstrip("0"):
+        return None, f"another build: {elf.build_id or 'no build-id'}, not {build_id}"
+    return elf, ""
+
+
+def _unnamed(path: str, file_offset: int) -> str:
+    if path.startswith("[") and path.endswith("]"):
+        return path  # the kernel's own words: [vdso], [vsyscall], [stack], [heap]
+    name = path.removesuffix(" (deleted)").rsplit("/", 1)[-1]
+    # "//anon", "anon_inode:…", "/memfd:…", "/SYSV…" and "" are memory, where an offset says nothing.
+    if not name or name == "anon" or name.startswith(("anon_inode:", "memfd:", "SYSV")):
+        return UNKNOWN
+    return f"{name}+{file_offset:#x}"
