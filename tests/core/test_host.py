@@ -236,3 +236,16 @@ def test_a_recording_without_its_time_is_as_old_as_its_folder(root: Path, note: 
     os.utime(root, (1_700_000_000, 1_700_000_000))
     assert Host(str(root)).now() == 1_700_000_000
     assert Host(str(root / "nowhere")).now() == 0.0
+
+
+def test_tree_names_every_folder_with_its_inode(tmp_path: Path) -> None:
+    for name in ("a/b/c", "a/d", "e"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "a" / "file").write_text("")
+    host = Host(str(tmp_path), live=False)
+    assert set(host.tree("/")) == {"/a", "/a/b", "/a/b/c", "/a/d", "/e"}
+    assert host.tree("/")["/a/b"] == (tmp_path / "a" / "b").stat().st_ino
+    for path, reason in (("/a/file", "not a directory"), ("/a", "more than 2 folders")):
+        with pytest.raises(Unreadable) as caught:
+            host.tree(path, most=2)
+        assert why(caught) == (path, reason)

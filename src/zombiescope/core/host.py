@@ -110,13 +110,16 @@ class Host:
         """Every folder below `path` by its path from there ("/a/b"), with its inode; links not followed."""
         top, found = self._inside(path), {}
         unopened = [top]
-        while unopened:
-            for child, links, inode in _folders_in(unopened.pop()):
-                found[child.removeprefix(top)] = inode
-                if links != 2:
-                    unopened.append(child)
-            if len(found) > most:
-                raise Unreadable(path, f"more than {most:,} folders")
+        try:
+            while unopened:
+                for child, links, inode in _folders_in(unopened.pop()):
+                    found[child.removeprefix(top)] = inode
+                    if links != 2:
+                        unopened.append(child)
+                if len(found) > most:
+                    raise Unreadable(path, f"more than {most:,} folders")
+        except (OSError, ValueError) as error:
+            raise Unreadable(path, _why(error)) from error
         return found
 
     def run(self, *argv: str, timeout: float = 10.0) -> str:

@@ -10,10 +10,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import pyarrow as pa
+
 from zombiescope import __version__
 from zombiescope.core import Host, Reading, Unreadable, amount, lasting
+from zombiescope.kernel.perf_event import Sampler
 from zombiescope.recorder.journal import Journal
+from zombiescope.recorder.layout import KALLSYMS
 from zombiescope.recorder.loop import Loop
+from zombiescope.recorder.stacks import EVENTS, StackStream
 
 FLUSH = 1.0  # seconds: what a kill -9 may cost
 OWN_COST = "recorder_cpu_seconds_total"
@@ -40,14 +45,31 @@ class Flight:
         self.blind: list[str] = []
 
     def __enter__(self) -> Flight:
+        # Arrow's own allocator keeps what it once had; a recorder's peaks are short and should be given back.
+        pa.set_memory_pool(pa.system_memory_pool())
         self._loop = Loop(self._host, self)
-        events = self._loop.events
+        events = (*self._loop.events, *EVENTS)
+        sampler = self._sampler() if self._hz else None
         self._journal = Journal(
-            self._folder, self._meta(), hours=self._hours, most_bytes=self._most_bytes, events=events
+            self._folder, self._meta(sampler), hours=self._hours, most_bytes=self._most_bytes, events=events
         )
         self._stack.callback(self._journal.close)
         self._stack.enter_context(self._loop)
+        self._stacks = StackStream(self._host, sampler, self._journal) if sampler else None
+        if self._stacks is not None:
+            self.blind += self._stacks.blind
+            if self._stacks.kallsyms is not None:
+                self._journal.keep(KALLSYMS, self._stacks.kallsyms.saved())
         return self
+
+    def _sampler(self) -> Sampler | None:
+        try:
+            sampler = self._stack.enter_context(Sampler(hz=self._hz, user=self._user))
+        except Unreadable as error:
+            self.blind.append(f"no stacks: {error}")
+            return None
+        self.blind += sampler.blind
+        return sampler
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
@@ -79,6 +101,7 @@ class Flight:
         parts = [
             f"recorded {lasting(passed)}",
             f"{self._readings / passed:,.0f} readings/s",
+            *self._sampled(passed),
             f"{amount(self._journal.bytes)} in {len(self._journal.segments())} segments",
             f"cost {cost:.2%} of one core",
         ]
@@ -88,7 +111,14 @@ class Flight:
             parts.append(f"TROUBLE: {self._journal.troubles[-1]}")
         return ", ".join(parts)
 
+    def _sampled(self, passed: float) -> list[str]:
+        if self._stacks is None:
+            return ["no stacks"]
+        return [f"{self._stacks.samples / passed:,.0f} samples/s", f"{self._stacks.lost} lost"]
+
     def _flush(self) -> float:
+        if self._stacks is not None:
+            self._stacks.read()
         at = self._host.now()
         self.add(Reading(what=OWN_COST, subject="node", value=time.process_time(), at=at, source="clock_gettime(2)"))
         self._journal.flush(at)
@@ -108,7 +138,7 @@ class Flight:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _meta(self) -> dict[str, Any]:
+    def _meta(self, sampler: Sampler | None) -> dict[str, Any]:
         now = time.time()
         return {
             "zombiescope": __version__,
@@ -120,7 +150,9 @@ class Flight:
             "started": now,
             # Unix time less the kernel's clocks, so that its own times can be placed.
             "clocks": {"monotonic": now - time.monotonic(), "boottime": now - time.clock_gettime(time.CLOCK_BOOTTIME)},
-            "hz": self._hz,
+            "hz": sampler.hz if sampler else 0,
+            "sampled": sampler.event if sampler else "",
+            "blind": self.blind,
             "gives": self._loop.gives,
             "settings": list(self._settings),
         }

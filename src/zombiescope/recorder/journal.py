@@ -10,7 +10,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zombiescope.core import Blind, Reading, Unreadable, UserError
@@ -33,11 +33,12 @@ class Journal:
         os.makedirs(folder, exist_ok=True)
         self._lock = _locked(folder)
         _clean(folder)
-        _write_meta(folder, {"format": FORMAT, **meta})
+        _write_whole(os.path.join(folder, META), json.dumps({"format": FORMAT, **meta}, indent=1).encode())
         self._last: dict[tuple[str, str], tuple[float, float]] = {}
         self._rows: dict[str, dict[str, list[Any]]] = {}
         self._segment: Segment | None = None
         self._began = 0.0
+        self.began = 0  # segments so far: whoever must say something once a segment compares
         self.dropped = 0  # segments let go of, the oldest first
         self.troubles: list[str] = []  # what could not be written, and why
         self._empty()
@@ -70,7 +71,7 @@ class Journal:
                 self._last[UNSEEN, what] = (value, at)
                 self._row("series", at, UNSEEN, what, value, blind.source if blind else "", blind.why if blind else "")
 
-    def rows(self, kind: str, columns: dict[str, list[Any]]) -> None:
+    def rows(self, kind: str, columns: Mapping[str, Sequence[Any]]) -> None:
         """Samples and stacks, column by column."""
         held = self._rows[kind]
         for name, values in columns.items():
@@ -109,7 +110,12 @@ class Journal:
                 self._segment.abandon()
             self._segment = None
         self._last.clear()  # each segment stands alone: it begins with every value
+        self.began += 1
         self._make_room()
+
+    def keep(self, name: str, content: bytes) -> None:
+        """A file beside the segments, written at once or not at all."""
+        _write_whole(os.path.join(self.folder, name), content)
 
     def close(self) -> None:
         self.rotate()
@@ -176,10 +182,9 @@ def _clean(folder: str) -> None:
                 os.unlink(os.path.join(path, name))
 
 
-def _write_meta(folder: str, meta: dict[str, Any]) -> None:
-    path = os.path.join(folder, META)
-    with open(path + ".part", "w") as file:
-        json.dump(meta, file, indent=1)
+def _write_whole(path: str, content: bytes) -> None:
+    with open(path + ".part", "wb") as file:
+        file.write(content)
         file.flush()
         os.fdatasync(file.fileno())
     os.replace(path + ".part", path)

@@ -39,13 +39,15 @@ SCHEMAS = {
     "stacks": pa.schema(
         {
             "stack": pa.uint64(),
-            "frames": pa.list_(pa.string()),  # outermost first: "process", then functions
+            "frames": pa.list_(pa.string()),  # outermost first, the program's, then the kernel's
             "kernel_frames": pa.uint16(),  # how many of the last are the kernel's
         }
     ),
 }
-# zstd at its default level: a minute of readings shrinks about tenfold, at some 300 MB/s.
-WRITE = pa.ipc.IpcWriteOptions(compression="zstd")
+# zstd at its default level: two minutes of readings shrink about tenfold. The head's batches are too small for that:
+# the compressor would be set up anew for each of some twenty buffers a second, which cost more than all else together.
+WHOLE = pa.ipc.IpcWriteOptions(compression="zstd")
+HEAD = pa.ipc.IpcWriteOptions()
 
 
 def segment_name(at: float) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from zombiescope.recorder.layout import KINDS, SCHEMAS, WRITE, file_name
+from zombiescope.recorder.layout import HEAD, KINDS, SCHEMAS, WHOLE, file_name
 
 Rows = Mapping[str, list[Any]]  # columns by name
 
@@ -24,7 +24,6 @@ class Segment:
     def __init__(self, folder: str) -> None:
         os.mkdir(folder)
         self.folder = folder
-        self.bytes = 0
         self._heads: dict[str, tuple[int, pa.ipc.RecordBatchStreamWriter, Any]] = {}
         self._batches: dict[str, list[pa.RecordBatch]] = {kind: [] for kind in KINDS}
 
@@ -34,12 +33,11 @@ class Segment:
         if kind not in self._heads:
             handle = os.open(self._path(kind, head=True), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
             file = os.fdopen(handle, "wb", buffering=0)
-            self._heads[kind] = (handle, pa.ipc.new_stream(file, SCHEMAS[kind], options=WRITE), file)
+            self._heads[kind] = (handle, pa.ipc.new_stream(file, SCHEMAS[kind], options=HEAD), file)
         handle, stream, _ = self._heads[kind]
         stream.write_batch(batch)
         os.fdatasync(handle)
         self._batches[kind].append(batch)
-        self.bytes = sum(os.fstat(head[0]).st_size for head in self._heads.values())
 
     def finish(self) -> None:
         """Write each kind as one batch, then let the head go. Whatever fails, the head stays and is as good."""
@@ -83,7 +81,7 @@ def _write_whole(folder: str, name: str, kind: str, batches: list[pa.RecordBatch
         part = path + ".part"
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     with os.fdopen(handle, "wb", buffering=0) as file:
-        with pa.ipc.new_stream(file, SCHEMAS[kind], options=WRITE) as stream:
+        with pa.ipc.new_stream(file, SCHEMAS[kind], options=WHOLE) as stream:
             stream.write_table(table)
         os.fdatasync(handle)
         if part.startswith("/proc/"):

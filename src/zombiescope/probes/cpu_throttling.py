@@ -1,0 +1,140 @@
+"""cpu.stat of cgroups with a CPU quota: how often and how long they were stopped because it was used up.
+
+Overhead: one read for each cgroup with a quota, 25 µs. Which have one is asked once a minute by a walk over the live
+    cgroups, 30 µs each and at most `WALKED` of them; dead ones have no folder. At most `MOST` are read in a look.
+Kernel: cpu_cfs_stat_show() and cpu_extra_stat_show() in kernel/sched/core.c. v1 has cpu.cfs_quota_us (-1: none) and
+    throttled_time in ns; v2 has cpu.max ("max": none) and throttled_usec. Both count periods only while there is a
+    quota, and the time of all cores together, so that it may grow by more than a second in a second. A cgroup whose
+    quota never began to count (nr_periods 0) is left out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count, lines
+from zombiescope.kernel.mounts import MOUNTINFO, CgroupMount, cgroup_mounts
+
+EVERY = 2.0
+GIVES = (
+    "cgroup_throttled_seconds_total",
+    "cgroup_throttled_periods_total",
+    "cgroup_periods_total",
+    "cgroups_with_quota",
+)
+MOST = 1_000  # cgroups with a quota, ten times what a full node has: 25 ms a look
+WALKED = 10_000  # live cgroups walked for quotas: 0.3 s a minute
+RENEWED = 60.0  # seconds: a new pod's throttling is seen a minute later at worst
+
+
+@dataclass(frozen=True, slots=True)
+class CpuStat:
+    periods: int
+    throttled_periods: int
+    throttled_seconds: float
+
+
+@contextmanager
+def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
+    """Keeps the list of those with a quota, or why there is none."""
+    known: tuple[CgroupMount, list[str]] | Unreadable | Unparsable = Unreadable(MOUNTINFO, "not read yet")
+    due = float("-inf")
+
+    def look() -> Iterator[Reading | Blind]:
+        nonlocal known, due
+        if time.monotonic() >= due:
+            due = time.monotonic() + RENEWED
+            try:
+                known = _limited(host)
+            except (Unreadable, Unparsable) as error:
+                known = error  # a walk in vain is as dear as one that is not
+        if not isinstance(known, tuple):
+            raise known
+        yield from _told(host, *known)
+
+    yield look
+
+
+def read(host: Host) -> Iterator[Reading | Blind]:
+    return _told(host, *_limited(host))
+
+
+def _told(host: Host, mount: CgroupMount, limited: list[str]) -> Iterator[Reading | Blind]:
+    at = host.now()
+    for path in limited[:MOST]:
+        source, subject = f"{mount.path}{path}/cpu.stat", f"cgroup:{path or '/'}"
+        try:
+            stat = parse(host.read(source), source)
+        except Unreadable:
+            continue  # it is gone, or a recorded root has no more than its name
+        except Unparsable as error:
+            yield from (Blind(what=what, source=source, why=error.why, subject=subject) for what in GIVES[:3])
+            continue
+        values = (stat.throttled_seconds, stat.throttled_periods, stat.periods)
+        for what, value in zip(GIVES, values if stat.periods else (), strict=False):
+            yield Reading(what=what, subject=subject, value=value, at=at, source=source)
+    source = f"$ grep -rL '^-1\\|^max' {mount.path} --include={_quota_file(mount)}"
+    yield Reading(what=GIVES[3], subject="node", value=len(limited), at=at, source=source)
+    if len(limited) > MOST:
+        why = f"{len(limited) - MOST:,} cgroups more than cpu_throttling.MOST were not read"
+        yield from (Blind(what=what, source=mount.path, why=why, subject="node") for what in GIVES[:3])
+
+
+def _limited(host: Host) -> tuple[CgroupMount, list[str]]:
+    """The hierarchy of the cpu controller, and which of its cgroups have a quota."""
+    mounts = cgroup_mounts(host)
+    bound = [it for it in mounts if "cpu" in it.controllers] or [it for it in mounts if it.version == 2]
+    if not bound:
+        raise Unreadable(MOUNTINFO, "no hierarchy with the cpu controller is mounted")
+    mount = bound[0]
+    host.listing(mount.path)  # a tree of nothing is not the same as nothing to be seen
+    found = []
+    # The mount itself is asked too: from inside a container it is the container's own cgroup.
+    for path in ("", *host.tree(mount.path, most=WALKED)):
+        source = f"{mount.path}{path}/{_quota_file(mount)}"
+        try:
+            if has_quota(host.read(source), source):
+                found.append(path)
+        except Unreadable:
+            continue  # it is gone, or the controller is not switched on there
+    return mount, found
+
+
+def _quota_file(mount: CgroupMount) -> str:
+    return "cpu.max" if mount.version == 2 else "cpu.cfs_quota_us"
+
+
+# -1
+# 20000
+# max 100000
+# 20000 100000
+def has_quota(text: str, source: str = "cpu.max") -> bool:
+    quota = text.split()[:1]
+    try:
+        return quota not in (["max"], ["-1"]) and count(quota[0]) > 0
+    except (ValueError, IndexError):
+        raise Unparsable(source, 1, text) from None
+
+
+# v1: nr_periods 5049        v2: usage_usec 5167232
+#     nr_throttled 5033          user_usec 5156211
+#     throttled_time 453251…     system_usec 11021
+#     nr_bursts 0                nr_periods 5049
+#     burst_time 0               nr_throttled 5033
+#                                throttled_usec 453251177
+def parse(text: str, source: str = "cpu.stat") -> CpuStat:
+    found = {}
+    for number, line in enumerate(lines(text), 1):
+        key, _, value = line.partition(" ")
+        try:
+            found[key] = count(value)
+        except ValueError:
+            raise Unparsable(source, number, line) from None
+    try:
+        micros = found["throttled_usec"] if "throttled_usec" in found else found["throttled_time"] / 1e3
+        return CpuStat(found["nr_periods"], found["nr_throttled"], micros / 1e6)
+    except KeyError:
+        raise Unparsable(source, len(lines(text)) or 1, text) from None

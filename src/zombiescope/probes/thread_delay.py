@@ -1,0 +1,129 @@
+"""/proc/PID/schedstat of kernel threads that others wait for: how long each ran, and how long it waited to run.
+
+A ksoftirqd or napi thread that waits is a network queue that nobody empties.
+
+Overhead: one read a thread and look, 25 µs; a thread a core on a node without threaded NAPI. Once a minute the names
+    of all kernel threads are read again, 20 µs each: some 50 ms on 256 cores. At most `MOST` threads are followed.
+Kernel: proc_pid_schedstat() in fs/proc/base.c: time on a core, time waiting for one (both ns), number of turns. All
+    three are 0 where the kernel does not count; a kernel without CONFIG_SCHEDSTATS counts only with delayacct, which
+    is off by default since e4042ad49235 ("delayacct: Default disabled", in v5.14). Kernel threads are the children of
+    kthreadd, listed in /proc/2/task/2/children with CONFIG_PROC_CHILDREN (since v4.2; v3.5 with checkpoint/restore);
+    where it is not, /proc is searched once, and a thread that comes later is not seen. Before d6986ce24fc0 ("kthread:
+    dynamically allocate memory to store kthread's full name", in v5.17) names are cut to 15 characters, so that
+    several threads may share one; they are then told apart by their pids.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count
+
+EVERY = 1.0
+GIVES = ("thread_run_seconds_total", "thread_run_delay_seconds_total")
+MOST = 1_024  # threads followed: ksoftirqd and a napi thread for each of 512 queues
+RENEWED = 60.0  # seconds: a card that is reset, or a core that comes on line, makes new threads
+KTHREADD = "/proc/2"
+CHILDREN = f"{KTHREADD}/task/2/children"
+# Those whose waiting is felt elsewhere: softirqs, packets, threaded interrupts, grace periods, memory to be freed.
+_CHOSEN = re.compile(
+    r"ksoftirqd/\d+|napi/.+|irq/\d+-.+|rcu_preempt|rcu_sched|rcuc/\d+|kswapd\d+|kcompactd\d+", re.DOTALL
+)
+Threads = dict[str, str]  # pid: name
+
+
+@contextmanager
+def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
+    """Keeps the list of threads."""
+    threads: Threads = {}
+    due = float("-inf")
+
+    def look() -> Iterator[Reading | Blind]:
+        nonlocal threads, due
+        if time.monotonic() >= due:
+            threads = _renewed(host, threads)
+            due = time.monotonic() + RENEWED
+        yield from _told(host, threads)
+
+    yield look
+
+
+def read(host: Host) -> Iterator[Reading | Blind]:
+    return _told(host, _renewed(host, {}))
+
+
+def _told(host: Host, threads: Threads) -> Iterator[Reading | Blind]:
+    found: dict[str, tuple[float, float]] = {}
+    missed = Unreadable(CHILDREN, "none of the threads that we follow is there")
+    at = host.now()
+    for pid in list(threads)[:MOST]:
+        try:
+            found[pid] = parse(host.read(f"/proc/{pid}/schedstat"), pid)
+        except Unreadable as error:
+            missed = error  # it has ended, and is forgotten when the list is renewed
+    if not found:
+        raise missed
+    if not any(any(times) for times in found.values()):
+        raise Unreadable(f"/proc/{next(iter(found))}/schedstat", "this kernel does not count: boot with delayacct")
+    sharing = Counter(threads.values())
+    for pid, times in found.items():
+        name = threads[pid] if sharing[threads[pid]] == 1 else f"{threads[pid]}[{pid}]"
+        for what, seconds in zip(GIVES, times, strict=True):
+            source = f"/proc/{pid}/schedstat"
+            yield Reading(what=what, subject=f"thread:{name}", value=seconds, at=at, source=source)
+    if len(threads) > MOST:
+        why = f"{len(threads) - MOST:,} threads more than thread_delay.MOST are not followed"
+        yield from (Blind(what=what, source=CHILDREN, why=why, subject="node") for what in GIVES)
+
+
+def _renewed(host: Host, known: Threads) -> Threads:
+    """The chosen ones among all kernel threads; where these are not listed, those we know that are still the same."""
+    if (name := host.read(f"{KTHREADD}/comm").strip()) != "kthreadd":
+        raise Unreadable(f"{KTHREADD}/comm", f"is {name!r}, not kthreadd: only a container's processes are visible")
+    try:
+        pids = parse_children(host.read(CHILDREN))
+    except Unreadable:
+        pids = list(known) if known else [pid for pid in _all_pids(host) if _made_by_kthreadd(host, pid)]
+    found = {}
+    for pid in pids:
+        try:
+            name = host.read(f"/proc/{pid}/comm").removesuffix("\n")
+        except Unreadable:
+            continue  # it ended meanwhile
+        if _CHOSEN.fullmatch(name):
+            found[pid] = name
+    return found
+
+
+def _all_pids(host: Host) -> list[str]:
+    return sorted((name for name in host.listing("/proc") if name.isdecimal()), key=lambda pid: (len(pid), pid))
+
+
+def _made_by_kthreadd(host: Host, pid: str) -> bool:
+    """A program can give itself any name, but not this parent."""
+    try:
+        return host.read(f"/proc/{pid}/stat").rpartition(")")[2].split()[1:2] == ["2"]
+    except Unreadable:
+        return False
+
+
+# 3 4 5 6 7 8 10 12 13 14 15 16
+def parse_children(text: str) -> list[str]:
+    try:
+        return [str(count(pid)) for pid in text.split()]
+    except ValueError:
+        raise Unparsable(CHILDREN, 1, text) from None
+
+
+# 5671 307553 2
+def parse(text: str, pid: str = "PID") -> tuple[float, float]:
+    """Seconds on a core and seconds waiting for one."""
+    try:
+        run, delay, _turns = map(count, text.split())
+        return run / 1e9, delay / 1e9
+    except ValueError:
+        raise Unparsable(f"/proc/{pid}/schedstat", 1, text) from None

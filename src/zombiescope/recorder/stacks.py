@@ -1,0 +1,223 @@
+"""Stacks into the journal: raw samples in, rows with names out. Names are found once for each new stack.
+
+A stack's id is a hash of its content, so the same stack has the same id in every segment and on every node. Samples
+of an idle core are left out, judged by the leaf: softirq work on top of the idle task is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from zombiescope.core import Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.mappings import Mappings
+from zombiescope.kernel.perf_event import Sampler, Samples, gaps
+from zombiescope.kernel.perf_records import Comm, Exit, Fork
+from zombiescope.kernel.perf_stacks import RawStack
+from zombiescope.profile.kallsyms import Kallsyms
+from zombiescope.profile.perf_map import PerfMap
+from zombiescope.profile.symbols import Symbols, is_idle
+from zombiescope.recorder.journal import Journal
+
+GAP, LOST = "core_gap_seconds", "samples_lost_total"
+EVENTS = (GAP,)
+SOURCE = "$ perf record -a -g"
+KALLSYMS = "/proc/kallsyms"
+REFRESH = 10.0  # seconds between two looks for cores that came or went
+_MOST_NAMES = 65_536  # threads whose name is remembered
+_LARGEST = 512 << 20  # bytes: a larger program is shown by its offsets
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What is known of one raw stack."""
+
+    id: int
+    frames: tuple[str, ...]  # outermost first
+    kernel: int  # how many of the last are the kernel's
+    idle: bool
+
+
+class StackStream:
+    """Reads the sampler, and writes to the journal."""
+
+    def __init__(self, host: Host, sampler: Sampler, journal: Journal) -> None:
+        self._sampler, self._journal, self._host = sampler, journal, host
+        self._mappings = Mappings()
+        self.kallsyms, self.blind = _kernel_symbols(host)
+        self._maps: dict[int, PerfMap] = {}
+        self._symbols = Symbols(self.kallsyms, _file, perf_maps=self._maps)
+        self._known: dict[int, _Named] = {}
+        self._next = 0
+        self._comms: dict[int, str] = {}
+        self._written: set[int] = set()
+        self._segment = -1
+        self._ahead = time.time_ns() - time.monotonic_ns()
+        self._refreshed = time.monotonic()
+        self._last: dict[int, int] = {}
+        self.samples = self.lost = 0
+
+    def read(self) -> None:
+        """All samples since the last call."""
+        taken = self._sampler.read()
+        self._mappings.feed(taken.records)
+        for record in taken.records:
+            if isinstance(record, Comm):
+                self._comms[record.tid] = record.comm
+            elif isinstance(record, Fork) and record.parent_tid in self._comms:
+                self._comms[record.tid] = self._comms[record.parent_tid]
+        self.lost += taken.lost
+        if len(taken.time_ns):
+            self._mappings.see(set(taken.pid.tolist()) - {0, -1}, int(taken.time_ns[-1]))
+            self._name_new(taken)
+            self._write(taken)
+            self._gaps(taken)
+        for record in taken.records:
+            if isinstance(record, Exit):  # only now: its last samples have been written with its name
+                self._comms.pop(record.tid, None)
+        self._say_lost()
+        if time.monotonic() - self._refreshed > REFRESH:
+            self._refreshed = time.monotonic()
+            self._sampler.refresh()
+
+    def _name_new(self, taken: Samples) -> None:
+        """Stacks that were never seen: each is named once, at the time of its first sample."""
+        fresh = self._sampler.stacks(self._next)
+        if not fresh:
+            return
+        first_seen = dict(zip(taken.stack[::-1].tolist(), taken.time_ns[::-1].tolist(), strict=True))
+        for number, raw in enumerate(fresh, self._next):
+            self._known[number] = self._named(raw, first_seen.get(number, int(taken.time_ns[-1])))
+        self._next += len(fresh)
+        if len(self._known) > 2 * _MOST_NAMES:  # the sampler has forgotten the older half too
+            oldest = sorted(self._known)[: len(self._known) // 2]
+            for number in oldest:
+                del self._known[number]
+
+    def _named(self, raw: RawStack, at: int) -> _Named:
+        kernel = self._symbols.kernels(np.array(raw.kernel, np.uint64)) if raw.kernel else []
+        user = [self._user(raw.pid, address, at) for address in raw.user]
+        frames = tuple(_printable(name) for name in (*reversed(user), *reversed(kernel)))
+        digest = hashlib.blake2b("\0".join((str(len(kernel)), *frames)).encode(), digest_size=8)
+        return _Named(
+            int.from_bytes(digest.digest(), "little"), frames, len(kernel), bool(kernel) and is_idle(kernel[0])
+        )
+
+    def _user(self, pid: int, address: int, at: int) -> str:
+        place = self._mappings.locate(pid, address, at)
+        if place is None:
+            return "[unknown]"
+        if place.kind == "jit":
+            if pid not in self._maps:
+                self._maps[pid] = _perf_map(pid)
+            return self._symbols.jit(pid, address)
+        if place.kind != "file":
+            return place.path or f"[{place.kind}]"
+        return self._symbols.user(place.path, place.build_id.hex(), place.file_offset)
+
+    def _write(self, taken: Samples) -> None:
+        if self._journal.began != self._segment:  # each segment holds all the stacks it speaks of
+            self._segment = self._journal.began
+            self._written.clear()
+        named = [self._known[number] for number in taken.stack.tolist()]
+        busy = [place for place, stack in enumerate(named) if not stack.idle]
+        self.samples += len(busy)
+        for place in busy:
+            stack = named[place]
+            if stack.id not in self._written:
+                self._written.add(stack.id)
+                row: dict[str, list[object]] = {
+                    "stack": [stack.id],
+                    "frames": [list(stack.frames)],
+                    "kernel_frames": [stack.kernel],
+                }
+                self._journal.rows("stacks", row)
+        tids = taken.tid[busy].tolist()
+        self._journal.rows(
+            "samples",
+            {
+                "at": (taken.time_ns[busy] + self._ahead).tolist(),
+                "cpu": taken.cpu[busy].tolist(),
+                "pid": taken.pid[busy].tolist(),
+                "tid": tids,
+                "comm": [self._comm(tid) for tid in tids],
+                "cgroup": taken.cgroup[busy].tolist(),
+                "stack": [named[place].id for place in busy],
+            },
+        )
+
+    def _comm(self, tid: int) -> str:
+        if tid not in self._comms:
+            if len(self._comms) > _MOST_NAMES:
+                self._comms.clear()
+            try:
+                name = self._host.read(f"/proc/{tid}/comm", most=100).rstrip("\n") if tid > 0 else "swapper"
+            except Unreadable:
+                name = "?"
+            self._comms[tid] = _printable(name)
+        return self._comms[tid]
+
+    def _gaps(self, taken: Samples) -> None:
+        """Spells in which a core could not be sampled: interrupts were off. With cycles a gap is only idleness."""
+        if self._sampler.event != "cpu-clock":
+            return
+        cores = np.array(list(self._last), np.uint16)
+        times = np.concatenate([np.array(list(self._last.values()), np.int64), taken.time_ns])
+        found = gaps(times, np.concatenate([cores, taken.cpu]), self._sampler.hz, records=taken.records)
+        for cpu, start, length in zip(
+            found.cpu.tolist(), found.start_ns.tolist(), found.length_ns.tolist(), strict=True
+        ):
+            at = (start + self._ahead) / 1e9
+            self._journal.add(Reading(what=GAP, subject=f"cpu:{cpu}", value=length / 1e9, at=at, source=SOURCE))
+        for cpu in np.unique(taken.cpu).tolist():
+            self._last[cpu] = int(taken.time_ns[taken.cpu == cpu].max())
+
+    def _say_lost(self) -> None:
+        at = self._host.now()
+        self._journal.add(Reading(what=LOST, subject="node", value=self.lost, at=at, source=SOURCE))
+
+
+def _kernel_symbols(host: Host) -> tuple[Kallsyms | None, list[str]]:
+    try:
+        symbols = Kallsyms.parse(host.read_bytes(KALLSYMS, most=64 << 20))
+    except (Unreadable, Unparsable) as error:
+        return None, [f"kernel functions have no names: {error}"]
+    if symbols.zeroed:
+        return None, [
+            "kernel functions have no names: /proc/kallsyms is hidden; run as root, or sysctl kernel.kptr_restrict=0"
+        ]
+    return symbols, []
+
+
+def _file(path: str, _build_id: str) -> memoryview | None:
+    """A program or library, as a view: pages not looked at are not read. Who asks compares the build-id himself."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        size = os.fstat(handle).st_size
+        return memoryview(mmap.mmap(handle, size, prot=mmap.PROT_READ)) if 0 < size <= _LARGEST else None
+    except (OSError, ValueError):
+        return None
+    finally:
+        os.close(handle)
+
+
+def _perf_map(pid: int) -> PerfMap:
+    """Functions that a program made at run time and wrote down, as perf finds them."""
+    try:
+        with open(f"/proc/{pid}/root/tmp/perf-{pid}.map", "rb") as file:
+            return PerfMap.parse(file.read(64 << 20))
+    except OSError:
+        return PerfMap.parse(b"")
+
+
+def _printable(name: str) -> str:
+    """Arrow keeps UTF-8 only; bytes that are none are spelled out."""
+    return name.encode("utf-8", "backslashreplace").decode()
