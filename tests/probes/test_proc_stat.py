@@ -25,8 +25,6 @@ def test_new() -> None:
         "irq": 0.01,
         "softirq": 34.1,
         "steal": 0.0,
-        "guest": 0.02,
-        "guest_nice": 0.01,
     }
     assert found.counts == {
         "context_switches_total": 38014093,

@@ -1,10 +1,10 @@
 """/proc/stat: what each core did with its time, by mode, and how many tasks run, wait and are made.
 
-Overhead: one read and one pass, 60 µs on 2 cores and about 1 ms on 96. Four looks a second by default;
-    `--set proc_stat.EVERY=0.05` sees bursts of a tenth of a second.
+Overhead: one read and one pass, 60 µs on 2 cores and about 1 ms on 96. Four looks a second by default; `--set
+    proc_stat.EVERY=0.05` sees bursts of a tenth of a second.
 Kernel: Documentation/filesystems/proc.rst, 1.7. Times are in ticks of 1/100 s on every architecture (USER_HZ), so a
-    look each 0.25 s is exact to 4 %. Guest time is part of user time already; `irq` and `softirq` came with 2.6.0,
-    `steal` with 2.6.11. A core that is off line has no row.
+    look each 0.25 s is exact to 4 %. Guest time, which follows, is part of user time already and not read; `irq` and
+    `softirq` came with 2.6.0, `steal` with 2.6.11. A core that is off line has no row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from zombiescope.core import Blind, Host, Reading, Unparsable, count, lines
 
 EVERY = 0.25
-MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
+MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 _COUNTS = {
     "ctxt": "context_switches_total",
     "processes": "forks_total",

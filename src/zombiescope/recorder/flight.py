@@ -55,11 +55,11 @@ class Flight:
         )
         self._stack.callback(self._journal.close)
         self._stack.enter_context(self._loop)
-        self._stacks = StackStream(self._host, sampler, self._journal) if sampler else None
-        if self._stacks is not None:
-            self.blind += self._stacks.blind
-            if self._stacks.kallsyms is not None:
-                self._journal.keep(KALLSYMS, self._stacks.kallsyms.saved())
+        self.stacks = StackStream(self._host, sampler, self._journal) if sampler else None
+        if self.stacks is not None:
+            self.blind += self.stacks.blind
+            if self.stacks.kallsyms is not None:
+                self._journal.keep(KALLSYMS, self.stacks.kallsyms.saved())
         return self
 
     def _sampler(self) -> Sampler | None:
@@ -112,13 +112,13 @@ class Flight:
         return ", ".join(parts)
 
     def _sampled(self, passed: float) -> list[str]:
-        if self._stacks is None:
+        if self.stacks is None:
             return ["no stacks"]
-        return [f"{self._stacks.samples / passed:,.0f} samples/s", f"{self._stacks.lost} lost"]
+        return [f"{self.stacks.samples / passed:,.0f} samples/s", f"{self.stacks.lost} lost"]
 
     def _flush(self) -> float:
-        if self._stacks is not None:
-            self._stacks.read()
+        if self.stacks is not None:
+            self.stacks.read()
         at = self._host.now()
         self.add(Reading(what=OWN_COST, subject="node", value=time.process_time(), at=at, source="clock_gettime(2)"))
         self._journal.flush(at)

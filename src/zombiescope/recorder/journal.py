@@ -10,12 +10,12 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from zombiescope.core import Blind, Reading, Unreadable, UserError
-from zombiescope.recorder.layout import FORMAT, KINDS, LOCK, META, SCHEMAS, is_segment, segment_name
-from zombiescope.recorder.segment import Segment
+from zombiescope.recorder.layout import FORMAT, LOCK, META, SCHEMAS, is_segment, segment_name
+from zombiescope.recorder.segment import Rows, Segment
 
 SEGMENT_SECONDS = 120.0
 MINUTE = 60.0  # seconds after which an unchanged value is written once more
@@ -35,6 +35,8 @@ class Journal:
         _clean(folder)
         _write_whole(os.path.join(folder, META), json.dumps({"format": FORMAT, **meta}, indent=1).encode())
         self._last: dict[tuple[str, str], tuple[float, float]] = {}
+        self._partly: set[str] = set()  # probes that could not see all, at some time
+        self._chunks: list[tuple[str, Rows]] = []
         self._rows: dict[str, dict[str, list[Any]]] = {}
         self._segment: Segment | None = None
         self._began = 0.0
@@ -59,8 +61,9 @@ class Journal:
         self._row(
             "series", at, LOOKED, f"probe:{name}", float(why is None), why.source if why else "", why.why if why else ""
         )
-        if failed:
+        if failed or not (unseen or name in self._partly):
             return
+        self._partly.add(name)
         missed = {blind.what: blind for blind in unseen}
         for what in gives:
             blind = missed.get(what)
@@ -71,25 +74,30 @@ class Journal:
                 self._last[UNSEEN, what] = (value, at)
                 self._row("series", at, UNSEEN, what, value, blind.source if blind else "", blind.why if blind else "")
 
-    def rows(self, kind: str, columns: Mapping[str, Sequence[Any]]) -> None:
-        """Samples and stacks, column by column."""
-        held = self._rows[kind]
-        for name, values in columns.items():
-            held[name].extend(values)
+    def chunk(self, kind: str, columns: Rows) -> None:
+        """Samples or stacks, column by column, as they were read."""
+        self._chunks.append((kind, columns))
 
     def flush(self, at: float) -> None:
-        """Put all that came since the last flush on disk; a full disk drops the oldest and goes on."""
+        """Put all that came since the last flush on disk, and end the segment when it is full.
+
+        In this order: what was added before a flush belongs to the segment that it was added for.
+        """
+        self._write(at)
         if self._segment is not None and at - self._began >= SEGMENT_SECONDS:
             self.rotate()
-        rows, self._rows = self._rows, {}
+
+    def _write(self, at: float) -> None:
+        """A full disk drops the oldest and goes on."""
+        chunks = [*self._chunks, *((kind, rows) for kind, rows in self._rows.items() if rows["at"])]
         self._empty()
         for attempt in (1, 2, 3):
             try:
                 if self._segment is None:
                     self._segment, self._began = self._new_segment(at), at
-                for kind in KINDS:
-                    if rows.get(kind) and next(iter(rows[kind].values())):
-                        self._segment.write(kind, rows.pop(kind))
+                while chunks:
+                    self._segment.write(*chunks[-1])
+                    chunks.pop()
                 return
             except OSError as error:
                 self.troubles.append(f"{error.strerror}: dropped the oldest segment")
@@ -136,7 +144,8 @@ class Journal:
             rows[name].append(item if not isinstance(item, str) else item.encode("utf-8", "backslashreplace").decode())
 
     def _empty(self) -> None:
-        self._rows = {kind: {name: [] for name in SCHEMAS[kind].names} for kind in KINDS}
+        self._rows = {kind: {name: [] for name in SCHEMAS[kind].names} for kind in ("series", "events")}
+        self._chunks = []
 
     def _new_segment(self, at: float) -> Segment:
         """Called by its time, but never before the one before it: a clock may be set back."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from zombiescope.recorder.layout import HEAD, KINDS, SCHEMAS, WHOLE, file_name
 
-Rows = Mapping[str, list[Any]]  # columns by name
+Rows = Mapping[str, Any]  # columns by name: lists or arrays
 
 
 class Segment:

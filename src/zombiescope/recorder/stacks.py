@@ -124,30 +124,32 @@ class StackStream:
         if self._journal.began != self._segment:  # each segment holds all the stacks it speaks of
             self._segment = self._journal.began
             self._written.clear()
-        named = [self._known[number] for number in taken.stack.tolist()]
-        busy = [place for place, stack in enumerate(named) if not stack.idle]
-        self.samples += len(busy)
-        for place in busy:
-            stack = named[place]
-            if stack.id not in self._written:
-                self._written.add(stack.id)
-                row: dict[str, list[object]] = {
-                    "stack": [stack.id],
-                    "frames": [list(stack.frames)],
-                    "kernel_frames": [stack.kernel],
-                }
-                self._journal.rows("stacks", row)
-        tids = taken.tid[busy].tolist()
-        self._journal.rows(
+        known = self._known
+        named = [known[number] for number in taken.stack.tolist()]
+        busy = np.array([not stack.idle for stack in named], np.bool_)
+        kept = [stack for stack in named if not stack.idle]
+        fresh = {stack.id: stack for stack in kept if stack.id not in self._written}
+        if fresh:
+            self._written |= fresh.keys()
+            frames = {
+                "frames": [stack.frames for stack in fresh.values()],
+                "kernel_frames": [it.kernel for it in fresh.values()],
+            }
+            self._journal.chunk("stacks", {"stack": list(fresh), **frames})
+        self.samples += len(kept)
+        if not kept:
+            return
+        tid = taken.tid[busy]
+        self._journal.chunk(
             "samples",
             {
-                "at": (taken.time_ns[busy] + self._ahead).tolist(),
-                "cpu": taken.cpu[busy].tolist(),
-                "pid": taken.pid[busy].tolist(),
-                "tid": tids,
-                "comm": [self._comm(tid) for tid in tids],
-                "cgroup": taken.cgroup[busy].tolist(),
-                "stack": [named[place].id for place in busy],
+                "at": taken.time_ns[busy] + self._ahead,
+                "cpu": taken.cpu[busy],
+                "pid": taken.pid[busy],
+                "tid": tid,
+                "comm": [self._comm(number) for number in tid.tolist()],
+                "cgroup": taken.cgroup[busy],
+                "stack": np.array([stack.id for stack in kept], np.uint64),
             },
         )
 

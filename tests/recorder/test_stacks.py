@@ -1,0 +1,146 @@
+"""Stacks in a recording: known programs are named where they spin, kernel side and user side, on the right clock."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.conftest import CANNOT
+
+from zombiescope.core import Host, Span
+from zombiescope.recorder.flight import Flight
+from zombiescope.recorder.replay import Recording, opened
+
+pytestmark = pytest.mark.kernel
+CPU = max(os.sched_getaffinity(0))
+PROGRAM = """
+#include <unistd.h>
+#include <fcntl.h>
+volatile unsigned long turns;
+static char page[1 << 20];
+__attribute__((noinline)) void spin_here(void) { for (unsigned long i = 0; i < 50000000; i++) turns++; }
+__attribute__((noinline)) void ask_the_kernel(int zero) {
+  for (int i = 0; i < 2000; i++) read(zero, page, sizeof page);
+}
+int main(int count, char **words) {
+  int zero = open("/dev/zero", O_RDONLY);
+  for (;;) { if (count > 1) ask_the_kernel(zero); else spin_here(); }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> str:
+    if shutil.which("gcc") is None:
+        pytest.skip(CANNOT + "compile the program to look for: no gcc")
+    folder = tmp_path_factory.mktemp("program")
+    (folder / "known.c").write_text(PROGRAM)
+    # Frame pointers, also in leaves, so that the kernel can walk the program's part of the stack.
+    kept = ("-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer")
+    subprocess.run(["gcc", "-O1", *kept, "-o", folder / "known", folder / "known.c"], check=True)
+    return str(folder / "known")
+
+
+@contextmanager
+def spinning(*argv: str) -> Iterator[int]:
+    process = subprocess.Popen(["taskset", "-c", str(CPU), *argv])
+    try:
+        time.sleep(0.3)
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+def fly(folder: Path, seconds: float, hz: int = 199) -> Recording:
+    with Flight(Host(), str(folder), hours=1, most_bytes=10**9, hz=hz, user=True) as flight:
+        if flight.stacks is None:
+            pytest.skip(CANNOT + "; ".join(flight.blind))
+        flight.run(seconds)
+    return opened(str(folder))
+
+
+def stacks_of(recording: Recording, pid: int) -> Counter[tuple[str, ...]]:
+    frames = {row["stack"]: tuple(row["frames"]) for row in recording.table("stacks").to_pylist()}
+    return Counter(frames[row["stack"]] for row in recording.table("samples").to_pylist() if row["pid"] == pid)
+
+
+def test_a_program_is_named_where_it_spins(program: str, tmp_path: Path) -> None:
+    with spinning(program) as pid:
+        recording = fly(tmp_path, 3)
+    seen = stacks_of(recording, pid)
+    assert seen.total() > 400
+    assert sum(times for stack, times in seen.items() if "spin_here" in stack) > 0.95 * seen.total()
+
+
+def test_the_kernel_s_part_is_named_and_follows_the_program_s(program: str, tmp_path: Path) -> None:
+    with spinning(program, "kernel") as pid:
+        recording = fly(tmp_path, 3)
+    seen = stacks_of(recording, pid)
+    reading = [times for stack, times in seen.items() if "main" in stack and any("read_zero" in it for it in stack)]
+    assert sum(reading) > 0.9 * seen.total()
+    rows = recording.table("stacks").to_pylist()
+    deep = next(it for it in rows if "main" in it["frames"] and any("read_zero" in frame for frame in it["frames"]))
+    first_kernel = len(deep["frames"]) - deep["kernel_frames"]
+    assert deep["frames"].index("main") < first_kernel <= [("read_zero" in it) for it in deep["frames"]].index(True)
+
+
+def test_samples_agree_with_the_time_the_core_was_busy(program: str, tmp_path: Path) -> None:
+    with spinning(program):
+        recording = fly(tmp_path, 6, hz=99)
+    timeline = recording.timeline()
+    counters = {
+        mode: timeline.series(f"cpu_{mode}_seconds_total", f"cpu:{CPU}")
+        for mode in ("user", "system", "nice", "softirq", "irq")
+    }
+    span = Span(timeline.span.start + 0.5, timeline.span.end - 0.5)
+    edges = np.array([span.start, span.end])
+    busy = float(sum(np.diff(it.sampled(edges))[0] for it in counters.values()))
+    samples = [row for row in recording.table("samples", span).to_pylist() if row["cpu"] == CPU]
+    assert len(samples) == pytest.approx(99 * busy, rel=0.04)
+    assert timeline.series("samples_lost_total").latest.value == 0
+
+
+def test_samples_and_the_kernel_s_log_share_a_clock(program: str, tmp_path: Path) -> None:
+    marker = f"zombiescope-test-{os.getpid()}"
+    writer = f"""
+import os, time
+time.sleep(1.5)
+print(time.time())
+os.write(os.open("/dev/kmsg", os.O_WRONLY), b"{marker}\\n")
+"""
+    with (
+        spinning(program),
+        subprocess.Popen([sys.executable, "-c", writer], stdout=subprocess.PIPE, text=True) as telling,
+    ):
+        recording = fly(tmp_path, 3)
+        written = float(telling.communicate()[0])
+    lines = recording.timeline().series("kernel_log")
+    said = [lines.reading(place) for place in range(len(lines)) if marker in lines.reading(place).text]
+    assert len(said) == 1 and abs(said[0].at - written) < 0.05
+    nearest = min(abs(row["at"] / 1e9 - said[0].at) for row in recording.table("samples").to_pylist())
+    assert nearest < 2 / 199, "there is a sample within a period of it"
+
+
+def test_a_segment_holds_every_stack_it_speaks_of(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zombiescope.recorder.journal.SEGMENT_SECONDS", 1.5)
+    with spinning(program):
+        recording = fly(tmp_path, 5)
+    assert len(recording.segments) >= 3
+    for segment in recording.segments:
+        alone = Recording(recording.folder, recording.meta, [segment])
+        spoken = set(alone.table("samples")["stack"].to_pylist())
+        assert spoken and spoken <= set(alone.table("stacks")["stack"].to_pylist())
+    ids = {row["stack"]: row["frames"] for row in recording.table("stacks").to_pylist()}
+    assert len(ids) < recording.table("stacks").num_rows, "the same stack has the same id in every segment"
