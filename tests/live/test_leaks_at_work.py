@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 from tests.conftest import CANNOT, Run
 
-from zombiescope.core import UserError
 from zombiescope.lab._zombies import leaked, memory_folder
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups")]
 
 # What a supervisor does that restarts its container for ever: a new cgroup, a process in it, a page, and it is gone.
 LOOP = """
@@ -53,14 +52,6 @@ while True:
         pages[at]
     ctypes.CDLL(None).madvise(ctypes.c_void_p(address), ctypes.c_size_t(size), 20)
 """
-
-
-@pytest.fixture(autouse=True)
-def memory_cgroups() -> None:
-    try:
-        memory_folder()
-    except UserError as error:
-        pytest.skip(CANNOT + str(error))
 
 
 @contextmanager

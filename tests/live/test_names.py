@@ -19,19 +19,10 @@ from typing import Any
 import pytest
 from tests.conftest import CANNOT, COMMAND, Run
 
-from zombiescope.core import UserError
-from zombiescope.lab._zombies import Leak, leaked, memory_folder
+from zombiescope.lab._zombies import Leak, leaked
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups")]
 TMPFS = "shmem: dev/shm/"
-
-
-@pytest.fixture(autouse=True)
-def memory_cgroups() -> None:
-    try:
-        memory_folder()
-    except UserError as error:
-        pytest.skip(CANNOT + str(error))
 
 
 @pytest.fixture

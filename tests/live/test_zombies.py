@@ -8,21 +8,12 @@ import time
 from collections.abc import Callable
 
 import pytest
-from tests.conftest import CANNOT, Run
+from tests.conftest import Run
 
-from zombiescope.core import UserError
 from zombiescope.lab._zombies import leaked, memory_folder
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups")]
 TRIES = 4  # /proc/cgroups counts the whole machine; somebody else's cgroup may come or go between two looks
-
-
-@pytest.fixture(autouse=True)
-def memory_cgroups() -> None:
-    try:
-        memory_folder()
-    except UserError as error:
-        pytest.skip(CANNOT + str(error))
 
 
 def dying(zombiescope: Run) -> int:

@@ -96,7 +96,14 @@ def _check(args: argparse.Namespace) -> None:
 def _named(args: argparse.Namespace, host: Host) -> Named:
     from zombiescope.kernel.named_zombies import named
 
-    return named(host, args.btf)
+    watched = sys.stderr.isatty()
+    if watched:
+        print("naming the dead … ", end="", file=sys.stderr, flush=True)
+    try:
+        return named(host, args.btf)
+    finally:
+        if watched:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def _names(args: argparse.Namespace, host: Host, before: Named | None) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 
+from zombiescope.core.errors import Unparsable
+
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
 
@@ -42,6 +44,18 @@ def count(text: str, base: int = 10) -> int:
     if number >= 1 << 64:
         raise ValueError(text)
     return number
+
+
+def counters(text: str, source: str) -> dict[str, int]:
+    """Lines of a name and a number, as /proc/vmstat, cgroup.stat and cpu.stat have them."""
+    found: dict[str, int] = {}
+    for number, line in enumerate(lines(text), 1):
+        key, _, value = line.partition(" ")
+        try:
+            found[key] = count(value)
+        except ValueError:
+            raise Unparsable(source, number, line) from None
+    return found
 
 
 def amount(size: float) -> str:

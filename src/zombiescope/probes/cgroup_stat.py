@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count, lines
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, counters
 from zombiescope.kernel.mounts import MOUNTINFO, cgroup_mounts, whole
 
 EVERY = 2.0
@@ -39,13 +39,7 @@ def read(host: Host) -> Iterator[Reading | Blind]:
 # nr_dying_descendants 68440
 # nr_dying_subsys_memory 68440
 def parse(text: str, source: str = "cgroup.stat") -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for number, line in enumerate(lines(text), 1):
-        key, _, value = line.partition(" ")
-        try:
-            counts[key] = count(value)
-        except ValueError:
-            raise Unparsable(source, number, line) from None
+    counts = counters(text, source)
     if "nr_descendants" not in counts:
         raise Unparsable(source, 1, text)
     return counts

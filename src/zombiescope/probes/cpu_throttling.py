@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count, lines
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count, counters, lines
 from zombiescope.kernel.mounts import MOUNTINFO, CgroupMount, cgroup_mounts
 
 EVERY = 2.0
@@ -126,13 +126,7 @@ def has_quota(text: str, source: str = "cpu.max") -> bool:
 #     burst_time 0               nr_throttled 5033
 #                                throttled_usec 453251177
 def parse(text: str, source: str = "cpu.stat") -> CpuStat:
-    found = {}
-    for number, line in enumerate(lines(text), 1):
-        key, _, value = line.partition(" ")
-        try:
-            found[key] = count(value)
-        except ValueError:
-            raise Unparsable(source, number, line) from None
+    found = counters(text, source)
     try:
         micros = found["throttled_usec"] if "throttled_usec" in found else found["throttled_time"] / 1e3
         return CpuStat(found["nr_periods"], found["nr_throttled"], micros / 1e6)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, count, lines
+from zombiescope.core import Blind, Host, Reading, Unparsable, counters
 
 EVERY = 1.0
 # Counters kept; where the kernel splits one by zone, the sum.
@@ -50,13 +50,7 @@ def read(host: Host) -> Iterator[Reading | Blind]:
 # pgfault 2320168809
 # allocstall_normal 0
 def parse(text: str) -> dict[str, int]:
-    found = {}
-    for number, line in enumerate(lines(text), 1):
-        key, _, value = line.partition(" ")
-        try:
-            found[key] = count(value)
-        except ValueError:
-            raise Unparsable(SOURCE, number, line) from None
+    found = counters(text, SOURCE)
     if not found:
         raise Unparsable(SOURCE, 1, text)
     return found

@@ -73,7 +73,7 @@ class StackStream:
                 self._comms[record.tid] = self._comms[record.parent_tid]
         self.lost += taken.lost
         if len(taken.time_ns):
-            self._mappings.see(set(taken.pid.tolist()) - {0, -1}, int(taken.time_ns[-1]))
+            self._mappings.see(np.unique(taken.pid).tolist(), time.monotonic_ns())
             self._name_new(taken)
             self._write(taken)
             self._gaps(taken)

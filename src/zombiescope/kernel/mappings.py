@@ -1,0 +1,257 @@
+"""Which file was mapped where, in which process, and when: what turns an address of a process into a place in a file.
+
+The kernel tells of every executable mapping that is made while it is watched (perf_records.Mmap); what was there before
+is read from /proc/PID/maps, once for each process that turns up in a sample. What is unmapped is not told: an address
+is looked up in what was last mapped there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from bisect import bisect_right, insort
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from zombiescope.kernel.perf_records import Comm, Exit, Fork, Mmap, Record
+
+# A full node has some 2,000 processes; the rest is for those that ended a moment ago.
+MOST_PROCESSES = 4096
+# About 300 bytes each, so 60 MB at the worst. A Java or Python process has 20 to 200.
+MOST_REGIONS = 200_000
+# /proc/PID/maps takes a lock of the process that is looked at, for about 1 ms if it has 1,000 mappings.
+SNAPSHOTS = 16
+_EPOCHS = 4  # programs a pid was running, one after the other
+_REPLACED = 256  # mappings of a program that others have taken the place of
+
+_LAST_PAGE_OF_CALLS = 0xFFFFFFFFFF600000  # [vsyscall], at this address in all processes on x86_64; never told of
+_DELETED = " (deleted)"
+# Executable memory that is no file: code made at run time. What the kernel calls it depends on how it was made.
+_NO_FILE = re.compile(r"$|//anon$|/dev/zero|/anon_hugepage|/SYSV|/memfd:|\[(?!vdso|vsyscall)|anon_inode:")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an address is.
+
+    kind   file      at `file_offset` in `path`; if `deleted`, another file may have that name now, so mind the build ID
+           vdso      at `file_offset` in the little library that the kernel gives each process
+           vsyscall  the same, as it was done long ago
+           jit       code made at run time. `path` is where its maker may have written names for it, by convention with
+                     the pid as the process knows it itself; `file_offset` is the address, as that file has it
+    """
+
+    path: str
+    build_id: bytes  # b"": not known
+    file_offset: int
+    kind: str = "file"
+    deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Region:
+    start: int
+    end: int
+    offset: int
+    path: str
+    build_id: bytes
+    since_ns: int
+
+
+class _Space:
+    """What one program has mapped: pieces that do not overlap, and what was there before them."""
+
+    __slots__ = ("_pieces", "_replaced", "_starts", "taken_ns")
+
+    def __init__(self, taken_ns: int = 0) -> None:
+        self.taken_ns = taken_ns  # when a snapshot was taken; what was mapped before it is in it, or gone again
+        self._starts: list[int] = []
+        self._pieces: list[tuple[int, _Region]] = []  # where a piece ends, and what it is a piece of
+        self._replaced: deque[_Region] = deque(maxlen=_REPLACED)
+
+    def __len__(self) -> int:
+        return len(self._pieces) + len(self._replaced)
+
+    def copy(self) -> _Space:
+        other = _Space(self.taken_ns)
+        other._starts, other._pieces = self._starts.copy(), self._pieces.copy()
+        other._replaced = self._replaced.copy()
+        return other
+
+    def add(self, region: _Region) -> None:
+        first = bisect_right(self._starts, region.start)
+        if region.since_ns < self.taken_ns:
+            end, old = self._pieces[first - 1] if first else (0, region)
+            if region.start < end and old.path == region.path:  # it is in the snapshot, which knows no build IDs
+                self._pieces[first - 1] = end, replace(old, build_id=region.build_id)
+            else:
+                self._replaced.append(region)
+            return
+        if first and self._pieces[first - 1][0] > region.start:
+            first -= 1
+        last = first
+        left: list[tuple[int, int, _Region]] = [(region.start, region.end, region)]
+        while last < len(self._starts) and self._starts[last] < region.end:
+            start, (end, old) = self._starts[last], self._pieces[last]
+            if start < region.start:
+                left.insert(0, (start, region.start, old))
+            if end > region.end:
+                left.append((region.end, end, old))
+            if not self._replaced or self._replaced[-1] is not old:
+                self._replaced.append(old)
+            last += 1
+        self._starts[first:last] = [start for start, _, _ in left]
+        self._pieces[first:last] = [(end, piece) for _, end, piece in left]
+
+    # What lies on top now also did at an earlier time if it was mapped by then; else look at what it replaced.
+    def find(self, address: int, time_ns: int) -> _Region | None:
+        at = bisect_right(self._starts, address) - 1
+        if at >= 0:
+            end, region = self._pieces[at]
+            if address < end and region.since_ns <= time_ns:
+                return region
+        replaced = [it for it in self._replaced if it.start <= address < it.end and it.since_ns <= time_ns]
+        return max(reversed(replaced), key=lambda it: it.since_ns, default=None)
+
+
+@dataclass(slots=True)
+class _Epoch:
+    """A program, from when a pid began to run it."""
+
+    since_ns: int
+    space: _Space
+    shared: bool = False  # with the process it was forked from, or that forked: to be copied before it is changed
+    counted: int = 0  # its share of all regions that are held; of what is shared, only the first has one
+
+    def __lt__(self, other: _Epoch) -> bool:
+        return self.since_ns < other.since_ns
+
+
+def _proc_maps(pid: int) -> bytes:
+    with open(f"/proc/{pid}/maps", "rb") as file:
+        return file.read()
+
+
+class Mappings:
+    """All processes. Feed it all records, show it the pids of all samples, then ask.
+
+    Bounded: processes that ended are forgotten first, in the order they did, then those not asked for or told of for
+    longest. `maps` reads a snapshot, and raises OSError for a process that is gone.
+    """
+
+    def __init__(self, maps: Callable[[int], bytes] = _proc_maps, *, most: int = MOST_PROCESSES) -> None:
+        self._maps, self._most = maps, most
+        self._epochs: OrderedDict[int, list[_Epoch]] = OrderedDict()
+        self._ended: OrderedDict[int, None] = OrderedDict()
+        self._regions = 0
+
+    def __len__(self) -> int:
+        return len(self._epochs)
+
+    def feed(self, records: Iterable[Record]) -> None:
+        """Records in order of time; those of another core may be late by a read."""
+        for record in records:
+            if isinstance(record, Mmap):
+                self._mapped(record)
+            elif isinstance(record, Comm):
+                if record.execed:
+                    self._begin(record.pid, _Epoch(record.time_ns, _Space()))
+            elif isinstance(record, Fork):
+                if record.pid != record.parent_pid:
+                    self._forked(record)
+            elif isinstance(record, Exit) and record.pid == record.tid and record.pid in self._epochs:
+                self._ended[record.pid] = None
+        self._forget()
+
+    def see(self, pids: Iterable[int], time_ns: int, *, at_most: int = SNAPSHOTS) -> int:
+        """Look at what processes not yet known have mapped, now (time_ns); how many are still to be looked at."""
+        unknown = [pid for pid in pids if pid > 0 and pid not in self._epochs]
+        for pid in unknown[:at_most]:
+            try:
+                text = self._maps(pid)
+            except OSError:  # it is gone, which is normal; empty, so that it is not asked for again
+                text = b""
+            space = _Space()
+            for region in parse_maps(text):
+                space.add(region)
+            space.taken_ns = time_ns
+            self._epochs[pid] = [_Epoch(0, space)]
+            self._count(self._epochs[pid][0])
+        self._forget()
+        return max(0, len(unknown) - at_most)
+
+    def locate(self, pid: int, address: int, time_ns: int) -> Place | None:
+        """What was at that address of that process at that time; None if that is not known."""
+        if address & ~0xFFF == _LAST_PAGE_OF_CALLS:
+            return Place("[vsyscall]", b"", address & 0xFFF, "vsyscall")
+        epoch = self._at(pid, time_ns)
+        region = epoch.space.find(address, time_ns) if epoch is not None else None
+        if region is None:
+            return None
+        self._epochs.move_to_end(pid)
+        if _NO_FILE.match(region.path):
+            return Place(f"/tmp/perf-{pid}.map", b"", address, "jit")
+        offset = address - region.start + region.offset
+        if region.path.startswith("["):
+            return Place(region.path, region.build_id, offset, region.path.strip("[]"))
+        deleted = region.path.endswith(_DELETED)
+        return Place(region.path.removesuffix(_DELETED), region.build_id, offset, "file", deleted)
+
+    def _mapped(self, record: Mmap) -> None:
+        epoch = self._at(record.pid, record.time_ns)
+        if epoch is None or record.length <= 0:  # not seen in a sample yet: a snapshot will have it
+            return
+        if epoch.shared:
+            epoch.space, epoch.shared = epoch.space.copy(), False
+        end = record.address + record.length
+        epoch.space.add(_Region(record.address, end, record.offset, record.path, record.build_id, record.time_ns))
+        self._count(epoch)
+
+    def _forked(self, record: Fork) -> None:
+        parent = self._at(record.parent_pid, record.time_ns)
+        if parent is not None:
+            parent.shared = True
+            self._begin(record.pid, _Epoch(record.time_ns, parent.space, shared=True))
+        elif all(epoch.space.taken_ns < record.time_ns for epoch in self._epochs.get(record.pid, ())):
+            self._drop(record.pid)  # a pid used again, and nothing is known of its parent: a snapshot will tell
+
+    # A snapshot that was taken after a program began is that program's.
+    def _begin(self, pid: int, epoch: _Epoch) -> None:
+        self._ended.pop(pid, None)
+        epochs = self._epochs.setdefault(pid, [])
+        self._epochs.move_to_end(pid)
+        newest = epochs[-1] if epochs else None
+        if newest is not None and newest.since_ns < epoch.since_ns < newest.space.taken_ns and not newest.shared:
+            newest.since_ns = epoch.since_ns
+            return
+        insort(epochs, epoch)
+        while len(epochs) > _EPOCHS:
+            self._regions -= epochs.pop(0).counted
+
+    def _at(self, pid: int, time_ns: int) -> _Epoch | None:
+        epochs = self._epochs.get(pid, ())
+        return next((epoch for epoch in reversed(epochs) if epoch.since_ns <= time_ns), None)
+
+    def _forget(self) -> None:
+        while self._epochs and (len(self._epochs) > self._most or self._regions > MOST_REGIONS):
+            self._drop(next(iter(self._ended or self._epochs)))
+
+    def _drop(self, pid: int) -> None:
+        self._ended.pop(pid, None)
+        self._regions -= sum(epoch.counted for epoch in self._epochs.pop(pid, ()))
+
+    def _count(self, epoch: _Epoch) -> None:
+        self._regions += len(epoch.space) - epoch.counted
+        epoch.counted = len(epoch.space)
+
+
+# 55d0c8a5e000-55d0c8a62000 r-xp 00002000 fe:00 1311  /usr/bin/cat
+# 7ffd3a1f2000-7ffd3a1f4000 r-xp 00000000 00:00 0     [vdso]
+def parse_maps(text: bytes) -> Iterator[_Region]:
+    """The executable mappings in /proc/PID/maps; a line that is none is passed over (the file may end anywhere)."""
+    for start, end, offset, path in _EXECUTABLE.findall(text):
+        yield _Region(int(start, 16), int(end, 16), int(offset, 16), os.fsdecode(path).replace("\\012", "\n"), b"", 0)
+
+
+_EXECUTABLE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) ..x. ([0-9a-f]+) [0-9a-f]+:[0-9a-f]+ \d+ *(.*)$", re.MULTILINE)

@@ -1,0 +1,269 @@
+"""Talk to perf_event_open(2): one sampling event on one core and the ring its records arrive in; through ctypes.
+
+Attributes are packed by hand after include/uapi/linux/perf_event.h, as long as Linux 4.8 knows them (112 bytes). What
+later kernels added is asked for and, if refused, left out. Refusals become Unreadable, with the cure.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import mmap
+import os
+import platform
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from zombiescope.core.errors import Unreadable
+from zombiescope.kernel.perf_records import SOURCE, unwrap
+
+# The longest record that can be missing from a ring for lack of space: a path of 4 KB, or 127 + 127 addresses.
+LONGEST = 8192
+
+_SYSCALL = {"x86_64": 298, "aarch64": 241}
+_CLOEXEC = 8
+_ENABLE = 0x2400  # PERF_EVENT_IOC_ENABLE
+# type and config: cycles are counted by the PMU and sampled by NMI (x86); the clock is a timer, and knows no idleness.
+_EVENTS = {"cycles": (0, 0), "cpu-clock": (1, 0)}
+_IP, _TID, _TIME, _CALLCHAIN, _CPU, _PERIOD, _CGROUP = 1, 1 << 1, 1 << 2, 1 << 5, 1 << 7, 1 << 8, 1 << 21
+_DISABLED, _EXCLUDE_KERNEL, _EXCLUDE_HV, _MMAP, _COMM, _FREQ, _TASK = (
+    1,
+    1 << 5,
+    1 << 6,
+    1 << 8,
+    1 << 9,
+    1 << 10,
+    1 << 13,
+)
+_SAMPLE_ID_ALL, _NO_KERNEL_CHAIN, _NO_USER_CHAIN, _MMAP2 = 1 << 18, 1 << 21, 1 << 22, 1 << 23
+_COMM_EXEC, _USE_CLOCKID, _BUILD_ID = 1 << 24, 1 << 25, 1 << 34
+_FORMAT_LOST = 1 << 4
+_HEAD, _TAIL = 1024 // 8, 1032 // 8  # struct perf_event_mmap_page, in words
+
+_CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
+_STATUS, _PARANOID = "/proc/self/status", "/proc/sys/kernel/perf_event_paranoid"
+# PROC_PID_INIT_INO: the number that the first pid namespace has had since 98f842e675f9 (v3.8).
+_FIRST_PID_NAMESPACE = 0xEFFFFFFC
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What is sampled, and what each record tells."""
+
+    name: str  # "cycles" or "cpu-clock"
+    hz: int
+    kernel: bool  # the kernel's own code, too
+    user: bool  # the call chains of processes
+    cgroup: bool = False  # since 6546b19f95ac (v5.7), if built with CONFIG_CGROUP_PERF
+    build_id: bool = False  # of what is mapped; since 88a16a130933 (v5.12)
+    counts_lost: bool = False  # read(2) tells how many records were lost; since 119a784c8127 (v6.0)
+
+    def open(self, cpu: int) -> int:
+        """A descriptor of this event on one core, not yet counting; OSError if refused."""
+        attributes = ctypes.create_string_buffer(self._attributes(), 112)
+        descriptor: int = _libc.syscall(_number(), attributes, -1, cpu, -1, _CLOEXEC)
+        if descriptor < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        return descriptor
+
+    def _attributes(self) -> bytes:
+        kind, config = _EVENTS[self.name]
+        sample = _IP | _TID | _TIME | _CPU | _PERIOD | _CALLCHAIN | (_CGROUP if self.cgroup else 0)
+        flags = _DISABLED | _EXCLUDE_HV | _FREQ | _SAMPLE_ID_ALL | _USE_CLOCKID
+        # mmap next to mmap2: the kernel sends neither before someone asked for the older one (nr_mmap_events).
+        flags |= _MMAP | _MMAP2 | _COMM | _COMM_EXEC | _TASK | (_BUILD_ID if self.build_id else 0)
+        flags |= (0 if self.kernel else _EXCLUDE_KERNEL | _NO_KERNEL_CHAIN) | (0 if self.user else _NO_USER_CHAIN)
+        lost = _FORMAT_LOST if self.counts_lost else 0
+        start = struct.pack("=IIQQQQQ", kind, 112, config, self.hz, sample, lost, flags)
+        return start + struct.pack("=44xi16x", time.CLOCK_MONOTONIC)
+
+
+class Ring:
+    """An event that counts, and its records. `pages` is a power of two."""
+
+    def __init__(self, event: Event, cpu: int, pages: int) -> None:
+        self.size = pages * mmap.PAGESIZE
+        self.lost = 0  # since the beginning, as far as known
+        self._told = 0
+        self._last_head, self._last_count = 0, -1
+        self._counts_lost = event.counts_lost
+        self._descriptor = event.open(cpu)
+        try:
+            self._mapped = mmap.mmap(self._descriptor, mmap.PAGESIZE + self.size)
+        except OSError as error:
+            os.close(self._descriptor)
+            why = f"a ring of {self.size >> 10} KB cannot be mapped ({(error.strerror or '').lower()})"
+            cure = "it needs CAP_IPC_LOCK, a greater kernel.perf_event_mlock_kb, or fewer pages"
+            raise Unreadable(SOURCE, f"{why}: {cure}") from None
+        self._raw = memoryview(self._mapped)
+        # Loads and stores of a whole word are atomic; of single bytes, as struct may do them, they would not be.
+        self._words = self._raw[: mmap.PAGESIZE].cast("Q")
+        self._data = self._raw[mmap.PAGESIZE :]
+        fcntl.ioctl(self._descriptor, _ENABLE, 0)
+
+    @property
+    def head(self) -> int:
+        """How many bytes the kernel has written since the beginning."""
+        return self._words[_HEAD]
+
+    def copy(self, head: int) -> bytes:
+        """What is unread, up to a head read before."""
+        return unwrap(self._data, self._words[_TAIL], head)
+
+    def release(self, head: int) -> None:
+        """Let the kernel overwrite all up to head."""
+        self._words[_TAIL] = head
+
+    def count_lost(self, told: int, unread: int) -> int:
+        """Records lost since the last call: as the records `told`, or as the event itself has counted.
+
+        The kernel tells a loss in the ring with the next record that fits, so a ring that stays full says nothing. The
+        event is asked only if its ring was too full for a record, as asking interrupts its core.
+        """
+        self._told += told
+        lost = max(self.lost, self._told)
+        if self._counts_lost and unread > self.size - LONGEST:
+            lost = max(lost, *self._read()[1:])
+        since, self.lost = lost - self.lost, lost
+        return since
+
+    def counts(self) -> bool:
+        """Whether the event has counted since this was last asked.
+
+        The event is asked only if its ring is silent. The clock counts on idle cores, too, and for cycles the question
+        itself wakes the core.
+        """
+        silent, self._last_head = self.head == self._last_head, self.head
+        if not silent:
+            return True
+        count = self._read()[0]
+        moved, self._last_count = count != self._last_count, count
+        return moved
+
+    # The count and, where offered, how many records were lost. An event that cannot be scheduled reads as nothing.
+    def _read(self) -> tuple[int, int]:
+        count, lost = struct.unpack("=QQ", os.read(self._descriptor, 16).ljust(16, b"\0"))
+        return count, lost
+
+    def close(self) -> None:
+        for view in (self._words, self._data, self._raw):
+            view.release()
+        self._mapped.close()
+        os.close(self._descriptor)
+
+
+def richest(cpus: Sequence[int], hz: int, user: bool) -> Event:
+    """The event with the most to tell that this kernel grants this process on all those cores."""
+    refused = OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    for kernel in (True, False):
+        for name in _EVENTS:
+            for extras in _fewer_and_fewer("cgroup", "build_id", "counts_lost"):
+                event = Event(name=name, hz=hz, kernel=kernel, user=user, **dict.fromkeys(extras, True))
+                try:
+                    # Unlike cores may have unlike PMUs, so all are asked for cycles. The clock is everywhere.
+                    for cpu in cpus if name == "cycles" else cpus[:1]:
+                        os.close(event.open(cpu))
+                    return event
+                except OSError as error:
+                    refused = error
+                if refused.errno != errno.EINVAL:  # not for an attribute this kernel does not know
+                    break
+        if refused.errno not in (errno.EACCES, errno.EPERM):  # not for a lack of rights: asking for less is no help
+            break
+    raise refusal(refused)
+
+
+def refusal(error: OSError) -> Unreadable:
+    """In words, with the cure."""
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return Unreadable(SOURCE, f"sampling all processes is not permitted: {_what_is_missing()}")
+    if error.errno == errno.ENOSYS:
+        return Unreadable(SOURCE, "the kernel was built without CONFIG_PERF_EVENTS, or a seccomp filter hides it")
+    if error.errno == errno.EMFILE:
+        return Unreadable(SOURCE, "too many open files: two are needed for each core; raise the limit (ulimit -n)")
+    return Unreadable(SOURCE, f"sampling a core: {(error.strerror or '').lower()}")
+
+
+def blindness(event: Event, wanted_hz: int) -> tuple[str, ...]:
+    """What an event cannot see, each in a sentence with the cure."""
+    blind = []
+    if not event.kernel:
+        blind.append(
+            "What the kernel itself does is not seen, as a security module forbids it to this process: "
+            "permit it to sample the kernel (SELinux: perf_event { kernel })."
+        )
+    if event.name == "cpu-clock":
+        blind.append(
+            "What runs with interrupts off is seen only as a gap between samples, as there is no hardware counter: "
+            "use a machine with a PMU (virtual ones: most have it only at the full size of a host)."
+        )
+    if not event.cgroup:
+        blind.append(
+            "The cgroup of a sample is not told, as this kernel is older than 5.7 or built without CONFIG_CGROUP_PERF: "
+            "use another, or look the cgroup up by the pid."
+        )
+    if not event.build_id:
+        blind.append(
+            "Which build of a file is mapped is not told, as this kernel is older than 5.12: "
+            "use a newer one, or read the build ID from the file, which may have been replaced since."
+        )
+    if event.hz < wanted_hz:
+        blind.append(
+            f"Samples are taken {event.hz} times a second, not {wanted_hz}, as the kernel allows no more: "
+            "raise kernel.perf_event_max_sample_rate."
+        )
+    if _pid_namespace() not in (0, _FIRST_PID_NAMESPACE):
+        blind.append(
+            "Processes outside this container all have the pid 0: run in the pid namespace of the host (hostPID: true)."
+        )
+    return tuple(blind)
+
+
+def _number() -> int:
+    machine = platform.machine()
+    if machine not in _SYSCALL:
+        raise Unreadable(SOURCE, f"its number on {machine} is not known; known are {' and '.join(_SYSCALL)}")
+    return _SYSCALL[machine]
+
+
+def _fewer_and_fewer(*extras: str) -> Iterator[tuple[str, ...]]:
+    for many in range(len(extras), -1, -1):
+        yield from combinations(extras, many)
+
+
+# perf_event_paranoid: above 0 a core is sampled for those with CAP_PERFMON only (since 18aa18566218, v5.8; before, and
+# still, CAP_SYS_ADMIN stands for it); above 2, on kernels patched by Debian and Ubuntu, the same for everything.
+def _what_is_missing() -> str:
+    status = dict(line.partition(":")[::2] for line in _read(_STATUS).splitlines())
+    held = int(status.get("CapEff", "0").strip() or "0", 16)
+    if not held >> _CAP_PERFMON & 1 and not held >> _CAP_SYS_ADMIN & 1:
+        paranoid = _read(_PARANOID).strip() or "unknown"
+        return (
+            f"kernel.perf_event_paranoid is {paranoid}, and this process lacks CAP_PERFMON (before Linux 5.8: "
+            "CAP_SYS_ADMIN); run it as root, give it that capability, or set kernel.perf_event_paranoid to 0"
+        )
+    if status.get("Seccomp", "0").strip() not in ("", "0"):
+        return "this process has the capability, but a seccomp filter (of its container or service) is in the way"
+    return "this process has the capability, so a security module forbids it, or it is root in a user namespace only"
+
+
+def _pid_namespace() -> int:
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:  # without /proc it cannot be told
+        return 0
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError:  # only used to explain a refusal better; without it the explanation is shorter
+        return ""
