@@ -16,7 +16,14 @@ from tests.conftest import PROJECT
 from zombiescope.core.rooms import names
 
 DOCS = PROJECT / "docs"
-HAND_WRITTEN = ("how-it-works.md", "adding.md", "reading-a-report.md", "decisions.md", "naming-the-dead.md")
+HAND_WRITTEN = (
+    "how-it-works.md",
+    "adding.md",
+    "reading-a-report.md",
+    "decisions.md",
+    "naming-the-dead.md",
+    "recording.md",
+)
 
 
 def test_generated_pages_are_fresh() -> None:

@@ -51,14 +51,14 @@ def test_a_short_burst_is_seen_when_asked_for(zombiescope: Run, pinned: Callable
         "--set",
         "proc_stat.EVERY=0.05",
         "--set",
-        "saturated_core.SECONDS=0.3",
+        "saturated_core.SECONDS=0.2",
         "--set",
         "saturated_core.BRIDGE=0.1",
     )
     shape = diagnose(zombiescope, "--seconds", "4", *fine)
     found = [it for it in shape["findings"] if it["sign"] == "saturated_core" and it["subject"] == f"cpu:{CPU}"]
     assert len(found) >= 2
-    assert all(0.3 <= it["span"]["end"] - it["span"]["start"] < 0.8 for it in found)
+    assert all(0.2 <= it["span"]["end"] - it["span"]["start"] < 0.8 for it in found)
     assert shape["settings"] == [item for item in fine if item != "--set"]
 
 

@@ -65,7 +65,8 @@ def test_a_thousand_and_nine_are_found_with_both_witnesses_and_clear_when_freed(
 def test_growth_is_seen_while_it_happens(zombiescope: Run) -> None:
     with leaked(150, label="test-before"):
         pid = os.fork()
-        if pid == 0:  # a leak at work beside the look, about 100 in the first two seconds
+        if pid == 0:  # a leak at work beside the look: a hundred more once it has begun
+            time.sleep(1.5)
             with leaked(100, label="test-growing"):
                 time.sleep(4)
             os._exit(0)
