@@ -38,9 +38,9 @@ def ratios() -> Iterator[tuple[str, float, float, str]]:
             if hz == 99 and shutil.which("perf"):
                 perf = _perf(folder)
                 yield (
-                    "recorder against perf record, which only writes",
+                    "recorder, with all probes, against perf record, which only writes",
                     share / perf,
-                    1.0,
+                    3.0,
                     f"{share:.2%} against {perf:.2%}",
                 )
     with tempfile.TemporaryDirectory() as folder:
@@ -60,20 +60,21 @@ def _busy() -> Iterator[None]:
 
 
 def _record(folder: str, hz: int, seconds: float = SECONDS) -> tuple[float, float, int]:
-    """Share of one core once it has settled, largest resident memory, samples lost."""
+    """Share of one core once it has settled, largest resident memory then, samples lost."""
     process = subprocess.Popen(
         command("record", folder, "--hz", str(hz), "--for", f"{seconds}s"), stderr=subprocess.DEVNULL
     )
     time.sleep(SETTLE)
-    before, started = _cpu(process.pid), time.monotonic()
-    time.sleep(seconds - SETTLE - 2)
+    before, started, resident = _cpu(process.pid), time.monotonic(), 0
+    while time.monotonic() < started + seconds - SETTLE - 2:
+        time.sleep(1)
+        resident = max(resident, _resident(process.pid))
     share = (_cpu(process.pid) - before) / (time.monotonic() - started)
-    _, _, used = os.wait4(process.pid, 0)
-    process.returncode = 0
+    process.wait()
     lost = opened(folder).timeline().series("samples_lost_total")
     if not len(lost):
         raise UserError("no stacks can be sampled here")
-    return share, used.ru_maxrss * 1024, int(lost.latest.value)
+    return share, resident, int(lost.latest.value)
 
 
 def _perf(folder: str) -> float:
@@ -95,6 +96,11 @@ def _cpu(pid: int) -> float:
         with open(f"/proc/{pid}/task/{task}/schedstat") as file:
             total += int(file.read().split()[0])
     return total / 1e9
+
+
+def _resident(pid: int) -> int:
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _twelve_hours(folder: str) -> Iterator[tuple[str, float, float, str]]:

@@ -107,7 +107,7 @@ def test_growth_by_family() -> None:
 def test_watch_streams_births_removals_and_releases(zombiescope: Run, tmp_path: Path) -> None:
     streamed = tmp_path / "events"
     with streamed.open("w") as out:
-        watch = [COMMAND, "census", "--watch", "--format", "json"]
+        watch = [str(COMMAND), "census", "--watch", "--format", "json"]
         process = subprocess.Popen(watch, stdout=out, stderr=subprocess.PIPE, text=True)
     time.sleep(1.5)
     with leaked(7, label="test-watch") as leak:

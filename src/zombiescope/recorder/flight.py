@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import platform
 import signal
@@ -84,6 +86,7 @@ class Flight:
     def run(self, seconds: float, status: Callable[[str], None] | None = None) -> None:
         """Record for so long, or until SIGINT or SIGTERM; what was recorded is whole then."""
         self._started, self._spent = time.monotonic(), time.process_time()
+        _settle()
         self._loop.every(self._flush, after=FLUSH)
         if status is not None:
             self._loop.every(lambda: status(self.summary()) or FLUSH, after=FLUSH)
@@ -121,7 +124,10 @@ class Flight:
             self.stacks.read()
         at = self._host.now()
         self.add(Reading(what=OWN_COST, subject="node", value=time.process_time(), at=at, source="clock_gettime(2)"))
+        segment = self._journal.began
         self._journal.flush(at)
+        if self._journal.began != segment:
+            _give_back()
         return FLUSH
 
     @contextmanager
@@ -162,3 +168,15 @@ class Flight:
             return self._host.read(path, most=4096).strip()
         except Unreadable:
             return ""
+
+
+def _settle() -> None:
+    """What was made while starting stays for good: the collector need not look at it again."""
+    gc.collect()
+    gc.freeze()
+    _give_back()
+
+
+def _give_back() -> None:
+    """Peaks are short (symbols read, a segment written): the C library is asked to return what it holds of them."""
+    ctypes.CDLL(None).malloc_trim(0)

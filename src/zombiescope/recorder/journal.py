@@ -138,10 +138,12 @@ class Journal:
 
     def _row(self, kind: str, at: float, what: str, subject: str, value: float, source: str, text: str) -> None:
         rows = self._rows[kind]
-        for name, item in zip(
-            SCHEMAS[kind].names, (round(at * 1e9), what, subject, value, source, text or None), strict=True
-        ):
-            rows[name].append(item if not isinstance(item, str) else item.encode("utf-8", "backslashreplace").decode())
+        rows["at"].append(round(at * 1e9))
+        rows["what"].append(what)
+        rows["subject"].append(_utf8(subject))
+        rows["value"].append(value)
+        rows["source"].append(_utf8(source))
+        rows["text"].append(_utf8(text) if text else None)
 
     def _empty(self) -> None:
         self._rows = {kind: {name: [] for name in SCHEMAS[kind].names} for kind in ("series", "events")}
@@ -166,6 +168,11 @@ class Journal:
                 self.dropped += 1
                 return True
         return False
+
+
+def _utf8(text: str) -> str:
+    """Arrow keeps UTF-8 only; bytes that are none are spelled out."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _locked(folder: str) -> int:
