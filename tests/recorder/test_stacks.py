@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.conftest import CANNOT
+from tests.conftest import CANNOT, COMMAND, PROJECT
 
 from zombiescope.core import Host, Span
 from zombiescope.recorder.flight import Flight
@@ -144,3 +145,23 @@ def test_a_segment_holds_every_stack_it_speaks_of(
         assert spoken and spoken <= set(alone.table("stacks")["stack"].to_pylist())
     ids = {row["stack"]: row["frames"] for row in recording.table("stacks").to_pylist()}
     assert len(ids) < recording.table("stacks").num_rows, "the same stack has the same id in every segment"
+
+
+def test_the_documented_query_reads_a_live_recording(program: str, tmp_path: Path) -> None:
+    """In a process of its own, as a user would; DuckDB knows nothing of us."""
+    text = (PROJECT / "docs" / "recording.md").read_text()
+    (query,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    with spinning(program), subprocess.Popen([COMMAND, "record", "rec", "--hz", "199"], cwd=tmp_path) as recorder:
+        try:
+            deadline = time.monotonic() + 30
+            while not list(tmp_path.glob("rec/*/samples.head.arrows")) and time.monotonic() < deadline:
+                time.sleep(0.1)
+            time.sleep(1.5)
+            done = subprocess.run(
+                [sys.executable, "-c", query], cwd=tmp_path, capture_output=True, text=True, check=False
+            )
+        finally:
+            recorder.terminate()
+    assert done.returncode == 0, done.stderr
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert rows and any(row[:2] == ["known", "spin_here"] for row in rows)

@@ -100,12 +100,12 @@ class Journal:
                     chunks.pop()
                 return
             except OSError as error:
-                self.troubles.append(f"{error.strerror}: dropped the oldest segment")
+                self.troubles.append(f"{_why(error)}: dropped the oldest segment")
                 if self._segment is not None:
                     self._segment.abandon()
-                    self._segment = None
+                    self._begin_anew()
                 if not self._drop_oldest() or attempt == 3:
-                    self.troubles[-1] = f"{error.strerror}: a second of the recording is lost"
+                    self.troubles[-1] = f"{_why(error)}: a second of the recording is lost"
                     return
 
     def rotate(self) -> None:
@@ -114,12 +114,16 @@ class Journal:
             try:
                 self._segment.finish()
             except OSError as error:
-                self.troubles.append(f"{error.strerror}: a segment is kept as it was written")
+                self.troubles.append(f"{_why(error)}: a segment is kept as it was written")
                 self._segment.abandon()
-            self._segment = None
-        self._last.clear()  # each segment stands alone: it begins with every value
-        self.began += 1
+        self._begin_anew()
         self._make_room()
+
+    def _begin_anew(self) -> None:
+        """Each segment stands alone: the next one begins with every value."""
+        self._segment = None
+        self._last.clear()
+        self.began += 1
 
     def keep(self, name: str, content: bytes) -> None:
         """A file beside the segments, written at once or not at all."""
@@ -173,6 +177,11 @@ class Journal:
 def _utf8(text: str) -> str:
     """Arrow keeps UTF-8 only; bytes that are none are spelled out."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def _why(error: OSError) -> str:
+    """Arrow wraps the system's words in its own."""
+    return os.strerror(error.errno) if error.errno else str(error)
 
 
 def _locked(folder: str) -> int:

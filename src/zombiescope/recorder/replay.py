@@ -104,9 +104,11 @@ class Recording:
             stream = pa.ipc.open_stream(file)
             while True:
                 try:
-                    yield stream.read_next_batch()
+                    batch = stream.read_next_batch()
                 except StopIteration:
                     return
+                batch.validate()
+                yield batch
         except (pa.ArrowException, OSError, ValueError) as error:
             if file.tell() < os.fstat(file.fileno()).st_size - 1 or not path.endswith(".head.arrows"):
                 self._note(f"{path}: damaged after {file.tell():,} bytes: {str(error).splitlines()[0][:120]}")

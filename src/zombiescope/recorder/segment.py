@@ -24,33 +24,33 @@ class Segment:
     def __init__(self, folder: str) -> None:
         os.mkdir(folder)
         self.folder = folder
-        self._heads: dict[str, tuple[int, pa.ipc.RecordBatchStreamWriter, Any]] = {}
+        self._heads: dict[str, tuple[pa.OSFile, pa.ipc.RecordBatchStreamWriter]] = {}
         self._batches: dict[str, list[pa.RecordBatch]] = {kind: [] for kind in KINDS}
 
     def write(self, kind: str, rows: Rows) -> None:
         """One more batch; it is on disk when this returns."""
         batch = _batch(kind, rows)
         if kind not in self._heads:
-            handle = os.open(self._path(kind, head=True), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-            file = os.fdopen(handle, "wb", buffering=0)
-            self._heads[kind] = (handle, pa.ipc.new_stream(file, SCHEMAS[kind], options=HEAD), file)
-        handle, stream, _ = self._heads[kind]
+            # Arrow's own file: unlike a Python one it never takes half of a batch and says nothing.
+            file = pa.OSFile(self._path(kind, head=True), "wb")
+            self._heads[kind] = (file, pa.ipc.new_stream(file, SCHEMAS[kind], options=HEAD))
+        file, stream = self._heads[kind]
         stream.write_batch(batch)
-        os.fdatasync(handle)
+        os.fdatasync(file.fileno())
         self._batches[kind].append(batch)
 
     def finish(self) -> None:
         """Write each kind as one batch, then let the head go. Whatever fails, the head stays and is as good."""
         for kind, batches in self._batches.items():
             if kind in self._heads:
-                self._heads.pop(kind)[2].close()
+                self._heads.pop(kind)[0].close()
                 _write_whole(self.folder, file_name(kind, head=False), kind, batches)
                 os.unlink(self._path(kind, head=True))
         self._batches = {kind: [] for kind in KINDS}
 
     def abandon(self) -> None:
         """Close without rewriting: the heads stay, as after a kill."""
-        for _, _, file in self._heads.values():
+        for file, _ in self._heads.values():
             with suppress(OSError):
                 file.close()
         self._heads.clear()
@@ -87,8 +87,8 @@ def _write_whole(folder: str, name: str, kind: str, batches: list[pa.RecordBatch
     except OSError:  # a file system without nameless files: a name of its own until it is whole
         part = path + ".part"
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-    with os.fdopen(handle, "wb", buffering=0) as file:
-        with pa.ipc.new_stream(file, SCHEMAS[kind], options=WHOLE) as stream:
+    try:
+        with pa.OSFile(part, "wb") as file, pa.ipc.new_stream(file, SCHEMAS[kind], options=WHOLE) as stream:
             stream.write_table(table)
         os.fdatasync(handle)
         if part.startswith("/proc/"):
@@ -100,3 +100,5 @@ def _write_whole(folder: str, name: str, kind: str, batches: list[pa.RecordBatch
                 os.close(here)
         else:
             os.replace(part, path)
+    finally:
+        os.close(handle)
