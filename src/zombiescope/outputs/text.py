@@ -42,10 +42,11 @@ def _lines(case: Case) -> Iterator[Text]:
 
 def _headline(case: Case) -> Text:
     roots = case.root_causes()
-    if roots:
-        return _text("FOUND  " + ", ".join(f"{root.sign} of {root.subject}" for root in roots[:LIKE]), "bold red")
+    riddles = [it.finding for it in case.unexplained if it.finding not in roots]
+    told = [", ".join(f"{it.sign} of {it.subject}" for it in group[:LIKE]) for group in (roots, riddles)]
     if case.findings:
-        return _text(f"FOUND  {len(case.findings)} symptoms, and nothing that explains them", "bold red")
+        unexplained = f"{'; ' if roots else ''}unexplained: {told[1]}" if riddles else ""
+        return _text(f"FOUND  {told[0]}{unexplained}", "bold red")
     unseen = [verdict for verdict in case.verdicts if verdict.state in ("blind", "broken")]
     if unseen:
         return _text(
@@ -137,9 +138,9 @@ def _because(verdict: Verdict) -> str:
 
 def _next(case: Case) -> Iterator[Text]:
     commands = [f"zombiescope fix {plan.name}" for plan in case.plans]
-    commands += [f"zombiescope explain {finding.sign}" for finding in case.root_causes()]
+    commands += [f"zombiescope explain {finding.sign}" for finding in case.root_causes() or case.findings]
     if any(finding.sign == "zombie_cgroups" for finding in case.findings):
-        commands.append("zombiescope census")
+        commands.append("zombiescope census --names")
     if commands:
         yield Text()
         yield _text("next:", "bold")
