@@ -76,7 +76,7 @@ def pinned_name(leak: Leak) -> str:
 def test_table_csv_family_and_pins(zombiescope: Run) -> None:
     with leaked(31, label="test") as leak:
         parent = os.path.basename(leak.parent)
-        table = zombiescope("census", "--names", expect=0).stdout
+        table = zombiescope("census", "--names", "--family", "test-<n>/z<n>", expect=0).stdout
         assert re.search(r"^ *31 .*/zombiescope-test-<n>/z<n> .*shmem: dev/shm/zombiescope-test", table, re.MULTILINE)
         rows = list(
             csv.DictReader(
@@ -86,7 +86,7 @@ def test_table_csv_family_and_pins(zombiescope: Run) -> None:
         assert {row["path"] for row in rows if row["parent"] == f"/{parent}"} == {
             f"/{parent}/{name}" for name in leak.names
         }
-        pins = zombiescope("census", "--names", "--pinned-by", expect=0).stdout
+        pins = zombiescope("census", "--names", "--family", "test-<n>/z<n>", "--pinned-by", expect=0).stdout
         assert re.search(rf"^ *31 +shmem: dev/shm/{parent}", pins, re.MULTILINE)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from zombiescope.core import Host, Unparsable, Unreadable
 from zombiescope.kernel import lru_gen
 from zombiescope.kernel.cgroup_events import CgroupEvent
+from zombiescope.kernel.lru_drain import drain
 from zombiescope.kernel.memcg_walk import MemoryCgroup, walk
 from zombiescope.kernel.mounts import cgroup_mounts
 
@@ -55,6 +56,7 @@ def named(host: Host, btf: str | None = None) -> Named:
     """Name them all, by the highest rung that holds."""
     refused = []
     try:
+        drain()
         found = walk(btf=btf)
         dead = [cgroup for cgroup in found.cgroups if cgroup.dead]
         alive = {cgroup.path for cgroup in found.cgroups if not cgroup.dead}

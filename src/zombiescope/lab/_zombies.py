@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from zombiescope.core import Host, UserError
+from zombiescope.kernel.lru_drain import drain
 from zombiescope.kernel.mounts import cgroup_mounts
 
 TMPFS = "/dev/shm"
@@ -34,6 +35,7 @@ class Leak:
         """Unlink what pins them; the kernel's workers release them soon after."""
         with suppress(FileNotFoundError):
             os.unlink(self.file)
+        drain()  # a page that waits in a core's batch is held by it, and holds its cgroup
 
 
 def memory_folder() -> str:
