@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 from zombiescope.core import harmless, lasting
@@ -15,7 +15,7 @@ PAUSE = 0.2  # seconds between two reads: quick enough to follow, and no load
 _WORDS = {"mkdir": "born", "rmdir": "removed", "release": "released"}
 
 
-def stream(root: int | None, seconds: float, style: str) -> None:
+def stream(root: int, seconds: float, style: str) -> None:
     """Follow one hierarchy for so long (0: until Ctrl-C), and say at the end what is left."""
     born: dict[int, float] = {}
     removed: dict[int, CgroupEvent] = {}
@@ -38,8 +38,7 @@ def stream(root: int | None, seconds: float, style: str) -> None:
         print(f"  dead for {lasting(time.time() - event.at)}: {harmless(event.path)}", file=sys.stderr)
 
 
-def _until(read: object, seconds: float) -> Iterator[CgroupEvent]:
-    assert callable(read)
+def _until(read: Callable[[], list[CgroupEvent]], seconds: float) -> Iterator[CgroupEvent]:
     end = time.monotonic() + seconds if seconds else float("inf")
     try:
         while time.monotonic() < end:

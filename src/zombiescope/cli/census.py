@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from zombiescope.cli._looking import add_exit_style, look, recorded_root, seconds
-from zombiescope.core import Host, UserError, amount, harmless, lasting, lines
+from zombiescope.core import Host, UserError, amount, harmless, lasting
 from zombiescope.core.errors import BLIND, CLEAR, EXIT_STYLES
 
 if TYPE_CHECKING:
@@ -65,8 +65,9 @@ def run(args: argparse.Namespace) -> int:
     host = recorded_root(args.root) if args.root else Host()
     if args.watch:
         from zombiescope.cli._census_watch import stream
+        from zombiescope.kernel.cgroup_events import memory_hierarchy
 
-        stream(_memory_hierarchy(host), args.seconds, args.format)
+        stream(memory_hierarchy(host), args.seconds, args.format)
         return CLEAR
     before = _named(args, host) if args.names and args.seconds else None
     timeline = look(host, args.seconds, PROBES if host.live else COUNTERS)
@@ -113,15 +114,6 @@ def _names(args: argparse.Namespace, host: Host, before: Named | None) -> dict[s
     if not args.names:
         return without_names("not asked for: --names")
     return names_shape(_named(args, host), before, args.family)
-
-
-def _memory_hierarchy(host: Host) -> int | None:
-    """Its number, as events give it; None, for all hierarchies, where /proc/cgroups has no row for memory."""
-    for line in lines(host.read("/proc/cgroups")):
-        name, *numbers = line.split("\t")
-        if name == "memory" and numbers and numbers[0].isdecimal():
-            return int(numbers[0][:9])
-    return None
 
 
 def _write(args: argparse.Namespace, result: dict[str, Any]) -> None:

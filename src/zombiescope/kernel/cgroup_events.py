@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from zombiescope.core.errors import Unreadable
+from zombiescope.core import Host, Unreadable, lines
 from zombiescope.kernel.private_mount import USUAL, mounted
 
 KINDS = ("mkdir", "rmdir", "release")
@@ -117,6 +117,15 @@ def watching(root: int | None = None) -> Iterator[CgroupEvents]:
             if events is not None:
                 events.close()
             _remove(instance)
+
+
+def memory_hierarchy(host: Host) -> int:
+    """The number that events give the hierarchy of the memory controller; v2 is 0, and may have no row."""
+    for line in lines(host.read("/proc/cgroups")):
+        name, *numbers = line.split("\t")
+        if name == "memory" and numbers and numbers[0].isdecimal():
+            return int(numbers[0][:9])
+    return 0
 
 
 def _clean(tracefs: str) -> None:

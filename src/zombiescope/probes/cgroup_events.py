@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 
 from zombiescope.core import Blind, Host, Reading, Unreadable
 from zombiescope.core.families import family
-from zombiescope.kernel.cgroup_events import SOURCE, CgroupEvents, watching
+from zombiescope.kernel.cgroup_events import SOURCE, CgroupEvents, memory_hierarchy, watching
 from zombiescope.kernel.mounts import MOUNTINFO, CgroupMount, cgroup_mounts, whole
 
 EVERY = 1.0
@@ -52,7 +52,7 @@ def watch(host: Host) -> Iterator[Look]:
     with ExitStack() as stack:
         mount = _memory_mount(host)
         try:
-            yield _from_events(host, stack.enter_context(watching(_hierarchy(host))))
+            yield _from_events(host, stack.enter_context(watching(memory_hierarchy(host))))
         except Unreadable as refused:
             yield _from_names(host, mount, refused.why)
 
@@ -107,13 +107,3 @@ def _memory_mount(host: Host) -> CgroupMount:
     if not whole(host, bound[0]):
         raise Unreadable(bound[0].path, "only a part of the hierarchy is visible from this container")
     return bound[0]
-
-
-def _hierarchy(host: Host) -> int:
-    """The number of the memory hierarchy, as the events give it; v2 is 0 and may have no row."""
-    for line in host.read("/proc/cgroups").split("\n"):
-        name, _, rest = line.partition("\t")
-        number = rest.partition("\t")[0]
-        if name == "memory" and number.isdecimal():
-            return int(number[:9])
-    return 0
