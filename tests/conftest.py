@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,10 @@ PROJECT = Path(__file__).parent.parent
 COMMAND = Path(sys.executable).parent / "zombiescope"
 # A kernel test that root skips has to begin its reason so; anything else is a hole in the net, and CI fails.
 CANNOT = "this machine cannot: "
+
+# A test-suite that a shell runs in the background is started with Ctrl-C ignored, and so would be all it starts: the
+# commands under test would not stop when they are told to.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

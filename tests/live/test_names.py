@@ -106,17 +106,19 @@ def test_growth_by_family() -> None:
 
 def test_watch_streams_births_removals_and_releases(zombiescope: Run, tmp_path: Path) -> None:
     streamed = tmp_path / "events"
-    with streamed.open("w") as out:
-        watch = [str(COMMAND), "census", "--watch", "--format", "json"]
-        process = subprocess.Popen(watch, stdout=out, stderr=subprocess.PIPE, text=True)
-    time.sleep(1.5)
-    with leaked(7, label="test-watch") as leak:
-        pass
-    deadline = time.monotonic() + 30
-    while seen_in(streamed, leak) != [7, 7, 7] and time.monotonic() < deadline:  # released in the kernel's own time
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    watch = [str(COMMAND), "census", "--watch", "--format", "json"]
+    with streamed.open("w") as out, subprocess.Popen(watch, stdout=out, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            time.sleep(1.5)
+            with leaked(7, label="test-watch") as leak:
+                pass
+            deadline = time.monotonic() + 30
+            while seen_in(streamed, leak) != [7, 7, 7] and time.monotonic() < deadline:  # in the kernel's own time
+                time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=30)
+        finally:
+            process.kill()
     assert seen_in(streamed, leak) == [7, 7, 7]
     rows = [json.loads(line) for line in streamed.read_text().splitlines()]
     assert all(row["age_seconds"] >= 0 for row in rows if row["what"] == "released" and "test-watch" in row["path"])
