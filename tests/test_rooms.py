@@ -19,10 +19,12 @@ from zombiescope.core.rooms import Broken, members, names
 from zombiescope.core.timeline import Timeline
 from zombiescope.detective.describe import describe
 from zombiescope.detective.examine import examine
+from zombiescope.lab._scenario import missing
+from zombiescope.recorder import stacks
 
 PACKAGE = Path(zombiescope.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-ROOMS = ("probes", "signs", "laws", "remedies", "outputs", "cli")
+ROOMS = ("probes", "signs", "laws", "questions", "remedies", "outputs", "lab", "cli")
 
 # Who may import whom, of ours. A member never imports a member of its own room.
 MAY_IMPORT = {
@@ -32,6 +34,7 @@ MAY_IMPORT = {
     "recorder": {"core", "recorder", "kernel", "profile"},
     "signs": {"core"},
     "laws": {"core"},
+    "questions": {"core"},
     "remedies": {"core"},
     "detective": {"core", "detective"},
     "outputs": {"core", "profile"},
@@ -41,7 +44,7 @@ MAY_IMPORT = {
     "lab": {"core", "kernel", "lab"},
 }
 # Only these rooms touch the machine; signs, laws, remedies and outputs know what the timeline knows.
-PURE = ("signs", "laws", "remedies", "outputs", "detective", "profile")
+PURE = ("signs", "laws", "questions", "remedies", "outputs", "detective", "profile")
 DOORS = {"os", "subprocess", "socket", "pathlib", "shutil", "ctypes", "fcntl", "mmap"}
 HEAVY = {"duckdb": "fleet", "ray": "fleet", "starlette": "web", "uvicorn": "web"}
 
@@ -158,7 +161,7 @@ def test_sign(name: str) -> None:
     assert "_to_" not in name, "it would confuse the names of laws"
     assert list(inspect.signature(sign.find).parameters) == ["timeline"]
     assert {"Why it hurts", "False alarms"} <= describe(sign).sections.keys()
-    given = {what for probe in names("probes") for what in member("probes", probe).GIVES}
+    given = {what for probe in names("probes") for what in member("probes", probe).GIVES} | set(stacks.GIVES)
     assert sign.NEEDS
     for need in sign.NEEDS:
         alternatives = {need} if isinstance(need, str) else set(need)
@@ -203,6 +206,24 @@ def test_laws_never_circle() -> None:
         cause, _, effect = name.partition("_to_")
         graph.setdefault(effect, set()).add(cause)
     assert len(list(graphlib.TopologicalSorter(graph).static_order())) >= len(graph)
+
+
+@pytest.mark.parametrize("name", names("questions"))
+def test_question(name: str) -> None:
+    question = member("questions", name)
+    assert question.ASKS.endswith("?")
+    assert list(inspect.signature(question.answer).parameters) == ["timeline"]
+    assert question.answer(Timeline()).state == "cannot tell", "where nobody looked, nothing is known"
+
+
+@pytest.mark.parametrize("name", names("lab"))
+def test_scenario(name: str) -> None:
+    scenario = member("lab", name)
+    known = set(names("signs"))
+    assert {scenario.TRUTH.root, *scenario.TRUTH.chain, *scenario.TRUTH.silent} <= known | {""}
+    assert not scenario.TRUTH.chain or scenario.TRUTH.chain[0] == scenario.TRUTH.root
+    assert isinstance(missing(scenario.NEEDS), list) and 0 < scenario.SECONDS <= 60
+    assert list(inspect.signature(scenario.run).parameters) == ["scale"]
 
 
 @pytest.mark.parametrize("name", names("remedies"))

@@ -64,7 +64,7 @@ def spinning(*argv: str) -> Iterator[int]:
 
 def fly(folder: Path, seconds: float, hz: int = 199) -> Recording:
     with Flight(Host(), str(folder), hours=1, most_bytes=10**9, hz=hz, user=True) as flight:
-        if flight.stacks is None:
+        if flight.stacks is None or not flight.stacks.hz:
             pytest.skip(CANNOT + "; ".join(flight.blind))
         flight.run(seconds)
     return opened(str(folder))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Container
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from zombiescope.core import Host, Unreadable, UserError
@@ -37,6 +39,27 @@ def seconds(text: str) -> float:
     return value
 
 
+def hertz(text: str) -> int:
+    if not text.isdecimal() or not 0 <= int(text[:9]) <= 999:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a rate from 0 to 999")
+    return int(text)
+
+
+def moment(text: str) -> float:
+    """A time as people write it: unix seconds, 2025-03-04T05:06:07 (UTC unless it says so), or 05:06:07 today."""
+    try:
+        if re.fullmatch(r"\d{9,11}(\.\d+)?", text):
+            return float(text)
+        if re.fullmatch(r"\d\d:\d\d(:\d\d(\.\d+)?)?", text):
+            text = f"{datetime.now(UTC):%Y-%m-%d}T{text}"
+        told = datetime.fromisoformat(text)
+        return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a time: unix seconds, 2025-03-04T05:06:07 or 05:06:07, in UTC"
+        ) from None
+
+
 def recorded_root(path: str) -> Host:
     """A folder that holds a copy of a machine's files."""
     if not os.path.exists(path):
@@ -46,9 +69,9 @@ def recorded_root(path: str) -> Host:
     return Host(path, live=False)
 
 
-def look(host: Host, length: float, only: Container[str] | None = None) -> Timeline:
+def look(host: Host, length: float, only: Container[str] | None = None, hz: int = 0) -> Timeline:
     """A short recording in memory, with a progress line for a person who waits."""
-    from zombiescope.recorder.loop import record
+    from zombiescope.recorder.short import record
 
     shown = host.live and length >= 1 and sys.stderr.isatty()
 
@@ -56,7 +79,7 @@ def look(host: Host, length: float, only: Container[str] | None = None) -> Timel
         print(f"\rlooking: {passed:.1f} of {length:g} s (Ctrl-C ends it early) ", end="", file=sys.stderr, flush=True)
 
     try:
-        return record(host, length, progress if shown else None, only).timeline()
+        return record(host, length, progress if shown else None, only, hz).timeline()
     finally:
         if shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)

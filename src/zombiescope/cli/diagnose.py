@@ -10,10 +10,10 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from zombiescope.cli._looking import add_exit_style, look, name_of, recorded_root, seconds
+from zombiescope.cli._looking import add_exit_style, hertz, look, moment, name_of, recorded_root, seconds
 from zombiescope.core import Host, harmless
 from zombiescope.core.errors import EXIT_STYLES
-from zombiescope.core.model import Case
+from zombiescope.core.model import Case, Span
 from zombiescope.core.rooms import load, names
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ EXAMPLES = """examples:
   zombiescope diagnose --seconds 60 --format json     for a program
   zombiescope diagnose --set proc_stat.EVERY=0.05 --set saturated_core.SECONDS=0.3
                                                       see bursts of a third of a second
+  zombiescope diagnose ./rec --from 05:10 --to 05:12  two minutes of a recording (UTC)
   zombiescope diagnose ./copied-root                  a copy of another machine's /proc and /sys
   zombiescope diagnose --format dot | dot -Tsvg       draw the chain
 
@@ -36,6 +37,11 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         "recording", nargs="?", metavar="RECORDING", help="a recording, or a copied root; without it, this machine"
     )
     parser.add_argument("--seconds", type=seconds, default=10.0, metavar="N", help="how long to look [10]")
+    parser.add_argument(
+        "--hz", type=hertz, default=99, metavar="F", help="stacks a second on each core, 0 for none [99]"
+    )
+    parser.add_argument("--from", dest="start", type=moment, metavar="T", help="a recording from then on (UTC)")
+    parser.add_argument("--to", dest="end", type=moment, metavar="T", help="a recording up to then")
     parser.add_argument("--format", choices=names("outputs"), default="text", help="[text]")
     parser.add_argument(
         "--set",
@@ -52,14 +58,14 @@ def run(args: argparse.Namespace) -> int:
     from zombiescope.detective.settings import override
 
     settings = override(args.set)
-    timeline, node, kernel = _recorded(args) if args.recording else _live(Host(), args.seconds)
+    timeline, node, kernel = _recorded(args) if args.recording else _live(Host(), args.seconds, args.hz)
     case = examine(timeline, node=node, kernel=kernel, settings=settings)
     load("outputs", args.format).write(case, timeline, sys.stdout)
     return EXIT_STYLES[args.exit_style][_answer(case)]
 
 
-def _live(host: Host, length: float) -> tuple[Timeline, str, str]:
-    return (look(host, length), *name_of(host))
+def _live(host: Host, length: float, hz: int = 0) -> tuple[Timeline, str, str]:
+    return (look(host, length, hz=hz), *name_of(host))
 
 
 def _recorded(args: argparse.Namespace) -> tuple[Timeline, str, str]:
@@ -69,10 +75,16 @@ def _recorded(args: argparse.Namespace) -> tuple[Timeline, str, str]:
     if not is_recording(args.recording):
         return _live(recorded_root(args.recording), 0.0)
     recording = opened(args.recording)
-    timeline = recording.timeline()
+    timeline = recording.timeline(_stretch(args))
     for trouble in recording.damage:
         print(f"damaged: {harmless(trouble)}", file=sys.stderr)
     return timeline, str(recording.meta.get("node", "")), str(recording.meta.get("kernel", ""))
+
+
+def _stretch(args: argparse.Namespace) -> Span | None:
+    if args.start is None and args.end is None:
+        return None
+    return Span(args.start if args.start is not None else 0.0, args.end if args.end is not None else float("inf"))
 
 
 def _answer(case: Case) -> str:

@@ -11,6 +11,7 @@ import re
 import signal
 import sys
 
+from zombiescope.cli._looking import hertz
 from zombiescope.core import Host
 
 EXAMPLES = """examples:
@@ -30,7 +31,9 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-bytes", type=_bytes, default=2 * 10**9, metavar="B", help="and how much at the most [2G]"
     )
-    parser.add_argument("--hz", type=_hz, default=49, metavar="F", help="stacks a second on each core, 0 for none [49]")
+    parser.add_argument(
+        "--hz", type=hertz, default=49, metavar="F", help="stacks a second on each core, 0 for none [49]"
+    )
     parser.add_argument("--no-user", action="store_true", help="only the kernel's part of each stack")
     parser.add_argument(
         "--for", dest="length", type=_length, default=float("inf"), metavar="T", help="end after 90s, 2m, 1h"
@@ -90,9 +93,3 @@ def _length(text: str) -> float:
     if not found or float(found[1]) <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a length of time, such as 90s, 2m or 1h")
     return float(found[1]) * _TIMES[found[2]]
-
-
-def _hz(text: str) -> int:
-    if not text.isdecimal() or not 0 <= int(text[:9]) <= 999:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a rate from 0 to 999")
-    return int(text)

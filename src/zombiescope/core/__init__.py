@@ -3,6 +3,7 @@
 from zombiescope.core.errors import Unparsable, Unreadable, UserError
 from zombiescope.core.host import Host
 from zombiescope.core.model import (
+    Answer,
     Blind,
     Candidate,
     Case,
@@ -21,6 +22,7 @@ from zombiescope.core.words import amount, count, counters, cure_for_blindness, 
 
 # Timeline is not listed: it alone needs numpy, so who needs it says `from zombiescope.core.timeline import Timeline`.
 __all__ = [
+    "Answer",
     "Blind",
     "Candidate",
     "Case",

@@ -9,6 +9,7 @@ SLACK = 1.0  # seconds: two things nearer than this began together; most probes 
 GROUNDS = ("order", "place", "dose", "mechanism", "experiment")
 STATES = ("found", "clear", "blind", "broken")
 RISKS = ("safe", "disruptive")
+ANSWERS = ("supported", "refuted", "cannot tell")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,22 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A hypothesis people bring along, tested on this recording."""
+
+    state: str  # one of ANSWERS
+    says: str  # with the figures
+    evidence: tuple[Reading, ...] = ()
+    question: str = ""  # stamped with the file's name as it leaves the room
+
+    def __post_init__(self) -> None:
+        if self.state not in ANSWERS:
+            raise ValueError(f"no such answer: {self.state}")
+        if self.state != "cannot tell" and not self.evidence:
+            raise ValueError(f"an answer needs evidence: {self.says}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One act of a cure: a command, its undoing, and what it is for."""
 
@@ -166,6 +183,7 @@ class Case:
     verdicts: tuple[Verdict, ...] = ()
     unexplained: tuple[Unexplained, ...] = ()
     tallies: tuple[Tally, ...] = ()
+    answers: tuple[Answer, ...] = ()
     plans: tuple[Plan, ...] = ()
     settings: tuple[str, ...] = ()  # thresholds that were not ours: "saturated_core.FULL=0.8"
 

@@ -6,15 +6,18 @@ its last word for ever. A recorder may therefore write only what changed; the an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core.model import Reading, Span
+from zombiescope.core.stacks import Stacks
 
 Floats = npt.NDArray[np.float64]
+_T = TypeVar("_T")
 _NOTHING: Floats = np.empty(0)
 
 
@@ -112,9 +115,16 @@ class Series:
 class Timeline:
     """A recording, ready for questions. Series are arrays; a Reading is made only when it is evidence."""
 
-    def __init__(self, series: Iterable[Series] = (), looks: Mapping[str, Series] | None = None) -> None:
+    def __init__(
+        self,
+        series: Iterable[Series] = (),
+        looks: Mapping[str, Series] | None = None,
+        stacks: Stacks | None = None,
+    ) -> None:
         """`looks` says, for each thing that was looked for, when: 1 seen, 0 not seen and the text says why."""
+        self.stacks = stacks or Stacks()
         self._looks = dict(looks or {})
+        self._once: dict[str, object] = {}
         self._series: dict[str, dict[str, Series]] = {}
         for one in series:
             if len(one):
@@ -150,6 +160,12 @@ class Timeline:
     def looked(self, what: str, times: int = 1) -> bool:
         """True if somebody looked for `what` that often and could see, whether or not there was any."""
         return int(np.count_nonzero(self.looks(what).values)) >= times
+
+    def once(self, name: str, make: Callable[[Timeline], _T]) -> _T:
+        """What several signs ask and is dear to work out (the kernel's log, line by line), worked out once."""
+        if name not in self._once:
+            self._once[name] = make(self)
+        return cast(_T, self._once[name])
 
     def rate(self, what: str, subject: str = "node") -> Series:
         """How fast a counter rose between each look and the next, per second.

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from types import ModuleType
 
-from zombiescope.core import Blind, Case, Finding, Link, Plan, Reading, Tally, Unparsable, Unreadable, Verdict
+from zombiescope.core import Answer, Blind, Case, Finding, Link, Plan, Reading, Tally, Unparsable, Unreadable, Verdict
 from zombiescope.core.rooms import Broken, guarded, members
 from zombiescope.core.timeline import Timeline
 from zombiescope.detective.explain import explain
@@ -27,6 +27,7 @@ def examine(
     settings: tuple[str, ...] = (),
     signs: Members | None = None,
     laws: Members | None = None,
+    questions: Members | None = None,
     remedies: Members | None = None,
 ) -> Case:
     """Signs know no other sign and laws know two, so their order never matters. Rooms are looked up unless given."""
@@ -56,6 +57,7 @@ def examine(
         links=tuple(links),
         verdicts=tuple(verdicts),
         tallies=tuple(tallies),
+        answers=tuple(_answers(timeline, members("questions") if questions is None else questions)),
         settings=settings,
     )
     case = replace(case, unexplained=explain(case, sound))
@@ -126,6 +128,15 @@ def _saw(sign: ModuleType, timeline: Timeline) -> tuple[str, tuple[Reading, ...]
         return says, evidence
     latest = (reading for need in sign.NEEDS for what in _alternatives(need) for reading in timeline.latest(what))
     return "", tuple(islice(latest, SHOWN))
+
+
+def _answers(timeline: Timeline, questions: Members) -> Iterator[Answer]:
+    for name, question in questions.items():
+        told = question if isinstance(question, Broken) else guarded(partial(question.answer, timeline))
+        if isinstance(told, Broken):
+            yield Answer(question=name, state="cannot tell", says=f"broken: {told.why}")
+        else:
+            yield replace(told, question=name)
 
 
 def _plans(case: Case, remedies: Members) -> Iterator[Plan]:

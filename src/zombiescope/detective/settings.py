@@ -9,7 +9,7 @@ from types import ModuleType
 from zombiescope.core import UserError
 from zombiescope.core.rooms import healthy
 
-ROOMS = ("signs", "probes", "laws")
+ROOMS = ("signs", "probes", "laws", "questions")
 
 
 def override(wanted: Sequence[str]) -> tuple[str, ...]:

@@ -16,11 +16,10 @@ import pyarrow as pa
 
 from zombiescope import __version__
 from zombiescope.core import Host, Reading, Unreadable, amount, lasting
-from zombiescope.kernel.perf_event import Sampler
 from zombiescope.recorder.journal import Journal
 from zombiescope.recorder.layout import KALLSYMS
 from zombiescope.recorder.loop import Loop
-from zombiescope.recorder.stacks import EVENTS, StackStream
+from zombiescope.recorder.stacks import EVENTS, GIVES, NAME, StackStream
 
 FLUSH = 1.0  # seconds: what a kill -9 may cost
 OWN_COST = "recorder_cpu_seconds_total"
@@ -44,34 +43,31 @@ class Flight:
         self._hz, self._user, self._settings = hz, user, settings
         self._stack = ExitStack()
         self._readings = 0
-        self.blind: list[str] = []
 
     def __enter__(self) -> Flight:
         # Arrow's own allocator keeps what it once had; a recorder's peaks are short and should be given back.
         pa.set_memory_pool(pa.system_memory_pool())
         self._loop = Loop(self._host, self)
-        events = (*self._loop.events, *EVENTS)
-        sampler = self._sampler() if self._hz else None
+        # Stacks first: whether there are any is told in the recording's own description.
+        self.stacks = (
+            self._stack.enter_context(StackStream(self._host, self, hz=self._hz, user=self._user)) if self._hz else None
+        )
         self._journal = Journal(
-            self._folder, self._meta(sampler), hours=self._hours, most_bytes=self._most_bytes, events=events
+            self._folder,
+            self._meta(),
+            hours=self._hours,
+            most_bytes=self._most_bytes,
+            events=(*self._loop.events, *EVENTS),
         )
         self._stack.callback(self._journal.close)
         self._stack.enter_context(self._loop)
-        self.stacks = StackStream(self._host, sampler, self._journal) if sampler else None
-        if self.stacks is not None:
-            self.blind += self.stacks.blind
-            if self.stacks.kallsyms is not None:
-                self._journal.keep(KALLSYMS, self.stacks.kallsyms.saved())
+        if self.stacks is not None and self.stacks.kallsyms is not None:
+            self._journal.keep(KALLSYMS, self.stacks.kallsyms.saved())
         return self
 
-    def _sampler(self) -> Sampler | None:
-        try:
-            sampler = self._stack.enter_context(Sampler(hz=self._hz, user=self._user))
-        except Unreadable as error:
-            self.blind.append(f"no stacks: {error}")
-            return None
-        self.blind += sampler.blind
-        return sampler
+    @property
+    def blind(self) -> list[str]:
+        return self.stacks.blind if self.stacks else []
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
@@ -82,6 +78,13 @@ class Flight:
 
     def look(self, *args: Any) -> None:
         self._journal.look(*args)
+
+    def chunk(self, *args: Any) -> None:
+        self._journal.chunk(*args)
+
+    @property
+    def began(self) -> int:
+        return self._journal.began
 
     def run(self, seconds: float, status: Callable[[str], None] | None = None) -> None:
         """Record for so long, or until SIGINT or SIGTERM; what was recorded is whole then."""
@@ -115,7 +118,7 @@ class Flight:
         return ", ".join(parts)
 
     def _sampled(self, passed: float) -> list[str]:
-        if self.stacks is None:
+        if self.stacks is None or not self.stacks.hz:
             return ["no stacks"]
         return [f"{self.stacks.samples / passed:,.0f} samples/s", f"{self.stacks.lost} lost"]
 
@@ -144,7 +147,7 @@ class Flight:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _meta(self, sampler: Sampler | None) -> dict[str, Any]:
+    def _meta(self) -> dict[str, Any]:
         now = time.time()
         return {
             "zombiescope": __version__,
@@ -156,10 +159,10 @@ class Flight:
             "started": now,
             # Unix time less the kernel's clocks, so that its own times can be placed.
             "clocks": {"monotonic": now - time.monotonic(), "boottime": now - time.clock_gettime(time.CLOCK_BOOTTIME)},
-            "hz": sampler.hz if sampler else 0,
-            "sampled": sampler.event if sampler else "",
+            "hz": self.stacks.hz if self.stacks else 0,
+            "sampled": self.stacks.event if self.stacks else "",
             "blind": self.blind,
-            "gives": self._loop.gives,
+            "gives": self._loop.gives | ({NAME: GIVES} if self.stacks else {}),
             "settings": list(self._settings),
         }
 

@@ -6,22 +6,19 @@ more than `SHARE` of one core, whatever the node's disease makes it cost.
 
 from __future__ import annotations
 
-import contextlib
 import heapq
 import itertools
 import time
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from types import ModuleType
-from typing import Protocol
+from typing import Any, Protocol
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.core.rooms import Broken, guarded, healthy
-from zombiescope.recorder.tape import Tape
 
 SHARE = 0.005  # of one core, for one probe: a dozen dear probes together stay below a tenth of a core
-SELDOM = 60.0  # seconds: what is asked less often than this is not asked once more at the end
 COSTS = "look_cpu_seconds"
 Eye = Callable[[], Iterable[Reading | Blind]]  # one look
 Act = Callable[[], float]  # returns how long to wait until the next time
@@ -30,29 +27,16 @@ Act = Callable[[], float]  # returns how long to wait until the next time
 class Sink(Protocol):
     """Where readings go: a tape in memory, or a journal on disk."""
 
+    @property
+    def began(self) -> int:
+        """Segments so far: whoever must say something once a segment compares."""
+
     def add(self, reading: Reading) -> None: ...
 
     def look(self, name: str, gives: Sequence[str], at: float, unseen: Sequence[Blind] = ()) -> None: ...
 
-
-def record(
-    host: Host, seconds: float, progress: Callable[[float], None] | None = None, only: Container[str] | None = None
-) -> Tape:
-    """Look at a live machine for so long; all probes, or `only` some, look once at the start and once at the end.
-
-    A recorded root stands still, so it is looked at once. Ctrl-C ends the recording early and keeps it.
-    """
-    tape = Tape()
-    with Loop(host, tape, only) as loop:
-        loop.look_at_all()
-        if host.live and seconds > 0:
-            started = time.monotonic()
-            if progress is not None:
-                loop.every(lambda: progress(time.monotonic() - started) or 0.25)
-            with contextlib.suppress(KeyboardInterrupt):
-                loop.run(seconds)
-            loop.look_at_all(slowest=SELDOM)
-    return tape
+    def chunk(self, kind: str, columns: Mapping[str, Any]) -> None:
+        """Samples or stacks, column by column, as they were read."""
 
 
 def look(host: Host, name: str, probe: ModuleType, sink: Sink, eye: Eye | None = None) -> float:

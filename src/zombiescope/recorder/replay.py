@@ -17,9 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zombiescope.core import Span, UserError
+from zombiescope.core.stacks import Frames, Stacks
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.recorder.journal import LOOKED, UNSEEN
-from zombiescope.recorder.layout import FORMAT, META, file_name, is_segment
+from zombiescope.recorder.layout import FORMAT, META, SCHEMAS, file_name, is_segment
 
 Codes = npt.NDArray[np.int64]
 
@@ -45,7 +46,7 @@ class Recording:
         return table.filter(pa.array((at >= span.start * 1e9) & (at <= span.end * 1e9)))
 
     def timeline(self, span: Span | None = None) -> Timeline:
-        """What signs ask: every series and event, with every look."""
+        """What signs ask: every series and event, with every look; the stacks when they are asked for."""
         series: dict[tuple[str, str], Series] = {}
         for kind in ("series", "events"):
             table = self.table(kind, span)
@@ -53,7 +54,14 @@ class Recording:
                 series |= {(one.what, one.subject): one for one in _series(table)}
         looks = _looks(series, self.meta.get("gives", {}))
         rest = (one for (what, _), one in series.items() if what not in (LOOKED, UNSEEN))
-        return Timeline((_held(one, looks.get(one.what)) for one in rest), looks)
+        return Timeline((_held(one, looks.get(one.what)) for one in rest), looks, self._stacks(span))
+
+    def _stacks(self, span: Span | None) -> Stacks:
+        known: dict[int, Frames] = {}
+        following = [*(float(name) for name in self.segments[1:]), float("inf")]
+        ends = dict(zip(self.segments, following, strict=True))
+        spans = {name: Span(float(name) - 2, ends[name] + 2) for name in self._within(span)}
+        return Stacks([_SegmentSamples(self, name, it, known) for name, it in spans.items()], self.meta.get("hz") or 0)
 
     @property
     def span(self) -> Span:
@@ -83,12 +91,12 @@ class Recording:
         pairs = zip(self.segments, following, strict=True)
         return [name for name, end in pairs if float(name) - 2 <= span.end and end + 2 >= span.start]
 
-    def _read(self, segment: str, kind: str) -> pa.Table | None:
+    def _read(self, segment: str, kind: str, columns: list[str] | None = None) -> pa.Table | None:
         for head in (False, True):
             path = os.path.join(self.folder, segment, file_name(kind, head=head))
             try:
                 with open(path, "rb") as file:
-                    batches = list(self._whole_batches(file, path))
+                    batches = list(self._whole_batches(file, path, kind, columns))
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -98,10 +106,12 @@ class Recording:
                 return pa.Table.from_batches(batches)
         return None
 
-    def _whole_batches(self, file: Any, path: str) -> Iterator[pa.RecordBatch]:
+    def _whole_batches(self, file: Any, path: str, kind: str, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
         """Batches up to the first that is torn: that is where the recorder was stopped."""
+        wanted = [SCHEMAS[kind].get_field_index(name) for name in columns or ()]
+        options = pa.ipc.IpcReadOptions(included_fields=wanted) if wanted else None
         try:
-            stream = pa.ipc.open_stream(file)
+            stream = pa.ipc.open_stream(file, options=options)
             while True:
                 try:
                     batch = stream.read_next_batch()
@@ -116,6 +126,37 @@ class Recording:
     def _note(self, trouble: str) -> None:
         if trouble not in self.damage:
             self.damage.append(trouble)
+
+
+@dataclass(slots=True)
+class _SegmentSamples:
+    """The samples of one segment, read column by column when they are asked for."""
+
+    recording: Recording
+    segment: str
+    span: Span
+    known: dict[int, Frames]  # of all segments: ids are hashes of their content
+
+    def frames(self) -> Mapping[int, Frames]:
+        table = self.recording._read(self.segment, "stacks")
+        if table is None:
+            return {}
+        ids = table["stack"].to_numpy()
+        fresh = np.array([stack not in self.known for stack in ids.tolist()], np.bool_)
+        if fresh.any():
+            frames = table["frames"].filter(pa.array(fresh)).to_pylist()
+            self.known.update(zip(ids[fresh].tolist(), map(tuple, frames), strict=True))
+        return {stack: self.known[stack] for stack in ids.tolist()}
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        table = self.recording._read(self.segment, "samples", [name])
+        if table is None:
+            return np.empty(0, np.uint64)
+        if name != "comm":
+            column: npt.NDArray[Any] = table[name].to_numpy()
+            return column
+        parts = [np.array(chunk.dictionary.to_pylist(), np.object_)[_codes(chunk)] for chunk in table[name].chunks]
+        return np.concatenate(parts)
 
 
 def is_recording(folder: str) -> bool:

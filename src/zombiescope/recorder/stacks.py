@@ -10,11 +10,13 @@ import hashlib
 import mmap
 import os
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
 
-from zombiescope.core import Host, Reading, Unparsable, Unreadable
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.core.stacks import SOURCE
 from zombiescope.kernel.mappings import Mappings
 from zombiescope.kernel.perf_event import Sampler, Samples, gaps
 from zombiescope.kernel.perf_records import Comm, Exit, Fork
@@ -22,15 +24,16 @@ from zombiescope.kernel.perf_stacks import RawStack
 from zombiescope.profile.kallsyms import Kallsyms
 from zombiescope.profile.perf_map import PerfMap
 from zombiescope.profile.symbols import Symbols, is_idle
-from zombiescope.recorder.journal import Journal
+from zombiescope.recorder.loop import Sink
 
-GAP, LOST = "core_gap_seconds", "samples_lost_total"
+NAME = "stacks"  # as a probe is called
+TAKEN, LOST, GAP, SYMBOLS = GIVES = ("samples_total", "samples_lost_total", "core_gap_seconds", "kernel_symbols")
 EVENTS = (GAP,)
-SOURCE = "$ perf record -a -g"
 KALLSYMS = "/proc/kallsyms"
 REFRESH = 10.0  # seconds between two looks for cores that came or went
 _MOST_NAMES = 65_536  # threads whose name is remembered
 _LARGEST = 512 << 20  # bytes: a larger program is shown by its offsets
+_SOURCES = {SYMBOLS: KALLSYMS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +47,15 @@ class _Named:
 
 
 class StackStream:
-    """Reads the sampler, and writes to the journal."""
+    """Reads the sampler, and writes to a journal or a tape. What it cannot see it says at every look, as probes do."""
 
-    def __init__(self, host: Host, sampler: Sampler, journal: Journal) -> None:
-        self._sampler, self._journal, self._host = sampler, journal, host
+    def __init__(self, host: Host, sink: Sink, *, hz: int, user: bool = True) -> None:
+        self._host, self._sink = host, sink
+        self._open = ExitStack()
         self._mappings = Mappings()
-        self.kallsyms, self.blind = _kernel_symbols(host)
+        self.kallsyms: Kallsyms | None = None
+        self._unseen: list[Blind] = []
+        self._sampler = self._opened(hz, user)
         self._maps: dict[int, PerfMap] = {}
         self._symbols = Symbols(self.kallsyms, _file, perf_maps=self._maps)
         self._known: dict[int, _Named] = {}
@@ -62,9 +68,52 @@ class StackStream:
         self._last: dict[int, int] = {}
         self.samples = self.lost = 0
 
+    def _opened(self, hz: int, user: bool) -> Sampler | None:
+        try:
+            sampler = self._open.enter_context(Sampler(hz=hz, user=user))
+        except Unreadable as error:
+            self._unseen = [Blind(what=what, source=SOURCE, why=str(error)) for what in GIVES]
+            return None
+        self._unseen += [Blind(what=TAKEN, source=SOURCE, why=why, subject="node") for why in sampler.blind]
+        if sampler.event != "cpu-clock":
+            self._unseen.append(Blind(what=GAP, source=SOURCE, why=f"sampled by {sampler.event}: a gap is idleness"))
+        try:
+            self.kallsyms = _kernel_symbols(self._host)
+        except (Unreadable, Unparsable) as error:
+            self._unseen.append(Blind(what=SYMBOLS, source=error.source, why=error.why))
+        return sampler
+
+    def __enter__(self) -> StackStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    @property
+    def blind(self) -> list[str]:
+        return list(dict.fromkeys(f"{it.why} ({it.source})" for it in self._unseen))
+
+    @property
+    def hz(self) -> int:
+        """Samples a second on each core, as the kernel grants it; 0 where there are none."""
+        return self._sampler.hz if self._sampler else 0
+
+    @property
+    def event(self) -> str:
+        return self._sampler.event if self._sampler else ""
+
     def read(self) -> None:
         """All samples since the last call."""
-        taken = self._sampler.read()
+        if self._sampler is not None:
+            self._take(self._sampler)
+        at = self._host.now()
+        said = {TAKEN: self.samples, LOST: self.lost, SYMBOLS: float(self.kallsyms is not None)}
+        for what, value in said.items() if self._sampler is not None else ():
+            self._sink.add(Reading(what=what, subject="node", value=value, at=at, source=_SOURCES.get(what, SOURCE)))
+        self._sink.look(NAME, GIVES, at, self._unseen)
+
+    def _take(self, sampler: Sampler) -> None:
+        taken = sampler.read()
         self._mappings.feed(taken.records)
         for record in taken.records:
             if isinstance(record, Comm):
@@ -74,20 +123,20 @@ class StackStream:
         self.lost += taken.lost
         if len(taken.time_ns):
             self._mappings.see(np.unique(taken.pid).tolist(), time.monotonic_ns())
-            self._name_new(taken)
+            self._name_new(sampler, taken)
             self._write(taken)
-            self._gaps(taken)
+            if sampler.event == "cpu-clock":
+                self._gaps(sampler, taken)
         for record in taken.records:
             if isinstance(record, Exit):  # only now: its last samples have been written with its name
                 self._comms.pop(record.tid, None)
-        self._say_lost()
         if time.monotonic() - self._refreshed > REFRESH:
             self._refreshed = time.monotonic()
-            self._sampler.refresh()
+            sampler.refresh()
 
-    def _name_new(self, taken: Samples) -> None:
+    def _name_new(self, sampler: Sampler, taken: Samples) -> None:
         """Stacks that were never seen: each is named once, at the time of its first sample."""
-        fresh = self._sampler.stacks(self._next)
+        fresh = sampler.stacks(self._next)
         if not fresh:
             return
         first_seen = dict(zip(taken.stack[::-1].tolist(), taken.time_ns[::-1].tolist(), strict=True))
@@ -121,8 +170,8 @@ class StackStream:
         return self._symbols.user(place.path, place.build_id.hex(), place.file_offset)
 
     def _write(self, taken: Samples) -> None:
-        if self._journal.began != self._segment:  # each segment holds all the stacks it speaks of
-            self._segment = self._journal.began
+        if self._sink.began != self._segment:  # each segment holds all the stacks it speaks of
+            self._segment = self._sink.began
             self._written.clear()
         known = self._known
         named = [known[number] for number in taken.stack.tolist()]
@@ -135,12 +184,12 @@ class StackStream:
                 "frames": [stack.frames for stack in fresh.values()],
                 "kernel_frames": [it.kernel for it in fresh.values()],
             }
-            self._journal.chunk("stacks", {"stack": list(fresh), **frames})
+            self._sink.chunk("stacks", {"stack": list(fresh), **frames})
         self.samples += len(kept)
         if not kept:
             return
         tid = taken.tid[busy]
-        self._journal.chunk(
+        self._sink.chunk(
             "samples",
             {
                 "at": taken.time_ns[busy] + self._ahead,
@@ -164,36 +213,25 @@ class StackStream:
             self._comms[tid] = _printable(name)
         return self._comms[tid]
 
-    def _gaps(self, taken: Samples) -> None:
-        """Spells in which a core could not be sampled: interrupts were off. With cycles a gap is only idleness."""
-        if self._sampler.event != "cpu-clock":
-            return
+    def _gaps(self, sampler: Sampler, taken: Samples) -> None:
+        """Spells in which a core could not be sampled: interrupts were off."""
         cores = np.array(list(self._last), np.uint16)
         times = np.concatenate([np.array(list(self._last.values()), np.int64), taken.time_ns])
-        found = gaps(times, np.concatenate([cores, taken.cpu]), self._sampler.hz, records=taken.records)
+        found = gaps(times, np.concatenate([cores, taken.cpu]), sampler.hz, records=taken.records)
         for cpu, start, length in zip(
             found.cpu.tolist(), found.start_ns.tolist(), found.length_ns.tolist(), strict=True
         ):
             at = (start + self._ahead) / 1e9
-            self._journal.add(Reading(what=GAP, subject=f"cpu:{cpu}", value=length / 1e9, at=at, source=SOURCE))
+            self._sink.add(Reading(what=GAP, subject=f"cpu:{cpu}", value=length / 1e9, at=at, source=SOURCE))
         for cpu in np.unique(taken.cpu).tolist():
             self._last[cpu] = int(taken.time_ns[taken.cpu == cpu].max())
 
-    def _say_lost(self) -> None:
-        at = self._host.now()
-        self._journal.add(Reading(what=LOST, subject="node", value=self.lost, at=at, source=SOURCE))
 
-
-def _kernel_symbols(host: Host) -> tuple[Kallsyms | None, list[str]]:
-    try:
-        symbols = Kallsyms.parse(host.read_bytes(KALLSYMS, most=64 << 20))
-    except (Unreadable, Unparsable) as error:
-        return None, [f"kernel functions have no names: {error}"]
+def _kernel_symbols(host: Host) -> Kallsyms:
+    symbols = Kallsyms.parse(host.read_bytes(KALLSYMS, most=64 << 20))
     if symbols.zeroed:
-        return None, [
-            "kernel functions have no names: /proc/kallsyms is hidden; run as root, or sysctl kernel.kptr_restrict=0"
-        ]
-    return symbols, []
+        raise Unreadable(KALLSYMS, "hidden: kernel functions have no names; run as root, or kernel.kptr_restrict=0")
+    return symbols
 
 
 def _file(path: str, _build_id: str) -> memoryview | None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from zombiescope.core import Blind, Reading
+from zombiescope.core import Blind, Reading, Span
+from zombiescope.core.stacks import Frames, Stacks
 from zombiescope.core.timeline import Series, Timeline
 
 
@@ -52,10 +55,33 @@ class _Column:
         )
 
 
+@dataclass(slots=True)
+class _Samples:
+    """All samples of a tape: one part."""
+
+    chunks: list[Mapping[str, Any]]
+    known: dict[int, Frames]
+
+    @property
+    def span(self) -> Span:
+        return Span(float("-inf"), float("inf"))
+
+    def frames(self) -> Mapping[int, Frames]:
+        return self.known
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        kind = np.object_ if name == "comm" else None
+        return np.concatenate([np.asarray(chunk[name], kind) for chunk in self.chunks])
+
+
 class Tape:
-    """Takes readings and looks in; gives a Timeline."""
+    """Takes readings, looks and samples in; gives a Timeline."""
+
+    began = 0  # a tape has one segment
 
     def __init__(self) -> None:
+        self.hz = 0
+        self._samples = _Samples([], {})
         self._series: dict[tuple[str, str], _Column] = {}
         self._looks: dict[str, _Column] = {}
 
@@ -77,6 +103,12 @@ class Tape:
             column = self._looks.setdefault(what, _Column())
             column.add(at, float(seen), blind.source if blind else "", blind.why if blind else "")
 
+    def chunk(self, kind: str, columns: Mapping[str, Any]) -> None:
+        if kind == "samples":
+            self._samples.chunks.append(columns)
+        else:
+            self._samples.known.update(zip(columns["stack"], columns["frames"], strict=True))
+
     def timeline(self) -> Timeline:
         looks = {what: column.series("looked", what, 0.0) for what, column in self._looks.items()}
         return Timeline(
@@ -85,6 +117,7 @@ class Tape:
                 for (what, subject), column in self._series.items()
             ),
             looks,
+            Stacks([self._samples] if self._samples.chunks else [], self.hz),
         )
 
 

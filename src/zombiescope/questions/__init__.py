@@ -1,0 +1,1 @@
+"""One hypothesis a file: ASKS, answer(timeline)."""

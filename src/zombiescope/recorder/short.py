@@ -1,0 +1,52 @@
+"""A short recording in memory: all that a live diagnosis looks at."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Container
+
+from zombiescope.core import Host
+from zombiescope.recorder.loop import Loop
+from zombiescope.recorder.tape import Tape
+
+SELDOM = 60.0  # seconds: what is asked less often than this is not asked once more at the end
+PACE = 1.0  # seconds between two readings of the rings of samples: at 999 Hz a ring of 256 KB lasts some three
+
+
+def record(
+    host: Host,
+    seconds: float,
+    progress: Callable[[float], None] | None = None,
+    only: Container[str] | None = None,
+    hz: int = 0,
+) -> Tape:
+    """Look at a live machine for so long; all probes, or `only` some, look once at the start and once at the end.
+
+    With `hz` the stacks of every core are sampled too. A recorded root stands still, so it is looked at once. Ctrl-C
+    ends the recording early and keeps it.
+    """
+    tape = Tape()
+    with contextlib.ExitStack() as stack:
+        loop = stack.enter_context(Loop(host, tape, only))
+        if hz and host.live and seconds > 0:
+            from zombiescope.recorder.stacks import StackStream
+
+            stacks = stack.enter_context(StackStream(host, tape, hz=hz))
+            tape.hz = stacks.hz
+            stack.callback(stacks.read)
+
+            def take() -> float:
+                stacks.read()
+                return PACE
+
+            loop.every(take)
+        loop.look_at_all()
+        if host.live and seconds > 0:
+            started = time.monotonic()
+            if progress is not None:
+                loop.every(lambda: progress(time.monotonic() - started) or 0.25)
+            with contextlib.suppress(KeyboardInterrupt):
+                loop.run(seconds)
+            loop.look_at_all(slowest=SELDOM)
+    return tape
