@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from zombiescope.core import Blind, Host, Reading
 from zombiescope.core.rooms import healthy
+from zombiescope.core.stacks import SOURCE
 from zombiescope.core.timeline import Timeline
 from zombiescope.probes.proc_stat import MODES
 from zombiescope.recorder.loop import look
+from zombiescope.recorder.stacks import GIVES, NAME
 from zombiescope.recorder.tape import Tape
 
 QUIET = Path(__file__).parent / "roots" / "quiet"
@@ -21,9 +25,23 @@ def read(what: str, subject: str, value: float, at: float, text: str = "") -> Re
     return Reading(what=what, subject=subject, value=value, at=T0 + at, source=f"/proc/{what}", text=text)
 
 
-def node(readings: Iterable[Reading], *, unseen: Mapping[str, str] | None = None) -> Timeline:
-    """Every reading is a look at its series; `unseen` names what was looked for in vain, and why."""
+Sampled = tuple[float, int, str, str]  # when, on which core, "name[pid]", and its stack as a flame graph has it
+
+
+def node(
+    readings: Iterable[Reading],
+    *,
+    unseen: Mapping[str, str] | None = None,
+    samples: Sequence[Sampled] = (),
+    hz: int = 100,
+) -> Timeline:
+    """Every reading is a look at its series; `unseen` names what was looked for in vain, and why.
+
+    With `samples` the stacks of all cores were sampled, `hz` times a second.
+    """
     tape = Tape()
+    if samples:
+        readings = [*readings, *_taken(tape, samples, hz)]
     looks: dict[str, set[float]] = {}
     for reading in readings:
         tape.add(reading)
@@ -34,6 +52,25 @@ def node(readings: Iterable[Reading], *, unseen: Mapping[str, str] | None = None
     for what, why in (unseen or {}).items():
         tape.look("probe", (what,), T0, [Blind(what=what, source=f"/proc/{what}", why=why)])
     return tape.timeline()
+
+
+def _taken(tape: Tape, samples: Sequence[Sampled], hz: int) -> list[Reading]:
+    tape.hz = hz
+    stacks = {stack: number for number, stack in enumerate(dict.fromkeys(it[3] for it in samples), 1)}
+    tape.chunk("stacks", {"stack": list(stacks.values()), "frames": [tuple(it.split(";")) for it in stacks]})
+    pids = [int(it[2].rpartition("[")[2].rstrip("]")) for it in samples]
+    columns = {
+        "at": np.array([round((T0 + it[0]) * 1e9) for it in samples]),
+        "cpu": np.array([it[1] for it in samples]),
+        "pid": np.array(pids),
+        "tid": np.array(pids),
+        "comm": [it[2].rpartition("[")[0] for it in samples],
+        "stack": np.array([stacks[it[3]] for it in samples], np.uint64),
+    }
+    tape.chunk("samples", columns)
+    last = max(it[0] for it in samples)
+    taken = [read("samples_total", "node", value, at) for at, value in ((0.0, 0.0), (last, len(samples)))]
+    return [*taken, *(read("kernel_symbols", "node", 1.0, at) for at in (0.0, last))]
 
 
 def cores(spent: Mapping[int, list[Mapping[str, float]]], every: float = 0.25) -> list[Reading]:
@@ -60,6 +97,8 @@ def quiet_node(folder: Path) -> Timeline:
         stat.write_text("".join(_idled(line, later) for line in stat.read_text().splitlines(keepends=True)))
         for name, probe in healthy("probes").items():
             look(Host(str(root), live=False), name, probe, tape)
+        why = "a copy of files holds no stacks"
+        tape.look(NAME, GIVES, T0 + later, [Blind(what=what, source=SOURCE, why=why) for what in GIVES])
     return tape.timeline()
 
 

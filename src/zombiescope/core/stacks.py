@@ -17,6 +17,7 @@ from zombiescope.core.model import Reading, Span
 
 Frames = tuple[str, ...]  # outermost first: the program's own functions, then the kernel's
 SOURCE = "$ perf record -a -g"
+_NEAR = 1e-5  # seconds: a gap's end and its sample's time are the same clock, rounded once more
 _COLUMNS = ("at", "cpu", "pid", "tid", "comm", "stack")
 
 
@@ -43,8 +44,8 @@ class Samples:
     tid: npt.NDArray[np.int64]
     comm: npt.NDArray[np.object_]  # the thread's name
     stack: npt.NDArray[np.uint64]
+    weight: npt.NDArray[np.float64]  # seconds on a core that each stands for
     frames: Mapping[int, Frames]
-    hz: float
 
     def __len__(self) -> int:
         return len(self.at)
@@ -52,10 +53,25 @@ class Samples:
     @property
     def seconds(self) -> float:
         """Time on a core that they stand for."""
-        return len(self) / self.hz if self.hz else 0.0
+        return float(self.weight.sum())
+
+    def weighed(self, cpu: int, ends: npt.NDArray[np.float64], lengths: npt.NDArray[np.float64]) -> Samples:
+        """With the samples that end a gap on a core standing for the whole gap.
+
+        Where samples come by a timer, none comes while interrupts are off: the one that was due comes as soon as they
+        are on again, with the stack of who had switched them off.
+        """
+        own = np.flatnonzero(self.cpu == cpu)
+        if not len(own) or not len(ends):
+            return self
+        place = np.clip(np.searchsorted(self.at[own], ends - _NEAR), 0, len(own) - 1)
+        ending = np.abs(self.at[own][place] - ends) < _NEAR
+        weight = self.weight.copy()
+        weight[own[place[ending]]] = lengths[ending]
+        return replace(self, weight=weight)
 
     def only(self, mask: npt.NDArray[np.bool_]) -> Samples:
-        parts = {name: getattr(self, name)[mask] for name in _COLUMNS}
+        parts = {name: getattr(self, name)[mask] for name in (*_COLUMNS, "weight")}
         return replace(self, **parts)
 
     def within(self, span: Span) -> Samples:
@@ -67,24 +83,24 @@ class Samples:
         return self.only(np.isin(self.stack, np.array(good, np.uint64)))
 
     def processes(self) -> list[tuple[str, int, Samples]]:
-        """By process, the one with most samples first: its name (the first thread's, if seen), its pid, its samples."""
+        """By process, the one with most time first: its name (the first thread's, if seen), its pid, its samples."""
         found = []
         for pid in np.unique(self.pid).tolist():
             own = self.only(self.pid == pid)
             first = own.comm[own.tid == pid]
             words, times = np.unique((first if len(first) else own.comm).astype(str), return_counts=True)
             found.append((str(words[times.argmax()]), int(pid), own))
-        return sorted(found, key=lambda one: -len(one[2]))
+        return sorted(found, key=lambda one: -one[2].seconds)
 
     def hottest(self) -> Frames:
-        """The stack seen most often."""
+        """The stack in which most time was spent."""
         if not len(self):
             return ()
-        ids, times = np.unique(self.stack, return_counts=True)
-        return self.frames[int(ids[times.argmax()])]
+        ids, which = np.unique(self.stack, return_inverse=True)
+        return self.frames[int(ids[np.bincount(which, weights=self.weight).argmax()])]
 
     def reading(self, subject: str, what: str = "sampled_seconds") -> Reading:
-        """As evidence: how long, and the stack seen most often, in the words of a flame graph."""
+        """As evidence: how long, and the stack that most of it was spent in, in the words of a flame graph."""
         return Reading(
             what=what,
             subject=subject,
@@ -117,7 +133,8 @@ class Stacks:
         }
         order = np.argsort(columns["at"], kind="stable")
         frames = {stack: it for _, known in found for stack, it in known.items()}
-        return Samples(**{name: column[order] for name, column in columns.items()}, frames=frames, hz=self.hz)
+        weight = np.full(len(order), 1 / self.hz if self.hz else 0.0)
+        return Samples(**{name: column[order] for name, column in columns.items()}, weight=weight, frames=frames)
 
 
 def _of(

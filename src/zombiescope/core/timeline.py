@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core.model import Reading, Span
-from zombiescope.core.stacks import Stacks
+from zombiescope.core.stacks import Frames, Samples, Stacks
 
 Floats = npt.NDArray[np.float64]
 _T = TypeVar("_T")
@@ -160,6 +160,16 @@ class Timeline:
     def looked(self, what: str, times: int = 1) -> bool:
         """True if somebody looked for `what` that often and could see, whether or not there was any."""
         return int(np.count_nonzero(self.looks(what).values)) >= times
+
+    def samples(
+        self, span: Span | None = None, *, cpu: int | None = None, wanted: Callable[[Frames], bool] | None = None
+    ) -> Samples:
+        """Who ran, as the stacks tell; a sample that ends a spell without interrupts stands for all of it."""
+        found = self.stacks.samples(span, cpu=cpu, wanted=wanted)
+        for core in np.unique(found.cpu).tolist():
+            gaps = self.series("core_gap_seconds", f"cpu:{core}")
+            found = found.weighed(core, gaps.at + gaps.values, gaps.values)
+        return found
 
     def once(self, name: str, make: Callable[[Timeline], _T]) -> _T:
         """What several signs ask and is dear to work out (the kernel's log, line by line), worked out once."""

@@ -83,6 +83,7 @@ _CURES = {
     "permission denied": "run as root, or with the capability that the file asks for",
     "operation not permitted": "run as root",
     "part of the hierarchy": "run on the host: nsenter -t 1 -C, or a pod with the host's cgroup namespace",
+    "nobody looked for samples_total": "sample the stacks too: --hz 99",
     "two looks": "record for a few seconds, or give a recording with more than one look",
     "operation not supported": "boot with psi=1",
     "no such file": "this kernel, or this recording, does not have it",

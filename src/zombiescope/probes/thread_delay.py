@@ -24,9 +24,12 @@ from contextlib import contextmanager
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count
 
 EVERY = 1.0
-GIVES = ("thread_run_seconds_total", "thread_run_delay_seconds_total")
+TIMES = ("thread_run_seconds_total", "thread_run_delay_seconds_total")
+GIVES = (*TIMES, "thread_cpu")
 MOST = 1_024  # threads followed: ksoftirqd and a napi thread for each of 512 queues
 RENEWED = 60.0  # seconds: a card that is reset, or a core that comes on line, makes new threads
+WAITED = 0.01  # seconds within a look: less is nobody's trouble, and not worth another read
+_ROAMING = ("napi/", "irq/")
 KTHREADD = "/proc/2"
 CHILDREN = f"{KTHREADD}/task/2/children"
 # Those whose waiting is felt elsewhere: softirqs, packets, threaded interrupts, grace periods, memory to be freed.
@@ -40,6 +43,7 @@ Threads = dict[str, str]  # pid: name
 def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
     """Keeps the list of threads."""
     threads: Threads = {}
+    waited: dict[str, float] = {}
     due = float("-inf")
 
     def look() -> Iterator[Reading | Blind]:
@@ -47,16 +51,16 @@ def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
         if time.monotonic() >= due:
             threads = _renewed(host, threads)
             due = time.monotonic() + RENEWED
-        yield from _told(host, threads)
+        yield from _told(host, threads, waited)
 
     yield look
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:
-    return _told(host, _renewed(host, {}))
+    return _told(host, _renewed(host, {}), {})
 
 
-def _told(host: Host, threads: Threads) -> Iterator[Reading | Blind]:
+def _told(host: Host, threads: Threads, waited: dict[str, float]) -> Iterator[Reading | Blind]:
     found: dict[str, tuple[float, float]] = {}
     missed = Unreadable(CHILDREN, "none of the threads that we follow is there")
     at = host.now()
@@ -72,12 +76,29 @@ def _told(host: Host, threads: Threads) -> Iterator[Reading | Blind]:
     sharing = Counter(threads.values())
     for pid, times in found.items():
         name = threads[pid] if sharing[threads[pid]] == 1 else f"{threads[pid]}[{pid}]"
-        for what, seconds in zip(GIVES, times, strict=True):
+        for what, seconds in zip(TIMES, times, strict=True):
             source = f"/proc/{pid}/schedstat"
             yield Reading(what=what, subject=f"thread:{name}", value=seconds, at=at, source=source)
+        # Who is bound to a core has its number in the name; for the others it matters only while they wait.
+        if name.startswith(_ROAMING) and times[1] - waited.get(pid, 0.0) > WAITED:
+            yield from _core(host, pid, f"thread:{name}", at)
+        waited[pid] = times[1]
     if len(threads) > MOST:
         why = f"{len(threads) - MOST:,} threads more than thread_delay.MOST are not followed"
-        yield from (Blind(what=what, source=CHILDREN, why=why, subject="node") for what in GIVES)
+        yield from (Blind(what=what, source=CHILDREN, why=why, subject="node") for what in TIMES)
+
+
+def _core(host: Host, pid: str, subject: str, at: float) -> Iterator[Reading | Blind]:
+    """Where it ran last, which is where it waits: field 39."""
+    source = f"/proc/{pid}/stat"
+    try:
+        core = count(host.read(source).rpartition(")")[2].split()[36])
+    except Unreadable:
+        return  # it has ended
+    except (ValueError, IndexError):
+        yield Blind(what=GIVES[2], source=source, why="tells no core", subject=subject)
+        return
+    yield Reading(what=GIVES[2], subject=subject, value=core, at=at, source=source)
 
 
 def _renewed(host: Host, known: Threads) -> Threads:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from zombiescope.core import Blind, Finding, Reading, lasting
+from zombiescope.core import Blind, Finding, Reading, Span, lasting
 from zombiescope.core.timeline import Floats, Series, Timeline
 
 _KERNEL = ("system", "irq", "softirq")
@@ -35,18 +35,20 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
             system, softirq = by_mode["system"], by_mode["softirq"] + by_mode["irq"]
             drowning = "softirq" if softirq > system else "system"
             hidden = _average(cores).between(spell.span)
+            who, stack = _who(timeline, cpu, spell.span)
             yield Finding(
                 subject=cpu,
                 span=spell.span,
                 says=(
                     f"drowning in {drowning} time for {lasting(spell.span.seconds)}: {system:.0%} system, "
-                    f"{softirq:.0%} softirq and irq, {by_mode['user'] + by_mode['nice']:.0%} user; "
-                    + _hiding(hidden.mean())
+                    f"{softirq:.0%} softirq and irq, {by_mode['user'] + by_mode['nice']:.0%} user"
+                    f"{who}; {_hiding(hidden.mean())}"
                 ),
                 evidence=(
                     _over(spell, "cpu_kernel_ratio", spell.mean()),
                     *(_over(spell, f"cpu_{mode}_ratio", by_mode[mode]) for mode in _KERNEL),
                     _over(hidden, "cpu_busy_ratio", hidden.mean()),
+                    *stack,
                 ),
             )
     if all(np.isnan(_kernel(shares).values).all() for shares in cores.values()):
@@ -89,6 +91,16 @@ def _average(cores: dict[str, dict[str, Series]]) -> Series:
     known = np.count_nonzero(~np.isnan(idle), axis=0)
     busy = 1 - np.nansum(idle, axis=0) / np.where(known, known, np.nan)
     return replace(next(iter(cores.values()))["idle"], subject="node", values=busy)
+
+
+def _who(timeline: Timeline, cpu: str, span: Span) -> tuple[str, tuple[Reading, ...]]:
+    """Whom the core was running most of the time, and in which of the kernel's functions, if stacks were sampled."""
+    samples = timeline.samples(span, cpu=int(cpu.removeprefix("cpu:")))
+    if not len(samples):
+        return "", ()
+    name, pid, own = samples.processes()[0]
+    words = f", {own.seconds / samples.seconds:.0%} of it {name}[{pid}] in {own.hottest()[-1]}"
+    return words, (own.reading(f"process:{name}[{pid}]"),)
 
 
 def _hiding(busy: float) -> str:

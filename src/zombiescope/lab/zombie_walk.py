@@ -1,0 +1,34 @@
+"""A kubelet-like process walks through thousands of dead cgroups whose statistics change, and holds its core."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from zombiescope.lab._scenario import Fault, Truth
+from zombiescope.lab._walker import walking
+from zombiescope.lab._zombies import leaked, memory_folder
+
+TRUTH = Truth(
+    root="zombie_cgroups",
+    subject="controller:memory",
+    chain=("zombie_cgroups", "cgroup_walker", "saturated_core"),
+    silent=("crash_looping_unit", "cgroup_churn", "cpu_throttling", "direct_reclaim", "realtime_hog"),
+)
+NEEDS = ("root",)
+SECONDS = 10.0
+DEAD = 8_000  # at 2 µs each a read holds its core for 16 ms
+
+
+@contextmanager
+def run(scale: float = 1.0) -> Iterator[Fault]:
+    core = max(os.sched_getaffinity(0))
+    with (
+        leaked(max(1_000, round(DEAD * scale)), label="walk") as leak,
+        walking(os.path.join(memory_folder(), "memory.stat"), core=core, pages=leak.file),
+    ):
+        yield Fault(
+            subject="controller:memory",
+            says=f"{len(leak.names):,} dead cgroups are walked through on core {core}, over and over",
+        )

@@ -1,0 +1,31 @@
+"""A walk through cgroups runs in the kernel on one core to its end, so that core has no time for others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.core import Finding, Ground
+from zombiescope.core.timeline import Timeline
+from zombiescope.core.walks import walks
+
+WITHIN = 1.0  # seconds: the core is busy while the walk goes on
+LEAST = 0.33  # of what that core did in that time, and more than anybody else there: less, and others hold it
+
+
+def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
+    there = timeline.samples(effect.span, cpu=int(effect.subject.removeprefix("cpu:")))
+    of_kernel = cause.subject.startswith("process:kworker (")
+    mine, others = 0.0, 0.0
+    walk = there.only(there.at < 0)
+    for name, pid, samples in there.processes():
+        if f"process:{name}[{pid}]" == cause.subject or (of_kernel and name.startswith("kworker/")):
+            walk = samples.where(walks)
+            mine += walk.seconds
+        else:
+            others = max(others, samples.seconds)
+    if mine >= LEAST * there.seconds > 0 and mine >= others:
+        yield Ground(
+            kind="mechanism",
+            says=f"caught in the act: {mine / there.seconds:.0%} of what {effect.subject} did then is this walk",
+            evidence=(walk.reading(effect.subject, "walk_sampled_seconds"), there.reading(effect.subject)),
+        )

@@ -1,0 +1,37 @@
+"""The flush of cgroup statistics keeps interrupts off while it goes, so its core cannot take packets in meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.core import Finding, Ground
+from zombiescope.core.timeline import Timeline
+from zombiescope.core.walks import visits
+
+WITHIN = 2.0  # seconds: both are there while the walk goes on
+MOSTLY = 0.5  # of the time with interrupts off that ends in such a stack: less, and somebody else keeps them off
+LATE = 1.5  # periods: a sample that stands for more comes at the end of a spell without interrupts
+
+
+def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
+    gaps = timeline.series("core_gap_seconds", effect.subject).between(effect.span)
+    visiting = timeline.samples(effect.span, cpu=int(effect.subject.removeprefix("cpu:")), wanted=visits)
+    if not len(gaps) or not len(visiting):
+        return
+    late = visiting.only(visiting.weight * timeline.stacks.hz > LATE)
+    of_kernel = cause.subject.startswith("process:kworker (")
+    mine = [
+        own
+        for name, pid, own in late.processes()
+        if f"process:{name}[{pid}]" == cause.subject or (of_kernel and name.startswith("kworker/"))
+    ]
+    off, all_off = sum(own.seconds for own in mine), float(gaps.values.sum())
+    if mine and off >= MOSTLY * all_off > 0:
+        yield Ground(
+            kind="mechanism",
+            says=f"{off:.2f} s of {all_off:.2f} s with interrupts off end in this walk's stack on {effect.subject}",
+            evidence=(
+                gaps.reading(int(gaps.values.argmax())),
+                mine[0].reading(effect.subject, "visit_sampled_seconds"),
+            ),
+        )

@@ -1,0 +1,88 @@
+"""A process, or the kernel itself, spends its time walking through cgroups and their statistics.
+
+Why it hurts: kubelet, cadvisor and other agents read every cgroup's statistics every few seconds. Where a read visits
+    each cgroup that the kernel keeps, dead ones included, it holds its core in the kernel for as long as that takes,
+    in part with interrupts off.
+False alarms: an agent that was told to look very often does this without any dead cgroup; so does a container
+    runtime while it starts a hundred pods. Both are real costs; what the walk is made of is told.
+References: Documentation/admin-guide/cgroup-v2.rst; kernel commits dd8657b6c1cb (in v5.8), 2d146aa3aa84 (in v5.13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from zombiescope.core import Finding, Reading, Span, harmless
+from zombiescope.core.stacks import Samples
+from zombiescope.core.timeline import Timeline
+from zombiescope.core.walks import deepest, visits, walks
+
+NEEDS = ("samples_total", "kernel_symbols")
+MUCH = 0.05  # of one core, over the whole recording: a healthy kubelet stays below 0.01 for all it does
+BURST = 0.5  # seconds within one: half a core for a second is felt by what else is served there
+FEWEST = 10  # samples: fewer are chance
+PAUSE = 20.0  # seconds: kubelet's housekeeping comes each 10 to 15, and is one walk that goes on
+
+
+def find(timeline: Timeline) -> Iterator[Finding]:
+    for subject, samples in walkers(timeline):
+        for spell in _spells(samples):
+            seconds = spell.seconds
+            length = max(timeline.looks(NEEDS[0]).span.seconds, 1.0)
+            busiest = _busiest(spell)
+            if len(spell) < FEWEST or (seconds / length < MUCH and busiest < BURST):
+                continue
+            visiting = spell.where(visits)
+            core = np.bincount(spell.cpu, weights=spell.weight).argmax()
+            yield Finding(
+                subject=subject,
+                span=Span(float(spell.at[0]), float(spell.at[-1])),
+                says=(
+                    f"walked cgroups for {seconds:.1f} s of {length:.0f} s, {visiting.seconds / seconds:.0%} of it "
+                    f"visiting one after the other, mostly in {harmless(deepest(spell.hottest()))} on "
+                    f"cpu:{core}; up to {busiest:.0%} of a core within a second"
+                ),
+                evidence=(
+                    spell.reading(subject, "walk_sampled_seconds"),
+                    *([visiting.reading(subject, "visit_sampled_seconds")] if len(visiting) else []),
+                ),
+            )
+
+
+def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
+    taken = timeline.series(NEEDS[0]).latest
+    most = next(iter(walkers(timeline)), None)
+    if most is None:
+        return f"none of {taken.value:,.0f} samples is of a walk through cgroups", (taken,)
+    return f"most: {most[0]} for {most[1].seconds:.2f} s", (most[1].reading(most[0], "walk_sampled_seconds"), taken)
+
+
+def walkers(timeline: Timeline) -> list[tuple[str, Samples]]:
+    """Who walks, by process; the kernel's own workers by what they were at, since any of them may do it."""
+    samples = timeline.once("samples that walk cgroups", lambda it: it.samples(wanted=walks))
+    found: dict[str, list[Samples]] = {}
+    for name, pid, own in samples.processes():
+        worker = name.startswith("kworker/")
+        subject = f"process:kworker ({deepest(own.hottest())})" if worker else f"process:{name}[{pid}]"
+        found.setdefault(subject, []).append(own)
+    merged = [
+        (subject, group[0] if len(group) == 1 else samples.only(np.isin(samples.pid, [it.pid[0] for it in group])))
+        for subject, group in found.items()
+    ]
+    return sorted(merged, key=lambda one: -one[1].seconds)
+
+
+def _spells(samples: Samples) -> Iterator[Samples]:
+    """Walks with long pauses between them are told apart."""
+    edges = np.flatnonzero(np.diff(samples.at) > PAUSE) + 1
+    for start, end in zip([0, *edges], [*edges, len(samples)], strict=True):
+        yield samples.only((np.arange(len(samples)) >= start) & (np.arange(len(samples)) < end))
+
+
+def _busiest(samples: Samples) -> float:
+    """The most that was seen within one second."""
+    until = np.searchsorted(samples.at, samples.at + 1.0)
+    summed = np.concatenate([[0.0], np.cumsum(samples.weight)])
+    return float((summed[until] - summed[:-1]).max())

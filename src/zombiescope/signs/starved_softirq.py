@@ -1,0 +1,156 @@
+"""A core's softirqs, and with them its network queues, wait for their turn or cannot be woken.
+
+Why it hurts: packets lie in the card's rings until a softirq or a NAPI thread of that very core fetches them. A driver
+    whose completions are not fetched for five seconds takes the card for dead and resets it; long before that,
+    heartbeats come late.
+False alarms: a core that is overloaded with network traffic makes ksoftirqd share it with the program that is sending:
+    it waits, but runs as much. Only one that waits far more than it runs is called starved. Time that the hypervisor
+    took is not counted.
+References: Documentation/networking/napi.rst; `cat /proc/$(pgrep -x ksoftirqd/1)/schedstat`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from zombiescope.core import Finding, Reading, Span, lasting
+from zombiescope.core.timeline import Floats, Series, Timeline
+
+_RUN, _DELAY, _GAP = "thread_run_seconds_total", "thread_run_delay_seconds_total", "core_gap_seconds"
+NEEDS = ((_DELAY, _GAP),)
+WAITING = 0.2  # seconds of waiting within a second: a healthy ksoftirqd waits for some milliseconds
+OFTEN = 0.8  # of the time it wants to run: with one busy neighbour a fair scheduler makes it wait for half
+OFF = 0.2  # seconds with interrupts off within a second: the kernel aims at less than a thousandth
+SECONDS = 2.0  # shorter spells are felt as one slow packet
+BRIDGE = 2.0  # seconds: a pause between two walks does not make two spells of one
+_SERVES = re.compile(r"(?:ksoftirqd|irq_work|rcuc)/(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Spell:
+    """A stretch in which something that serves a core's packets could not run."""
+
+    span: Span
+    words: str
+    evidence: tuple[Reading, ...]
+
+
+def find(timeline: Timeline) -> Iterator[Finding]:
+    cores = sorted({*_by_core(timeline), *(int(it[4:]) for it in timeline.subjects(_GAP, "cpu"))})
+    for cpu in cores:
+        spells = [it for thread in _by_core(timeline).get(cpu, []) for it in _waiting(timeline, thread)]
+        spells += _interrupts_off(timeline, cpu)
+        for group in _together(spells):
+            span = Span(min(it.span.start for it in group), max(it.span.end for it in group))
+            queues, served = _queues(timeline, cpu)
+            squeezed = timeline.rate("softnet_squeezed_total", f"cpu:{cpu}").between(span)
+            yield Finding(
+                subject=f"cpu:{cpu}",
+                span=span,
+                says="; ".join([*(it.words for it in group), served]),
+                evidence=(*(one for it in group for one in it.evidence), *queues, *_rate(squeezed)),
+            )
+
+
+def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
+    waits = [(timeline.rate(_DELAY, it).mean(), it) for threads in _by_core(timeline).values() for it in threads]
+    if not waits:
+        return "", tuple(timeline.latest(_GAP)[:4]) or (timeline.looks(_GAP).latest,)
+    most, thread = max(waits)
+    reading = timeline.series(_DELAY, thread).latest
+    return f"{thread.removeprefix('thread:')} waited most: {most * 1e3:.1f} ms of each second", (reading,)
+
+
+def _by_core(timeline: Timeline) -> dict[int, list[str]]:
+    """Threads that serve a core's packets: its ksoftirqd, and NAPI threads by where they last ran."""
+    found: dict[int, list[str]] = {}
+    for thread in timeline.subjects(_DELAY, "thread"):
+        name = thread.removeprefix("thread:")
+        if own := _SERVES.fullmatch(name):
+            found.setdefault(int(own[1]), []).append(thread)
+        elif name.startswith("napi/") and len(ran := timeline.series("thread_cpu", thread)):
+            found.setdefault(int(ran.latest.value), []).append(thread)
+    return found
+
+
+def _waiting(timeline: Timeline, thread: str) -> Iterator[_Spell]:
+    delay, run = timeline.rate(_DELAY, thread), timeline.rate(_RUN, thread)
+    if not len(delay):
+        return
+    ran = run.sampled(delay.at)
+    wanted = delay.values + np.nan_to_num(ran)
+    starved = replace(delay, values=np.where(delay.values >= OFTEN * wanted, delay.values, 0.0))
+    for spell in starved.runs(above=WAITING, lasting=SECONDS, bridging=BRIDGE):
+        waits, runs = delay.between(spell.span).mean(), run.between(spell.span).mean()
+        yield _Spell(
+            spell.span,
+            f"{thread.removeprefix('thread:')} waited {min(waits, 1.0):.2f} s of each second for its turn "
+            f"and ran {runs:.3f} s, for {lasting(spell.span.seconds)}",
+            tuple(
+                Reading(what=what, subject=thread, value=round(value, 4), at=spell.span.start, source=delay.sources[0])
+                for what, value in (("thread_run_delay_ratio", waits), ("thread_run_ratio", runs))
+            ),
+        )
+
+
+def _interrupts_off(timeline: Timeline, cpu: int) -> Iterator[_Spell]:
+    gaps = timeline.series(_GAP, f"cpu:{cpu}")
+    if not len(gaps):
+        return
+    start = float(np.floor(gaps.at[0]))
+    seconds = np.arange(start, np.ceil(gaps.at[-1] + gaps.values[-1]) + 1)
+    off = np.maximum(_per_second(gaps, seconds) - _stolen(timeline, cpu, seconds), 0.0)
+    series = replace(gaps, at=seconds, values=off, until=float(seconds[-1]), sources=gaps.sources[:1], texts={})
+    for spell in series.runs(above=OFF, lasting=SECONDS, bridging=BRIDGE):
+        inside = (gaps.at >= spell.span.start) & (gaps.at < spell.span.end)
+        longest = int(np.argmax(np.where(inside, gaps.values, 0.0)))
+        yield _Spell(
+            spell.span,
+            f"interrupts were off for {spell.mean():.0%} of {lasting(spell.span.seconds)}, "
+            f"up to {gaps.values[longest] * 1e3:.0f} ms at once",
+            (
+                replace(spell.first, what="core_gap_ratio", value=round(spell.mean(), 4)),
+                gaps.reading(longest),
+            ),
+        )
+
+
+def _per_second(gaps: Series, seconds: Floats) -> Floats:
+    """Gap time in each second; one that reaches into the next counts where it began."""
+    place = np.searchsorted(seconds, gaps.at, side="right") - 1
+    summed: Floats = np.bincount(place, weights=gaps.values, minlength=len(seconds)).astype(float)
+    return summed
+
+
+def _stolen(timeline: Timeline, cpu: int, seconds: Floats) -> Floats:
+    """What the hypervisor took looks the same as interrupts that are off."""
+    return np.nan_to_num(timeline.rate("cpu_steal_seconds_total", f"cpu:{cpu}").sampled(seconds))
+
+
+def _together(spells: list[_Spell]) -> Iterator[list[_Spell]]:
+    """Spells that overlap are one finding: the same starvation, seen in two ways."""
+    group: list[_Spell] = []
+    for spell in sorted(spells, key=lambda it: it.span.start):
+        if group and spell.span.start > max(it.span.end for it in group) + BRIDGE:
+            yield group
+            group = []
+        group.append(spell)
+    if group:
+        yield group
+
+
+def _queues(timeline: Timeline, cpu: int) -> tuple[tuple[Reading, ...], str]:
+    if not timeline.looked("nic_irq_cpu"):
+        return (), "which queues it serves is not known"
+    served = tuple(it for it in timeline.latest("nic_irq_cpu") if it.value == cpu)
+    names = ", ".join(it.text for it in served[:4]) + (", …" if len(served) > 4 else "")
+    return served[:4], f"it serves {names}" if served else "it serves no queue of a network card"
+
+
+def _rate(squeezed: Series) -> tuple[Reading, ...]:
+    mean = squeezed.mean() if len(squeezed) else 0.0
+    return (replace(squeezed.first, what="softnet_squeezed_per_second", value=round(mean, 3)),) if mean > 0 else ()

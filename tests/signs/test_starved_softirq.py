@@ -1,0 +1,76 @@
+"""starved_softirq: a ksoftirqd or NAPI thread that waits far more than it runs, and interrupts that stay off."""
+
+from __future__ import annotations
+
+import pytest
+from tests.nodes import node, read
+
+from zombiescope.core import Case, Reading
+from zombiescope.detective.examine import examine
+from zombiescope.signs import starved_softirq
+
+
+def thread(name: str, waits: list[float], runs: list[float]) -> list[Reading]:
+    """How much of each second a thread waited and ran."""
+    readings = []
+    for what, shares in (("thread_run_delay_seconds_total", waits), ("thread_run_seconds_total", runs)):
+        total = 100.0
+        for second, share in enumerate([0.0, *shares]):
+            total += share
+            readings.append(read(what, f"thread:{name}", total, second))
+    return readings
+
+
+def case(readings: list[Reading]) -> Case:
+    return examine(node(readings), signs={"starved_softirq": starved_softirq}, laws={})
+
+
+QUIET = [0.002] * 20
+
+
+def test_a_waiting_ksoftirqd_is_starved_and_its_queues_are_told() -> None:
+    waits = [*[0.0] * 5, *[0.9] * 6, *[0.0] * 9]
+    queue = read("nic_irq_cpu", "irq:33", 3, 0.0, "eth0-Tx-Rx-5")
+    other = read("nic_irq_cpu", "irq:34", 2, 0.0, "eth0-Tx-Rx-6")
+    readings = [*thread("ksoftirqd/3", waits, [0.01] * 20), *thread("ksoftirqd/2", QUIET, QUIET), queue, other]
+    (found,) = case(readings).findings
+    assert found.subject == "cpu:3" and found.span.seconds == pytest.approx(6)
+    assert "ksoftirqd/3 waited 0.90 s of each second for its turn and ran 0.010 s" in found.says
+    assert "it serves eth0-Tx-Rx-5" in found.says and queue in found.evidence and other not in found.evidence
+    assert found.evidence[0].what == "thread_run_delay_ratio" and found.evidence[0].subject == "thread:ksoftirqd/3"
+
+
+def test_a_napi_thread_is_placed_by_where_it_ran() -> None:
+    readings = [*thread("napi/eth0-8193", [0.8] * 10, [0.0] * 10), read("thread_cpu", "thread:napi/eth0-8193", 5, 9)]
+    (found,) = case(readings).findings
+    assert found.subject == "cpu:5"
+
+
+def test_interrupts_that_stay_off() -> None:
+    gaps = [read("core_gap_seconds", "cpu:1", 0.04, place * 0.06) for place in range(100)]
+    (found,) = case(gaps).findings
+    assert found.subject == "cpu:1" and "up to 40 ms at once" in found.says
+    assert "interrupts were off for" in found.says and "which queues it serves is not known" in found.says
+
+
+def test_both_ways_of_seeing_one_starvation_are_one_finding() -> None:
+    gaps = [read("core_gap_seconds", "cpu:1", 0.3, float(second)) for second in range(3, 9)]
+    (found,) = case([*thread("ksoftirqd/1", [0.0, 0.0, *[0.5] * 6, 0.0], [0.0] * 9), *gaps]).findings
+    assert "waited" in found.says and "interrupts were off" in found.says
+
+
+def test_time_that_the_hypervisor_took_is_not_counted() -> None:
+    gaps = [read("core_gap_seconds", "cpu:1", 0.3, float(second)) for second in range(10)]
+    steal = [read("cpu_steal_seconds_total", "cpu:1", 0.3 * second, float(second)) for second in range(12)]
+    assert not case([*gaps, *steal]).findings
+
+
+@pytest.mark.parametrize(
+    ("waits", "runs"),
+    [([0.5] * 20, [0.5] * 20), ([0.1] * 20, [0.0] * 20), ([0.0, 0.9, *[0.0] * 18], [0.0] * 20)],
+    ids=["shares its core with who sends", "waits a little", "one second only"],
+)
+def test_silent(waits: list[float], runs: list[float]) -> None:
+    result = case(thread("ksoftirqd/0", waits, runs))
+    assert not result.findings and result.verdicts[0].state == "clear"
+    assert "ksoftirqd/0 waited most" in result.verdicts[0].says and result.verdicts[0].evidence
