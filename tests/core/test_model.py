@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from zombiescope.core import (
+    Answer,
     Blind,
     Candidate,
     Case,
@@ -26,7 +27,7 @@ from zombiescope.core import (
 )
 
 PROOF = (Reading(what="x", subject="node", value=1, at=1, source="/proc/x"),)
-SHAPES = (Blind, Candidate, Case, Finding, Ground, Link, Plan, Reading, Step, Tally, Unexplained, Verdict)
+SHAPES = (Answer, Blind, Candidate, Case, Finding, Ground, Link, Plan, Reading, Step, Tally, Unexplained, Verdict)
 
 
 def found(sign: str, start: float = 0.0) -> Finding:
@@ -126,6 +127,31 @@ def test_the_stronger_rival_leads_and_the_other_is_kept(strong: tuple[str, ...],
         assert [it.cause for it in whole.causes_of(effect)] == [right, wrong]
         assert whole.chains() == [(right, effect)]
         assert whole.root_causes() == [right]
+
+
+def test_an_earlier_stage_is_no_rival_of_a_later_one_however_strong() -> None:
+    walk, core, starved = found("walk"), found("core", 1), found("starved", 2)
+    links = (link(walk, starved, "mechanism"), link(core, starved, "place"), link(walk, core, "mechanism"))
+    whole = case(walk, core, starved, links=links)
+    assert whole.chains() == [(walk, core, starved)]
+    assert [it.cause for it in whole.causes_of(starved)] == [core, walk]
+    assert whole.rivals_of(starved) == [] and whole.rivals_of(walk) == []
+
+
+def test_a_rival_is_one_that_did_not_lead_to_the_chosen_cause() -> None:
+    walk, core, hog, starved = found("walk"), found("core", 1), found("hog"), found("starved", 2)
+    links = (link(hog, starved, "place"), link(core, starved, "dose"), link(walk, core, "place"))
+    whole = case(walk, core, hog, starved, links=links)
+    assert [it.cause for it in whole.rivals_of(starved)] == [hog]
+    assert whole.root_causes() == [walk]
+
+
+def test_an_answer_needs_evidence_unless_it_is_none() -> None:
+    assert Answer(state="cannot tell", says="nothing happened").evidence == ()
+    with pytest.raises(ValueError, match="needs evidence"):
+        Answer(state="refuted", says="so")
+    with pytest.raises(ValueError, match="no such answer"):
+        Answer(state="maybe", says="so", evidence=PROOF)
 
 
 def test_one_cause_of_two_effects_is_one_root_cause() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from zombiescope.core.story import Story
 
 SLACK = 1.0  # seconds: two things nearer than this began together; most probes look once a second
 # From weakest to strongest, which is how rival causes are weighed. Order alone is coincidence.
@@ -187,27 +189,28 @@ class Case:
     plans: tuple[Plan, ...] = ()
     settings: tuple[str, ...] = ()  # thresholds that were not ours: "saturated_core.FULL=0.8"
 
+    _story: list[Story] = field(default_factory=list, init=False, repr=False, compare=False)  # worked out once
+
+    @property
+    def story(self) -> Story:
+        if not self._story:
+            self._story.append(Story(self.findings, self.links))
+        return self._story[0]
+
     def causes_of(self, finding: Finding) -> list[Link]:
-        """Every link into a finding, the strongest first: the rivals are kept."""
-        links = [link for link in self.links if link.effect == finding]
-        return sorted(links, key=lambda link: (link.strength, len(link.grounds)), reverse=True)
+        """Every link into a finding: first the one that the chain follows, then the others, the strongest first."""
+        return self.story.causes_of(finding)
+
+    def rivals_of(self, finding: Finding) -> list[Link]:
+        """Links of other causes than the one that the chain follows, and than those that led to it."""
+        return self.story.rivals_of(finding)
 
     def chains(self) -> list[tuple[Finding, ...]]:
-        """For every last effect, its strongest causes walked back to the first; the longest chain first.
+        """For every last effect, its causes walked back to the first; the longest chain first.
 
-        A finding that nothing joins is a chain of its own; a rival that lost is named by `causes_of`.
+        A finding that nothing joins is a chain of its own; a rival that lost is named by `rivals_of`.
         """
-        best = {finding: links[0] for finding in self.findings if (links := self.causes_of(finding))}
-        causes = {link.cause for link in self.links}
-        chains = []
-        for last in self.findings:
-            if last in causes:
-                continue
-            chain = [last]
-            while (link := best.get(chain[0])) is not None and link.cause not in chain:
-                chain.insert(0, link.cause)
-            chains.append(tuple(chain))
-        return sorted(chains, key=lambda chain: (-len(chain), chain[-1].span.start))
+        return self.story.chains()
 
     def root_causes(self) -> list[Finding]:
         """The first of each chain. A lone symptom that some law could explain is unexplained, not a root cause."""

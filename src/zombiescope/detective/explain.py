@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import ModuleType
 
-from zombiescope.core import Candidate, Case, Finding, Unexplained, cure_for_blindness
+from zombiescope.core import Candidate, Case, Finding, Unexplained
 from zombiescope.detective.join import ends, in_order
 
 
@@ -32,9 +32,4 @@ def _why_not(name: str, law: ModuleType, effect: Finding, case: Case) -> str:
     verdict = next((verdict for verdict in case.verdicts if verdict.sign == sign), None)
     if verdict is None:
         return f"no sign {sign} was asked"
-    cure = cure_for_blindness(verdict.says) if verdict.state == "blind" else ""
-    return (
-        f"{sign} is {verdict.state}"
-        + (f": {verdict.says}" if verdict.says else "")
-        + (f"; to see it: {cure}" if cure else "")
-    )
+    return f"{sign} is {verdict.state}" + (f": {verdict.says}" if verdict.says else "")
