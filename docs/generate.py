@@ -9,6 +9,7 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 from zombiescope.__main__ import command_parser
+from zombiescope.cli._causal_map import causal_map, joins
 from zombiescope.core.rooms import healthy, names
 from zombiescope.detective.describe import describe
 
@@ -19,7 +20,12 @@ ROOMS = {"signs": "signs", "remedies": "remedies"}
 
 def pages() -> dict[Path, str]:
     """Every generated page, by its path."""
-    made = {DOCS / "commands.md": _commands(), DOCS / "causal-map.md": _map(), DOCS / "probes.md": _probes()}
+    made = {
+        DOCS / "commands.md": _commands(),
+        DOCS / "causal-map.md": _map(),
+        DOCS / "causal-map.svg": causal_map("svg") + "\n",
+        DOCS / "probes.md": _probes(),
+    }
     for room in ROOMS:
         for name in names(room):
             made[DOCS / room / f"{name}.md"] = _member(room, name)
@@ -53,7 +59,7 @@ def _probes() -> str:
     for name, probe in healthy("probes").items():
         words = describe(probe)
         gives = ", ".join(f"`{what}`" for what in probe.GIVES)
-        said = [words.sections[heading].replace("|", "\\|") for heading in ("Overhead", "Kernel")]
+        said = [_cell(words.sections[heading]) for heading in ("Overhead", "Kernel")]
         lines.append(f"| `{name}` | {probe.EVERY:g} s | {gives} | {said[0]} | {said[1]} |")
     lines.append(
         "\nA probe that turns out to be dear on a node is asked less often: none takes more than 0.5 % of one core.\n"
@@ -62,18 +68,28 @@ def _probes() -> str:
 
 
 def _map() -> str:
+    laws = healthy("laws")
     lines = [
         NOTE,
         "# What can cause what\n",
-        "`zombiescope explain --map` prints the same.\n",
-        "```mermaid",
-        "graph LR",
+        "![Signs as boxes, laws as arrows from causes down to effects](causal-map.svg)\n",
+        "Red: nothing that we know causes it. Blue: nothing that we know follows from it.",
+        "`zombiescope explain --map` prints the same as a tree, and draws it with `--format svg`.\n",
+        "| cause → effect | the law |",
+        "|---|---|",
     ]
-    lines += [f"  {sign}" for sign in names("signs")]
-    lines += [f"  {law.replace('_to_', ' --> ')}" for law in names("laws")]
-    lines.append("```\n")
-    lines += [f"- `{law}`: {describe(member).summary}" for law, member in healthy("laws").items()]
-    return "\n".join(lines).rstrip() + "\n"
+    lines += [
+        f"| {_page(cause)} → {_page(effect)} | {_cell(describe(laws[law]).summary)} |" for law, cause, effect in joins()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _page(sign: str) -> str:
+    return f"[{sign}](signs/{sign}.md)"
+
+
+def _cell(words: str) -> str:
+    return words.replace("|", "\\|")
 
 
 def _commands() -> str:

@@ -97,7 +97,9 @@ def test_a_stranger_can_add_one_of_everything_by_following_the_recipes(tmp_path:
     run("docs/generate.py")
     assert "200,000" in (tmp_path / "docs/signs/context_switch_storm.md").read_text()
     assert (tmp_path / "docs/remedies/drop_page_cache.md").exists()
-    assert "context_switch_storm --> saturated_core" in (tmp_path / "docs/causal-map.md").read_text()
+    law = "[context_switch_storm](signs/context_switch_storm.md) → [saturated_core](signs/saturated_core.md)"
+    assert law in (tmp_path / "docs/causal-map.md").read_text()
+    assert ">context_switch_storm</text>" in (tmp_path / "docs/causal-map.svg").read_text()
     tested = run(
         "-m",
         "pytest",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from tests.nodes import T0, node, read
+from tests.outputs.incident import STAGES, incident, timeline
 
 from zombiescope.core import (
     Candidate,
@@ -26,6 +29,8 @@ from zombiescope.core import (
     Verdict,
 )
 from zombiescope.core.rooms import load, names
+from zombiescope.core.timeline import Timeline
+from zombiescope.outputs._story import tellings
 
 EVIL = 'a\x1b[31mred\nname "quoted" \udcff\u202e' + "x" * 300
 TIMELINE = node([read("seen", "node", 1, 0)])
@@ -72,9 +77,9 @@ def full_case() -> Case:
     )
 
 
-def written(form: str, case: Case) -> str:
+def written(form: str, case: Case, seen: Timeline = TIMELINE) -> str:
     out = io.StringIO()
-    load("outputs", form).write(case, TIMELINE, out)
+    load("outputs", form).write(case, seen, out)
     return out.getvalue()
 
 
@@ -129,7 +134,7 @@ def test_text_tells_the_root_cause_first_and_hides_nothing() -> None:
         "broken ours: KeyError",
         "clear  well: looked",
         "zombiescope fix stop_it",
-        "… 3 more readings",
+        "… 6 more readings",
     ):
         assert words in whole, words
 
@@ -144,7 +149,59 @@ def test_text_says_cannot_tell_when_it_is_blind_and_clear_when_it_is_not() -> No
 def test_many_chains_alike_are_counted_not_repeated() -> None:
     alike = tuple(finding("core", at) for at in range(20))
     shown = written("text", Case(node="n", kernel="k", span=Span(T0, T0 + 60), findings=alike))
-    assert "… and 17 more like it: core" in shown
+    assert shown.count("\nagain ") == 3 and "… and 16 more like it: core" in shown
+
+
+def test_the_incident_is_one_story_of_seven_stages_then_the_stages_with_their_evidence() -> None:
+    lines = written("text", incident(), timeline()).splitlines()
+    story = lines.index("crash_looping_unit unit:ecs.service → zombie_cgroups controller:memory")
+    told = " ".join(line.strip() for line in lines[story : story + 3])
+    assert re.findall(r"(?:^|→ )(\w+) ", told) == [*STAGES] and told.endswith("job_failure job:raysubmit_197")
+    stages = [line.split("  ")[0] for line in lines[story + 4 :] if re.match(r"[a-z_]+  ", line)]
+    assert stages[:7] == [*STAGES], "each stage once, first cause first"
+    again = [line for line in lines if line.startswith("again ")]
+    assert len(again) == 3 and again[0] == (
+        "again 21:21:11  saturated_core cpu:5 → starved_softirq cpu:5 → driver_reset nic:eth0"
+    )
+    assert "… and 1 more like it: crash_looping_unit → " in "\n".join(lines)
+    assert sum("unit_restarts_total 68000" in line for line in lines) == 1, "evidence is not shown a second time"
+
+
+def test_what_is_clear_is_short_and_what_is_blind_is_told_by_its_reason() -> None:
+    whole = written("text", incident(), timeline())
+    clear = whole[whole.index("\nclear ") :].partition("\n\n")[0].strip().splitlines()
+    assert len(clear) == 2 and clear[0].startswith("clear  slow_stat_read, direct_reclaim, ") and len(clear[0]) <= 100
+    assert "blind  page_fault_storm, starved_thread: $ perf_event_open: permission denied" in whole
+    assert whole.count("to see it: run as root, or with") == 2, "once for the two, once where the riddle needs it"
+    assert "broken soft_lockup: KeyError: 'cpu'" in whole and "this is our fault" in whole
+    healthy = Case(node="n", kernel="k", span=Span(T0, T0 + 1), verdicts=(*clears(26),))
+    assert written("text", healthy).count("\nclear  sign") == 26, "with nothing found, the figures are the report"
+
+
+def clears(count: int) -> Iterator[Verdict]:
+    for it in range(count):
+        yield Verdict(sign=f"sign{it}", state="clear", says=f"{it} seen")
+
+
+def test_a_question_is_answered_in_every_report_a_person_reads_and_in_json() -> None:
+    refuted, open_ = incident().answers
+    assert f"refuted: {refuted.question}  {refuted.says}" in written("text", incident(), timeline())
+    assert f"cannot tell: {open_.question}  " in written("text", incident(), timeline())
+    answers = json.loads(written("json", incident()))["answers"]
+    assert [set(answer) for answer in answers] == [{"question", "state", "says", "evidence"}] * 2
+    assert answers[0]["state"] == "refuted" and answers[0]["evidence"] and not answers[1]["evidence"]
+
+
+def test_a_second_chain_from_the_same_cause_begins_where_it_leaves_the_first() -> None:
+    root, left, right, end = (finding(sign, at) for at, sign in enumerate(("leak", "walk", "slow", "reset")))
+    ground = Ground(kind="dose", says="more", evidence=(reading(),))
+    pairs = ((root, left), (left, end), (root, right))
+    links = tuple(Link(law="law", cause=cause, effect=effect, grounds=(ground,)) for cause, effect in pairs)
+    case = Case(node="n", kernel="k", span=Span(T0, T0 + 60), findings=(root, left, right, end), links=links)
+    long, short = tellings(case)
+    assert [it.sign for it in long.chain] == ["leak", "walk", "reset"] and not long.before
+    assert [it.sign for it in short.chain] == ["leak", "slow"] and short.before == 1
+    assert written("text", case).count("leak says") == 1, "the leak is told once"
 
 
 def test_dot_is_accepted_by_graphviz() -> None:

@@ -1,4 +1,4 @@
-"""A sign, law, remedy or probe in words; or, with --map, what can cause what."""
+"""A sign, law, question, remedy or probe in words; or, with --map, what can cause what."""
 
 from __future__ import annotations
 
@@ -8,29 +8,31 @@ import json
 import textwrap
 from types import ModuleType
 
+from zombiescope.cli._causal_map import FORMATS, causal_map
 from zombiescope.core import UserError
 from zombiescope.core.rooms import healthy, names
 
-ROOMS = ("signs", "laws", "remedies", "probes")
+ROOMS = ("signs", "laws", "questions", "remedies", "probes")
+DRAWINGS = ("dot", "svg")
 EXAMPLES = """examples:
   zombiescope explain saturated_core     what it is, why it hurts, false alarms, thresholds and their reasons
   zombiescope explain                    every name that can be explained
   zombiescope explain --map              every cause and effect we know
-  zombiescope explain --map --format dot | dot -Tsvg > map.svg
+  zombiescope explain --map --format svg > map.svg
 """
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", metavar="NAME", help="a sign, law, remedy or probe")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a sign, law, question, remedy or probe")
     parser.add_argument("--map", action="store_true", help="the causal map: every sign, and the laws that join them")
-    parser.add_argument("--format", choices=("text", "json", "dot"), default="text", help="[text]; dot is for --map")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="[text]; dot and svg are for --map")
 
 
 def run(args: argparse.Namespace) -> int:
     if args.map:
-        print(_map(args.format))
-    elif args.format == "dot":
-        raise UserError("--format dot is for --map")
+        print(causal_map(args.format))
+    elif args.format in DRAWINGS:
+        raise UserError(f"--format {args.format} is for --map")
     elif args.name:
         room, member = _member(args.name)
         print(_in_words(room, args.name, member, args.format))
@@ -77,20 +79,3 @@ def _everything(style: str) -> str:
     if style == "json":
         return json.dumps([{"room": room, "name": name, "summary": summary} for room, name, summary in rows], indent=1)
     return "\n".join("\t".join(row) for row in rows)
-
-
-def _map(style: str) -> str:
-    signs, laws = names("signs"), names("laws")
-    if style == "json":
-        edges = [dict(zip(("cause", "effect"), law.split("_to_"), strict=True)) | {"law": law} for law in laws]
-        return json.dumps({"signs": signs, "laws": edges}, indent=1)
-    if style == "dot":
-        lines = [*(f"  {sign};" for sign in signs), *(f"  {law.replace('_to_', ' -> ')};" for law in laws)]
-        return "\n".join(["digraph map {", "  rankdir=LR; node [shape=box];", *lines, "}"])
-    lines = []
-    for sign in signs:
-        effects = [law.split("_to_")[1] for law in laws if law.split("_to_")[0] == sign]
-        causes = [law.split("_to_")[0] for law in laws if law.split("_to_")[1] == sign]
-        lines.append(sign)
-        lines += [f"  ← {cause}" for cause in causes] + [f"  → {effect}" for effect in effects]
-    return "\n".join(lines)

@@ -56,6 +56,10 @@ def shape(case: Case) -> dict[str, Any]:
             {"law": it.law, "effects": it.effects, "explained": it.explained, "causes": it.causes, "led": it.led}
             for it in case.tallies
         ],
+        "answers": [
+            {"question": it.question, "state": it.state, "says": _text(it.says), "evidence": _readings(it.evidence)}
+            for it in case.answers
+        ],
         "verdicts": [
             {"sign": it.sign, "state": it.state, "says": _text(it.says), "evidence": _readings(it.evidence)}
             for it in case.verdicts

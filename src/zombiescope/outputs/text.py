@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from datetime import UTC, datetime
+import textwrap
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from rich.console import Console
 from rich.text import Text
 
 from zombiescope import __version__
-from zombiescope.core import Case, Finding, Link, Reading, Verdict, cure_for_blindness, harmless, lasting
+from zombiescope.core import Case, Finding, Reading, cure_for_blindness, harmless
 from zombiescope.core.timeline import Timeline
+from zombiescope.outputs._story import (
+    RIVALS,
+    Telling,
+    clock,
+    consistency,
+    headline,
+    next_commands,
+    number,
+    taken,
+    tellings,
+    unseen,
+)
 
-LIKE = 3  # chains of the same shape that are told in full; the rest are counted
-EVIDENCE = 6  # readings shown for one claim; JSON has them all
-_STYLES = {"found": "bold red", "clear": "green", "blind": "yellow", "broken": "magenta"}
+AGAIN = 3  # chains alike that get a line each; the rest are counted
+EVIDENCE = 3  # readings shown for one claim; JSON and HTML have them all
+FIGURES = 6  # clear signs that each say what they saw; more are named only, a terminal has 40 rows
+WIDTH = 100
+_STYLES = {"FOUND": "bold red", "CLEAR": "bold green", "CANNOT TELL": "bold yellow"}
+_ANSWERS = {"supported": "red", "refuted": "green", "cannot tell": "yellow"}
 
 
 def write(case: Case, timeline: Timeline, out: TextIO) -> None:
@@ -26,51 +40,57 @@ def write(case: Case, timeline: Timeline, out: TextIO) -> None:
 
 
 def _lines(case: Case) -> Iterator[Text]:
-    taken = f"{lasting(case.span.seconds)} from {_clock(case.span.start, day=True)}"
-    yield _text(
-        f"zombiescope {__version__} · {case.node or 'unknown node'} · Linux {case.kernel or '?'} · {taken}", "dim"
-    )
-    yield _headline(case)
+    where = f"{case.node or 'unknown node'} · Linux {case.kernel or '?'} · {taken(case.span)}"
+    yield _text(f"zombiescope {__version__} · {where}", "dim")
+    state, says = headline(case)
+    yield _text(f"{state}  {says}", _STYLES[state])
     for setting in case.settings:
         yield _text(f"  with {setting}", "yellow")
-    yield from _chains(case)
+    for telling in tellings(case):
+        yield from _telling(case, telling)
     yield from _riddles(case)
     yield from _consistency(case)
-    yield from _verdicts(case)
+    yield from _answers(case)
+    yield from _unseen(case)
+    yield from _clear(case)
     yield from _next(case)
 
 
-def _headline(case: Case) -> Text:
-    roots = case.root_causes()
-    riddles = [it.finding for it in case.unexplained if it.finding not in roots]
-    told = [", ".join(f"{it.sign} of {it.subject}" for it in group[:LIKE]) for group in (roots, riddles)]
-    if case.findings:
-        unexplained = f"{'; ' if roots else ''}unexplained: {told[1]}" if riddles else ""
-        return _text(f"FOUND  {told[0]}{unexplained}", "bold red")
-    unseen = [verdict for verdict in case.verdicts if verdict.state in ("blind", "broken")]
-    if unseen:
-        return _text(
-            f"CANNOT TELL  nothing found, but {len(unseen)} of {len(case.verdicts)} signs could not be seen",
-            "bold yellow",
-        )
-    return _text(f"CLEAR  all {len(case.verdicts)} signs looked and found nothing", "bold green")
-
-
-def _chains(case: Case) -> Iterator[Text]:
-    told: dict[tuple[str, ...], int] = {}
-    for chain in case.chains():
-        shape = tuple(finding.sign for finding in chain)
-        told[shape] = told.get(shape, 0) + 1
-        if told[shape] > LIKE:
+def _telling(case: Case, telling: Telling) -> Iterator[Text]:
+    """The whole story in one line, then stage by stage; then when it happened again."""
+    yield Text()
+    if len(telling.chain) > 1:
+        yield from _story(telling.chain)
+    for place, finding in enumerate(telling.chain):
+        if place < telling.before:
             continue
-        yield Text()
-        for place, finding in enumerate(chain):
-            if place:
-                yield from _link(case.causes_of(finding))
-            yield from _finding(finding)
-    for shape, times in told.items():
-        if times > LIKE:
-            yield _text(f"… and {times - LIKE} more like it: {' → '.join(shape)}", "dim")
+        if place:
+            yield from _link(case, finding)
+        yield from _finding(finding)
+    for chain in telling.again[:AGAIN]:
+        words = chain[0].says if len(telling.chain) == 1 else _arrows(chain)
+        whose = f"{chain[0].sign}  {chain[0].subject}  " if len(telling.chain) == 1 else ""
+        yield _text(f"again {clock(chain[0].span.start)}  {whose}{words}")
+    if len(telling.again) > AGAIN:
+        signs = " → ".join(finding.sign for finding in telling.chain)
+        yield _text(f"… and {len(telling.again) - AGAIN} more like it: {signs}", "dim")
+
+
+def _story(chain: Sequence[Finding]) -> Iterator[Text]:
+    """Broken before an arrow, so that a line is never wider than a terminal unless a single name is."""
+    line = ""
+    for place, finding in enumerate(chain):
+        stage = ("→ " if place else "") + harmless(f"{finding.sign} {finding.subject}")
+        if line and len(line) + 1 + len(stage) > WIDTH:
+            yield _text(line, "bold")
+            line = "    "
+        line += (" " if line.strip() else "") + stage
+    yield _text(line, "bold")
+    yield Text()
+
+
+def _arrows(chain: Sequence[Finding]) -> str:
+    return " → ".join(harmless(f"{finding.sign} {finding.subject}", most=80) for finding in chain)
 
 
 def _finding(finding: Finding) -> Iterator[Text]:
@@ -78,84 +98,96 @@ def _finding(finding: Finding) -> Iterator[Text]:
     yield from _evidence(finding.evidence)
 
 
-def _link(links: list[Link]) -> Iterator[Text]:
-    for ground in links[0].grounds:
+def _link(case: Case, finding: Finding) -> Iterator[Text]:
+    first, *others = case.causes_of(finding)
+    told = {*first.cause.evidence[:EVIDENCE], *first.effect.evidence[:EVIDENCE]}
+    for ground in first.grounds:
         yield Text.assemble("  ↓ ", (ground.kind, "bold"), f": {harmless(ground.says)}")
-        yield from _evidence(ground.evidence)
-    for rival in links[1:]:
+        # What stands with the cause or the effect already is not shown a second time.
+        yield from _evidence([reading for reading in ground.evidence if reading not in told])
+    rivals = case.rivals_of(finding)
+    for earlier in (link for link in others if link not in rivals):
+        for ground in (it for it in earlier.grounds if it.kind != "order"):
+            yield _text(f"  ↓ also {ground.kind}, straight from {earlier.cause.sign}: {ground.says}")
+    for rival in rivals[:RIVALS]:
         kinds = ", ".join(ground.kind for ground in rival.grounds)
         yield _text(f"  ↓ rival: {rival.cause.sign} {rival.cause.subject} ({kinds})", "dim")
+    if len(rivals) > RIVALS:
+        yield _text(f"  ↓ … and {len(rivals) - RIVALS} more rivals", "dim")
 
 
-def _evidence(readings: tuple[Reading, ...]) -> Iterator[Text]:
+def _evidence(readings: Sequence[Reading]) -> Iterator[Text]:
     for reading in readings[:EVIDENCE]:
         quoted = f"  «{' '.join(reading.text.split())}»" if reading.text else ""
         yield _text(
-            f"      {_clock(reading.at)}  {reading.what} {_number(reading.value)}  {reading.source}{quoted}", "dim"
+            f"      {clock(reading.at)}  {reading.what} {number(reading.value)}  {reading.source}{quoted}", "dim"
         )
     if len(readings) > EVIDENCE:
         yield _text(f"      … {len(readings) - EVIDENCE} more readings", "dim")
 
 
 def _riddles(case: Case) -> Iterator[Text]:
-    for riddle in case.unexplained[:LIKE]:
+    for riddle in case.unexplained[:AGAIN]:
         yield Text()
         yield _text(f"unexplained: {riddle.finding.sign} {riddle.finding.subject}", "bold yellow")
         for candidate in riddle.candidates:
             yield _text(f"  not by {candidate.law}: {candidate.why_not}")
-    if len(case.unexplained) > LIKE:
-        yield _text(f"… and {len(case.unexplained) - LIKE} more unexplained", "dim")
+            if cure := cure_for_blindness(candidate.why_not):
+                yield _text(f"      to see it: {cure}", "yellow")
+    if len(case.unexplained) > AGAIN:
+        yield _text(f"… and {len(case.unexplained) - AGAIN} more unexplained", "dim")
 
 
 def _consistency(case: Case) -> Iterator[Text]:
-    counted = [tally for tally in case.tallies if tally.effects > 1 or tally.causes > 1]
-    if counted:
-        yield Text()
-    for tally in counted:
-        cause, _, effect = tally.law.partition("_to_")
-        idle = tally.causes - tally.led
-        yield _text(
-            f"{tally.explained} of {tally.effects} {effect} follow {cause}; "
-            f"{idle} of {tally.causes} {cause} led to none"
+    for place, (_, words) in enumerate(consistency(case)):
+        if not place:
+            yield Text()
+        yield _text(words)
+
+
+def _answers(case: Case) -> Iterator[Text]:
+    for place, answer in enumerate(case.answers):
+        if not place:
+            yield Text()
+        yield Text.assemble(
+            (f"{answer.state}: ", _ANSWERS[answer.state]),
+            (harmless(answer.question), "bold"),
+            f"  {harmless(answer.says)}",
         )
 
 
-def _verdicts(case: Case) -> Iterator[Text]:
-    for state in ("blind", "broken", "clear"):
-        verdicts = [verdict for verdict in case.verdicts if verdict.state == state]
-        if verdicts:
+def _unseen(case: Case) -> Iterator[Text]:
+    for place, it in enumerate(unseen(case)):
+        if not place:
             yield Text()
-        for verdict in verdicts:
-            yield Text.assemble((f"{state:<6}", _STYLES[state]), " ", harmless(verdict.sign), _because(verdict))
-            cure = cure_for_blindness(verdict.says) if state in ("blind", "broken") else ""
-            if cure:
-                yield _text(f"         to see it: {cure}", "yellow")
+        because = f": {harmless(it.says)}" if it.says else ""
+        style = "yellow" if it.state == "blind" else "magenta"
+        yield Text.assemble((f"{it.state:<6}", style), " ", harmless(", ".join(it.signs)), because)
+        if it.cure:
+            yield _text(f"         to see it: {it.cure}", "yellow")
 
 
-def _because(verdict: Verdict) -> str:
-    return f": {harmless(verdict.says)}" if verdict.says else ""
+def _clear(case: Case) -> Iterator[Text]:
+    """With nothing found, what each sign saw is the report; else names are enough: JSON and HTML have the figures."""
+    clear = [verdict for verdict in case.verdicts if verdict.state == "clear"]
+    if clear:
+        yield Text()
+    if case.findings and len(clear) > FIGURES:
+        names = textwrap.wrap(", ".join(verdict.sign for verdict in clear), WIDTH - 7, break_on_hyphens=False)
+        for place, line in enumerate(names):
+            yield Text.assemble(("clear " if not place else "      ", "green"), " ", harmless(line))
+        return
+    for verdict in clear:
+        saw = f": {harmless(verdict.says)}" if verdict.says else ""
+        yield Text.assemble(("clear ", "green"), " ", harmless(verdict.sign), saw)
 
 
 def _next(case: Case) -> Iterator[Text]:
-    commands = [f"zombiescope fix {plan.name}" for plan in case.plans]
-    commands += [f"zombiescope explain {finding.sign}" for finding in case.root_causes() or case.findings]
-    if any(finding.sign == "zombie_cgroups" for finding in case.findings):
-        commands.append("zombiescope census --names")
-    if commands:
-        yield Text()
-        yield _text("next:", "bold")
-    for command in dict.fromkeys(commands):
+    for place, command in enumerate(next_commands(case)):
+        if not place:
+            yield Text()
+            yield _text("next:", "bold")
         yield _text(f"  {command}")
-
-
-def _clock(at: float, *, day: bool = False) -> str:
-    if not math.isfinite(at) or not 0 <= at < 4e9:  # a recording may claim any time
-        return "??:??:??"
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC" if day else "%H:%M:%S")
-
-
-def _number(value: float) -> str:
-    return f"{value:.0f}" if abs(value) < 1e15 and value == int(value) else f"{value:g}"
 
 
 def _text(words: str, style: str = "") -> Text:

@@ -20,7 +20,8 @@ from zombiescope.core.timeline import Timeline
 from zombiescope.core.walks import deepest, visits, walks
 
 NEEDS = ("samples_total", "kernel_symbols")
-MUCH = 0.05  # of one core, over the whole recording: a healthy kubelet stays below 0.01 for all it does
+MUCH = 0.1  # of one core, over the whole recording: a healthy kubelet stays below 0.01 for all it does
+LONG = 1.0  # seconds walked: in a short look a few pods that come or go already make a tenth
 BURST = 0.5  # seconds within one: half a core for a second is felt by what else is served there
 FEWEST = 10  # samples: fewer are chance
 PAUSE = 20.0  # seconds: kubelet's housekeeping comes each 10 to 15, and is one walk that goes on
@@ -32,7 +33,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             seconds = spell.seconds
             length = max(timeline.looks(NEEDS[0]).span.seconds, 1.0)
             busiest = _busiest(spell)
-            if len(spell) < FEWEST or (seconds / length < MUCH and busiest < BURST):
+            if len(spell) < FEWEST or ((seconds < LONG or seconds / length < MUCH) and busiest < BURST):
                 continue
             visiting = spell.where(visits)
             core = np.bincount(spell.cpu, weights=spell.weight).argmax()

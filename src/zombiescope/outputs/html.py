@@ -1,0 +1,247 @@
+"""The case as one page for a ticket: a single file, without script or request, that opens from disk and prints.
+
+A browser is told (Content-Security-Policy) to run nothing, fetch nothing and take no style but the one inside, so that
+even a name that got through our own escaping could do nothing. The same case gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shlex
+from collections.abc import Sequence
+from importlib import resources
+from typing import TextIO
+
+from zombiescope import __version__
+from zombiescope.core import Case, Plan, Step, Verdict, cure_for_blindness
+from zombiescope.core.model import STATES
+from zombiescope.core.timeline import Timeline
+from zombiescope.outputs import _map
+from zombiescope.outputs._stages import Stages, badge, evidence, said, sign
+from zombiescope.outputs._story import clock, consistency, headline, next_commands, taken, tellings
+
+STYLE = resources.files("zombiescope.outputs").joinpath("case.css").read_text("utf-8") + _map.STYLE
+DRAWN = 40  # findings in the picture of all that was joined; with more it is a thicket
+# So many of each are listed: what flaps has hundreds, and the JSON has them all.
+ROOTS, PLANS, RIDDLES = 5, 20, 50
+_ORDER = ("broken", "blind", "found", "clear")
+_GROUNDS = {
+    "order": "the cause began first; never enough alone",
+    "place": "both touch the same thing",
+    "dose": "more of one, more of the other",
+    "mechanism": "caught in the act",
+    "experiment": "taken away, and it stopped",
+}
+
+
+def write(case: Case, timeline: Timeline, out: TextIO) -> None:
+    stages = Stages(case, timeline)
+    parts = (
+        _head(case),
+        _header(case),
+        '<main id="report">',
+        _chains(case, stages),
+        _remedies(case),
+        _riddles(case, stages),
+        _answers(case),
+        _consistency(case),
+        _looked(case),
+        _settings(case),
+        "</main>",
+        _footer(),
+        "</body>\n</html>\n",
+    )
+    out.write("\n".join(part for part in parts if part))
+
+
+def _head(case: Case) -> str:
+    style = "\n" + STYLE
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    state, says = headline(case)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-{digest}'; \
+base-uri 'none'; form-action 'none'">
+<meta name="referrer" content="no-referrer">
+<meta name="color-scheme" content="light dark">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="zombiescope {__version__}">
+<title>{said(case.node or "unknown node", most=60)}: {said(f"{state.lower()}, {says}", most=120)}</title>
+<style>{style}</style>
+</head>
+<body>"""
+
+
+def _header(case: Case) -> str:
+    state, says = headline(case)
+    causes = case.root_causes()
+    roots = [
+        f'<li>{sign(root.sign)} <span class="subject">{said(root.subject, most=120)}</span>'
+        f"<p>{said(root.says)}</p></li>"
+        for root in causes[:ROOTS]
+    ]
+    told = (
+        '<ul class="roots">\n' + "\n".join(roots + _more(causes, ROOTS)) + "\n</ul>"
+        if roots
+        else f"<p>{said(says)}</p>"
+    )
+    lead = "Found" if case.findings else state.capitalize()
+    what = {"FOUND": "root cause" if roots else "unexplained", "CLEAR": "nothing found"}.get(state, "not all was seen")
+    return f"""<header class="{state.lower().replace(" ", "-")}">
+<p class="brand">zombiescope <span>{__version__}</span></p>
+<h1><b>{lead}</b> {what}{"s" if len(causes) > 1 else ""}</h1>
+{told}
+<dl><div><dt>node</dt><dd>{said(case.node or "unknown")}</dd></div>
+<div><dt>kernel</dt><dd>Linux {said(case.kernel or "?")}</dd></div>
+<div><dt>looked at</dt><dd>{taken(case.span)}</dd></div>
+<div><dt>signs</dt><dd>{_counted(case)}</dd></div></dl>
+</header>"""
+
+
+def _counted(case: Case) -> str:
+    states = [verdict.state for verdict in case.verdicts]
+    return ", ".join(f"{states.count(state)} {state}" for state in STATES if state in states) or "none asked"
+
+
+def _chains(case: Case, stages: Stages) -> str:
+    told = tellings(case)
+    if not told:
+        return ""
+    chains = "\n".join(f'<section class="telling">{stages.telling(telling)}</section>' for telling in told)
+    return (
+        f'<section id="chain"><h2>What happened, first cause first</h2>\n{chains}\n{_picture(case, stages)}</section>'
+    )
+
+
+def _picture(case: Case, stages: Stages) -> str:
+    """All that was joined, rivals too, where it is more than one line of causes."""
+    joined = [it for it in case.findings if any(it in (link.cause, link.effect) for link in case.links)]
+    if len(case.links) < len(joined) or len(joined) > DRAWN:
+        return ""
+    strongest = {case.causes_of(finding)[0] for finding in joined if case.causes_of(finding)}
+    boxes = {
+        stages.address(it): _map.Box(
+            lines=(it.sign, _short(it.subject), clock(it.span.start)),
+            title=it.says,
+            href=f"#{stages.address(it)}" if stages.told(it) else "",
+        )
+        for it in joined
+    }
+    arrows = [
+        _map.Arrow(
+            cause=stages.address(link.cause),
+            effect=stages.address(link.effect),
+            title="; ".join(f"{ground.kind}: {ground.says}" for ground in link.grounds),
+            weak=link not in strongest,
+        )
+        for link in case.links
+    ]
+    drawn = _map.draw(boxes, arrows, label="every finding that was joined, causes above effects", alone=False)
+    return (
+        f'<details class="picture" open><summary>The whole picture: {len(joined)} findings, {len(case.links)} links'
+        f'; broken lines are rivals</summary><div class="scroll">\n{drawn}</div></details>'
+    )
+
+
+def _short(subject: str, most: int = 24) -> str:
+    return subject if len(subject) <= most else subject[: most - 1] + "…"
+
+
+def _remedies(case: Case) -> str:
+    if not case.findings:
+        return ""
+    plans = "\n".join(_plan(plan) for plan in case.plans[:PLANS])
+    commands = "\n".join(f"<li><code>{said(command)}</code></li>" for command in next_commands(case))
+    return (
+        f'<section id="next"><h2>What to do</h2>\n{plans}\n<p>Next, on the node:</p>\n'
+        f'<ul class="commands">\n{commands}\n</ul></section>'
+    )
+
+
+def _plan(plan: Plan) -> str:
+    steps = "\n".join(_step(step) for step in plan.steps)
+    proof = ", ".join(sign(name) for name in plan.proof)
+    return (
+        f'<article class="plan"><h3><code>{said(plan.name)}</code> {badge(plan.risk)}</h3>\n'
+        f'<p>cures {sign(plan.cures.sign)} <span class="subject">{said(plan.cures.subject)}</span>'
+        + (f"; proved when {proof} come{'s' * (len(plan.proof) == 1)} back clear" if proof else "")
+        + f"</p>\n<ol>\n{steps}\n</ol></article>"
+    )
+
+
+def _step(step: Step) -> str:
+    undo = f'<br><span class="undo">undo: <code>{said(shlex.join(step.undo))}</code></span>' if step.undo else ""
+    return f"<li>{said(step.says)}<br><code>{said(shlex.join(step.argv))}</code>{undo}</li>"
+
+
+def _riddles(case: Case, stages: Stages) -> str:
+    if not case.unexplained:
+        return ""
+    riddles = []
+    for riddle in case.unexplained[:RIDDLES]:
+        whys = "\n".join(
+            f"<li>not by <code>{said(it.law)}</code>: {said(it.why_not)}{_cure(it.why_not)}</li>"
+            for it in riddle.candidates
+        )
+        riddles.append(f"<li>{stages.pointer(riddle.finding)}\n<ul>\n{whys}\n</ul></li>")
+    listed = "\n".join(riddles + _more(case.unexplained, RIDDLES))
+    return f'<section id="unexplained"><h2>Unexplained</h2>\n<ul class="riddles">\n{listed}\n</ul></section>'
+
+
+def _more(items: Sequence[object], shown: int) -> list[str]:
+    return [f"<li>… and {len(items) - shown} more, in the JSON</li>"] if len(items) > shown else []
+
+
+def _answers(case: Case) -> str:
+    if not case.answers:
+        return ""
+    listed = "\n".join(
+        f"<li>{badge(it.state)} <code>{said(it.question)}</code><p>{said(it.says)}</p>{evidence(it.evidence)}</li>"
+        for it in case.answers
+    )
+    return f'<section id="answers"><h2>Asked and answered</h2>\n<ul class="answers">\n{listed}\n</ul></section>'
+
+
+def _consistency(case: Case) -> str:
+    held = "\n".join(f"<li>{said(words)}</li>" for _, words in consistency(case))
+    return f'<section id="consistency"><h2>How consistent it was</h2>\n<ul>\n{held}\n</ul></section>' if held else ""
+
+
+def _looked(case: Case) -> str:
+    """Every sign and what it came to, what could not be seen first: blind is never clear."""
+    ranked = sorted(case.verdicts, key=lambda verdict: _ORDER.index(verdict.state))
+    rows = "\n".join(f"<tr><td>{sign(it.sign)}</td><td>{badge(it.state)}</td><td>{_saw(it)}</td></tr>" for it in ranked)
+    heads = "".join(f'<th scope="col">{head}</th>' for head in ("sign", "state", "what it saw"))
+    return (
+        '<section id="looked"><h2>What was looked at</h2>\n<table class="verdicts">'
+        f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></section>"
+        if rows
+        else ""
+    )
+
+
+def _saw(verdict: Verdict) -> str:
+    says = verdict.state if verdict.state == "broken" else verdict.says
+    cure = _cure(says) if verdict.state in ("blind", "broken") else ""
+    return f"{said(verdict.says, most=1000)}{cure}{evidence(verdict.evidence) if verdict.state != 'found' else ''}"
+
+
+def _cure(why: str) -> str:
+    cure = cure_for_blindness(why)
+    return f'<span class="cure">to see it: {said(cure)}</span>' if cure else ""
+
+
+def _settings(case: Case) -> str:
+    listed = "\n".join(f"<li><code>{said(setting)}</code></li>" for setting in case.settings)
+    if not listed:
+        return ""
+    return f'<section id="settings"><h2>Thresholds that were not ours</h2>\n<ul>\n{listed}\n</ul></section>'
+
+
+def _footer() -> str:
+    kinds = "\n".join(f"<div><dt>{badge(kind)}</dt><dd>{words}</dd></div>" for kind, words in _GROUNDS.items())
+    heading = "Grounds on which two findings are joined"
+    return f"<footer><h2>{heading}</h2>\n<dl>\n{kinds}\n</dl>\n<p>Times are UTC.</p></footer>"
