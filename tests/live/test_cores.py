@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -40,7 +41,8 @@ def test_a_loop_of_system_calls_saturates_its_core_and_no_other(
     assert "drowning in system time" in found[0]["says"] and "the node's average of" in found[0]["says"]
     figures = {it["what"]: it["value"] for it in found[0]["evidence"]}
     assert figures["cpu_system_ratio"] > 0.85 and figures["cpu_busy_ratio"] < 1.0
-    assert {it["source"] for it in found[0]["evidence"]} == {"/proc/stat"}
+    assert {it["source"] for it in found[0]["evidence"]} == {"/proc/stat", "$ perf record -a -g"}
+    assert re.search(r"\d+% of it python[\d.]*\[\d+\] in \w", found[0]["says"]), "who holds it is told too"
 
 
 @pytest.mark.kernel

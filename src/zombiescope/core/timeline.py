@@ -177,14 +177,18 @@ class Timeline:
             self._once[name] = make(self)
         return cast(_T, self._once[name])
 
-    def rate(self, what: str, subject: str = "node") -> Series:
-        """How fast a counter rose between each look and the next, per second.
+    def rate(self, what: str, subject: str = "node", *, over: float = 0.0) -> Series:
+        """How fast a counter rose between each look and the next, per second; `over` so many seconds at least.
 
         A counter that fell to less than half was restarted, from nought. A smaller step back is jitter and counts as
         no rise: the kernel's idle and iowait times do go backwards by a tick (Documentation/filesystems/proc.rst).
         """
         counter, looks = self.series(what, subject), self.looks(what)
         times = np.unique(looks.at[looks.values > 0]) if len(looks) else counter.at
+        if over and len(times):
+            # The first look of each stretch; a little early counts, since looks are never quite on time.
+            stretch = np.floor((times - times[0]) / over + 0.25)
+            times = times[np.append(True, np.diff(stretch) > 0)]
         held = counter.sampled(times)
         rise = np.diff(held)
         rise = np.where(

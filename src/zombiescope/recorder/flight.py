@@ -125,6 +125,7 @@ class Flight:
     def _flush(self) -> float:
         if self.stacks is not None:
             self.stacks.read()
+        self._loop.tell()
         at = self._host.now()
         self.add(Reading(what=OWN_COST, subject="node", value=time.process_time(), at=at, source="clock_gettime(2)"))
         segment = self._journal.began

@@ -42,9 +42,16 @@ class Sink(Protocol):
 def look(host: Host, name: str, probe: ModuleType, sink: Sink, eye: Eye | None = None) -> float:
     """One look of one probe. Whatever goes wrong is noted as not seen; returns the CPU time it cost."""
     started = time.thread_time()
+    blind = _seen(name, probe, sink, eye or partial(probe.read, host))
+    at = host.now()  # after the read, so that what was read holds at the time of the look
+    sink.look(name, probe.GIVES, at, blind)
+    return _cost(name, sink, at, time.thread_time() - started)
+
+
+def _seen(name: str, probe: ModuleType, sink: Sink, eye: Eye) -> list[Blind]:
     blind: list[Blind] = []
     try:
-        seen = guarded(lambda: list((eye or partial(probe.read, host))()))
+        seen = guarded(lambda: list(eye()))
         if isinstance(seen, Broken):
             raise Unreadable(f"probe {name}", f"broken: {seen.why}")
         for item in seen:
@@ -54,11 +61,53 @@ def look(host: Host, name: str, probe: ModuleType, sink: Sink, eye: Eye | None =
                 blind.append(item)
     except (Unreadable, Unparsable) as error:
         blind = [Blind(what=what, source=error.source, why=error.why) for what in probe.GIVES]
-    at = host.now()  # after the read, so that what was read holds at the time of the look
-    sink.look(name, probe.GIVES, at, blind)
-    cost = time.thread_time() - started
+    return blind
+
+
+def _cost(name: str, sink: Sink, at: float, cost: float) -> float:
     sink.add(Reading(what=COSTS, subject=f"probe:{name}", value=cost, at=at, source="clock_gettime(2)"))
     return cost
+
+
+class _Quick:
+    """A probe that looks many times a second: it only fetches then, and tells of all it fetched at once, later.
+
+    A look that wakes up, parses and goes to sleep again finds its code gone from the core's caches each time: ten
+    looks told together cost a third of ten told one by one.
+    """
+
+    MOST = 20  # looks kept untold: two seconds of ten a second
+
+    def __init__(self, host: Host, name: str, probe: ModuleType, sink: Sink) -> None:
+        self._host, self._name, self._probe, self._sink = host, name, probe, sink
+        self._fetched: list[tuple[float, Eye]] = []
+        self._spent = self._telling = 0.0
+
+    def fetch(self) -> float:
+        """Returns what one look costs, telling included."""
+        started = time.thread_time()
+        at = self._host.now()
+        try:
+            eye = partial(self._probe.told, self._probe.fetch(self._host), at)
+        except Unreadable as error:
+            eye = partial(_raise, error)
+        self._fetched.append((at, eye))
+        cost = time.thread_time() - started
+        self._spent += cost
+        if len(self._fetched) >= self.MOST:
+            self.tell()
+        return cost + self._telling
+
+    def tell(self) -> None:
+        started = time.thread_time()
+        fetched, self._fetched = self._fetched, []
+        for at, eye in fetched:
+            self._sink.look(self._name, self._probe.GIVES, at, _seen(self._name, self._probe, self._sink, eye))
+        if fetched:
+            cost = time.thread_time() - started
+            self._telling = cost / len(fetched)
+            _cost(self._name, self._sink, fetched[-1][0], self._spent + cost)
+        self._spent = 0.0
 
 
 class Loop:
@@ -69,6 +118,11 @@ class Loop:
         # What a broken probe would have given cannot be known: who needs it finds that nobody looked.
         self._probes = {name: it for name, it in healthy("probes").items() if only is None or name in only}
         self._eyes: dict[str, Eye] = {}
+        self._quick = {
+            name: _Quick(host, name, it, sink)
+            for name, it in self._probes.items()
+            if host.live and hasattr(it, "fetch")
+        }
         self._open = ExitStack()
         self._due: list[tuple[float, int, Act]] = []
         self._turn = itertools.count()  # ties are broken by who came first
@@ -112,9 +166,17 @@ class Loop:
             heapq.heapreplace(self._due, (max(when + pause, time.monotonic()), next(self._turn), act))
         if not self.stopped:
             time.sleep(max(0.0, start + seconds - time.monotonic()))
+        self.tell()
+
+    def tell(self) -> None:
+        """Hand over what was fetched and not told yet."""
+        for quick in self._quick.values():
+            quick.tell()
 
     def _look(self, name: str) -> float:
         probe = self._probes[name]
+        if name in self._quick:
+            return max(float(probe.EVERY), self._quick[name].fetch() / SHARE)
         cost = look(self._host, name, probe, self._sink, self._eyes[name])
         return max(float(probe.EVERY), cost / SHARE)
 

@@ -23,6 +23,7 @@ _IDLE = ("idle", "iowait")
 NEEDS = tuple(f"cpu_{mode}_seconds_total" for mode in (*_KERNEL, *_USER, *_IDLE))
 FULL = 0.9  # of the time the core had: the tick that counts is coarse, and a rare interrupt elsewhere is no relief
 SECONDS = 1.0  # shorter spells are ordinary bursts; a queue's watchdog gives up after 5
+WINDOW = 0.25  # seconds: times come in ticks of 10 ms, so that a share is exact to 4 %
 BRIDGE = 0.3  # seconds: one coarse look below FULL does not make two spells of one
 GIVEN = 0.5  # of a look: a core that the hypervisor took away for longer tells nothing (see stolen CPU instead)
 
@@ -75,7 +76,8 @@ def _cores(timeline: Timeline) -> dict[str, dict[str, Series]]:
 
 def _shares(timeline: Timeline, cpu: str) -> dict[str, Series]:
     """What part of the time that the core really had went into each mode, look by look."""
-    rates = {mode: timeline.rate(f"cpu_{mode}_seconds_total", cpu) for mode in (*_KERNEL, *_USER, *_IDLE)}
+    window = min(WINDOW, SECONDS / 4)
+    rates = {mode: timeline.rate(f"cpu_{mode}_seconds_total", cpu, over=window) for mode in (*_KERNEL, *_USER, *_IDLE)}
     had: Floats = np.sum([rate.values for rate in rates.values()], axis=0)
     had = np.where(had >= GIVEN, had, np.nan)
     return {mode: replace(rate, values=rate.values / had) for mode, rate in rates.items()}

@@ -1,0 +1,64 @@
+"""A text file with a kernel's log, plain or gzipped, as a Timeline: all that a node leaves behind, often enough."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import stat
+import zlib
+
+from zombiescope.core import Reading, Unparsable, UserError, harmless
+from zombiescope.core.timeline import Timeline
+from zombiescope.kernel.log_text import LogText, parse_log
+from zombiescope.recorder.tape import Tape
+
+LARGEST = 256 << 20  # bytes, unpacked: two million lines; who has more can cut out the hours in question
+LONGEST = 1_000  # characters kept of a line, as of the live log
+# Whose lines are taken where a log has many writers. Others may quote the kernel, and are not it.
+WRITERS = ("kernel", "systemd", "kubelet", "containerd", "dockerd", "crio")
+WHAT = "kernel_log"
+_GZIP = b"\x1f\x8b"
+_FORMATS = "dmesg, dmesg -T, journalctl -k, kern.log and a copy of /dev/kmsg are"
+
+
+def timeline_of_log(path: str) -> tuple[Timeline, str]:
+    """What the log tells, and in words how its times were found. Nothing else was looked at, and signs will say so."""
+    data, ended = _content(path)
+    try:
+        log = parse_log(data.decode("utf-8", "surrogateescape"), ended=ended, of=WRITERS.__contains__)
+    except Unparsable as error:
+        what = "a binary file" if b"\0" in data[:4096] else f"no log that we know (“{harmless(error.text, most=60)}”)"
+        raise UserError(f"{path}: {what}; {_FORMATS}") from error
+    if not log.lines:
+        raise UserError(f"{path}: no line of the kernel's in it; {_FORMATS}")
+    return _timeline(log, os.path.abspath(path)), f"{log.format}: {log.clock}"
+
+
+def _content(path: str) -> tuple[bytes, float]:
+    """The file unpacked, and when it was last written."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise UserError(f"{path}: not a regular file")
+            packed = file.read(len(_GZIP)) == _GZIP
+            file.seek(0)
+            data = gzip.GzipFile(fileobj=file).read(LARGEST + 1) if packed else file.read(LARGEST + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"{path}: {(getattr(error, 'strerror', None) or str(error)).lower()}") from error
+    if not data.strip():
+        raise UserError(f"{path}: empty")
+    if len(data) > LARGEST:
+        raise UserError(f"{path}: larger than {LARGEST >> 20} MB: cut out the hours in question")
+    return data, status.st_mtime
+
+
+def _timeline(log: LogText, source: str) -> Timeline:
+    tape = Tape()
+    for line in log.lines:
+        text = line.text[:LONGEST]
+        tape.add(Reading(what=WHAT, subject="node", value=line.level, at=line.at, source=source, text=text))
+    # The log is the look: it sees from its first line to its last.
+    for at in (min(line.at for line in log.lines), max(line.at for line in log.lines)):
+        tape.look("log_file", (WHAT,), at)
+    return tape.timeline()
