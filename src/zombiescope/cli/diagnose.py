@@ -7,6 +7,7 @@ causes first, then the chain of evidence, what is unexplained, and what it could
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ EXAMPLES = """examples:
                                                       see bursts of a third of a second
   zombiescope diagnose ./rec --from 05:10 --to 05:12  two minutes of a recording (UTC)
   zombiescope diagnose ./copied-root                  a copy of another machine's /proc and /sys
+  zombiescope diagnose kern.log.1.gz                  a kernel's log alone: dmesg, journalctl -k, kern.log
   zombiescope diagnose --format dot | dot -Tsvg       draw the chain
 
 exit codes: 0 clear, 1 found, 2 usage, 3 nothing found but not everything could be seen
@@ -34,7 +36,10 @@ exit codes: 0 clear, 1 found, 2 usage, 3 nothing found but not everything could 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "recording", nargs="?", metavar="RECORDING", help="a recording, or a copied root; without it, this machine"
+        "recording",
+        nargs="?",
+        metavar="RECORDING",
+        help="a recording, a copied root or a kernel's log; without it, this machine",
     )
     parser.add_argument("--seconds", type=seconds, default=10.0, metavar="N", help="how long to look [10]")
     parser.add_argument(
@@ -69,9 +74,14 @@ def _live(host: Host, length: float, hz: int = 0) -> tuple[Timeline, str, str]:
 
 
 def _recorded(args: argparse.Namespace) -> tuple[Timeline, str, str]:
-    """A flight recording, or a copy of a machine's files."""
+    """A flight recording, a kernel's log as text, or a copy of a machine's files."""
+    from zombiescope.recorder.log_file import timeline_of_log
     from zombiescope.recorder.replay import is_recording, opened
 
+    if os.path.isfile(args.recording):
+        timeline, times = timeline_of_log(args.recording)
+        print(f"{harmless(args.recording)}: {times}", file=sys.stderr)
+        return timeline, "", ""
     if not is_recording(args.recording):
         return _live(recorded_root(args.recording), 0.0)
     recording = opened(args.recording)

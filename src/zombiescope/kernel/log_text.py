@@ -1,0 +1,192 @@
+r"""A kernel's log as people keep it: what dmesg, journalctl and syslog print, back into lines with their times.
+
+    [12345.678901] text                          dmesg; also -r and -x, and with the caller printed
+    [Thu Nov 12 15:12:04 2026] text              dmesg -T
+    2026-11-12T15:12:04,123456+00:00 text        dmesg --time-format iso
+    2026-11-12T15:12:04+0000 host kernel: text   journalctl -o short-iso, -o short-iso-precise, today's syslog
+    Nov 12 15:12:04 host kernel: text            journalctl -o short, -o short-precise
+    Nov 12 15:12:04 host kernel: [12345.6] text  kern.log
+    [12345.678901] host kernel: text             journalctl -o short-monotonic
+    6,339,5140900,-;text                         a copy of /dev/kmsg
+
+Times without a zone are taken as this machine's own, those without a year as the last such day before the log ended,
+and those counted from boot as if the last line were of the moment at which the log ended.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+from zombiescope.core import Unparsable, lines
+from zombiescope.kernel.kmsg import Line, parse
+
+LEVEL = 6  # where none is told: "informational", so that nothing is made of it
+TRIED = 500  # lines by which a format is told: a log may begin with some that were torn
+DAY = 86_400.0  # seconds: a line may seem that much later than the log's end: another zone, a clock set back
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTH = "|".join(_MONTHS)
+_CLOCK = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:(?P<separator>[.,])(?P<fraction>\d{1,9}))?"
+_HEADS = {
+    "/dev/kmsg": r"(?=\d{1,4},\d{1,20},(?P<usec>\d{1,20})[,;])",
+    "dmesg": r"(?:<(?P<priority>\d{1,3})>|(?P<facility>[a-z0-9]{2,9}) *:(?P<level>[a-z]{3,7}) *: )?"
+    r"\[ *(?P<boot>\d{1,12}\.\d{1,9})\](?:\[ *[TC]\d+\])? ?",
+    "dmesg -T": rf"\[\w{{3}} (?P<month>{_MONTH}) +(?P<day>\d{{1,2}}) {_CLOCK} (?P<year>\d{{4}})\] ?",
+    "ISO 8601": rf"(?P<year>\d{{4}})-(?P<number>\d\d)-(?P<day>\d\d)T{_CLOCK}(?P<zone>Z|[+-]\d\d:?\d\d)? ",
+    "syslog": rf"(?P<month>{_MONTH}) +(?P<day>\d{{1,2}}) {_CLOCK} ",
+}
+_LEVELS = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")
+# The host's name, who wrote it, and for the kernel sometimes its own time.
+_WRITER = re.compile(r"\S{1,255} (?P<who>[^\s:\[\]]{1,64})(?:\[\d{1,10}\])?: (?:\[ *\d{1,12}\.\d{6}\] )?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class LogText:
+    """The lines of a log in the order of their times, which format it is, and how the times were found."""
+
+    lines: list[Line]  # numbered as in the text, from 1
+    format: str
+    clock: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Raw:
+    number: int
+    head: dict[str, str | None]
+    text: str
+
+
+def parse_log(text: str, *, ended: float, of: Callable[[str], bool] = lambda _who: True) -> LogText:
+    """The lines of a log that ended (was written, at the latest) at `ended`, in unix seconds.
+
+    Where a line tells who wrote it, `of` chooses. A line that has no time, such as journalctl's "-- Boot …", is left
+    out.
+    """
+    every = lines(text)
+    name, head = _format(every)
+    raws = [
+        _Raw(number, found.groupdict(), line[found.end() :])
+        for number, line in enumerate(every, 1)
+        if (found := head.match(line))
+    ]
+    if name == "/dev/kmsg":
+        return LogText(list(_dated([_record(raw) for raw in raws], ended)), name, _COUNTED)
+    if _written_by_many(name, raws):
+        raws = list(_without_writer(raws, of))
+    if name == "dmesg":
+        since_boot = [Line(_level(raw), raw.number, float(raw.head["boot"] or 0), raw.text) for raw in raws]
+        return LogText(list(_dated(since_boot, ended)), name, _COUNTED)
+    if name == "syslog":
+        told = list(_with_years(raws, ended))
+        clock = "times as written, in this machine's zone; the year is the last such day before the log ended"
+    else:
+        told = [(raw, at) for raw in raws if (at := _moment(raw.head)) is not None]
+        zoned = any(raw.head.get("zone") for raw in raws[:1])
+        clock = "times as written" + ("" if zoned else ", in this machine's zone")
+    return LogText([Line(LEVEL, raw.number, at, raw.text) for raw, at in told], name, clock)
+
+
+_COUNTED = "times counted back from the log's end: its last line is taken to be of that moment"
+
+
+def _format(every: list[str]) -> tuple[str, re.Pattern[str]]:
+    """The format of most lines; if half of them or more have none, it is no log."""
+    tried = [line for line in every[:TRIED] if line.strip() and not line.startswith((" ", "-- "))]
+    counted = []
+    for name, pattern in _HEADS.items():
+        head = re.compile(pattern, re.ASCII)
+        counted.append((sum(head.match(line) is not None for line in tried), name, head))
+    count, name, head = max(counted, key=lambda it: it[0])
+    if not count or count * 2 < len(tried):
+        raise Unparsable("the log", 1, every[0] if every else "")
+    return name, head
+
+
+def _written_by_many(name: str, raws: list[_Raw]) -> bool:
+    """Whether the lines name a host and a writer: syslog's and the journal's do, dmesg's do not."""
+    writers = [found["who"] for raw in raws[:TRIED] if (found := _WRITER.match(raw.text))]
+    if name == "dmesg":
+        return "kernel" in writers
+    if name == "syslog" or (name == "ISO 8601" and raws[0].head["separator"] != ","):
+        if not writers:
+            raise Unparsable("the log", raws[0].number, raws[0].text)
+        return True
+    return False
+
+
+def _record(raw: _Raw) -> Line:
+    line = parse(raw.text, raw.number)
+    return Line(line.level, raw.number, line.at, line.text)
+
+
+def _level(raw: _Raw) -> int:
+    if raw.head["priority"]:
+        return int(raw.head["priority"]) & 7
+    return _LEVELS.index(raw.head["level"] or "") if raw.head["level"] in _LEVELS else LEVEL
+
+
+def _without_writer(raws: list[_Raw], of: Callable[[str], bool]) -> Iterator[_Raw]:
+    """What the kernel said as it said it; what a program said with its name before."""
+    for raw in raws:
+        writer = _WRITER.match(raw.text)
+        if writer is None or not of(writer["who"]):
+            continue
+        begin = writer.end() if writer["who"] == "kernel" else writer.start("who")
+        yield _Raw(raw.number, raw.head, raw.text[begin:])
+
+
+def _dated(found: list[Line], ended: float) -> Iterator[Line]:
+    """Seconds since boot made unix times. Where they fall back, the machine was booted anew in between: the boot before
+    ended, at the latest, when that one began."""
+    offset, later = 0.0, float("inf")
+    dated = []
+    for line in reversed(found):
+        if later == float("inf"):
+            offset = ended - line.at
+        elif line.at > later + 1.0:  # lines of two cores may be in the wrong order by a little
+            offset -= line.at
+        later = line.at
+        dated.append(Line(line.level, line.number, line.at + offset, line.text))
+    return reversed(dated)
+
+
+def _with_years(raws: list[_Raw], ended: float) -> Iterator[tuple[_Raw, float]]:
+    """From the end backwards: a line that would be later than the one after it is of the year before."""
+    dated: list[tuple[_Raw, float]] = []
+    year, later = datetime.fromtimestamp(ended).year, ended
+    for raw in reversed(raws):
+        at = _moment(raw.head, year)
+        if at is not None and at > later + DAY:
+            year -= 1
+            at = _moment(raw.head, year)
+        if at is None:  # the 29th of February of a year that has none
+            continue
+        later = at
+        dated.append((raw, at))
+    return reversed(dated)
+
+
+def _moment(head: dict[str, str | None], year: int = 0) -> float | None:
+    """What a line's head names, in unix seconds; None if there is no such day."""
+    month = _MONTHS.index(head["month"] or "") + 1 if "month" in head else int(head["number"] or 0)
+    clock = (head["day"] or "", head["hour"] or "", head["minute"] or "", head.get("zone") or "")
+    minute = _minute(int(head.get("year") or year), month, *clock)
+    fraction = float(f"0.{head['fraction']}") if head["fraction"] else 0.0
+    return None if minute is None else minute + int(head["second"] or 0) + fraction
+
+
+@functools.lru_cache(maxsize=4_096)
+def _minute(year: int, month: int, day: str, hour: str, minute: str, zone: str) -> float | None:
+    """When a minute began. A log has many lines of one, and the calendar is dear."""
+    try:
+        at = datetime(year, month, int(day), int(hour), int(minute))
+        if not zone:
+            return at.timestamp()
+        digits = zone.replace(":", "").replace("Z", "+0000")
+        east = timedelta(hours=int(digits[1:3]), minutes=int(digits[3:]))
+        return at.replace(tzinfo=timezone(-east if digits[0] == "-" else east)).timestamp()
+    except (ValueError, OverflowError):
+        return None

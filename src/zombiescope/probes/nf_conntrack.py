@@ -1,0 +1,55 @@
+"""nf_conntrack: how many connections the kernel tracks, how many it may, and packets it dropped for that.
+
+Overhead: two reads of a number and one of a row for each core: 90 µs on 2 cores, 1 µs for each more.
+Kernel: net/netfilter/nf_conntrack_standalone.c. Files of the network namespace that one looks from: on the host, the
+    host's own; the limit is one for all of them. Absent where the module is not loaded, and then nothing is tracked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count, lines
+
+EVERY = 5.0
+GIVES = ("conntrack_entries", "conntrack_limit", "conntrack_drops_total")
+_FOLDER = "/proc/sys/net/netfilter"
+SOURCES = (f"{_FOLDER}/nf_conntrack_count", f"{_FOLDER}/nf_conntrack_max")
+DROPS = "/proc/net/stat/nf_conntrack"
+
+
+def read(host: Host) -> Iterator[Reading | Blind]:
+    at = host.now()
+    for what, source in zip(GIVES, SOURCES, strict=False):
+        yield Reading(what=what, subject="node", value=parse_number(host.read(source), source), at=at, source=source)
+    try:
+        drops = parse_drops(host.read(DROPS))
+    except (Unreadable, Unparsable) as error:  # not built in everywhere (CONFIG_NF_CONNTRACK_PROCFS)
+        yield Blind(what=GIVES[2], source=error.source, why=error.why)
+        return
+    yield Reading(what=GIVES[2], subject="node", value=drops, at=at, source=DROPS)
+
+
+def parse_number(text: str, source: str) -> int:
+    try:
+        return count(text.strip())
+    except ValueError:
+        raise Unparsable(source, 1, text) from None
+
+
+# entries  clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop icmp_error …
+# 00000023  00000000 00000000 00000000 00000007 …
+def parse_drops(text: str) -> int:
+    """Packets dropped, of all cores: what the column of that name says, in hexadecimal."""
+    head, *rows = lines(text) or [""]
+    try:
+        column = head.split().index("drop")
+    except ValueError:
+        raise Unparsable(DROPS, 1, head) from None
+    total = 0
+    for number, row in enumerate(rows, 2):
+        try:
+            total += count(row.split()[column], 16)
+        except (ValueError, IndexError):
+            raise Unparsable(DROPS, number, row) from None
+    return total

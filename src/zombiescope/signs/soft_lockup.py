@@ -1,0 +1,81 @@
+"""A core that ran one thing in the kernel for so long that the kernel itself complained.
+
+Why it hurts: for those twenty seconds nothing else ran there: no softirq thread, no poll of a network queue, no task
+    that is bound to the core. Connections time out and drivers reset.
+False alarms: a virtual machine that was paused, migrated or starved by its host reports lockups of all cores at once.
+    A stalled grace period (RCU) names the core that did not answer, which may have been starved rather than busy.
+References: kernel/watchdog.c (twice kernel.watchdog_thresh, 20 s); Documentation/RCU/stallwarn.rst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.core import Blind, Finding, Reading, Span, lasting
+from zombiescope.core.kernel_messages import LOG, Told, told, unheard
+from zombiescope.core.timeline import Timeline
+
+NEEDS = (LOG,)
+EPISODE = 60.0  # seconds: the kernel repeats itself every 20 s or so while a core is stuck
+TOGETHER = 1.0  # seconds within which a stall's lines come: first that there is one, then which core
+SHOWN = 6  # lines of one episode as evidence
+_SOFT, _HARD, _RCU = "soft_lockup", "hard_lockup", "rcu_stall"
+
+
+def find(timeline: Timeline) -> Iterator[Finding | Blind]:
+    by_core: dict[str, list[Told]] = {}
+    heading: Told | None = None
+    for line in told(timeline, _SOFT, _HARD, _RCU):
+        core = line.message.fields.get("cpu")
+        if core is None:
+            if heading is not None:  # nobody said which core it was about
+                by_core.setdefault("node", []).append(heading)
+            heading = line
+            continue
+        its = by_core.setdefault(f"cpu:{int(core[:9])}", [])
+        if heading is not None and line.reading.at - heading.reading.at <= TOGETHER:
+            its.append(heading)
+            heading = None
+        its.append(line)
+    if heading is not None:
+        by_core.setdefault("node", []).append(heading)
+    for subject, lines in by_core.items():
+        yield from (_finding(subject, episode) for episode in _episodes(lines))
+    if deaf := unheard(timeline):
+        yield deaf
+
+
+def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
+    return f"{len(timeline.series(LOG)):,} lines of the log tell of none", (timeline.looks(LOG).latest,)
+
+
+def _episodes(lines: list[Told]) -> Iterator[list[Told]]:
+    episode = lines[:1]
+    for line in lines[1:]:
+        if line.reading.at - episode[-1].reading.at > EPISODE:
+            yield episode
+            episode = []
+        episode.append(line)
+    yield episode
+
+
+def _finding(subject: str, lines: list[Told]) -> Finding:
+    stuck = [(float(line.message.fields["seconds"][:9]), line) for line in lines if line.message.kind == _SOFT]
+    kinds = {line.message.kind for line in lines}
+    said = []
+    if stuck:
+        seconds, worst = max(stuck, key=lambda it: it[0])
+        who = f"{worst.message.fields['process']}[{worst.message.fields['pid']}]"
+        said.append(f"stuck for {lasting(seconds)} in {who} (soft lockup)")
+    if _HARD in kinds:
+        said.append("took not even interrupts (hard lockup)")
+    if _RCU in kinds:
+        said.append("held up a grace period of RCU")
+    # The kernel says for how long it has seen the core stuck, so it began that long before the line.
+    began = min([lines[0].reading.at, *(line.reading.at - seconds for seconds, line in stuck)])
+    return Finding(
+        subject=subject,
+        span=Span(began, lines[-1].reading.at),
+        says="; ".join(said),
+        evidence=tuple(line.reading for line in lines[:SHOWN]),
+    )
