@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from zombiescope.core import Host, UserError
 from zombiescope.kernel.lru_drain import drain
 from zombiescope.kernel.mounts import cgroup_mounts
+from zombiescope.lab._scenario import name_for
 
 TMPFS = "/dev/shm"
 _PAGE = 4096  # one byte is written to each page; where pages are larger, fewer are held and that is all the same
@@ -58,7 +59,7 @@ def leaked(count: int, *, label: str = "lab", name: str = "z{}", folder: str = T
 
     In another `folder`, on a disk, they are pinned by page cache, as logs pin them, and go when that is dropped.
     """
-    parent = os.path.join(memory_folder(), f"zombiescope-{label}-{os.getpid()}")
+    parent = os.path.join(memory_folder(), name_for(label))
     leak = Leak(parent, os.path.join(folder, os.path.basename(parent)), [name.format(n) for n in range(count)])
     os.mkdir(parent)
     try:
