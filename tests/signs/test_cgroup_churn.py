@@ -81,3 +81,18 @@ def test_a_loop_that_leaves_nothing_behind_is_not_blamed() -> None:
 def test_without_releases_the_dose_decides(grown: int, blamed: bool) -> None:
     dead = [2_000 + grown * step / 6 for step in range(7)]
     assert bool(case([*churn(LOOP, LOOP), *v1(dead)]).links) == blamed
+
+
+def test_whose_they_are_is_told_by_name_or_by_the_path() -> None:
+    assert case(churn(LOOP, LOOP, [0] * 7)).findings[0].says.endswith(": containers (docker)")
+    words = "container ecs-agent, image amazon/amazon-ecs-agent (docker)"
+    named = read("container_info", f"cgroup:/docker/{'5f0c' * 16}", 0, 3, words)
+    (found,) = case([*churn(LOOP, LOOP, [0] * 7), named]).findings
+    assert found.says.endswith(f"not released: {words}") and named in found.evidence
+
+
+def test_one_released_that_was_removed_before_is_not_counted_below_nought() -> None:
+    assert (
+        "12 made and 12 removed, 120 a minute, 0 of them"
+        in case(churn(LOOP, LOOP, [3, *LOOP[1:-1], 13])).findings[0].says
+    )

@@ -96,3 +96,24 @@ def test_one_uncounted_hierarchy_is_blind_even_when_the_others_are_well() -> Non
     hidden = [reading for reading in v1([68_680]) if reading.what != "cgroup_folders"]
     verdict = case(node([*hidden, *v1([50], live=45, controller="pids", hierarchy=8)])).verdicts[0]
     assert verdict.state == "blind" and "68,680 memory cgroups" in verdict.says
+
+
+@pytest.mark.parametrize(
+    ("removed", "released", "words"),
+    [
+        (500, 20, "; the last 480 were of container ecs-agent, image ecs (docker)"),
+        (500, 490, "an hour since boot"),
+        (5, 0, "an hour since boot"),
+    ],
+    ids=["one that leaks", "one that does not", "too few to tell"],
+)
+def test_whose_the_last_ones_are_is_told(removed: int, released: int, words: str) -> None:
+    family = "family:/docker/<id>"
+    events = [
+        read("cgroup_removals_total", family, removed, 1),
+        read("cgroup_releases_total", family, released, 1),
+        read("cgroup_removals_total", "family:/other", 3, 1),
+        read("container_info", f"cgroup:/docker/{'5f0c' * 16}", 0, 1, "container ecs-agent, image ecs (docker)"),
+    ]
+    found = only(node([*v1([68_680] * 3), *events, read("uptime_seconds", "node", 36_000, 0)]))
+    assert found.says.endswith(words)

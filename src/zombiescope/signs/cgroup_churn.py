@@ -14,10 +14,12 @@ from collections.abc import Iterator
 
 from zombiescope.core import Blind, Finding, Reading, Span
 from zombiescope.core.model import SLACK
+from zombiescope.core.owners import owner, owners
 from zombiescope.core.timeline import Series, Timeline
 
 NEEDS = ("cgroup_births_total", "cgroup_removals_total")
 TIMES = 5  # made and removed within one recording: fewer is a rollout or somebody at work
+NAMED = 3  # containers of one family as evidence of whose they are
 PER_MINUTE = 4.0  # a supervisor that backs off to 15 s still makes four; kubelet backs off to minutes
 
 
@@ -30,16 +32,23 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
         minutes = timeline.looks(NEEDS[0]).span.seconds / 60
         if times >= TIMES and minutes and times / minutes >= PER_MINUTE:
             releases = timeline.series("cgroup_releases_total", subject)
-            left = removals.latest.value - (releases.latest.value if len(releases) else 0)
+            # One that was removed before we looked may be released now.
+            left = max(removals.latest.value - (releases.latest.value if len(releases) else 0), 0)
+            whose = owner(timeline, subject)
             kept = f", {left:,.0f} of them not released" if timeline.looked("cgroup_releases_total") else ""
             yield Finding(
                 subject=subject,
                 span=_span(timeline, births, times / minutes),
                 says=(
                     f"{births.latest.value:,.0f} made and {removals.latest.value:,.0f} removed, "
-                    f"{times / minutes:,.0f} a minute{kept}"
+                    f"{times / minutes:,.0f} a minute{kept}" + (f": {whose}" if whose else "")
                 ),
-                evidence=(births.latest, removals.latest, *([releases.latest] if len(releases) else [])),
+                evidence=(
+                    births.latest,
+                    removals.latest,
+                    *([releases.latest] if len(releases) else []),
+                    *owners(timeline, subject)[:NAMED],
+                ),
             )
 
     if not timeline.looked("cgroup_releases_total"):

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from zombiescope.core import Blind, Finding, Reading, amount, lasting
 from zombiescope.core.census import Census, bytes_each, bytes_held, count, uncounted
+from zombiescope.core.owners import owner, owners
 from zombiescope.core.timeline import Timeline
 
 NEEDS = (("cgroup_folders", "cgroup_dying_descendants"),)
@@ -33,12 +34,13 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
         )
     for census in counted:
         steady = bool((census.dying.values[1:] >= census.dying.values[:-1]).all())
+        whose, leaked = _latest(timeline) if "memory" in census.controllers else ("", ())
         if census.dead >= MANY or (census.dead >= FEW and census.grown >= GROWTH and steady):
             yield Finding(
                 subject=census.subject,
                 span=census.dying.span,
-                says=", ".join([_counted(census), *_held(census, timeline), *_pace(census, timeline)]),
-                evidence=(*census.evidence, *_grown_from(census), *_memory(census, timeline)),
+                says=", ".join([_counted(census), *_held(census, timeline), *_pace(census, timeline)]) + whose,
+                evidence=(*census.evidence, *_grown_from(census), *_memory(census, timeline), *leaked),
             )
     for controller in uncounted(timeline):
         known = timeline.series("cgroups_known", f"controller:{controller}").latest
@@ -76,6 +78,21 @@ def _pace(census: Census, timeline: Timeline) -> Iterator[str]:
         yield f"none more within {lasting(census.dying.span.seconds)}"
     if len(uptime):
         yield f"{census.dead / max(uptime.latest.value / 3600, 1e-3):,.0f} an hour since boot"
+
+
+def _latest(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
+    """Whose those are that were removed while we looked and the kernel still keeps: the family with most of them."""
+    if not timeline.looked("cgroup_releases_total"):
+        return "", ()
+    kept = {}
+    for removed in timeline.latest("cgroup_removals_total"):
+        released = timeline.series("cgroup_releases_total", removed.subject)
+        kept[removed] = removed.value - (released.latest.value if len(released) else 0)
+    most = max(kept, key=lambda removed: kept[removed], default=None)
+    if most is None or kept[most] < GROWTH:
+        return "", ()
+    whose = owner(timeline, most.subject) or most.subject.removeprefix("family:")
+    return f"; the last {kept[most]:,.0f} were of {whose}", (most, *owners(timeline, most.subject)[:1])
 
 
 def _until_trouble(census: Census, timeline: Timeline, per_hour: float) -> Iterator[str]:

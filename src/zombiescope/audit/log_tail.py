@@ -1,0 +1,93 @@
+"""The end of a log that somebody else writes, perhaps in a container: what was added since the last look.
+
+A file is opened for each look and not held: an open file would keep a container's file system mounted, and with it the
+memory cgroup that we are here to see go. What was written to a file between our last look and its rotation is missed.
+No link is followed below the root that is given: one made in a container would lead out of it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from zombiescope.core import Unreadable
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file or folder by its path below a root, and how a person on the machine reaches it."""
+
+    root: str
+    path: str
+    shown: str
+
+    def inside(self, name: str) -> Place:
+        return Place(self.root, f"{self.path}/{name}", f"{self.shown}/{name}")
+
+
+class Tail:
+    """One log file."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self._inode = -1
+        self._offset = 0
+        self.skipped = 0  # bytes that came too fast, or were there before the first look
+        self.modified = 0.0  # when the file was last written to
+
+    def new(self, most: int) -> list[str]:
+        """The whole lines that were added, of the last `most` bytes; at the first look, of what is there."""
+        with opened(self.place) as handle:
+            about = os.fstat(handle)
+            if not stat.S_ISREG(about.st_mode):
+                raise Unreadable(self.place.shown, "not a regular file")
+            self.modified = about.st_mtime
+            if about.st_ino != self._inode or about.st_size < self._offset:
+                self._inode, self._offset = about.st_ino, 0
+            begin = max(self._offset, about.st_size - most)
+            skipped, self.skipped = begin - self._offset, self.skipped + begin - self._offset
+            text = os.pread(handle, about.st_size - begin, begin)
+        whole = text.rfind(b"\n") + 1
+        # A line is waited for until it is whole, unless it is longer than all that we read.
+        self._offset = begin + (whole if whole or len(text) < most else len(text))
+        lines = text[:whole].decode("utf-8", "surrogateescape").split("\n")[:-1]
+        return lines[1:] if skipped else lines  # the first was met in its middle
+
+
+def listing(place: Place) -> list[str]:
+    """The names in a folder, sorted."""
+    with opened(place, os.O_DIRECTORY) as handle:
+        return sorted(os.listdir(handle))
+
+
+def identity(place: Place) -> tuple[int, int]:
+    """What tells one folder from another, by whichever root it was reached."""
+    with opened(place, os.O_DIRECTORY) as handle:
+        about = os.fstat(handle)
+        return about.st_dev, about.st_ino
+
+
+@contextmanager
+def opened(place: Place, flags: int = 0) -> Iterator[int]:
+    """A file or folder below a root, reached step by step so that no link is followed."""
+    with ExitStack() as stack:
+        try:
+            handle = _open(stack, place.root, os.O_PATH | os.O_DIRECTORY)
+            *folders, last = [step for step in place.path.split("/") if step not in ("", ".", "..")]
+            for step in folders:
+                handle = _open(stack, step, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, handle)
+            # A FIFO in the place of a log must not hang us.
+            handle = _open(stack, last, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | flags, handle)
+            yield handle
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            raise Unreadable(place.shown, why.lower()) from error
+
+
+def _open(stack: ExitStack, name: str, flags: int, folder: int | None = None) -> int:
+    handle = os.open(name, flags | os.O_CLOEXEC, dir_fd=folder)
+    stack.callback(os.close, handle)
+    return handle

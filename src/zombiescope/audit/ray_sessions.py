@@ -1,0 +1,93 @@
+"""Where Ray runs on this node and keeps its logs: of every raylet and control service (GCS), also in containers.
+
+Sessions are found where Ray puts them by default, on the host and in a pod's volumes (as KubeRay has it), which can be
+read after Ray has ended. The folder is also told on the command lines of Ray's processes; then a container's files are
+reached by /proc/PID/root, which goes with the process, and so do the last lines of a container that ends with it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from zombiescope.audit.log_tail import Place, identity
+from zombiescope.audit.running import cgroup_of, running, words_of
+from zombiescope.core import Host, Unreadable
+
+_OWN, _LATEST = "/tmp/ray", "session_latest"
+_PODS = "/var/lib/kubelet/pods"
+MOST_PODS = 500  # looked through for volumes, 20 µs each
+MOST = 20  # sessions: a node of many small Ray containers has one each
+
+
+@dataclass(slots=True)
+class Session:
+    """The logs of one session, and those of its nodes that run here."""
+
+    logs: Place
+    nodes: list[RayNode] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RayNode:
+    """A raylet: what Ray calls a node."""
+
+    id: str
+    pid: int
+    cgroup: str
+    address: str
+
+
+def sessions(host: Host) -> list[Session]:
+    """Every session whose logs can be read. Raises Unreadable where there is none."""
+    found: dict[
+        tuple[int, int], Session
+    ] = {}  # one folder may be reached by several ways: the first is the lasting one
+    missed = None
+    for folder in _usual(host):
+        try:
+            # The link is absolute and made by whoever runs Ray: its last part is the name of a folder beside it.
+            logs = f"{folder}/{os.path.basename(host.link(f'{folder}/{_LATEST}'))}/logs"
+            _meet(found, Place(host.root, logs, logs))
+        except Unreadable as error:
+            missed = missed or error
+    for pid, name in _processes(host):
+        options = dict(word[2:].split("=", 1) for word in words_of(host, pid) if word.startswith("--") and "=" in word)
+        logs, inside = options.get("log_dir", ""), f"/proc/{pid}/root"
+        try:
+            session = _meet(found, Place(os.path.join(host.root, inside[1:]), logs, f"{inside}{logs}"))
+        except Unreadable:
+            continue
+        if name == "raylet" and options.get("node_id"):
+            address = options.get("node_ip_address", "")
+            session.nodes.append(RayNode(id=options["node_id"], pid=pid, cgroup=cgroup_of(host, pid), address=address))
+    if not found and missed is not None:
+        raise missed
+    return list(found.values())[:MOST]
+
+
+def _usual(host: Host) -> Iterator[str]:
+    """Folders that Ray may keep its sessions in: its own, and each volume that lives as long as a pod."""
+    yield _OWN
+    try:
+        pods = host.listing(_PODS)[:MOST_PODS]
+    except Unreadable:
+        return
+    for pod in pods:
+        volumes = f"{_PODS}/{pod}/volumes/kubernetes.io~empty-dir"
+        try:
+            yield from [f"{volumes}/{name}" for name in host.listing(volumes)]
+        except Unreadable:
+            continue
+
+
+def _meet(found: dict[tuple[int, int], Session], place: Place) -> Session:
+    return found.setdefault(identity(place), Session(place))
+
+
+def _processes(host: Host) -> list[tuple[int, str]]:
+    try:
+        return list(running(host, ("raylet", "gcs_server")))
+    except Unreadable:
+        return []

@@ -1,0 +1,74 @@
+"""Where container runtimes keep what they run: the usual folders, and those that their supervisors were started in.
+
+containerd's shim works in the bundle of its container; conmon (podman, CRI-O) is told the bundle on its command line.
+So a runtime with folders of its own (k3s, a test) is found as well. Only root's are believed: anybody could call a
+process of his conmon, and say whose cgroups are whose.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from zombiescope.audit.running import is_roots, running, words_of
+from zombiescope.core import Host, Unreadable
+
+_CONTAINERD = "io.containerd.runtime.v2.task"
+_STORAGE = "-containers"  # after the name of the storage driver: overlay, vfs, btrfs
+USUAL = (
+    f"/run/containerd/{_CONTAINERD}",
+    f"/run/k3s/containerd/{_CONTAINERD}",
+    f"/run/docker/containerd/daemon/{_CONTAINERD}",
+    f"/var/snap/microk8s/common/run/containerd/{_CONTAINERD}",
+    f"/run/containers/storage/overlay{_STORAGE}",
+    f"/var/lib/containers/storage/overlay{_STORAGE}",
+    "/var/lib/docker/containers",
+)
+_SUPERVISORS = ("containerd-shim", "conmon")  # as the kernel cuts containerd-shim-runc-v2
+MOST = 50  # stores: a node has one or two
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A folder with one folder for each container."""
+
+    kind: str  # containerd, storage (podman and CRI-O), docker
+    path: str
+
+
+def stores(host: Host) -> list[Store]:
+    """Every store that there is; one that is not there is not told of."""
+    paths = [*USUAL, *_supervised(host)]
+    return [store for path in dict.fromkeys(paths) for store in _at(host, path)][:MOST]
+
+
+def _at(host: Host, path: str) -> list[Store]:
+    try:
+        names = host.listing(path)
+    except Unreadable:
+        return []
+    if os.path.basename(path) == _CONTAINERD:  # one folder for each of its namespaces: k8s.io, moby, default
+        return [Store("containerd", f"{path}/{namespace}") for namespace in names]
+    return [Store("storage" if path.endswith(_STORAGE) else "docker", path)]
+
+
+def _supervised(host: Host) -> list[str]:
+    try:
+        found = [(pid, name) for pid, name in running(host, _SUPERVISORS) if is_roots(host, pid)]
+    except Unreadable:
+        return []
+    paths = []
+    for pid, name in found:
+        if name == "conmon":
+            words = words_of(host, pid)
+            bundle = words[words.index("-b") + 1] if "-b" in words[:-1] else ""
+        else:
+            try:
+                bundle = host.link(f"/proc/{pid}/cwd")
+            except Unreadable:
+                continue
+        # …/overlay-containers/ID/userdata, …/io.containerd.runtime.v2.task/NAMESPACE/ID
+        store = os.path.dirname(os.path.dirname(bundle))
+        if bundle.startswith("/") and store.endswith((_STORAGE, f"/{_CONTAINERD}")):
+            paths.append(store)
+    return paths

@@ -1,0 +1,100 @@
+"""Real containers by podman and runc, in folders of their own, from an image made of nothing but this machine's /usr.
+
+Everything, cgroups included, is gone when the context ends. Limits on files and processes are given because podman
+would raise them to its own defaults, which needs CAP_SYS_RESOURCE.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from zombiescope.core import Host, UserError
+from zombiescope.kernel.mounts import cgroup_mounts
+from zombiescope.lab._scenario import PREFIX, name_for
+
+IMAGE = "localhost/zslab:1"
+_LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
+_USR = ("bin", "lib", "lib64", "sbin")  # links into /usr, as every distribution has them today
+_PATIENCE = 20.0  # seconds for the last process of a container to be gone
+
+
+class Podman:
+    """A podman that knows of nothing but what it made itself."""
+
+    def __init__(self, folder: str, cgroup: str) -> None:
+        self.cgroup = cgroup  # all its containers are below
+        self._folder = folder
+        folders = {"root": "root", "runroot": "run", "tmpdir": "tmp"}
+        self._command = [
+            "podman",
+            *(word for option, name in folders.items() for word in (f"--{option}", f"{folder}/{name}")),
+            *("--cgroup-manager", "cgroupfs", "--runtime", "runc", "--storage-driver", "vfs"),
+            *("--events-backend", "none"),
+        ]
+
+    def __call__(self, *argv: str) -> str:
+        """What podman prints; a UserError with its own last words if it fails."""
+        environ = {**os.environ, "TMPDIR": self._folder}
+        done = subprocess.run([*self._command, *argv], capture_output=True, text=True, check=False, env=environ)
+        if done.returncode:
+            raise UserError(f"podman {argv[0]}: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}")
+        return done.stdout.strip()
+
+    def run(self, name: str, script: str, *options: str) -> str:
+        """Start a container that runs a shell script; returns the path of its cgroup."""
+        usual = ("-d", "--network", "none", "--name", name, "--cgroup-parent", self.cgroup, "-v", "/usr:/usr:ro")
+        made = self("run", *usual, *_LIMITS, *options, IMAGE, "/bin/sh", "-c", script)
+        return f"{self.cgroup}/libpod-{made}"
+
+
+@contextmanager
+def podman() -> Iterator[Podman]:
+    folder = tempfile.mkdtemp(prefix=f"{PREFIX}podman-")
+    one = Podman(folder, f"/{name_for('podman')}")
+    try:
+        _image(f"{folder}/image.tar")
+        one("import", f"{folder}/image.tar", IMAGE)
+        yield one
+    finally:
+        try:
+            one("rm", "-f", "-a", "-t", "0")
+        finally:
+            _remove_cgroups(one.cgroup)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _image(path: str) -> None:
+    with tarfile.open(path, "w") as tar:
+        for name in ("usr", "proc", "sys", "dev", "tmp", "etc"):
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(entry, io.BytesIO())
+        for name in _USR:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = tarfile.SYMTYPE, f"usr/{name}"
+            tar.addfile(entry)
+
+
+def _remove_cgroups(path: str) -> None:
+    """The parent that podman made in every hierarchy, and what is left below it."""
+    deadline = time.monotonic() + _PATIENCE
+    for mount in cgroup_mounts(Host()):
+        top = mount.path + path
+        while os.path.isdir(top):
+            for folder, _, _ in os.walk(top, topdown=False):
+                try:
+                    os.rmdir(folder)
+                except FileNotFoundError:
+                    continue
+                except OSError:
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.05)

@@ -1,0 +1,54 @@
+"""A driver reset without the hardware for it: which core serves which queue is real, the driver's lines are injected.
+
+No test machine has a card that can be starved for five seconds on demand. So the lines that Amazon's driver writes then
+are written to /dev/kmsg, for a queue that the core in question really serves, and each says that it is injected.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from zombiescope.core import Host, Reading, Unparsable, Unreadable
+from zombiescope.probes.nic_irqs import read
+
+INJECTED = "(injected by zombiescope lab)"
+_KMSG = "/dev/kmsg"
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue of a network card, and the core that serves it."""
+
+    nic: str
+    number: int
+    core: int
+
+
+def served_queue(cores: set[int]) -> Queue | None:
+    """A queue that one of these cores serves; None where the machine has no card with interrupts of its own."""
+    try:
+        irqs = [it for it in read(Host()) if isinstance(it, Reading) and it.what == "nic_irq_cpu"]
+    except (Unreadable, Unparsable):
+        return None
+    for irq in irqs:
+        name, _, rest = irq.text.partition(" (")
+        number = re.search(r"(\d+)(?:@.*)?$", name)
+        nic = rest.rstrip(")") or name.partition("-")[0]
+        if number is not None and int(irq.value) in cores:
+            return Queue(nic, int(number[1]), int(irq.value))
+    return None
+
+
+def say_reset(queue: Queue, *, stuck: float = 6.0) -> None:
+    """What ENA 2.17 writes when a queue was not polled for so long, and that it resets the card."""
+    usec = round(stuck * 1e6)
+    lines = (
+        f"TX q {queue.number} is paused for too long (threshold 5000000). usecs since napi {usec}. napi scheduled: 1. "
+        f"napi CPU: {queue.core}. msecs since interrupt: {usec // 1000}",
+        "Resetting the device",
+        "Device reset completed, status: 0, Driver info: 2.17.0g",
+    )
+    with open(_KMSG, "wb", buffering=0) as log:
+        for line in lines:
+            log.write(f"<3>ena 0000:00:05.0 {queue.nic}: {line} {INJECTED}\n".encode())

@@ -1,0 +1,27 @@
+"""A Ray node that is stopped because its CPU quota is used up answers no health check, so it is given up for dead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.core import Finding, Ground
+from zombiescope.core.ray_messages import ray_nodes, told
+from zombiescope.core.timeline import Timeline
+
+WITHIN = 60.0  # seconds: five health checks and their time to answer
+
+
+def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
+    nodes = ray_nodes(timeline)
+    throttled = cause.subject.removeprefix("cgroup:")
+    for one in told(timeline):
+        node = nodes.get(one.node)
+        if one.reading not in effect.evidence or one.death.how != "heartbeats" or not one.death.dead or node is None:
+            continue
+        if throttled != "/" and (node.cgroup == throttled or node.cgroup.startswith(f"{throttled}/")):
+            yield Ground(
+                kind="place",
+                says=f"the raylet that did not answer runs in the cgroup that was throttled, {throttled}",
+                evidence=(node.reading, cause.evidence[0], one.reading),
+            )
+            return

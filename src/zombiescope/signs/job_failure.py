@@ -1,0 +1,135 @@
+"""A job, or a part of it, died: a Ray node, actor, worker or job, or a container that had to be started again.
+
+Why it hurts: this is what people ask about. Whether the node is to blame is another question: what it died of is told
+    here as far as the logs know, and laws join it to what the node did at that time, or do not.
+False alarms: what ends as it should (a job that succeeds, an actor that leaves) is no failure. A program's own
+    exception is one, and is told as such: nothing in it points at the node. A Ray node elsewhere that was given up is
+    told by the cluster's head, and this node's readings cannot explain it.
+References: Ray's event logs and gcs_server.out, Ray 2.60; kubelet's /var/log/pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.core import Finding, Reading, Span, lasting
+from zombiescope.core.ray_messages import Told, nodes_here, ray_nodes, told
+from zombiescope.core.timeline import Timeline
+
+NEEDS = (("ray_event", "container_restarts_total"),)
+TOGETHER = 30.0  # seconds: lines about one death, from the first health check that failed to the raylet's own end
+SAME = 3.0  # seconds: an actor and its worker or node die at once, and events are dated by the second
+RESTARTS = 1  # a container starts again only after its main process ended
+SHOWN = 8  # lines kept as evidence of one death
+_WORDS = {
+    "heartbeats": "its node missed too many heartbeats and was given up",
+    "crashed": "its process ended without a word: it was killed, or it crashed",
+    "memory": "Ray's memory monitor killed it because the node ran low on memory",
+    "own": "it failed of its own exception, and nothing in that points at the node",
+    "unknown": "it failed, and its logs do not say of what",
+}
+
+
+def find(timeline: Timeline) -> Iterator[Finding]:
+    yield from _ray(timeline)
+    yield from _containers(timeline)
+
+
+def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
+    """What was looked at where nothing died."""
+    nodes = [node.reading for node in ray_nodes(timeline).values()]
+    restarts = timeline.latest("container_restarts_total")
+    looks = [looks.latest for what in NEEDS[0] if len(looks := timeline.looks(what))]
+    says = f"{len(nodes)} Ray nodes run here, {len(restarts)} containers have a restart counter"
+    return says, (*nodes, *restarts, *looks)[:SHOWN]
+
+
+def _ray(timeline: Timeline) -> Iterator[Finding]:
+    every = told(timeline)
+    reasons = _reasons(every)
+    failed = {one.reading.subject for one in every if "submission" in one.death.fields}
+    groups: dict[tuple[str, str], list[list[Told]]] = {}
+    for one in every:
+        if "exception" in one.death.fields and one.reading.subject not in failed:
+            continue  # an exception that the program printed, and went on
+        lines = _because(one, reasons)
+        spells = groups.setdefault((one.reading.subject, lines[-1].death.how), [[]])
+        if spells[-1] and one.reading.at - spells[-1][-1].reading.at > TOGETHER:
+            spells.append([])
+        spells[-1] += lines
+    for (subject, how), spells in groups.items():
+        for spell in spells:
+            if any(one.death.dead for one in spell):
+                yield _finding(subject, how, spell, timeline)
+
+
+def _because(one: Told, reasons: dict[str, list[Told]]) -> list[Told]:
+    """A line, and the one that tells what it does not: of what the node, the worker or the job died."""
+    if one.death.how != "unknown":
+        return [one]
+    at = one.reading.at
+    near = [other for other in reasons.get(one.node, []) if abs(other.reading.at - at) <= SAME]
+    near += reasons.get(one.reading.subject, [])
+    # A node that is given up takes all with it; else the nearest in time is the one.
+    return [one, *sorted(near, key=lambda it: (it.death.how != "heartbeats", abs(it.reading.at - at)))[:1]]
+
+
+def _reasons(every: list[Told]) -> dict[str, list[Told]]:
+    """The deaths whose cause is told, by whom they befell and by the node they happened on."""
+    found: dict[str, list[Told]] = {}
+    for one in every:
+        if one.death.dead and one.death.how != "unknown":
+            for key in filter(None, (one.reading.subject, one.node)):
+                found.setdefault(key, []).append(one)
+    return found
+
+
+def _finding(subject: str, how: str, spell: list[Told], timeline: Timeline) -> Finding:
+    # The same is told by several logs: once a second and process is enough.
+    once = {(one.death.how, one.death.dead, round(one.reading.at), one.death.fields.get("pid")): one for one in spell}
+    lines = list(once.values())
+    lines.sort(key=lambda one: (not one.death.dead, one.reading.at))  # deaths first: what is cut is the warnings
+    times = [one.reading.at for one in spell]
+    return Finding(
+        subject=subject,
+        span=Span(min(times), max(times)),
+        says=_says(subject, how, spell, timeline),
+        evidence=tuple(one.reading for one in lines[:SHOWN]),
+    )
+
+
+def _says(subject: str, how: str, spell: list[Told], timeline: Timeline) -> str:
+    kind = subject.partition(":")[0]
+    fields = {name: value for one in spell for name, value in one.death.fields.items()}
+    if how == "heartbeats" and kind == "raynode":
+        failed = sum(not one.death.dead for one in spell)
+        checks = f" after {failed} failed health checks" if failed else ""
+        if spell[0].node in nodes_here(timeline):
+            return f"Ray gave this node up{checks}: it missed too many heartbeats, and what ran on it is lost"
+        return f"Ray gave up a node elsewhere ({fields.get('address', 'address not told')}){checks}: missed heartbeats"
+    if how == "gcs":
+        return f"it could not reach Ray's control service (GCS) for {fields.get('seconds', 'some')} s and gave up"
+    if kind == "job" and how in ("crashed", "memory"):
+        pids = list(dict.fromkeys(one.death.fields["pid"] for one in spell if "pid" in one.death.fields))
+        task = f" of task {fields['task']}" if "task" in fields else ""
+        who = f"a worker of it{task}" if len(pids) < 2 else f"{len(pids)} workers of it"
+        return f"{who} died ({', '.join(f'pid {pid}' for pid in pids[:SHOWN])}): " + _WORDS[how]
+    own = [one.reading.text for one in spell if "exception" in one.death.fields]
+    return _WORDS[how] + (f": {own[-1]}" if own else "")
+
+
+def _containers(timeline: Timeline) -> Iterator[Finding]:
+    for subject in timeline.subjects("container_restarts_total", "container"):
+        counter = timeline.series("container_restarts_total", subject)
+        rose = [place for place in range(1, len(counter)) if counter.values[place] > counter.values[place - 1]]
+        times = sum(float(counter.values[place] - counter.values[place - 1]) for place in rose)
+        if rose and times >= RESTARTS:
+            yield Finding(
+                subject=subject,
+                span=Span(float(counter.at[rose[0]]), counter.until),
+                says=(
+                    f"{counter.latest.text} was restarted {times:,.0f} times within {lasting(counter.span.seconds)}, "
+                    f"{counter.latest.value:,.0f} times in all"
+                ),
+                evidence=(counter.reading(rose[0] - 1), counter.latest),
+            )

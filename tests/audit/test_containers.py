@@ -1,0 +1,236 @@
+"""audit/containers: what real runtimes wrote is read; what is hostile, cut or not theirs never leads us astray."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from zombiescope.audit.containers import cgroup_path, container, ids
+from zombiescope.audit.pod_logs import pods
+from zombiescope.audit.stores import Store, stores
+from zombiescope.core import Host, Unparsable, Unreadable
+
+ID = "b757" * 16
+UID = "11111111-2222-3333-4444-555555555555"
+
+# The parts that are read of what containerd 1.6.20 (asked by CRI) and podman 4.3.1 wrote; docker's is in its form, by hand.
+CONTAINERD = {
+    "ociVersion": "1.0.2-dev",
+    "annotations": {
+        "io.kubernetes.cri.container-name": "web",
+        "io.kubernetes.cri.container-type": "container",
+        "io.kubernetes.cri.image-name": "localhost/busy:1",
+        "io.kubernetes.cri.sandbox-id": "bc5d" * 16,
+        "io.kubernetes.cri.sandbox-name": "web-1",
+        "io.kubernetes.cri.sandbox-namespace": "default",
+        "io.kubernetes.cri.sandbox-uid": UID,
+    },
+    "linux": {"cgroupsPath": f"/kubepods/burstable/pod{UID}/{ID}"},
+}
+SANDBOX = {
+    "annotations": {
+        "io.kubernetes.cri.container-type": "sandbox",
+        "io.kubernetes.cri.sandbox-name": "web-1",
+        "io.kubernetes.cri.sandbox-namespace": "default",
+    },
+    "linux": {"cgroupsPath": f"kubepods-burstable-pod{UID.replace('-', '_')}.slice:cri-containerd:{ID}"},
+}
+PODMAN = {
+    "hostname": "7c697be45f7c",
+    "annotations": {"io.container.manager": "libpod", "io.podman.annotations.autoremove": "FALSE"},
+    "linux": {"cgroupsPath": f"/machine/libpod-{ID}"},
+}
+PODMAN_NAMES = [
+    {
+        "id": ID,
+        "names": ["leaky"],
+        "image": "b6a5",
+        "metadata": '{"image-name":"localhost/busy:1","image-id":"b6a5","name":"leaky","created-at":1794784496}',
+    }
+]
+CRIO = {
+    "annotations": {
+        "io.kubernetes.container.name": "web",
+        "io.kubernetes.pod.name": "web-1",
+        "io.kubernetes.pod.namespace": "default",
+        "io.kubernetes.cri-o.ContainerType": "container",
+        "io.kubernetes.cri-o.ImageName": "quay.io/busy:1",
+    },
+    "linux": {"cgroupsPath": f"kubepods-pod{UID.replace('-', '_')}.slice:crio:{ID}"},
+}
+DOCKER = {
+    "ID": ID,
+    "Name": "/ecs-agent",
+    "RestartCount": 7,
+    "State": {"Running": True},
+    "Config": {"Image": "amazon/amazon-ecs-agent:latest", "Labels": {}},
+}
+TASKS = "run/containerd/io.containerd.runtime.v2.task"
+STORAGE = "var/lib/containers/storage/overlay-containers"
+
+
+def root(folder: Path, files: dict[str, object]) -> Host:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return Host(str(folder), live=False)
+
+
+@pytest.mark.parametrize(
+    ("files", "words", "cgroup"),
+    [
+        (
+            {f"{TASKS}/k8s.io/{ID}/config.json": CONTAINERD},
+            "container web of pod default/web-1, image localhost/busy:1 (containerd)",
+            f"/kubepods/burstable/pod{UID}/{ID}",
+        ),
+        (
+            {f"{TASKS}/k8s.io/{ID}/config.json": SANDBOX},
+            "sandbox of pod default/web-1 (containerd)",
+            "/kubepods.slice/kubepods-burstable.slice/"
+            f"kubepods-burstable-pod{UID.replace('-', '_')}.slice/cri-containerd-{ID}.scope",
+        ),
+        (
+            {f"{STORAGE}/{ID}/userdata/config.json": PODMAN, f"{STORAGE}/containers.json": PODMAN_NAMES},
+            "container leaky, image localhost/busy:1 (podman)",
+            f"/machine/libpod-{ID}",
+        ),
+        (
+            {f"{STORAGE}/{ID}/userdata/config.json": CRIO},
+            "container web of pod default/web-1, image quay.io/busy:1 (cri-o)",
+            f"/kubepods.slice/kubepods-pod{UID.replace('-', '_')}.slice/crio-{ID}.scope",
+        ),
+        (
+            {
+                f"{TASKS}/moby/{ID}/config.json": {"linux": {"cgroupsPath": f"system.slice:docker:{ID}"}},
+                f"var/lib/docker/containers/{ID}/config.v2.json": DOCKER,
+            },
+            "container ecs-agent, image amazon/amazon-ecs-agent:latest (docker)",
+            f"/system.slice/docker-{ID}.scope",
+        ),
+        (
+            {f"{TASKS}/moby/{ID}/config.json": {"linux": {"cgroupsPath": f"/docker/{ID}"}}},
+            f"container {ID[:12]} (docker)",
+            f"/docker/{ID}",
+        ),
+        (
+            {f"var/lib/docker/containers/{ID}/config.v2.json": DOCKER},
+            "container ecs-agent, image amazon/amazon-ecs-agent:latest (docker)",
+            "",
+        ),
+    ],
+    ids=["containerd", "sandbox", "podman", "cri-o", "docker", "docker without names", "docker, stopped"],
+)
+def test_runtimes(files: dict[str, object], words: str, cgroup: str, tmp_path: Path) -> None:
+    host = root(tmp_path, files)
+    store = stores(host)[0]
+    assert ids(host, store) == [ID]
+    one = container(host, store, ID)
+    assert (one.words, one.cgroup) == (words, cgroup)
+    assert one.restarts == (7 if "ecs-agent" in words else None)
+
+
+def test_stores_are_also_found_by_their_supervisors(tmp_path: Path) -> None:
+    bundle = f"/home/u/own/overlay-containers/{ID}/userdata"
+    host = root(
+        tmp_path,
+        {
+            "proc/7/comm": "conmon\n",
+            "proc/7/cmdline": f"/usr/bin/conmon\0-c\0{ID}\0-b\0{bundle}\0-n\0web\0",
+            "proc/8/comm": "containerd-shim\n",
+            "proc/9/comm": "conmon\n",
+            "proc/9/cmdline": "conmon\0-b",
+            "proc/10/comm": "conmon\n",
+            "proc/10/cmdline": "conmon\0-b\0/etc/passwd/x/y\0",
+            "proc/11/comm": "conmon\n",
+            "proc/11/cmdline": f"conmon\0-b\0/home/u/evil-containers/{ID}/userdata\0",
+            "proc/11/status": "Name:\tconmon\nUid:\t1000\t1000\t1000\t1000\n",
+            **{f"proc/{pid}/status": "Name:\tx\nUid:\t0\t0\t0\t0\nGid:\t0\n" for pid in (7, 8, 9, 10)},
+            f"home/u/evil-containers/{ID}/userdata/config.json": PODMAN,
+            f"home/u/own/overlay-containers/{ID}/userdata/config.json": PODMAN,
+            f"data/state/io.containerd.runtime.v2.task/k8s.io/{ID}/config.json": CONTAINERD,
+        },
+    )
+    (tmp_path / "proc/8/cwd").symlink_to(f"/data/state/io.containerd.runtime.v2.task/k8s.io/{ID}")
+    assert stores(host) == [
+        Store("storage", "/home/u/own/overlay-containers"),
+        Store("containerd", "/data/state/io.containerd.runtime.v2.task/k8s.io"),
+    ]
+    assert stores(Host(str(tmp_path / "empty"), live=False)) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "nul", "[" * 100_000, '"x"', "7", "1" * 10_000, '{"a":' * 50_000, '{"linux"'],
+    ids=["empty", "cut", "a word", "deep", "text", "number", "digits", "deep objects", "cut in a name"],
+)
+def test_what_is_no_description_is_said(content: str, tmp_path: Path) -> None:
+    host = root(tmp_path, {f"{TASKS}/k8s.io/{ID}/config.json": content})
+    with pytest.raises(Unparsable):
+        container(host, stores(host)[0], ID)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [{}, [], {"annotations": [], "linux": 7}, {"linux": {"cgroupsPath": ["x"]}, "annotations": {"nerdctl/name": 5}}],
+)
+@pytest.mark.parametrize("place", [f"{TASKS}/k8s.io/{ID}/config.json", f"{STORAGE}/{ID}/userdata/config.json"])
+def test_what_has_other_types_is_a_container_without_a_name(content: object, place: str, tmp_path: Path) -> None:
+    host = root(tmp_path, {place: content, f"{STORAGE}/containers.json": [{"id": ID, "names": 3, "metadata": "{"}, 7]})
+    one = container(host, stores(host)[0], ID)
+    assert (one.name, one.image, one.cgroup, one.pod) == ("", "", "", "")
+
+
+def test_docker_with_other_types(tmp_path: Path) -> None:
+    host = root(tmp_path, {f"var/lib/docker/containers/{ID}/config.v2.json": {"Config": [], "RestartCount": "many"}})
+    one = container(host, stores(host)[0], ID)
+    assert (one.words, one.restarts) == (f"container {ID[:12]} (docker)", None)
+
+
+def test_too_large_is_not_read(tmp_path: Path) -> None:
+    host = root(tmp_path, {f"{TASKS}/k8s.io/{ID}/config.json": " " * 2_000_000})
+    with pytest.raises(Unreadable, match="larger"):
+        container(host, stores(host)[0], ID)
+
+
+@pytest.mark.parametrize(
+    ("told", "path"),
+    [
+        ("/kubepods/pod1/x", "/kubepods/pod1/x"),
+        ("system.slice:docker:x", "/system.slice/docker-x.scope"),
+        (":libpod:x", "/system.slice/libpod-x.scope"),
+        ("-.slice:crio:x", "/crio-x.scope"),
+        ("a-b-c.slice:p:own.slice", "/a.slice/a-b.slice/a-b-c.slice/own.slice"),
+        ("relative/path", ""),
+        ("a:b:", ""),
+        ("", ""),
+    ],
+)
+def test_cgroup_path(told: str, path: str) -> None:
+    assert cgroup_path(told) == path
+
+
+def test_pods_and_restarts_from_names_of_logs(tmp_path: Path) -> None:
+    top = f"var/log/pods/default_web-1_{UID}"
+    host = root(
+        tmp_path,
+        {
+            f"{top}/web/3.log": "",
+            f"{top}/web/4.log": "",
+            f"{top}/web/3.log.20250102-150405.gz": "",
+            f"{top}/side/0.log": "",
+            f"{top}/odd/x.log": "",
+            f"{top}/odd/{'9' * 40}.log": "",
+            f"{top}/file": "",
+            "var/log/pods/not-a-pod/web/9.log": "",
+            "var/log/pods/default_web_/web/9.log": "",
+        },
+    )
+    (only,) = pods(host)
+    assert (only.namespace, only.name, only.uid) == ("default", "web-1", UID)
+    assert only.restarts == {"web": 4, "side": 0}
+    with pytest.raises(Unreadable):
+        list(pods(Host(str(tmp_path / "none"), live=False)))

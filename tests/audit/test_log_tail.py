@@ -1,0 +1,103 @@
+"""audit/log_tail: what was added and nothing twice; rotation, cut lines, storms; no way out of the root."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from zombiescope.audit.log_tail import Place, Tail, identity, listing
+from zombiescope.core import Unreadable
+
+MOST = 1_000
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    (tmp_path / "logs").mkdir()
+    path = tmp_path / "logs" / "a.log"
+    path.write_text("one\ntwo\n")
+    return path
+
+
+def place(log: Path) -> Place:
+    return Place(str(log.parent.parent), f"/logs/{log.name}", f"/proc/7/root/logs/{log.name}")
+
+
+def add(log: Path, text: str) -> None:
+    with log.open("a") as out:
+        out.write(text)
+
+
+def test_each_line_once_and_only_when_whole(log: Path) -> None:
+    tail = Tail(place(log))
+    assert tail.new(MOST) == ["one", "two"] and tail.modified == log.stat().st_mtime
+    assert tail.new(MOST) == []
+    add(log, "thr")
+    assert tail.new(MOST) == []
+    add(log, "ee\nfour\n")
+    assert tail.new(MOST) == ["three", "four"]
+
+
+@pytest.mark.parametrize("how", ["renamed", "truncated"])
+def test_rotation(how: str, log: Path) -> None:
+    tail = Tail(place(log))
+    tail.new(MOST)
+    if how == "renamed":
+        log.rename(log.with_suffix(".1"))
+    log.write_text("x\n")
+    assert tail.new(MOST) == ["x"]
+
+
+def test_of_a_storm_the_end_is_kept_and_the_rest_counted(log: Path) -> None:
+    tail = Tail(place(log))
+    tail.new(MOST)
+    add(log, "".join(f"line {number}\n" for number in range(10_000)))
+    lines = tail.new(MOST)
+    assert lines[-1] == "line 9999" and 80 < len(lines) < 100 and all(line.startswith("line ") for line in lines)
+    assert tail.skipped > 90_000
+    add(log, "x" * 5_000)  # a line longer than all we read
+    assert tail.new(MOST) == []
+    add(log, "\nafter\n")
+    assert tail.new(MOST) == ["", "after"]
+
+
+def test_odd_bytes_are_kept(log: Path) -> None:
+    log.write_bytes(b"\xff\x1b[31m\r\x0c\n")
+    assert Tail(place(log)).new(MOST) == ["\udcff\x1b[31m\r\x0c"]
+
+
+@pytest.mark.parametrize("what", ["link", "folder link", "FIFO", "folder", "missing"])
+def test_what_is_no_log_is_said_and_no_link_is_followed(what: str, log: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret" / "a.log"
+    secret.parent.mkdir()
+    secret.write_text("secret\n")
+    log.unlink()
+    if what == "link":
+        log.symlink_to(secret)
+    elif what == "folder link":
+        log.parent.rmdir()
+        log.parent.symlink_to(secret.parent)
+    elif what == "FIFO":
+        os.mkfifo(log)
+    elif what == "folder":
+        log.mkdir()
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(Unreadable) as refused:
+        Tail(place(log)).new(MOST)
+    assert refused.value.source == "/proc/7/root/logs/a.log" and refused.value.why
+    assert len(os.listdir("/proc/self/fd")) == before, "what was opened on the way is closed"
+
+
+def test_dots_lead_nowhere(log: Path, tmp_path: Path) -> None:
+    assert listing(Place(str(tmp_path), "/../logs/.", "/x")) == ["a.log"]
+    with pytest.raises(Unreadable):
+        listing(Place(str(log.parent), "/../logs", "/x"))
+
+
+def test_one_folder_by_two_ways_is_one(log: Path, tmp_path: Path) -> None:
+    one = identity(Place(str(tmp_path), "/logs", "/a"))
+    assert one == identity(Place("/", f"{tmp_path}/logs", "/b"))
+    assert one != identity(Place("/", str(tmp_path), "/c"))
+    assert log.exists()

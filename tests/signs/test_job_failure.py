@@ -1,0 +1,293 @@
+"""job_failure and the laws that end in it: what died and of what; the node is blamed only with grounds, or cleared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.nodes import T0, node, read
+from tests.probes.test_ray_logs import HEAD, LOST, session
+
+from zombiescope.core import Finding, Ground, Host, Reading, Span
+from zombiescope.core.rooms import healthy
+from zombiescope.core.timeline import Timeline
+from zombiescope.detective.examine import examine
+from zombiescope.detective.join import in_order
+from zombiescope.laws import cpu_throttling_to_job_failure, driver_reset_to_job_failure, oom_kill_to_job_failure
+from zombiescope.probes import ray_logs
+from zombiescope.recorder.loop import look
+from zombiescope.recorder.tape import Tape
+from zombiescope.signs import job_failure
+
+ACTOR, OTHER_ACTOR = "actor:0d09093aa817acc7ffcb357701000000", "actor:9f7de9ec1fcb9516dcdfe08501000000"
+POD = "/kubepods/burstable/pod1/ray"
+
+
+def found(timeline: Timeline) -> dict[str, Finding]:
+    case = examine(timeline, signs={"job_failure": job_failure}, laws={})
+    assert not [verdict for verdict in case.verdicts if verdict.state == "broken"], case.verdicts
+    return {f"{it.subject} {it.says}": it for it in case.findings}
+
+
+def recorded(folder: Path, kind: str, *more: Reading) -> Timeline:
+    session(folder, kind)
+    tape = Tape()
+    look(Host(str(folder), live=False), "ray_logs", healthy("probes")["ray_logs"], tape)
+    for reading in more:
+        tape.add(reading)
+        tape.look("probe", (reading.what,), reading.at)
+    return tape.timeline()
+
+
+def ray_node(name: str, address: str = "10.0.0.7", cgroup: str = POD) -> Reading:
+    return read("ray_node", f"raynode:{name}", 77, 0, f"{address} {cgroup}")
+
+
+def test_what_really_died_is_told_with_what_it_died_of(tmp_path: Path) -> None:
+    findings = found(recorded(tmp_path, "heartbeats"))
+    assert set(findings) == {
+        f"{ACTOR} its process ended without a word: it was killed, or it crashed",
+        f"{OTHER_ACTOR} its node missed too many heartbeats and was given up",
+        f"raynode:{LOST} Ray gave this node up after 3 failed health checks: it missed too many heartbeats, "
+        "and what ran on it is lost",
+        "job:01000000 2 workers of it died (pid 11939, pid 11984): "
+        "its process ended without a word: it was killed, or it crashed",
+    }
+    node_died = next(it for it in findings.values() if it.subject == f"raynode:{LOST}")
+    assert node_died.span.start == pytest.approx(1_794_784_543.711), "from the first health check that failed"
+    assert "missed too many heartbeats" in node_died.evidence[0].text, "a death comes before its warnings"
+
+
+def test_memory_and_own_exceptions(tmp_path: Path) -> None:
+    assert set(found(recorded(tmp_path, "memory"))) == {
+        "actor:dfe33ddd0f31d8407a60d65201000000 it failed of its own exception, and nothing in that points at the node",
+        "job:01000000 a worker of it died (pid 13423): its process ended without a word: it was killed, or it crashed",
+        "job:01000000 a worker of it of task hog died (pid 13300): "
+        "Ray's memory monitor killed it because the node ran low on memory",
+    }
+
+
+def test_a_submitted_job_that_raised_is_its_own_failure(tmp_path: Path) -> None:
+    (only,) = found(recorded(tmp_path, "job"))
+    assert only == (
+        "job:raysubmit_FgRDeWSmNR4tsxKJ it failed of its own exception, and nothing in that points at the node: "
+        "ValueError: 42"
+    )
+
+
+def test_a_lost_control_service(tmp_path: Path) -> None:
+    assert list(found(recorded(tmp_path, "gcs"))) == [
+        "job:01000000 it could not reach Ray's control service (GCS) for 6 s and gave up"
+    ]
+
+
+def test_a_node_elsewhere_is_told_as_such() -> None:
+    text = f"The node with node id: {LOST} and address: 10.0.0.9 and node name: x has been marked dead because "
+    timeline = node([read("ray_event", f"raynode:{LOST}", 4, 1, text + "the detector has missed too many heartbeats")])
+    assert list(found(timeline)) == [f"raynode:{LOST} Ray gave up a node elsewhere (10.0.0.9): missed heartbeats"]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [],
+        [f"Health check failed for node {LOST}, remaining checks 4, status 4"],
+        ["ValueError: printed by a program that went on"],
+        ["Completed a ray job raysubmit_x with a status SUCCEEDED."],
+    ],
+    ids=["nothing", "a check that failed once", "an exception that was caught", "success"],
+)
+def test_silent(events: list[str]) -> None:
+    readings = [read("ray_event", "job:raysubmit_x", 3, at, text) for at, text in enumerate(events)]
+    case = examine(node([*readings, ray_node(HEAD)]), signs={"job_failure": job_failure})
+    assert not case.findings
+
+
+def test_clear_says_what_was_looked_at() -> None:
+    tape = Tape()
+    tape.add(ray_node(HEAD))
+    tape.look("ray_logs", ray_logs.GIVES, T0 + 1)
+    (verdict,) = examine(tape.timeline(), signs={"job_failure": job_failure}, laws={}).verdicts
+    assert (verdict.state, verdict.says) == (
+        "clear",
+        "1 Ray nodes run here, 0 containers have a restart counter",
+    )
+    assert verdict.evidence[0].subject == f"raynode:{HEAD}"
+
+
+def restarts(*values: int, words: str = "container web of pod default/web-1") -> list[Reading]:
+    subject = "container:default/web-1/web"
+    return [read("container_restarts_total", subject, value, 60.0 * at, words) for at, value in enumerate(values)]
+
+
+def test_a_container_that_was_restarted() -> None:
+    (only,) = found(node(restarts(4, 4, 6))).values()
+    assert only.subject == "container:default/web-1/web"
+    assert only.says == "container web of pod default/web-1 was restarted 2 times within 2 min, 6 times in all"
+    assert [it.value for it in only.evidence] == [4, 6]
+
+
+@pytest.mark.parametrize("values", [(4, 4, 4), (7, 0, 0)], ids=["steady", "made anew"])
+def test_a_container_that_was_not(values: tuple[int, ...]) -> None:
+    assert not found(node(restarts(*values)))
+
+
+# Laws.
+
+
+def died(timeline: Timeline, subject: str, words: str = "") -> Finding:
+    return next(it for it in found(timeline).values() if it.subject == subject and words in it.says)
+
+
+def cause(subject: str, at: float, *texts: str, what: str = "kernel_log") -> Finding:
+    lines = [Reading(what=what, subject="node", value=3, at=at, source="/dev/kmsg", text=text) for text in texts]
+    return Finding(subject=subject, span=Span(at, at + 1), says="…", evidence=tuple(lines))
+
+
+RESET = cause("nic:eth0", 1_794_784_542.0, "ena 0000:00:05.0 eth0: TX q 5 is paused for too long (threshold 5)")
+
+
+def test_a_reset_is_not_joined_to_a_cluster_on_loopback(tmp_path: Path) -> None:
+    timeline = recorded(tmp_path, "heartbeats")
+    effect = died(timeline, f"raynode:{LOST}")
+    assert in_order(RESET, effect, within=driver_reset_to_job_failure.WITHIN)
+    assert not list(driver_reset_to_job_failure.grounds(RESET, effect, timeline))
+
+
+LINE = (
+    "The node with node id: {} and address: {} and node name: n has been marked dead because the detector has missed "
+    "too many heartbeats from it."
+)
+OWN = (
+    "[Timeout] Exiting because this node manager has mistakenly been marked as dead by the GCS: GCS failed to check "
+    "the health of this node for 5 times."
+)
+
+
+def given_up(name: str = LOST, address: str = "10.0.0.7") -> Reading:
+    return read("ray_event", f"raynode:{name}", 3, 10, LINE.format(name, address))
+
+
+def reset_grounds(*readings: Reading, subject: str = f"raynode:{LOST}") -> list[Ground]:
+    timeline = node(readings)
+    return list(driver_reset_to_job_failure.grounds(RESET, died(timeline, subject), timeline))
+
+
+def test_a_reset_is_joined_to_heartbeats_that_it_swallowed() -> None:
+    (ground,) = reset_grounds(given_up(), ray_node(LOST))
+    assert ground.kind == "mechanism" and "by way of 10.0.0.7, and nic:eth0" in ground.says
+    assert [it.source for it in ground.evidence] == ["/dev/kmsg", "/proc/ray_event"]
+    assert reset_grounds(read("ray_event", f"raynode:{LOST}", 2, 10, OWN), ray_node(LOST))
+
+
+def test_and_to_a_driver_that_lost_the_control_service() -> None:
+    text = "[2026-11-15 23:20:55,060 E 1 2] rpc_client.h:204: Failed to connect to GCS within 60 seconds."
+    (ground,) = reset_grounds(read("ray_event", "job:01000000", 3, 10, text), subject="job:01000000")
+    assert "lost Ray's control service" in ground.says
+
+
+CRASH = (
+    "A worker died or was killed while executing a task by an unexpected system error. Lease ID: x Node ID: {} "
+    "Worker IP address: 10.0.0.7 Worker port: 1 Worker PID: {} Worker exit type: SYSTEM_ERROR Worker exit detail: "
+    "End of file."
+)
+
+
+@pytest.mark.parametrize(
+    ("subject", "readings"),
+    [
+        (f"raynode:{LOST}", [given_up(), ray_node(HEAD)]),
+        (f"raynode:{LOST}", [given_up(address="127.0.0.1"), ray_node(LOST, "127.0.0.1")]),
+        ("job:01000000", [read("ray_event", "job:01000000", 3, 10, CRASH.format(LOST, 7)), ray_node(LOST)]),
+        (
+            "job:raysubmit_x",
+            [
+                read("ray_event", "job:raysubmit_x", 3, 10, "ConnectionError: no database"),
+                read("ray_event", "job:raysubmit_x", 6, 11, "Completed a ray job raysubmit_x with a status FAILED."),
+            ],
+        ),
+        ("container:default/web-1/web", restarts(0, 1)),
+    ],
+    ids=["another node", "over loopback", "a crash", "an exception of its own", "a container"],
+)
+def test_a_reset_is_not_joined_to(subject: str, readings: list[Reading]) -> None:
+    assert not reset_grounds(*readings, subject=subject)
+
+
+KILLED = (
+    "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/kubepods,"
+    "task_memcg={},task={},pid={},uid=0",
+    "Memory cgroup out of memory: Killed process {} ({}) total-vm:1kB, anon-rss:1kB, file-rss:0kB, shmem-rss:0kB",
+)
+
+
+def oom(pid: int, name: str = "ray::train", memcg: str = POD) -> Finding:
+    return cause(f"cgroup:{memcg}", T0 + 9, KILLED[0].format(memcg, name, pid), KILLED[1].format(pid, name))
+
+
+def oom_grounds(killed: Finding, subject: str, *readings: Reading) -> list[Ground]:
+    timeline = node(readings)
+    return list(oom_kill_to_job_failure.grounds(killed, died(timeline, subject), timeline))
+
+
+def crash(pid: int) -> Reading:
+    return read("ray_event", "job:01000000", 3, 10, CRASH.format(LOST, pid))
+
+
+def test_the_process_that_the_kernel_killed_is_the_worker_that_died() -> None:
+    (ground,) = oom_grounds(oom(4711), "job:01000000", crash(4711))
+    assert ground.kind == "mechanism" and "process 4711 (ray::train), the worker that died" in ground.says
+
+
+def test_in_a_container_pids_differ_and_the_cgroup_tells() -> None:
+    (ground,) = oom_grounds(oom(4711), "job:01000000", crash(12), ray_node(LOST))
+    assert ground.kind == "place" and "raylet's own cgroup" in ground.says
+
+
+def test_a_container_whose_process_was_killed() -> None:
+    info = read("container_info", f"cgroup:{POD}", 1, 0, "container web of pod default/web-1, image x (containerd)")
+    (ground,) = oom_grounds(oom(4711, "nginx"), "container:default/web-1/web", info, *restarts(0, 1))
+    assert ground.kind == "place" and ground.evidence[-1] == info
+
+
+@pytest.mark.parametrize(
+    ("killed", "subject", "readings"),
+    [
+        (oom(4711), "job:01000000", [crash(12)]),
+        (oom(4711, "nginx"), "job:01000000", [crash(12), ray_node(LOST)]),
+        (oom(4711, memcg="/elsewhere"), "job:01000000", [crash(12), ray_node(LOST)]),
+        (oom(4711), f"raynode:{LOST}", [given_up(), ray_node(LOST)]),
+        (
+            oom(4711),
+            "container:default/web-1/web",
+            [read("container_info", f"cgroup:{POD}", 1, 0, "container web of pod default/web-10 (x)"), *restarts(0, 1)],
+        ),
+    ],
+    ids=["another pid", "no Ray process", "another cgroup", "missed heartbeats", "a pod of a longer name"],
+)
+def test_a_kill_is_not_joined_to(killed: Finding, subject: str, readings: list[Reading]) -> None:
+    assert not oom_grounds(killed, subject, *readings)
+
+
+@pytest.mark.parametrize(
+    ("throttled", "readings", "joined"),
+    [
+        (POD, [given_up(), ray_node(LOST)], True),
+        ("/kubepods/burstable/pod1", [given_up(), ray_node(LOST)], True),
+        (POD, [given_up(), ray_node(LOST, cgroup=POD + "2")], False),
+        ("/", [given_up(), ray_node(LOST)], False),
+        (POD, [given_up(), ray_node(HEAD)], False),
+    ],
+    ids=["its own", "its pod's", "a sibling's", "the root's", "another node's"],
+)
+def test_throttling_of_the_raylets_own_cgroup(throttled: str, readings: list[Reading], joined: bool) -> None:
+    timeline = node(readings)
+    stopped = cause(f"cgroup:{throttled}", T0 + 5, "", what="cgroup_throttled_ratio")
+    grounds = list(cpu_throttling_to_job_failure.grounds(stopped, died(timeline, f"raynode:{LOST}"), timeline))
+    assert [ground.kind for ground in grounds] == ["place"] * joined
+
+
+def test_throttling_does_not_explain_a_crash() -> None:
+    timeline = node([crash(7), ray_node(LOST)])
+    stopped = cause(f"cgroup:{POD}", T0 + 5, "", what="cgroup_throttled_ratio")
+    assert not list(cpu_throttling_to_job_failure.grounds(stopped, died(timeline, "job:01000000"), timeline))
