@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.nodes import node, read
+from tests.nodes import cores, node, read
 
 from zombiescope.core import Case, Reading
 from zombiescope.detective.examine import examine
@@ -59,10 +59,11 @@ def test_both_ways_of_seeing_one_starvation_are_one_finding() -> None:
     assert "waited" in found.says and "interrupts were off" in found.says
 
 
-def test_time_that_the_hypervisor_took_is_not_counted() -> None:
-    gaps = [read("core_gap_seconds", "cpu:1", 0.3, float(second)) for second in range(10)]
-    steal = [read("cpu_steal_seconds_total", "cpu:1", 0.3 * second, float(second)) for second in range(12)]
-    assert not case([*gaps, *steal]).findings
+@pytest.mark.parametrize("mode", ["idle", "iowait", "steal"])
+def test_a_core_that_idled_or_was_taken_away_was_not_without_interrupts(mode: str) -> None:
+    gaps = [read("core_gap_seconds", "cpu:1", 0.7, float(second)) for second in range(10)]
+    assert case([*gaps, *cores({1: [{"system": 0.9}] * 12}, every=1.0)]).findings
+    assert not case([*gaps, *cores({1: [{mode: 0.9}] * 12 if mode != "idle" else [{}] * 12}, every=1.0)]).findings
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from zombiescope.core.stacks import Frames, Samples, Stacks
 Floats = npt.NDArray[np.float64]
 _T = TypeVar("_T")
 _NOTHING: Floats = np.empty(0)
+_FITS = 0.8  # of a gap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -167,9 +168,36 @@ class Timeline:
         """Who ran, as the stacks tell; a sample that ends a spell without interrupts stands for all of it."""
         found = self.stacks.samples(span, cpu=cpu, wanted=wanted)
         for core in np.unique(found.cpu).tolist():
-            gaps = self.series("core_gap_seconds", f"cpu:{core}")
+            gaps = self.gaps(f"cpu:{core}")
             found = found.weighed(core, gaps.at + gaps.values, gaps.values)
         return found
+
+    def gaps(self, cpu: str) -> Series:
+        """Spells in which a core could not be sampled because interrupts were off: when each began, and its length.
+
+        A core that idled, or that the hypervisor took away, gives no samples either. So a gap counts only if the time
+        that /proc/stat accounts for otherwise, between the looks around it, leaves room for it.
+        """
+        gaps = self.series("core_gap_seconds", cpu)
+        looks = self.looks("cpu_idle_seconds_total")
+        times = looks.at[looks.values > 0] if len(looks) else _NOTHING
+        if not len(gaps) or len(times) < 2:
+            return gaps
+        before = times[np.maximum(np.searchsorted(times, gaps.at, side="right") - 1, 0)]
+        after = times[np.minimum(np.searchsorted(times, gaps.at + gaps.values), len(times) - 1)]
+        elsewhere = np.zeros(len(gaps))
+        for mode in ("idle", "iowait", "steal"):
+            clock = self.series(f"cpu_{mode}_seconds_total", cpu)
+            elsewhere += np.nan_to_num(clock.sampled(after) - clock.sampled(before))
+        # Within one look there may be several gaps, and times come in ticks of 10 ms: most of a gap must fit in.
+        kept = np.flatnonzero((after - before) - elsewhere >= _FITS * gaps.values)
+        return replace(
+            gaps,
+            at=gaps.at[kept],
+            values=gaps.values[kept],
+            sources=tuple(gaps.sources[it] for it in kept) if len(gaps.sources) > 1 else gaps.sources,
+            texts={},
+        )
 
     def once(self, name: str, make: Callable[[Timeline], _T]) -> _T:
         """What several signs ask and is dear to work out (the kernel's log, line by line), worked out once."""

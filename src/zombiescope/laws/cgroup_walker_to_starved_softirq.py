@@ -14,7 +14,7 @@ LATE = 1.5  # periods: a sample that stands for more comes at the end of a spell
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
-    gaps = timeline.series("core_gap_seconds", effect.subject).between(effect.span)
+    gaps = timeline.gaps(effect.subject).between(effect.span)
     visiting = timeline.samples(effect.span, cpu=int(effect.subject.removeprefix("cpu:")), wanted=visits)
     if not len(gaps) or not len(visiting):
         return

@@ -5,7 +5,7 @@ Why it hurts: packets lie in the card's rings until a softirq or a NAPI thread o
     heartbeats come late.
 False alarms: a core that is overloaded with network traffic makes ksoftirqd share it with the program that is sending:
     it waits, but runs as much. Only one that waits far more than it runs is called starved. Time that the hypervisor
-    took is not counted.
+    took, or that the core idled, is not counted.
 References: Documentation/networking/napi.rst; `cat /proc/$(pgrep -x ksoftirqd/1)/schedstat`.
 """
 
@@ -98,13 +98,19 @@ def _waiting(timeline: Timeline, thread: str) -> Iterator[_Spell]:
 
 
 def _interrupts_off(timeline: Timeline, cpu: int) -> Iterator[_Spell]:
-    gaps = timeline.series(_GAP, f"cpu:{cpu}")
+    gaps = timeline.gaps(f"cpu:{cpu}")
     if not len(gaps):
         return
     start = float(np.floor(gaps.at[0]))
     seconds = np.arange(start, np.ceil(gaps.at[-1] + gaps.values[-1]) + 1)
-    off = np.maximum(_per_second(gaps, seconds) - _stolen(timeline, cpu, seconds), 0.0)
-    series = replace(gaps, at=seconds, values=off, until=float(seconds[-1]), sources=gaps.sources[:1], texts={})
+    series = replace(
+        gaps,
+        at=seconds,
+        values=_per_second(gaps, seconds),
+        until=float(seconds[-1]),
+        sources=gaps.sources[:1],
+        texts={},
+    )
     for spell in series.runs(above=OFF, lasting=SECONDS, bridging=BRIDGE):
         inside = (gaps.at >= spell.span.start) & (gaps.at < spell.span.end)
         longest = int(np.argmax(np.where(inside, gaps.values, 0.0)))
@@ -124,11 +130,6 @@ def _per_second(gaps: Series, seconds: Floats) -> Floats:
     place = np.searchsorted(seconds, gaps.at, side="right") - 1
     summed: Floats = np.bincount(place, weights=gaps.values, minlength=len(seconds)).astype(float)
     return summed
-
-
-def _stolen(timeline: Timeline, cpu: int, seconds: Floats) -> Floats:
-    """What the hypervisor took looks the same as interrupts that are off."""
-    return np.nan_to_num(timeline.rate("cpu_steal_seconds_total", f"cpu:{cpu}").sampled(seconds))
 
 
 def _together(spells: list[_Spell]) -> Iterator[list[_Spell]]:
