@@ -15,7 +15,8 @@ from tests.probes.machine import machine, told, unseen
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.probes import processes
-from zombiescope.probes.processes import GIVES, Process, parse
+from zombiescope.probes._process_stat import Process, parse
+from zombiescope.probes.processes import COUNTS, GIVES, LIMIT, TIMES
 
 INIT = (  # Linux 5.4, then 2.6.32, which has fewer fields
     "1 (systemd) S 0 1 1 0 -1 4194560 70318 2116398 91 1233 212 478 4713 2206 20 0 1 0 7 173817856 3229 "
@@ -26,8 +27,28 @@ OLD = (
 )
 
 
-def stat(pid: int, user: int = 0, system: int = 0, *, name: str = "a", state: str = "S", born: int = 100) -> str:
-    return f"{pid} ({name}) {state} 1 1 1 0 -1 4194304 95 0 0 0 {user} {system} 0 0 20 0 1 0 {born} 9 9\n"
+def stat(
+    pid: int,
+    user: int = 0,
+    system: int = 0,
+    *,
+    name: str = "a",
+    state: str = "S",
+    born: int = 100,
+    parent: int = 1,
+    children: int = 0,
+    threads: int = 1,
+    cpu: int = 0,
+    priority: int = 0,
+    policy: int = 0,
+    nice: int = 0,
+) -> str:
+    """As Linux 6.x writes it."""
+    tail = "18446744073709551615 1 1 0 0 0 0 671173123 4096 1260 0 0 0 17"
+    return (
+        f"{pid} ({name}) {state} {parent} 1 1 0 -1 4194304 95 0 0 0 {user} {system} {children} 0 20 {nice} {threads} 0 "
+        f"{born} 9 9 {tail} {cpu} {priority} {policy} 14 0 0 0 0 0 0 0 0\n"
+    )
 
 
 def node(*stats: str) -> dict[str, str]:
@@ -39,18 +60,21 @@ def users(seen: Iterable[Reading | Blind]) -> list[tuple[str, float, float]]:
 
 
 def test_parse() -> None:
-    assert parse(INIT) == Process(1, "systemd", "S", 2.12, 4.78, 7)
-    assert parse(OLD) == Process(1, "init", "S", 0.03, 0.75, 2)
+    assert parse(INIT) == Process(1, "systemd", "S", 2.12, 4.78, 7, parent=0, children=69.19, cpu=3)
+    assert parse(OLD) == Process(1, "init", "S", 0.03, 0.75, 2, children=2.29), "where it ran is not told"
+    assert parse(stat(7, parent=4, threads=9, cpu=2, priority=50, policy=1)).realtime == (50, "SCHED_FIFO 50")
+    assert parse(stat(7, priority=0, policy=6)).realtime == (100, "SCHED_DEADLINE")
+    assert parse(stat(7, policy=3)).realtime is None, "SCHED_BATCH is as ordinary as any"
 
 
 @pytest.mark.parametrize("name", ["a b", "a) R 1 (b", ")", "", "((", "new\nline)", "\x1b[31m", "\udcff", ") Z 1 1"])
 def test_any_name(name: str) -> None:
-    assert parse(stat(7, 150, 50, name=name)) == Process(7, name, "S", 1.5, 0.5, 100)
+    assert parse(stat(7, 150, 50, name=name)) == Process(7, name, "S", 1.5, 0.5, 100, parent=1, cpu=0)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "7\n", "7 (a\n", "7 (a)\n", INIT[:40], "7 (a) " + "x " * 40, stat(7).replace("100", "9" * 400), stat(-7)],
+    ["", "7\n", "7 (a\n", "7 (a)\n", INIT[:40], "7 (a) " + "x " * 40, stat(7, born=int("9" * 400)), stat(-7)],
 )
 def test_damage(text: str) -> None:
     with pytest.raises(Unparsable) as caught:
@@ -72,8 +96,11 @@ def test_read(tmp_path: Path) -> None:
         ("processes", "node"): 4,
         ("defunct_processes", "node"): 1,
         ("blocked_processes", "node"): 1,
+        ("process_cpu", "process:systemd[1]"): 0,
+        ("process_cpu", "process:a[4]"): 0,
     }
-    assert [it.text for it in processes.read(host) if isinstance(it, Reading) and it.what == GIVES[3]] == ["a[3]"]
+    assert [it.text for it in processes.read(host) if isinstance(it, Reading) and it.what == COUNTS[0]] == ["a[3]"]
+    assert {"defunct_children", LIMIT, "process_run_delay_seconds_total"} <= set(unseen(processes, host))
 
 
 def test_the_first_few(tmp_path: Path) -> None:
@@ -88,8 +115,8 @@ def test_more_than_we_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert seen["processes", "node"] == 4
     assert ("process_user_seconds_total", "process:a[4]") in seen
     assert ("process_user_seconds_total", "process:a[30]") not in seen
-    assert set(unseen(processes, host)) == {*GIVES[:2], *GIVES[3:]}, "a count of some is no count"
-    assert all(it.subject == "node" for it in processes.read(host) if isinstance(it, Blind) and it.what in GIVES[:2])
+    assert {*TIMES, *COUNTS} <= set(unseen(processes, host)), "a count of some is no count"
+    assert all(it.subject == "node" for it in processes.read(host) if isinstance(it, Blind) and it.what in TIMES)
 
 
 def test_no_process(tmp_path: Path) -> None:
@@ -162,7 +189,7 @@ def test_no_more_are_followed_than_allowed(going: Node, monkeypatch: pytest.Monk
     with processes.watch(Clock(str(going.root), live=False)) as look:
         seen = list(look())
     assert [subject for subject, *_ in users(seen)] == ["process:a[5]", "process:a[4]"]
-    assert {it.why for it in seen if isinstance(it, Blind)} == {
+    assert {it.why for it in seen if isinstance(it, Blind) and it.what in TIMES} == {
         "3 busy processes more than processes.FOLLOWED are not told"
     }
 

@@ -1,45 +1,42 @@
-"""/proc/PID/stat: the processes that use most CPU, and how many there are, are defunct or are blocked.
+"""/proc/PID/stat: who uses most CPU, who runs at real-time priority, who waits, and who does not bury its children.
 
 Overhead: one read for each process, 25 µs; the kernel adds up its threads, so a little more for thousands of threads.
-    At most `MOST` are read in a look, the oldest first.
+    At most `MOST` are read in a look, the oldest first. On top come 1 to 2 ms for who waits or is blocked and for
+    threads of the busiest; at most 50 reads of schedstat, 50 of status and 200 of threads, 8 ms, on the worst of nodes.
 Kernel: do_task_stat() in fs/proc/array.c, Documentation/filesystems/proc.rst 1.2. Times are in ticks of 1/100 s
     (USER_HZ) and hold a process's dead threads too. The name may be of any bytes, parentheses included, so fields are
-    counted from the last one. The state is the first thread's: a blocked thread of a process whose first thread sleeps
-    is not counted here (but is in /proc/stat's procs_blocked). What is born and gone between two looks is not seen.
+    counted from the last one. State, policy, last core, schedstat and context switches are the first thread's: another
+    thread that is blocked or waits is not seen here. What is born and gone between two looks is not seen. Time in a
+    cgroup that is stopped for its quota counts as waiting to run. wchan and cgroup need the right to trace the process.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count
+from zombiescope.core import Blind, Host, Reading, Unreadable, count
+from zombiescope.probes import _process_threads, _process_waits
+from zombiescope.probes._process_stat import Process, parse
+from zombiescope.probes._process_waits import Blockade, RunDelay
 
 EVERY = 5.0
 TIMES = ("process_user_seconds_total", "process_system_seconds_total")
-GIVES = (*TIMES, "processes", "defunct_processes", "blocked_processes")
+COUNTS = ("defunct_processes", "blocked_processes", "defunct_children")
+CHILDREN, REALTIME, LIMIT = "process_children_seconds_total", "process_realtime_priority", "pid_limit"
+GIVES = (
+    *(*TIMES, "processes", *COUNTS, CHILDREN, REALTIME, LIMIT),
+    *(*_process_waits.GIVES, *_process_threads.GIVES),
+)
 TOP = 20  # processes a look: who takes a core away is among the first few
 MOST = 5_000  # processes read in a look, 0.13 s; the loop then looks less often
 FOLLOWED = 500  # processes told in all: each was among the first once and still lives
-_USER_HZ = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    pid: int
-    name: str
-    state: str
-    user: float
-    system: float
-    born: int  # ticks since boot: with the pid it tells a process from a later one
-
-    @property
-    def used(self) -> float:
-        return self.user + self.system
-
-
+PARENTS = 3  # a look, by what their children used: whose children fill a node is the first of them
+THREADED = 5  # of the busiest whose threads are looked at
+_PID_MAX = "/proc/sys/kernel/pid_max"
 _Key = tuple[int, int]  # pid and birth
 
 
@@ -60,26 +57,60 @@ class _Look:
         """How a process stood in this look, under the name it has now; one that was born since had used nothing."""
         if (then := self.processes.get(key)) is not None:
             return replace(then, name=process.name)
-        return replace(process, user=0.0, system=0.0) if self.whole else None
+        return replace(process, user=0.0, system=0.0, children=0.0) if self.whole else None
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What is kept from look to look."""
+
+    last: _Look | None = None
+    delay: RunDelay = field(default_factory=RunDelay)
+    blockade: Blockade = field(default_factory=Blockade)
+    defunct: dict[_Key, float] = field(default_factory=dict)  # since which look
+    realtime: set[_Key] = field(default_factory=set)
+    leaving: dict[int, str] = field(default_factory=dict)  # parents told to have defunct children
 
 
 @contextmanager
 def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
-    """Keeps the last look, to tell who used CPU since."""
-    last: _Look | None = None
-
-    def look() -> Iterator[Reading | Blind]:
-        nonlocal last
-        now = _seen(host)
-        yield from _told(now, last)
-        last = now
-
-    yield look
+    """Keeps the last look, to tell who used CPU since, and who still waits or is still defunct."""
+    memory = _Memory()
+    yield lambda: _look(host, memory)
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:
     """One look: who used most since it was born."""
-    return _told(_seen(host), None)
+    return _look(host, _Memory())
+
+
+def _look(host: Host, memory: _Memory) -> Iterator[Reading | Blind]:
+    now = _seen(host)
+    last, memory.last = memory.last, now
+    used = _used(now, last)
+    first = [key for key in heapq.nlargest(TOP, used, key=lambda key: used[key]) if used[key] > 0]
+    yield from _users(now, last, used, first)
+    busiest = [now.processes[key] for key in first]
+    yield from _realtime(now, memory, busiest)
+    yield from _process_threads.told(host, now.at, busiest[:THREADED])
+    yield from memory.delay.told(host, now.at, now.processes, first)
+    if last:
+        yield from _parents(now, last)
+    try:
+        limit = count(host.read(_PID_MAX).strip())
+        yield Reading(what=LIMIT, subject="node", value=limit, at=now.at, source=_PID_MAX)
+    except (Unreadable, ValueError) as error:
+        why = error.why if isinstance(error, Unreadable) else "not a number"
+        yield Blind(what=LIMIT, source=_PID_MAX, why=why)
+    yield Reading(what="processes", subject="node", value=now.count, at=now.at, source="$ ls -d /proc/[0-9]*")
+    if not now.whole:
+        why = f"{now.count - MOST:,} processes more than processes.MOST were not read"
+        yield from (Blind(what=what, source="/proc", why=why, subject="node") for what in (*TIMES, CHILDREN))
+        yield from (Blind(what=what, source="/proc", why=why) for what in COUNTS)
+        return
+    yield from _counts(now)
+    yield from memory.blockade.told(host, now.at, {k: it for k, it in now.processes.items() if it.state == "D"})
+    yield from _defunct(now, memory, first_look=last is None)
 
 
 def _seen(host: Host) -> _Look:
@@ -91,18 +122,21 @@ def _seen(host: Host) -> _Look:
             process = parse(host.read(f"/proc/{pid}/stat"), pid)
         except Unreadable:
             continue  # it ended meanwhile
-        found[process.pid, process.born] = process
+        found[process.key] = process
     if not found:
         raise Unreadable("/proc", "no process is visible")
     return _Look(at, found, len(pids))
 
 
-def _told(now: _Look, last: _Look | None) -> Iterator[Reading | Blind]:
+def _used(now: _Look, last: _Look | None) -> dict[_Key, float]:
     used = {}
     for key, one in now.processes.items():
         before = last.before(key, one) if last else replace(one, user=0.0, system=0.0)
         used[key] = one.used - before.used if before else 0.0
-    first = [key for key in heapq.nlargest(TOP, used, key=lambda key: used[key]) if used[key] > 0]
+    return used
+
+
+def _users(now: _Look, last: _Look | None, used: Mapping[_Key, float], first: list[_Key]) -> Iterator[Reading | Blind]:
     # Who was told once is told on: a counter that is silent for a while and then leaps would seem to have raced.
     told = {key: name for key, name in (last.told if last else {}).items() if key in now.processes}
     follow = [key for key in first if key not in told][: max(FOLLOWED - len(told), 0)]
@@ -113,39 +147,76 @@ def _told(now: _Look, last: _Look | None) -> Iterator[Reading | Blind]:
         if told.get(key) != one.name or used[key] > 0:
             yield from _times(one, now.at)
         now.told[key] = one.name
-    unfollowed = sum(key not in now.told for key in first)
-    yield Reading(what=GIVES[2], subject="node", value=now.count, at=now.at, source="$ ls -d /proc/[0-9]*")
-    if not now.whole:
-        why = f"{now.count - MOST:,} processes more than processes.MOST were not read"
-        yield from (Blind(what=what, source="/proc", why=why, subject="node") for what in TIMES)
-        yield from (Blind(what=what, source="/proc", why=why) for what in GIVES[3:])
-        return
-    if unfollowed:
+    if now.whole and (unfollowed := sum(key not in now.told for key in first)):
         why = f"{unfollowed} busy processes more than processes.FOLLOWED are not told"
         yield from (Blind(what=what, source="/proc", why=why, subject="node") for what in TIMES)
-    for what, state in zip(GIVES[3:], "ZD", strict=True):
-        inside = [one for one in now.processes.values() if one.state == state]
-        text = ", ".join(f"{one.name}[{one.pid}]" for one in inside[:5])
-        source = "$ ps -eo state,pid,comm"
-        yield Reading(what=what, subject="node", value=len(inside), at=now.at, source=source, text=text)
 
 
 def _times(process: Process, at: float) -> Iterator[Reading]:
-    subject, source = f"process:{process.name}[{process.pid}]", f"/proc/{process.pid}/stat"
+    source = f"/proc/{process.pid}/stat"
     for what, seconds in zip(TIMES, (process.user, process.system), strict=True):
-        yield Reading(what=what, subject=subject, value=seconds, at=at, source=source)
+        yield Reading(what=what, subject=process.subject, value=seconds, at=at, source=source)
 
 
-# 1 (systemd) S 0 1 1 0 -1 4194560 70318 2116398 91 1233 212 478 4713 2206 20 0 1 0 7 173817856 3229 …
-# 2811 (a) b) R 2810 2811 2810 34816 2811 4194304 95 0 0 0 150 3 0 0 20 0 1 0 88123 …
-def parse(text: str, pid: str = "PID") -> Process:
-    head, closed, tail = text.rpartition(")")
-    number, opened, name = head.partition(" (")
-    fields = tail.split()
-    try:
-        if not closed or not opened or len(fields) < 20 or len(fields[0]) != 1:
-            raise ValueError
-        user, system = count(fields[11]) / _USER_HZ, count(fields[12]) / _USER_HZ
-        return Process(count(number), name, fields[0], user, system, count(fields[19]))
-    except ValueError:
-        raise Unparsable(f"/proc/{pid}/stat", 1, text) from None
+def _realtime(now: _Look, memory: _Memory, busiest: list[Process]) -> Iterator[Reading]:
+    """Who of the busiest has a real-time policy, and who had one and has it no more. Threads are told elsewhere."""
+    found = {it.key: it.realtime for it in busiest if it.realtime and it.threads <= 1}
+    known = {key: now.processes[key].realtime for key in memory.realtime if key in now.processes}
+    over = {key: (0, "SCHED_OTHER") for key, realtime in known.items() if realtime is None}
+    for key, (priority, policy) in {**found, **over}.items():
+        subject, source = now.processes[key].subject, f"/proc/{key[0]}/stat"
+        yield Reading(what=REALTIME, subject=subject, value=priority, at=now.at, source=source, text=policy)
+    memory.realtime = {*found, *known} - over.keys()
+
+
+def _parents(now: _Look, last: _Look) -> Iterator[Reading]:
+    """Whose children, already gone and waited for, used most since the last look: from where to where."""
+    rises: dict[_Key, tuple[float, Process]] = {}
+    for key, one in now.processes.items():
+        if one.children and (before := last.before(key, one)) and one.children > before.children:
+            rises[key] = one.children - before.children, before
+    for key in heapq.nlargest(PARENTS, rises, key=lambda key: rises[key][0]):
+        for process, at in ((rises[key][1], last.at), (now.processes[key], now.at)):
+            source = f"/proc/{process.pid}/stat"
+            yield Reading(what=CHILDREN, subject=process.subject, value=process.children, at=at, source=source)
+
+
+def _counts(now: _Look) -> Iterator[Reading]:
+    inside = {
+        COUNTS[0]: [it for it in now.processes.values() if it.defunct],
+        COUNTS[1]: [it for it in now.processes.values() if it.state == "D"],
+    }
+    for what, found in inside.items():
+        text, source = _names(found), "$ ps -eo state,pid,ppid,comm"
+        yield Reading(what=what, subject="node", value=len(found), at=now.at, source=source, text=text)
+
+
+def _defunct(now: _Look, memory: _Memory, *, first_look: bool) -> Iterator[Reading | Blind]:
+    """By parent, children that were defunct at the last look as well: one that dies and waits a moment is normal."""
+    dead = {key: it for key, it in now.processes.items() if it.defunct}
+    if first_look:
+        memory.defunct = dict.fromkeys(dead, now.at)
+        yield Blind(what=COUNTS[2], source="/proc", why="who stays defunct takes two looks to tell")
+        return
+    kept = {key: memory.defunct[key] for key in dead if key in memory.defunct}
+    memory.defunct = {key: kept.get(key, now.at) for key in dead}
+    names = {it.pid: it.subject for it in now.processes.values()}
+    left = Counter(dead[key].parent for key in kept)
+    for parent, subject in memory.leaving.items():
+        if parent not in left:
+            yield _children(parent, subject, 0, now.at)
+    memory.leaving = {parent: names.get(parent, f"process:?[{parent}]") for parent in left}
+    for parent, subject in memory.leaving.items():
+        mine = [key for key in kept if dead[key].parent == parent]
+        longest = now.at - min(kept[key] for key in mine)
+        text = f"{_names([dead[key] for key in mine])}; for {longest:.0f} s or more"
+        yield _children(parent, subject, left[parent], now.at, text)
+
+
+def _children(parent: int, subject: str, value: int, at: float, text: str = "") -> Reading:
+    source = f"$ ps --ppid {parent} -o state,pid,etimes,comm"
+    return Reading(what=COUNTS[2], subject=subject, value=value, at=at, source=source, text=text)
+
+
+def _names(processes: list[Process]) -> str:
+    return ", ".join(f"{one.name}[{one.pid}]" for one in processes[:5])

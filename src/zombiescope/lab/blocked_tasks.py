@@ -1,0 +1,35 @@
+"""Five processes are blocked in the kernel: each waits for its vfork child, and that for a FIFO nobody writes to."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from zombiescope.lab._scenario import PREFIX, Fault, Truth
+from zombiescope.lab._starvers import starver
+
+TRUTH = Truth(
+    root="blocked_tasks",  # and unexplained: what they wait for here is no sign of ours
+    subject="node",
+    chain=("blocked_tasks",),
+    silent=("realtime_hog", "cpu_throttling", "fork_storm", "defunct_processes", "saturated_core"),
+)
+NEEDS: tuple[str, ...] = ()
+SECONDS = 8.0
+BLOCKED = 5
+
+
+@contextmanager
+def run(scale: float = 1.0) -> Iterator[Fault]:
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder, ExitStack() as held, ExitStack() as blocked:
+        fifo = os.path.join(folder, "fifo")
+        os.mkfifo(fifo)
+        try:
+            for _ in range(max(1, round(BLOCKED * scale))):
+                blocked.enter_context(starver("vfork", fifo))
+            yield Fault(subject="node", says="processes wait for children that wait for a FIFO")
+        finally:
+            # Open for writing it lets all of them go, also a child that comes to it late; only then do they end.
+            held.callback(os.close, os.open(fifo, os.O_RDWR))

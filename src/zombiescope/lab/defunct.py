@@ -1,0 +1,26 @@
+"""A parent that never waits for its children, seventy of which are dead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from zombiescope.lab._scenario import PREFIX, Fault, Truth
+from zombiescope.lab._starvers import starver
+
+TRUTH = Truth(
+    root="defunct_processes",
+    subject=rf"process:{PREFIX}neglect\[\d+\]",
+    chain=("defunct_processes",),
+    silent=("realtime_hog", "cpu_throttling", "fork_storm", "blocked_tasks", "saturated_core"),
+)
+NEEDS: tuple[str, ...] = ()
+SECONDS = 8.0
+CHILDREN = 70
+
+
+@contextmanager
+def run(scale: float = 1.0) -> Iterator[Fault]:
+    children = max(1, round(CHILDREN * scale))
+    with starver("neglect", str(children)) as pid:
+        yield Fault(subject=f"process:{PREFIX}neglect[{pid}]", says=f"{children} children of process {pid} are dead")

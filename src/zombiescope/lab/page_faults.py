@@ -1,0 +1,29 @@
+"""Two programs take memory, touch it and give it back without end: the kernel does nothing but hand out pages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from zombiescope.lab._loads import load
+from zombiescope.lab._scenario import Fault, Truth
+
+TRUTH = Truth(
+    root="page_fault_storm",
+    subject="node",
+    chain=("page_fault_storm",),
+    silent=("direct_reclaim", "irq_pile_up", "softirq_storm", "slab_bloat", "mount_explosion"),
+)
+NEEDS: tuple[str, ...] = ()
+SECONDS = 8.0
+SIZE = 128 << 20  # bytes each: far below what any test machine has
+
+
+@contextmanager
+def run(scale: float = 1.0) -> Iterator[Fault]:
+    programs = max(1, round(len(os.sched_getaffinity(0)) * min(scale, 1.0)))
+    with ExitStack() as undo:
+        for _ in range(programs):
+            undo.enter_context(load("touch", str(SIZE)))
+        yield Fault(subject="node", says=f"{programs} programs touch {SIZE >> 20} MB of new memory over and over")

@@ -1,0 +1,22 @@
+"""Control: nothing is done at all, and nobody may be accused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from zombiescope.lab._scenario import Fault, Truth
+
+TRUTH = Truth(
+    silent=(
+        *("cpu_throttling", "stolen_cpu", "realtime_hog", "starved_thread", "fork_storm"),
+        *("defunct_processes", "blocked_tasks", "saturated_core", "starved_softirq", "driver_reset"),
+    )
+)
+NEEDS: tuple[str, ...] = ()
+SECONDS = 8.0
+
+
+@contextmanager
+def run(scale: float = 1.0) -> Iterator[Fault]:  # noqa: ARG001 - nothing, however much of it
+    yield Fault(subject="node", says="nothing happens")

@@ -1,0 +1,26 @@
+"""An ordinary process is bound to the core of one with real-time priority that hardly ever rests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from zombiescope.lab._scenario import PREFIX, Fault, Truth
+from zombiescope.lab._starvers import starver
+
+TRUTH = Truth(
+    root="realtime_hog",
+    subject=rf"process:{PREFIX}hog\[\d+\]",
+    chain=("realtime_hog", "starved_thread"),
+    silent=("cpu_throttling", "fork_storm", "defunct_processes", "blocked_tasks", "saturated_core"),
+)
+NEEDS = ("root",)
+SECONDS = 8.0
+
+
+@contextmanager
+def run(scale: float = 1.0) -> Iterator[Fault]:  # noqa: ARG001 - one hog is the fault
+    core = str(max(os.sched_getaffinity(0)))
+    with starver("spin", core) as starved, starver("hog", core) as hog:
+        yield Fault(subject=f"process:{PREFIX}hog[{hog}]", says=f"process {starved} starves on core {core}")

@@ -1,0 +1,26 @@
+"""Control: a program's own work fills one core, which is what cores are for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from zombiescope.lab._scenario import Fault, Truth
+from zombiescope.lab._starvers import starver
+
+TRUTH = Truth(
+    silent=(
+        *("cpu_throttling", "stolen_cpu", "realtime_hog", "starved_thread", "fork_storm"),
+        *("defunct_processes", "blocked_tasks", "saturated_core", "starved_softirq", "driver_reset"),
+    )
+)
+NEEDS: tuple[str, ...] = ()
+SECONDS = 8.0
+
+
+@contextmanager
+def run(scale: float = 1.0) -> Iterator[Fault]:  # noqa: ARG001 - one loop on one core
+    core = max(os.sched_getaffinity(0))
+    with starver("spin", str(core)) as pid:
+        yield Fault(subject="node", says=f"process {pid} works on core {core}")

@@ -1,0 +1,31 @@
+"""Making and burying a process is kernel work of about half a millisecond, so enough of them fill cores with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.core import Finding, Ground
+from zombiescope.core.timeline import Timeline
+
+WITHIN = 1.0  # seconds: the work is done where and when the fork is
+CHEAPEST = 50e-6  # seconds for each: a thread, which shares what a process has to copy
+DEAREST = 3e-3  # seconds for each: a large process that is copied, or many cores that contend for the same locks
+
+
+def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
+    forks = timeline.rate("forks_total").between(effect.span).mean()
+    system = [
+        timeline.rate("cpu_system_seconds_total", cpu).between(effect.span).mean()
+        for cpu in timeline.subjects("cpu_system_seconds_total", "cpu")
+    ]
+    in_kernel = sum(share for share in system if share == share)  # not NaN
+    if forks > 0 and CHEAPEST <= in_kernel / forks <= DEAREST:
+        full = next((it for it in effect.evidence if it.what == "cpu_system_ratio"), effect.evidence[0])
+        yield Ground(
+            kind="dose",
+            says=(
+                f"{forks:,.0f} forks a second and {in_kernel:.1f} cores in the kernel: "
+                f"{in_kernel / forks * 1e6:,.0f} µs each, as a fork, exec and exit cost"
+            ),
+            evidence=(cause.evidence[0], full),
+        )

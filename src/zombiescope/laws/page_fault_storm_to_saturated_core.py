@@ -1,0 +1,42 @@
+"""A fault is kernel work on the core that touched the page, so enough of them fill that core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.core import Finding, Ground
+from zombiescope.core.timeline import Timeline
+
+WITHIN = 1.0  # seconds: the work is done where and when the page is touched
+MOSTLY = 0.5  # of what that core did, or of the node's kernel time: less, and something else fills it
+DEAREST = 17e-6  # seconds of kernel time for each fault: 0.5 µs on hardware, up to 8 µs in a nested virtual machine
+_FAULT = frozenset({"asm_exc_page_fault", "exc_page_fault", "do_user_addr_fault", "do_page_fault", "handle_mm_fault"})
+
+
+def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
+    there = timeline.samples(effect.span, cpu=int(effect.subject.removeprefix("cpu:")))
+    faults = there.where(lambda frames: any(frame.partition(".")[0] in _FAULT for frame in frames))
+    if len(there):
+        if len(faults) and faults.seconds >= MOSTLY * there.seconds:
+            share = f"{faults.seconds / there.seconds:.0%}"
+            yield Ground(
+                kind="mechanism",
+                says=f"caught in the act: {share} of what {effect.subject} did then is page faults",
+                evidence=(faults.reading(effect.subject, "fault_sampled_seconds"), there.reading(effect.subject)),
+            )
+        return  # stacks were there and tell: a sum cannot know better
+    yield from _dose(effect, timeline)
+
+
+def _dose(effect: Finding, timeline: Timeline) -> Iterator[Ground]:
+    """Without stacks: the core has most of the node's kernel time, and there are faults enough for all of it."""
+    what = "cpu_system_seconds_total"
+    by_core = {cpu: timeline.rate(what, cpu).between(effect.span).mean() for cpu in timeline.subjects(what, "cpu")}
+    rate = timeline.rate("vmstat_pgfault_total").between(effect.span)
+    own, often = by_core.get(effect.subject, 0.0), rate.mean() if len(rate) else 0.0
+    if often > 0 and own >= MOSTLY * sum(by_core.values()) and own / often <= DEAREST:
+        yield Ground(
+            kind="dose",
+            says=f"{often:,.0f} faults a second and {own:.2f} s of each in the kernel: {own / often * 1e6:.1f} µs each",
+            evidence=(rate.latest, effect.evidence[0]),
+        )

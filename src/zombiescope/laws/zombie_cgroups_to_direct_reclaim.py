@@ -1,0 +1,94 @@
+"""Reclaim goes from cgroup to cgroup, dead ones too, so a search for memory takes longer the more dead there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.core import Finding, Ground, Reading
+from zombiescope.core.families import family
+from zombiescope.core.stacks import Frames
+from zombiescope.core.timeline import Timeline
+
+WITHIN = 600.0  # seconds: the dead stay, and are met by every later search
+FEWEST = 100  # dead below the cgroup: a pass over fewer is lost in the work on one page
+CHEAPEST, DEAREST = 0.01e-6, 1e-6  # seconds for each dead and hit: 0.04 µs measured at a limit, 0.8 µs for a whole pass
+STEPPING = 0.5  # of the time in reclaim spent between pages, not on them: a fifth where no dead are met
+OUTNUMBERED = 10.0  # dead for each live cgroup: else it may be the live ones that take the time
+# What reclaim does with pages; a stack of reclaim without any of these is on its way from one cgroup to the next.
+_RECLAIM = frozenset({"try_to_free_mem_cgroup_pages", "try_to_free_pages", "do_try_to_free_pages", "balance_pgdat"})
+_PAGES = frozenset(
+    {
+        "shrink_inactive_list",
+        "shrink_active_list",
+        "shrink_folio_list",
+        "shrink_page_list",
+        "evict_folios",
+        "evict_pages",
+        "shrink_slab",
+        "reclaim_throttle",
+    }
+)
+
+
+def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
+    dead = next((it for it in cause.evidence if it.what in ("cgroups_known", "cgroup_dying_subsys")), None)
+    if "memory" not in cause.subject or dead is None:
+        return
+    below = _dead_below(effect, timeline)
+    if below is not None:
+        yield Ground(kind="place", says=f"{below.value:,.0f} dead below {effect.subject[7:]}", evidence=(below, dead))
+        yield from _dose(effect, below)
+    yield from _mechanism(effect, timeline, dead)
+
+
+def _dead_below(effect: Finding, timeline: Timeline) -> Reading | None:
+    """How many dead the cgroup has below it: told by v2; else those removed there and not released while we looked."""
+    told = timeline.series("cgroup_dead_below", effect.subject)
+    if len(told):
+        return told.latest if told.latest.value >= FEWEST else None
+    if not effect.subject.startswith("cgroup:/"):
+        return None
+    parent = "family:" + family(effect.subject.removeprefix("cgroup:")).rstrip("/") + "/"
+    removed = [it for it in timeline.latest("cgroup_removals_total") if it.subject.startswith(parent)]
+    released = sum(it.value for it in timeline.latest("cgroup_releases_total") if it.subject.startswith(parent))
+    kept = sum(it.value for it in removed) - released
+    return next((it for it in removed if kept >= it.value / 2), None)
+
+
+def _dose(effect: Finding, below: Reading) -> Iterator[Ground]:
+    """Only where all the dead below are counted: of those removed while we looked we know that they are some."""
+    stalled = next(
+        (it for it in effect.evidence if it.what.startswith(("memory_stalled", "cgroup_memory_stall"))), None
+    )
+    hits = next((it for it in effect.evidence if it.what == "cgroup_limit_hits_per_second"), None)
+    if below.what != "cgroup_dead_below" or stalled is None or hits is None or hits.value <= 0:
+        return
+    each = stalled.value / hits.value
+    if CHEAPEST <= each / below.value <= DEAREST:
+        says = f"{each * 1e6:,.0f} µs for each time at the limit, {each / below.value * 1e6:.2f} µs for each dead"
+        yield Ground(kind="dose", says=says, evidence=(stalled, hits, below))
+
+
+def _mechanism(effect: Finding, timeline: Timeline, dead: Reading) -> Iterator[Ground]:
+    live = next((it for it in timeline.latest("cgroup_folders") if it.subject == "controller:memory"), None)
+    reclaim = timeline.samples(effect.span, wanted=_reclaims)
+    stepping = reclaim.where(lambda frames: not _PAGES.intersection(map(_plain, frames)))
+    outnumbered = live is None or dead.value >= OUTNUMBERED * live.value
+    if outnumbered and len(stepping) and stepping.seconds >= STEPPING * reclaim.seconds:
+        yield Ground(
+            kind="mechanism",
+            says=(
+                f"caught in the act: {stepping.seconds / reclaim.seconds:.0%} of the time in reclaim goes into "
+                f"stepping from cgroup to cgroup, of which {dead.value:,.0f} are known"
+                + (f" and {live.value:,.0f} alive" if live is not None else "")
+            ),
+            evidence=(stepping.reading(effect.subject, "stepping_sampled_seconds"), dead, *([live] if live else [])),
+        )
+
+
+def _reclaims(frames: Frames) -> bool:
+    return bool(_RECLAIM.intersection(map(_plain, frames)))
+
+
+def _plain(frame: str) -> str:
+    return frame.partition(".")[0]

@@ -1,0 +1,91 @@
+"""One line of /proc/PID/stat, or of one thread's /proc/PID/task/TID/stat, taken apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zombiescope.core import Unparsable, count
+
+# include/uapi/linux/sched.h: those that run before every ordinary thread, and until they sleep.
+REALTIME = {1: "SCHED_FIFO", 2: "SCHED_RR", 6: "SCHED_DEADLINE"}
+_IDLE = 5  # SCHED_IDLE
+_DEADLINE = 100  # for comparing: above the highest real-time priority, which is 99 (fs/proc tells 0 for it)
+_USER_HZ = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process, or one of its threads, at one look."""
+
+    pid: int
+    name: str
+    state: str
+    user: float
+    system: float
+    born: int  # ticks since boot: with the pid it tells a process from a later one
+    parent: int = 0
+    children: float = 0.0  # seconds used by children that it has waited for
+    threads: int = 1
+    cpu: int = -1  # where it ran last; -1 where a kernel does not tell
+    priority: int = 0  # real-time priority
+    policy: int = 0
+    nice: bool = False  # asked to come last
+
+    @property
+    def used(self) -> float:
+        return self.user + self.system
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.pid, self.born
+
+    @property
+    def subject(self) -> str:
+        return f"process:{self.name}[{self.pid}]"
+
+    @property
+    def defunct(self) -> bool:
+        """Dead and not waited for. One whose first thread alone has ended looks the same but for its other threads."""
+        return self.state == "Z" and self.threads <= 1
+
+    @property
+    def polite(self) -> bool:
+        """One that asked to be run last: that it waits is as it should be."""
+        return self.nice or self.policy == _IDLE
+
+    @property
+    def realtime(self) -> tuple[int, str] | None:
+        """Its real-time priority and the name of its policy, if it has one."""
+        if self.policy not in REALTIME:
+            return None
+        name = REALTIME[self.policy]
+        return (_DEADLINE, name) if name == "SCHED_DEADLINE" else (self.priority, f"{name} {self.priority}")
+
+
+# 1 (systemd) S 0 1 1 0 -1 4194560 70318 2116398 91 1233 212 478 4713 2206 20 0 1 0 7 173817856 3229 …
+# 2811 (a) b) R 2810 2811 2810 34816 2811 4194304 95 0 0 0 150 3 0 0 20 0 1 0 88123 …
+def parse(text: str, pid: str = "PID") -> Process:
+    head, closed, tail = text.rpartition(")")
+    number, opened, name = head.partition(" (")
+    fields = tail.split()
+    try:
+        if not closed or not opened or len(fields) < 20 or len(fields[0]) != 1:
+            raise ValueError
+        known = {}
+        if len(fields) > 38:  # 2.6.22 and later
+            known = {"cpu": count(fields[36]), "priority": count(fields[37]), "policy": count(fields[38])}
+        return Process(
+            pid=count(number),
+            name=name,
+            state=fields[0],
+            user=count(fields[11]) / _USER_HZ,
+            system=count(fields[12]) / _USER_HZ,
+            born=count(fields[19]),
+            parent=count(fields[1]),
+            children=(count(fields[13]) + count(fields[14])) / _USER_HZ,
+            threads=count(fields[17]),
+            nice=fields[16][0] != "-" and fields[16] != "0",
+            **known,
+        )
+    except ValueError:
+        raise Unparsable(f"/proc/{pid}/stat", 1, text) from None

@@ -1,0 +1,204 @@
+"""Processes that wait: for a core (runnable, and not run) or for something that cannot be interrupted (blocked).
+
+Both are few and read one by one; what is read is bounded, however many wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count, lines
+from zombiescope.probes._process_stat import Process
+
+DELAY = "process_run_delay_seconds_total"
+CORE, ALLOWED, GROUP = "process_cpu", "process_cpus_allowed", "process_in_cgroup"
+BLOCKED = "process_blocked_seconds"
+GIVES = (DELAY, CORE, ALLOWED, GROUP, BLOCKED)
+FOLLOWED = 50  # processes whose waiting is read in a look, 25 µs each: runnable ones first, then the busiest
+WAITING = 0.2  # of the time: who waits less to run starves of nothing, and need not be asked where it may run
+ASKED = 10  # of those that wait are asked where they may run and whose they are, 60 µs each
+STUCK = 20  # blocked processes looked at closely, 60 µs each
+
+Key = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """How one that is followed stood at a look."""
+
+    at: float
+    runnable: bool
+    ran: float
+    turns: int
+    waited: float
+
+    def went_on(self, now: _Wait) -> _Wait:
+        """The kernel adds a wait up when it ends: who has been runnable without a turn since waits all the time."""
+        if self.runnable and now.runnable and (self.ran, self.turns) == (now.ran, now.turns):
+            return replace(now, waited=max(now.waited, self.waited + now.at - self.at))
+        return replace(now, waited=max(now.waited, self.waited))
+
+
+@dataclass(slots=True)
+class RunDelay:
+    """Who waits for a core, followed from look to look."""
+
+    followed: dict[Key, _Wait] = field(default_factory=dict)
+
+    def told(self, host: Host, at: float, alive: Mapping[Key, Process], busy: list[Key]) -> Iterator[Reading | Blind]:
+        """The starved are runnable whenever one looks. Who was followed is followed on while there is room."""
+        runnable = sorted((key for key, it in alive.items() if it.state == "R"), key=lambda key: alive[key].used)
+        wanted = dict.fromkeys((*runnable, *busy, *(key for key in self.followed if key in alive)))
+        seen: dict[Key, _Wait] = {}
+        missed: Unreadable | None = None
+        asked = 0
+        for key in [key for key in wanted if not alive[key].polite][:FOLLOWED]:
+            process, source = alive[key], f"/proc/{key[0]}/schedstat"
+            if process.cpu >= 0:
+                stat = f"/proc/{key[0]}/stat"
+                yield Reading(what=CORE, subject=process.subject, value=process.cpu, at=at, source=stat)
+            try:
+                ran, waited, turns = parse_schedstat(host.read(source), source)
+                if not ran and not waited and process.used:
+                    raise Unreadable(source, "this kernel does not count: boot with delayacct")
+            except Unreadable as error:
+                missed = error  # it ended meanwhile, or none can be read
+                continue
+            except Unparsable as error:
+                yield Blind(what=DELAY, source=source, why=error.why, subject=process.subject)
+                continue
+            now = _Wait(at, process.state == "R", ran, turns, waited)
+            before = self.followed.get(key, now)
+            seen[key] = now = before.went_on(now)
+            yield Reading(what=DELAY, subject=process.subject, value=now.waited, at=at, source=source)
+            if asked < ASKED and now.waited - before.waited > WAITING * (at - before.at):
+                asked += 1
+                yield from _where(host, process, at)
+        self.followed = seen
+        if missed and not seen:
+            yield Blind(what=DELAY, source=missed.source, why=missed.why)
+
+
+def _where(host: Host, process: Process, at: float) -> Iterator[Reading | Blind]:
+    """On which cores it may run, and in which cgroup it is."""
+    status, group = f"/proc/{process.pid}/status", f"/proc/{process.pid}/cgroup"
+    try:
+        allowed = parse_status(host.read(status), status).get("Cpus_allowed_list", "")
+        if cores := parse_cores(allowed, status):
+            yield Reading(what=ALLOWED, subject=process.subject, value=cores, at=at, source=status, text=allowed)
+        if path := parse_group(host.read(group)):
+            yield Reading(what=GROUP, subject=process.subject, value=1, at=at, source=group, text=path)
+    except Unreadable:
+        return  # it ended meanwhile
+    except Unparsable as error:
+        yield Blind(what=ALLOWED, source=error.source, why=error.why, subject=process.subject)
+
+
+@dataclass(slots=True)
+class Blockade:
+    """Who is blocked, since which look, and how often it had been switched away then: if that stands, it never ran."""
+
+    since: dict[Key, tuple[float, int]] = field(default_factory=dict)
+    telling: dict[Key, str] = field(default_factory=dict)
+
+    def told(self, host: Host, at: float, blocked: Mapping[Key, Process]) -> Iterator[Reading | Blind]:
+        seen: dict[Key, tuple[float, int]] = {}
+        telling: dict[Key, str] = {}
+        # Those seen before come first: how long is worth more than how many, which is told anyway.
+        ranked = sorted(blocked.items(), key=lambda it: self.since.get(it[0], (at, 0))[0])
+        for key, process in ranked[:STUCK]:
+            source = f"/proc/{process.pid}/status"
+            try:
+                turns = parse_turns(host.read(source), source)
+            except Unreadable:
+                continue  # it ended meanwhile
+            except Unparsable as error:
+                yield Blind(what=BLOCKED, source=source, why=error.why, subject=process.subject)
+                continue
+            since, before = self.since.get(key, (at, turns))
+            seen[key] = (since, turns) if turns == before else (at, turns)
+            if seen[key][0] < at:
+                telling[key] = process.subject
+                yield Reading(
+                    what=BLOCKED,
+                    subject=process.subject,
+                    value=at - since,
+                    at=at,
+                    source=f"$ cat /proc/{process.pid}/stat /proc/{process.pid}/wchan",
+                    text=_sleeping_in(host, process.pid),
+                )
+        for key, subject in self.telling.items():
+            if key not in telling:
+                source = f"$ cat /proc/{key[0]}/stat"
+                yield Reading(what=BLOCKED, subject=subject, value=0, at=at, source=source)
+        self.since, self.telling = seen, telling
+        if len(ranked) > STUCK:
+            why = f"{len(ranked) - STUCK:,} blocked processes more than {STUCK} were not looked at closely"
+            yield Blind(what=BLOCKED, source="/proc", why=why, subject="node")
+
+
+def _sleeping_in(host: Host, pid: int) -> str:
+    """The kernel's function that it waits in; "0" is for those who may not know."""
+    try:
+        name = host.read(f"/proc/{pid}/wchan", most=4096).strip()
+    except Unreadable:
+        return ""
+    return name if name != "0" else ""
+
+
+# 559752743 2136075119 56
+def parse_schedstat(text: str, source: str = "schedstat") -> tuple[float, float, int]:
+    """Seconds on a core, seconds waiting for one, and how often it got one."""
+    try:
+        run, delay, turns = map(count, text.split())
+        return run / 1e9, delay / 1e9, turns
+    except ValueError:
+        raise Unparsable(source, 1, text) from None
+
+
+# Cpus_allowed_list:	0-1
+# voluntary_ctxt_switches:	150
+# nonvoluntary_ctxt_switches:	545
+def parse_status(text: str, source: str = "status") -> dict[str, str]:
+    found = {}
+    for line in lines(text):
+        key, _, value = line.partition(":\t")
+        found[key] = value
+    if "Name" not in found:
+        raise Unparsable(source, 1, text)
+    return found
+
+
+def parse_turns(text: str, source: str = "status") -> int:
+    """How often it was switched away, of its own will or not."""
+    status = parse_status(text, source)
+    try:
+        return sum(count(status[key]) for key in ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"))
+    except (ValueError, KeyError):
+        raise Unparsable(source, 1, text) from None
+
+
+# 0-3,8
+def parse_cores(text: str, source: str = "Cpus_allowed_list") -> int:
+    """How many cores a list names."""
+    cores = 0
+    try:
+        for part in text.split(",") if text else []:
+            first, _, last = part.partition("-")
+            cores += count(last or first) - count(first) + 1
+    except ValueError:
+        raise Unparsable(source, 1, text) from None
+    return cores
+
+
+# 2:cpu,cpuacct:/kubepods/pod1
+# 0::/system.slice/a.service
+def parse_group(text: str) -> str:
+    """The cgroup that rations its CPU: of the v1 cpu hierarchy if there is one, else of v2."""
+    groups = {}
+    for line in lines(text):
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        groups.update(dict.fromkeys(controllers.split(","), path))
+    return groups.get("cpu", groups.get("", ""))

@@ -1,0 +1,30 @@
+"""/proc/sys/kernel/hung_task_detect_count: how many tasks the kernel found blocked for longer than it allows.
+
+Overhead: one read of a few bytes, 20 µs.
+Kernel: kernel/hung_task.c, Documentation/admin-guide/sysctl/kernel.rst. Counted by khungtaskd, which looks for tasks
+    that did not run for hung_task_timeout_secs (120), threads included. Older kernels have the messages and no count.
+    The messages stop after hung_task_warnings of them, the count does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.core import Host, Reading, Unparsable, count
+
+EVERY = 30.0  # seconds: khungtaskd itself looks every two minutes
+GIVES = ("hung_tasks_total",)
+SOURCE = "/proc/sys/kernel/hung_task_detect_count"
+
+
+def read(host: Host) -> Iterator[Reading]:
+    at = host.now()
+    yield Reading(what=GIVES[0], subject="node", value=parse(host.read(SOURCE)), at=at, source=SOURCE)
+
+
+# 3
+def parse(text: str) -> int:
+    try:
+        return count(text.strip())
+    except ValueError:
+        raise Unparsable(SOURCE, 1, text) from None

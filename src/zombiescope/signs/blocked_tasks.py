@@ -1,0 +1,93 @@
+"""Processes are blocked in the kernel, cannot be interrupted, and do not run at all for many seconds.
+
+Why it hurts: what they wait for does not come: a dead NFS server or disk, a lock whose owner waits itself, memory that
+    cannot be freed. Most cannot be killed, they hold locks that the next ones queue for, and the load average rises
+    without any core being busy.
+False alarms: ordinary disk work blocks as well, but runs again between two looks, and is not counted. A kernel thread
+    of some driver that rests uninterruptibly for ever; a program that waits for its vfork child.
+References: Documentation/filesystems/proc.rst 1.2; the kernel's own complaint (khungtaskd) comes after 120 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from zombiescope.core import Finding, Reading, Span, harmless, lasting
+from zombiescope.core.kernel_messages import LOG, told
+from zombiescope.core.timeline import Timeline
+
+_SECONDS = "process_blocked_seconds"
+NEEDS = ((_SECONDS, LOG),)
+LONG = 8.0  # seconds for one: no healthy disk's queue is that deep; the kernel itself waits for 120
+PILE = 3  # blocked together: what they wait for is shared
+PILED = 4.0  # seconds for a pile: from one of our looks to the next
+SHOWN = 8  # readings that a finding carries
+
+
+@dataclass(frozen=True, slots=True)
+class _Stuck:
+    """One that was blocked without running, as a look or the kernel's log tells."""
+
+    subject: str
+    span: Span
+    where: str
+    reading: Reading
+
+
+def find(timeline: Timeline) -> Iterator[Finding]:
+    stuck = sorted(_stuck(timeline), key=lambda it: -it.span.seconds)
+    pile = [it for it in stuck if it.span.seconds >= PILED]
+    if len(pile) >= PILE:
+        yield _finding(timeline, "node", pile)
+        return
+    for it in stuck:
+        if it.span.seconds >= LONG:
+            yield _finding(timeline, it.subject, [it])
+    # The kernel's count has threads too, which no look at processes sees, and goes on when its messages have stopped.
+    hung = timeline.series("hung_tasks_total")
+    if not stuck and len(hung) and hung.latest.value > hung.first.value:
+        says = f"the kernel found {hung.latest.value - hung.first.value:,.0f} more hung tasks"
+        yield Finding(subject="node", span=hung.span, says=says, evidence=(hung.first, hung.latest))
+
+
+def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
+    """How many were blocked at the last look, and for how long the longest of them."""
+    now = timeline.latest("blocked_processes")
+    longest = max((it.span.seconds for it in _stuck(timeline)), default=0.0)
+    count = f"{now[0].value:,.0f} blocked at the last look" if now else "none seen"
+    looked = tuple(looks.latest for what in NEEDS[0] if len(looks := timeline.looks(what)))
+    return f"{count}, none for longer than {lasting(longest)}", (*now, *looked)
+
+
+def _stuck(timeline: Timeline) -> Iterator[_Stuck]:
+    """Each process once, by the longest that is known of it."""
+    found: dict[str, _Stuck] = {}
+    for subject in timeline.subjects(_SECONDS, "process"):
+        series = timeline.series(_SECONDS, subject)
+        longest = series.reading(int(series.values.argmax()))
+        span = Span(longest.at - longest.value, longest.at)
+        found[subject] = _Stuck(subject, span, longest.text, longest)
+    for line in told(timeline, "hung_task"):
+        fields, at = line.message.fields, line.reading.at
+        subject = f"process:{fields['process']}[{fields['pid']}]"
+        seconds = float(fields["seconds"][:9])
+        if subject not in found or found[subject].span.seconds < seconds:
+            found[subject] = _Stuck(subject, Span(at - seconds, at), "", line.reading)
+    yield from found.values()
+
+
+def _finding(timeline: Timeline, subject: str, stuck: list[_Stuck]) -> Finding:
+    places = sorted({harmless(it.where) for it in stuck if it.where})
+    where, longest = f" in {', '.join(places[:3])}" if places else "", lasting(stuck[0].span.seconds)
+    if subject == "node":
+        names = ", ".join(harmless(it.subject.removeprefix("process:")) for it in stuck[:5])
+        says = f"{len(stuck)} processes are blocked{where} and have not run for up to {longest}: {names}"
+    else:
+        says = f"is blocked{where} and has not run for {longest}"
+    return Finding(
+        subject=subject,
+        span=Span(min(it.span.start for it in stuck), max(it.span.end for it in stuck)),
+        says=says,
+        evidence=(*(it.reading for it in stuck[:SHOWN]), *timeline.latest("blocked_processes")),
+    )

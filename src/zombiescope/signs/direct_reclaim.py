@@ -1,0 +1,146 @@
+"""Tasks stop to free memory before they get any: on the whole node, or inside a cgroup at its own limit.
+
+Why it hurts: who asks for a page must first search for others to drop, and waits. A container at its limit does so at
+    every page while the node has memory to spare, and no counter of the node shows it.
+False alarms: a cgroup that streams files runs into its limit thousands of times a second and hardly waits: its clean
+    pages are dropped in a microsecond. So not the hits but the waiting counts (PSI). On the node, kswapd's own work
+    counts as waiting too and is subtracted.
+References: Documentation/accounting/psi.rst; Documentation/admin-guide/cgroup-v2.rst, memory.events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from zombiescope.core import Blind, Finding, Reading, Span, amount, lasting
+from zombiescope.core.timeline import Floats, Series, Timeline
+
+WAITING, BY_CGROUP = "pressure_memory_waiting_seconds_total", "cgroup_memory_stall_seconds_total"
+HITS = "cgroup_limit_hits_total"
+NEEDS = (WAITING,)
+STALLED = 0.3  # cores' worth of waiting: streaming at a limit costs 0.02 to 0.25, writing and thrashing there 0.4 to 1
+SHARE = 0.2  # of the time of a cgroup whose own waiting is known: streaming 0.02 to 0.15, thrashing 0.3 and more
+SECONDS = 3.0  # shorter is a program that starts up
+BRIDGE = 1.5  # seconds: one better look does not make two spells of one
+HITTING = 10.0  # times a second into the limit: fewer cannot add up to a third of a core
+MOSTLY = 0.2  # of all hits: v1 does not tell whose waiting it is, so those who hit their limits most are named
+DIRECT = 1.0  # times a second that a task on the node had to reclaim for itself (allocstall)
+
+
+def find(timeline: Timeline) -> Iterator[Finding | Blind]:
+    waiting = list(_by_own_waiting(timeline))
+    yield from waiting
+    for spell in _stalled(timeline).runs(above=STALLED, lasting=SECONDS, bridging=BRIDGE):
+        # Where cgroups tell their own waiting, one that hits its limit without it is innocent.
+        blamed = [*_node(timeline, spell), *([] if timeline.looked(BY_CGROUP) else _at_limits(timeline, spell))]
+        yield from blamed
+        if not blamed and not waiting:
+            why = f"{_waited(spell)}, by no reclaim that we can see: compaction, thrashing or a cgroup without a limit"
+            yield Blind(what=HITS, source=spell.sources[0], why=why)
+
+
+def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
+    """How much waiting there was, where it was too little to report."""
+    stalled = _stalled(timeline)
+    if not len(stalled):
+        return "", ()
+    return f"tasks waited for memory {max(stalled.mean(), 0):.1%} of a core's time", (_over(stalled, stalled.mean()),)
+
+
+def _stalled(timeline: Timeline) -> Series:
+    """How many cores' worth of waiting for memory: the node's pressure is an average over its busy cores."""
+    waiting = timeline.rate(WAITING)
+    if not len(waiting):
+        return waiting
+    edges = np.append(waiting.at, waiting.until)
+    idle = sum(_rise(timeline, f"cpu_{mode}_seconds_total", "cpu:", edges) for mode in ("idle", "iowait"))
+    busy = len(timeline.subjects("cpu_idle_seconds_total", "cpu")) - idle
+    kswapd = _rise(timeline, "thread_run_seconds_total", "thread:kswapd", edges)
+    cores = waiting.values * np.maximum(busy, 1.0) - kswapd
+    return replace(waiting, what="memory_stalled_cores", values=cores)
+
+
+def _rise(timeline: Timeline, what: str, subject: str, edges: Floats) -> Floats:
+    """How fast the counters of all subjects of a kind rose together between the edges."""
+    total = np.zeros(len(edges) - 1)
+    for each in timeline.subjects(what):
+        if each.startswith(subject):
+            total += np.nan_to_num(np.diff(timeline.series(what, each).sampled(edges)) / np.diff(edges))
+    return total
+
+
+def _node(timeline: Timeline, spell: Series) -> Iterator[Finding]:
+    stalls, scans = (timeline.rate(f"vmstat_{name}_total") for name in ("allocstall", "pgscan_direct"))
+    often, pages = stalls.between(spell.span).mean(), scans.between(spell.span).mean()
+    if often >= DIRECT and pages > 0:
+        yield Finding(
+            subject="node",
+            span=spell.span,
+            says=(
+                f"{_waited(spell)}; {often:,.0f} times a second one had to free memory itself, "
+                f"{pages:,.0f} pages searched"
+            ),
+            evidence=(
+                _over(spell, spell.mean()),
+                _figure(stalls, spell.span, often),
+                _figure(scans, spell.span, pages),
+            ),
+        )
+
+
+def _at_limits(timeline: Timeline, spell: Series) -> Iterator[Finding]:
+    """v1: the waiting is the node's, the hits are the cgroup's."""
+    rates = {subject: timeline.rate(HITS, subject) for subject in timeline.subjects(HITS, "cgroup")}
+    often = {subject: float(np.nan_to_num(rate.between(spell.span).mean())) for subject, rate in rates.items()}
+    hitting = {subject: times for subject, times in often.items() if times >= HITTING}
+    for subject, times in hitting.items():
+        if times >= MOSTLY * sum(hitting.values()):
+            says = _waited(spell)
+            if len(hitting) > 1:
+                says += f"; {len(hitting)} cgroups ran into theirs, v1 does not tell which one waited"
+            yield _limited(timeline, subject, spell.span, says, times, _over(spell, spell.mean()))
+
+
+def _by_own_waiting(timeline: Timeline) -> Iterator[Finding]:
+    """v2: the cgroup's own pressure."""
+    for subject in timeline.subjects(BY_CGROUP, "cgroup"):
+        waiting, hits = timeline.rate(BY_CGROUP, subject), timeline.rate(HITS, subject)
+        for spell in waiting.runs(above=SHARE, lasting=SECONDS, bridging=BRIDGE):
+            times = hits.between(spell.span).mean()
+            if times >= HITTING:
+                says = f"its tasks waited for memory {spell.mean():.0%} of the time for {lasting(spell.span.seconds)}"
+                yield _limited(timeline, subject, spell.span, says, times, _figure(waiting, spell.span, spell.mean()))
+
+
+def _limited(timeline: Timeline, subject: str, span: Span, says: str, times: float, waited: Reading) -> Finding:
+    usage, limit = (timeline.series(f"cgroup_memory_{name}_bytes", subject) for name in ("usage", "limit"))
+    full = (usage.latest, limit.latest) if len(usage) and len(limit) else ()
+    at = f" of {amount(limit.latest.value)}" if full else ""
+    return Finding(
+        subject=subject,
+        span=span,
+        says=f"{says}; it ran into its limit{at} {times:,.0f} times a second, and each time frees memory itself",
+        evidence=(waited, _figure(timeline.rate(HITS, subject), span, times), *full),
+    )
+
+
+def _waited(spell: Series) -> str:
+    return f"tasks waited for memory {spell.mean():.2f} of each second for {lasting(spell.span.seconds)}"
+
+
+def _over(series: Series, value: float) -> Reading:
+    return Reading(
+        what=series.what,
+        subject="node",
+        value=round(value, 4),
+        at=series.span.start,
+        source="$ cat /proc/pressure/memory /proc/stat",
+    )
+
+
+def _figure(rate: Series, span: Span, value: float) -> Reading:
+    what = rate.what.removesuffix("_total") + "_per_second"
+    return Reading(what=what, subject=rate.subject, value=round(value, 4), at=span.start, source=rate.sources[0])

@@ -1,0 +1,111 @@
+"""Nearly all network work of the node falls on one core, which is busy with it while the others have time.
+
+Why it hurts: that core is the node's network. When it is full, packets wait or are dropped, and what else is bound to
+    it starves; the average over cores shows nothing.
+False alarms: a sender that is its own receiver (loopback) works on its own core, a third of it at most in softirqs. A
+    card with one queue can be served by one core only: it is named when that core is the bottleneck, and the cure is
+    to spread packets (rps_cpus), not interrupts. With one core there is nowhere else to go.
+References: Documentation/networking/scaling.rst; Documentation/core-api/irq/irq-affinity.rst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from zombiescope.core import Finding, Reading, Span, harmless, lasting
+from zombiescope.core.timeline import Series, Timeline
+
+SOFTIRQ, IRQ, IDLE = (f"cpu_{mode}_seconds_total" for mode in ("softirq", "irq", "idle"))
+PACKETS = "softnet_processed_total"
+NEEDS = (SOFTIRQ, IRQ, IDLE, PACKETS)
+HEAVY = 0.6  # of a core in interrupts and softirqs: loopback TCP takes at most 0.34
+SECONDS = 3.0  # shorter bursts are ordinary
+BRIDGE = 0.6  # seconds: ticks are coarse, two looks below HEAVY do not make two spells of one
+NEARLY_ALL = 0.8  # of the node's packets: two cores that share the work have half each
+LITTLE = 0.25  # of this core's interrupt work, for each other core on average: with more they do their part
+ROOM = 0.25  # of the other cores' time idle: else there is nowhere to spread it to
+PACKED = 1_000.0  # packets a second: fewer cannot be what keeps a core busy
+SHOWN = 4  # queues named
+
+
+def find(timeline: Timeline) -> Iterator[Finding]:
+    cores = timeline.subjects(SOFTIRQ, "cpu")
+    for cpu in cores:
+        for spell in _work(timeline, cpu).runs(above=HEAVY, lasting=SECONDS, bridging=BRIDGE):
+            others = [other for other in cores if other != cpu]
+            if not others:
+                continue
+            idle = _mean([timeline.rate(IDLE, other) for other in others], spell.span)
+            elsewhere = _mean([_work(timeline, other) for other in others], spell.span)
+            own, all_packets = _packets(timeline, cpu, spell.span), _packets(timeline, "", spell.span)
+            piled = own >= PACKED and own >= NEARLY_ALL * all_packets and elsewhere <= LITTLE * spell.mean()
+            if piled and idle >= ROOM:
+                queues = [it for it in timeline.latest("nic_irq_cpu") if f"cpu:{it.value:.0f}" == cpu]
+                yield Finding(
+                    subject=cpu,
+                    span=spell.span,
+                    says=(
+                        f"{spell.mean():.0%} of its time in interrupts and softirqs for {lasting(spell.span.seconds)}, "
+                        f"with {own:,.0f} of the node's {all_packets:,.0f} packets a second, "
+                        f"while the other cores are {idle:.0%} idle; {_served(timeline, queues, spell.span)}"
+                    ),
+                    evidence=(
+                        _figure(spell, "cpu_interrupt_ratio", spell.mean()),
+                        _figure(timeline.rate(PACKETS, cpu).between(spell.span), "packets_per_second", own),
+                        _figure(
+                            replace(timeline.rate(IDLE, others[0]), subject="node"), "other_cores_idle_ratio", idle
+                        ),
+                        *queues[:SHOWN],
+                    ),
+                )
+
+
+def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
+    """The core with most interrupt work, where it does not pile up."""
+    work = [_work(timeline, cpu) for cpu in timeline.subjects(SOFTIRQ, "cpu")]
+    known = [each for each in work if len(each) and not np.isnan(each.mean())]
+    if not known:
+        return "", ()
+    most = max(known, key=Series.mean)
+    return (
+        f"{most.subject} had most interrupts and softirqs: {most.mean():.0%} of its time",
+        (_figure(most, "cpu_interrupt_ratio", most.mean()),),
+    )
+
+
+def _work(timeline: Timeline, cpu: str) -> Series:
+    return timeline.once(f"interrupt work of {cpu}", lambda it: _worked(it, cpu))
+
+
+def _worked(timeline: Timeline, cpu: str) -> Series:
+    softirq, irq = timeline.rate(SOFTIRQ, cpu), timeline.rate(IRQ, cpu)
+    return replace(softirq, values=softirq.values + irq.values) if len(irq) == len(softirq) else softirq
+
+
+def _mean(series: list[Series], span: Span) -> float:
+    return float(np.nanmean([each.between(span).mean() for each in series]))
+
+
+def _packets(timeline: Timeline, cpu: str, span: Span) -> float:
+    """Packets a second taken in by one core, or by all."""
+    cores = [cpu] if cpu else timeline.subjects(PACKETS, "cpu")
+    return float(np.nansum([timeline.rate(PACKETS, core).between(span).mean() for core in cores]))
+
+
+def _served(timeline: Timeline, queues: list[Reading], span: Span) -> str:
+    if not queues:
+        return "it serves no card's queue, so the packets are steered to it (rps_cpus) or come from a virtual interface"
+    rates = [timeline.rate("nic_interrupts_total", it.subject).between(span) for it in queues]
+    often = sum(np.nan_to_num(rate.mean()) for rate in rates if len(rate))
+    names = ", ".join(harmless(it.text) for it in queues[:SHOWN])
+    more = f" and {len(queues) - SHOWN} more" if len(queues) > SHOWN else ""
+    return f"of cards' queues it serves {names}{more}, {often:,.0f} interrupts a second"
+
+
+def _figure(series: Series, what: str, value: float) -> Reading:
+    return Reading(
+        what=what, subject=series.subject, value=round(value, 4), at=series.span.start, source=series.sources[0]
+    )

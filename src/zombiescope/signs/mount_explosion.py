@@ -1,0 +1,46 @@
+"""The host has thousands of mounts, and the whole table is read again whenever one comes or goes.
+
+Why it hurts: systemd, kubelet and whoever else follows mounts read all of them at every change; making a pod makes a
+    dozen changes, so the work grows with the square. Copying the table for each new container grows too.
+False alarms: a node of 110 pods with seven mounts each has 800 and no trouble; a storage node may have thousands
+    on purpose.
+References: Documentation/admin-guide/sysctl/fs.rst (mount-max).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.core import Finding, Reading
+from zombiescope.core.timeline import Timeline
+
+NEEDS = ("mounts",)
+MANY = 3_000  # four times a full node: one read of the table is 6 ms of a core, for each that follows mounts
+
+
+def find(timeline: Timeline) -> Iterator[Finding]:
+    spent, limit = timeline.series("mounts_read_cpu_seconds"), timeline.series("mounts_limit")
+    alike = sorted(timeline.latest("mounts_alike"), key=lambda it: it.value, reverse=True)[:1]
+    for spell in timeline.series(NEEDS[0]).runs(above=MANY, lasting=0.0):
+        yield Finding(
+            subject="node",
+            span=spell.span,
+            says="; ".join(
+                [
+                    f"{spell.latest.value:,.0f} mounts",
+                    *(f"about {it.value:,.0f} of them {it.subject.removeprefix('family:')}" for it in alike),
+                    *(
+                        [f"one read of the table takes {spent.latest.value * 1e3:.1f} ms of a core"]
+                        if len(spent)
+                        else []
+                    ),
+                    *([f"the kernel allows {limit.latest.value:,.0f}"] if len(limit) else []),
+                ]
+            ),
+            evidence=(spell.latest, *alike, *(it.latest for it in (spent, limit) if len(it))),
+        )
+
+
+def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
+    mounts = timeline.series(NEEDS[0])
+    return (f"{mounts.latest.value:,.0f} mounts", (mounts.latest,)) if len(mounts) else ("", ())

@@ -1,0 +1,123 @@
+"""Programs touch so many new pages that the kernel's time goes into faults, or wait for pages that it dropped.
+
+Why it hurts: a fault is kernel work on the core that touched the page, 0.5 µs on hardware and 2 to 8 µs in a nested
+    virtual machine, and all threads of a program share the lock of its address space. A major fault waits for a disk.
+False alarms: many faults are not a storm. A compiler makes 40,000 to 80,000 a second and spends a third of its time in
+    the kernel, a shell that starts programs 150,000 and half: so the kernel's time must be most of what the node does,
+    and the faults enough to explain it. The faults of new processes (200 each) are not counted.
+References: Documentation/admin-guide/mm/concepts.rst; Documentation/accounting/psi.rst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from zombiescope.core import Finding, Reading, Span, harmless, lasting
+from zombiescope.core.timeline import Floats, Series, Timeline
+
+FAULTS, MAJOR, FORKS = "vmstat_pgfault_total", "vmstat_pgmajfault_total", "forks_total"
+WAITING = "pressure_memory_waiting_seconds_total"
+_MODES = ("user", "nice", "system")
+NEEDS = (FAULTS, MAJOR, *(f"cpu_{mode}_seconds_total" for mode in _MODES))
+DENSE = 60_000.0  # faults for each second of kernel time, 17 µs each: more time than that no fault takes
+SYSTEM = 0.6  # of the time the cores worked: compiling 0.3, starting programs 0.5, a storm 0.65 and more
+CORES = 0.7  # cores' worth of kernel time: less hurts nobody
+PER_FORK = 300.0  # faults of a new process, not a storm: 200 measured for a shell that runs /bin/true
+MAJORS = 100.0  # waits for a page a second, each 0.1 to 10 ms
+THRASHING = 0.2  # of the time that some task waits for pages the node had dropped: a cold start does not count there
+SECONDS = 3.0  # shorter is a program that starts up
+BRIDGE = 1.5  # seconds: one better look does not make two storms of one
+
+
+def find(timeline: Timeline) -> Iterator[Finding]:
+    minor = _minor(timeline)
+    for storm in minor.runs(above=DENSE, lasting=SECONDS, bridging=BRIDGE):
+        faults = timeline.rate(FAULTS).between(storm.span)
+        system = _modes(timeline, storm.span, ("system",))
+        busy = _modes(timeline, storm.span, _MODES)
+        who = _who(timeline, storm.span)
+        yield Finding(
+            subject="node",
+            span=storm.span,
+            says=(
+                f"{faults.mean():,.0f} faults a second for {lasting(storm.span.seconds)}; {system:.1f} cores' worth of "
+                f"kernel time, {system / busy:.0%} of all that the cores did, "
+                f"{system / faults.mean() * 1e6:.1f} µs for each{_named(who)}"
+            ),
+            evidence=(_figure(faults, faults.mean()), _cores(timeline, storm.span, system), *who),
+        )
+    waiting, major = timeline.rate(WAITING), timeline.rate(MAJOR)
+    for spell in waiting.runs(above=THRASHING, lasting=SECONDS, bridging=BRIDGE):
+        often = major.between(spell.span).mean()
+        if often >= MAJORS:
+            yield Finding(
+                subject="node",
+                span=spell.span,
+                says=(
+                    f"{often:,.0f} major faults a second for {lasting(spell.span.seconds)}: pages that were dropped "
+                    f"are needed again, and tasks wait for them {spell.mean():.0%} of the time"
+                ),
+                evidence=(_figure(major.between(spell.span), often), _figure(spell, spell.mean())),
+            )
+
+
+def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
+    faults, major = timeline.rate(FAULTS), timeline.rate(MAJOR)
+    if not len(faults) or not len(major):
+        return "", ()
+    return (
+        f"{faults.mean():,.0f} faults a second, {major.mean():,.0f} of them major",
+        (_figure(faults, faults.mean()), _figure(major, major.mean())),
+    )
+
+
+def _minor(timeline: Timeline) -> Series:
+    """Faults for each second of kernel time, where kernel time is most of what the node does; else nought."""
+    faults = timeline.rate(FAULTS)
+    if not len(faults):
+        return faults
+    edges = np.append(faults.at, faults.until)
+    system, busy = _risen(timeline, ("system",), edges), _risen(timeline, _MODES, edges)
+    forks = np.nan_to_num(np.diff(timeline.series(FORKS).sampled(edges)) / np.diff(edges))
+    storm = (system >= CORES) & (system >= SYSTEM * busy)
+    dense = (faults.values - PER_FORK * forks) / np.maximum(system, CORES)
+    return replace(faults, values=np.where(storm, dense, 0.0))
+
+
+def _modes(timeline: Timeline, span: Span, modes: tuple[str, ...]) -> float:
+    return float(_risen(timeline, modes, np.array([span.start, span.end]))[0])
+
+
+def _risen(timeline: Timeline, modes: tuple[str, ...], edges: Floats) -> Floats:
+    """Cores' worth of time in these modes between the edges."""
+    total = np.zeros(len(edges) - 1)
+    for mode in modes:
+        for cpu in timeline.subjects(f"cpu_{mode}_seconds_total", "cpu"):
+            held = timeline.series(f"cpu_{mode}_seconds_total", cpu).sampled(edges)
+            total += np.nan_to_num(np.diff(held) / np.diff(edges))
+    return total
+
+
+def _who(timeline: Timeline, span: Span) -> list[Reading]:
+    """The process with most kernel time, if processes were seen twice."""
+    what = "process_system_seconds_total"
+    rates = [timeline.rate(what, it).between(span) for it in timeline.subjects(what, "process")]
+    known = [rate for rate in rates if len(rate) and rate.mean() > 0]
+    return [_figure(most, most.mean()) for most in sorted(known, key=Series.mean, reverse=True)[:1]]
+
+
+def _named(who: list[Reading]) -> str:
+    return "".join(f"; most kernel time: {harmless(it.subject.removeprefix('process:'))}" for it in who)
+
+
+def _cores(timeline: Timeline, span: Span, value: float) -> Reading:
+    source = timeline.rate("cpu_system_seconds_total", timeline.subjects("cpu_system_seconds_total")[0]).sources[0]
+    return Reading(what="kernel_cores", subject="node", value=round(value, 4), at=span.start, source=source)
+
+
+def _figure(rate: Series, value: float) -> Reading:
+    what = rate.what.removesuffix("_total") + "_per_second"
+    return Reading(what=what, subject=rate.subject, value=round(value, 4), at=rate.span.start, source=rate.sources[0])

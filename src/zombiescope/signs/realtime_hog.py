@@ -1,0 +1,86 @@
+"""A process or thread of real-time priority uses most of a core without a rest.
+
+Why it hurts: it runs before everything of ordinary priority, and until it sleeps: ksoftirqd and NAPI threads, kernel
+    workers and programs on its core get what real-time throttling leaves them, 5 % of the time by default, and nothing
+    where that is switched off. A packet waits as long as the hog runs.
+False alarms: a poller that was given a core of its own on purpose (isolcpus, DPDK, audio). Interrupt, softirq and NAPI
+    threads that were raised to real-time priority do the node's own work and are not called hogs.
+References: sched(7); Documentation/scheduler/sched-rt-group.rst (throttling).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from zombiescope.core import Finding, Reading, lasting
+from zombiescope.core.timeline import Series, Timeline
+
+NEEDS = ("process_realtime_priority", "process_user_seconds_total", "process_system_seconds_total")
+HOG = 0.5  # of a core: audio and control loops use a few percent, and a core that is half free starves nobody for long
+SECONDS = 2.0  # shorter bursts are start-up; a network driver gives a queue up after five
+_CORE = {"process": "process_cpu", "thread": "thread_realtime_cpu"}
+_OWN_WORK = ("irq/", "ksoftirqd/", "napi/", "migration/", "rcu")
+
+
+def find(timeline: Timeline) -> Iterator[Finding]:
+    for kind, used in _realtime(timeline):
+        for spell in used.runs(above=HOG, lasting=SECONDS):
+            yield _finding(timeline, kind, spell)
+
+
+def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
+    """The busiest of real-time priority, where none is a hog."""
+    known = [used for _, used in _realtime(timeline) if not np.isnan(used.mean())]
+    if not known:
+        return "nothing of real-time priority is among the busiest", (timeline.looks(NEEDS[0]).latest,)
+    most = max(known, key=lambda used: used.mean())
+    ratio = _figure(most, "realtime_used_ratio", most.mean())
+    return f"busiest of real-time priority: {most.subject}, {ratio.value:.0%} of a core", (ratio,)
+
+
+def _realtime(timeline: Timeline) -> Iterator[tuple[str, Series]]:
+    """Processes and threads of real-time priority that do not do the node's own work, and how much each used."""
+    for kind in _CORE:
+        for subject in timeline.subjects(f"{kind}_realtime_priority"):
+            if not subject.partition(":")[2].startswith(_OWN_WORK):
+                yield kind, _used(timeline, kind, subject)
+
+
+def _used(timeline: Timeline, kind: str, subject: str) -> Series:
+    """How much of a core it used between each look and the next, where it still was of real-time priority then."""
+    if kind == "process":
+        user, system = (timeline.rate(what, subject) for what in NEEDS[1:])
+        used = replace(user, values=user.values + system.values)
+    else:
+        used = timeline.rate("thread_realtime_seconds_total", subject)
+    ends = np.append(used.at[1:], used.until) if len(used) else used.at
+    priority = timeline.series(f"{kind}_realtime_priority", subject).sampled(ends)
+    return replace(used, values=np.where(priority > 0, used.values, np.nan))
+
+
+def _finding(timeline: Timeline, kind: str, spell: Series) -> Finding:
+    priority = timeline.series(f"{kind}_realtime_priority", spell.subject).between(spell.span).latest
+    core = timeline.series(_CORE[kind], spell.subject).between(spell.span)
+    place = f" on cpu:{core.latest.value:.0f}" if len(core) else ""
+    return Finding(
+        subject=spell.subject,
+        span=spell.span,
+        says=(
+            f"{priority.text or 'real-time'} used {spell.mean():.0%} of a core{place} "
+            f"for {lasting(spell.span.seconds)}: nothing of lower priority runs there meanwhile"
+        ),
+        evidence=(
+            _figure(spell, "realtime_used_ratio", spell.mean()),
+            priority,
+            *([core.latest] if len(core) else []),
+        ),
+    )
+
+
+def _figure(series: Series, what: str, value: float) -> Reading:
+    """A figure over a spell, from the counters' own source."""
+    source, at = series.sources[0], series.span.start
+    return Reading(what=what, subject=series.subject, value=round(value, 4), at=at, source=source)

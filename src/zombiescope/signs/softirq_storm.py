@@ -1,0 +1,98 @@
+"""One core spends most of its time in softirqs for seconds: packets, timers or callbacks keep it from anything else.
+
+Why it hurts: softirqs come before every program. What runs on that core gets what is left, and other softirqs there
+    wait for their turn.
+False alarms: TCP over loopback as fast as two programs can costs a third of a core in softirqs, a gateway or a node of
+    a content network may spend half of one on purpose. Interrupts on a core that is otherwise idle are not all seen
+    where the kernel counts time by ticks (no CONFIG_IRQ_TIME_ACCOUNTING): a storm there may be worse than it says.
+References: Documentation/filesystems/proc.rst, 1.7 (softirq); `mpstat -P ALL 1`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from zombiescope.core import Finding, Reading, Span, lasting
+from zombiescope.core.stacks import Frames
+from zombiescope.core.timeline import Series, Timeline
+
+NEEDS = ("cpu_softirq_seconds_total",)
+HEAVY = 0.6  # of a core: loopback TCP takes at most 0.34, a busy gateway about half
+SECONDS = 3.0  # shorter bursts are ordinary; a network driver gives up after 5
+BRIDGE = 0.6  # seconds: ticks are coarse, two looks below HEAVY do not make two storms of one
+SHOWN = 3  # kinds named by their counts
+# The function that runs each kind: what a stack shows.
+_KINDS = {
+    "net_rx_action": "NET_RX",
+    "net_tx_action": "NET_TX",
+    "run_timer_softirq": "TIMER",
+    "hrtimer_run_softirq": "HRTIMER",
+    "rcu_core": "RCU",
+    "rcu_core_si": "RCU",
+    "tasklet_action": "TASKLET",
+    "tasklet_action_common": "TASKLET",
+    "workqueue_softirq_action": "TASKLET",
+    "blk_done_softirq": "BLOCK",
+    "irq_poll_softirq": "IRQ_POLL",
+    "sched_balance_softirq": "SCHED",
+    "run_rebalance_domains": "SCHED",
+}
+_COUNTED = ("hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu")
+
+
+def find(timeline: Timeline) -> Iterator[Finding]:
+    for cpu in timeline.subjects(NEEDS[0], "cpu"):
+        for storm in timeline.rate(NEEDS[0], cpu).runs(above=HEAVY, lasting=SECONDS, bridging=BRIDGE):
+            words, evidence = _kinds(timeline, cpu, storm.span)
+            yield Finding(
+                subject=cpu,
+                span=storm.span,
+                says=f"{storm.mean():.0%} of its time in softirqs for {lasting(storm.span.seconds)}: {words}",
+                evidence=(_share(storm), *evidence),
+            )
+
+
+def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
+    """The core with most softirq time, where none has too much."""
+    rates = [timeline.rate(NEEDS[0], cpu) for cpu in timeline.subjects(NEEDS[0], "cpu")]
+    known = [rate for rate in rates if len(rate) and not np.isnan(rate.mean())]
+    if not known:
+        return "", ()
+    most = max(known, key=Series.mean)
+    return f"{most.subject} had most: {most.mean():.0%} of its time", (_share(most),)
+
+
+def _kinds(timeline: Timeline, cpu: str, span: Span) -> tuple[str, tuple[Reading, ...]]:
+    """What the softirqs were, by the stacks that were caught in them; without stacks, by how often each kind ran."""
+    rates = {kind: timeline.rate(f"softirqs_{kind}_total", cpu).between(span) for kind in _COUNTED}
+    often = {kind: rate.mean() for kind, rate in rates.items() if len(rate) and rate.mean() > 0}
+    counted = tuple(
+        _often(rates[kind], often[kind]) for kind in sorted(often, key=lambda it: often[it], reverse=True)[:SHOWN]
+    )
+    caught = timeline.samples(span, cpu=int(cpu.removeprefix("cpu:")), wanted=lambda it: bool(_kind(it)))
+    if len(caught):
+        kinds = [_kind(caught.frames[stack]) for stack in caught.stack.tolist()]
+        first = max(set(kinds), key=kinds.count)
+        words = f"{first} in {kinds.count(first):,} of {len(kinds):,} stacks"
+        rate = often.get(first.lower())
+        return f"{words}{f', {rate:,.0f} a second' if rate else ''}", (caught.reading(cpu), *counted)
+    words = ", ".join(f"{it.what[9:-11].upper()} {it.value:,.0f} a second" for it in counted)
+    return words or "of what kind is not known", counted
+
+
+def _kind(frames: Frames) -> str:
+    return next((_KINDS[frame] for frame in frames if frame in _KINDS), "")
+
+
+def _often(rate: Series, value: float) -> Reading:
+    what = rate.what.removesuffix("_total") + "_per_second"
+    return Reading(what=what, subject=rate.subject, value=round(value, 2), at=rate.span.start, source="/proc/softirqs")
+
+
+def _share(storm: Series) -> Reading:
+    value = round(storm.mean(), 4)
+    return Reading(
+        what="cpu_softirq_ratio", subject=storm.subject, value=value, at=storm.span.start, source=storm.sources[0]
+    )

@@ -1,0 +1,125 @@
+"""A process or kernel thread that wants to run waits for a core, and gets far less than its fair share.
+
+Why it hurts: whatever waits for it waits too: a heartbeat is late, a grace period does not end, a job looks dead. No
+    average shows it: the node may be half idle while one thread cannot run, because of its core or its cgroup's quota.
+False alarms: a cgroup of very low weight on a full node starves as it was told to. A node with more work than cores is
+    not called starving as long as all get their turn; who asked to come last (nice, SCHED_IDLE) is not looked at.
+    ksoftirqd and NAPI threads are softirq's own sign.
+References: sched_info_depart() in kernel/sched/stats.h: the time counts from becoming runnable to running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from zombiescope.core import Finding, Reading, lasting
+from zombiescope.core.timeline import Floats, Series, Timeline
+
+_PROCESS, _THREAD = "process_run_delay_seconds_total", "thread_run_delay_seconds_total"
+NEEDS = ((_PROCESS, _THREAD),)
+WAITS = 0.5  # of the time: who waits less makes progress, and a core shared by two fair ones is just below
+UNFAIR = 0.33  # of a fair share: the scheduler's own unfairness (weights of sessions, wake-ups) stays well above
+SECONDS = 3.0  # shorter is a burst; heartbeats are missed after a few seconds
+_SOFTIRQ = ("ksoftirqd/", "napi/", "rcuc/")
+
+
+def find(timeline: Timeline) -> Iterator[Finding]:
+    for waited in _followed(timeline):
+        for spell in waited.runs(above=WAITS, lasting=SECONDS):
+            ran = _ran(timeline, spell)
+            got, fair = ran / (ran + spell.mean()), _fair_share(timeline, spell)
+            if got < UNFAIR * fair:
+                yield _finding(timeline, spell, ran, got, fair)
+
+
+def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
+    """Who waited most of those that were followed, where nobody starved."""
+    known = [series for series in _followed(timeline) if not np.isnan(series.mean())]
+    if not known:
+        looked = tuple(timeline.looks(what).latest for what in NEEDS[0] if timeline.looked(what))
+        return "nobody who waited was seen twice", looked
+    most = max(known, key=lambda series: series.mean())
+    ratio = _figure(most, "run_delay_ratio", most.mean())
+    return f"{most.subject} waited most to run: {ratio.value:.0%} of the time", (ratio,)
+
+
+def _followed(timeline: Timeline) -> Iterator[Series]:
+    """How much each one waited; a kernel thread that is followed both as a process and by its name counts once."""
+    threads = {thread.removeprefix("thread:") for thread in timeline.subjects(_THREAD)}
+    for what in (_THREAD, _PROCESS):
+        for subject in timeline.subjects(what):
+            name = subject.partition(":")[2]
+            known_by_name = what == _PROCESS and name.rpartition("[")[0] in threads
+            if not known_by_name and not name.startswith(_SOFTIRQ):
+                yield _waited(timeline, what, subject)
+
+
+def _waited(timeline: Timeline, what: str, subject: str) -> Series:
+    """What part of the time it waited, between one reading and the next.
+
+    Only where no look lies between them: one that was not followed for a while waited nobody knows when.
+    """
+    counter, looks = timeline.series(what, subject), timeline.looks(what)
+    if len(counter) < 2:
+        return replace(counter, values=np.full(len(counter), np.nan))
+    begun = np.searchsorted(looks.at, counter.at)
+    known = (np.diff(begun) <= 1) & (np.diff(counter.at) > 0)
+    length: Floats = np.where(known, np.diff(counter.at), np.nan)
+    return replace(
+        counter,
+        at=counter.at[:-1],
+        values=np.minimum(np.diff(counter.values) / length, 1.0),  # the two clocks differ by a little
+        until=float(counter.at[-1]),
+        sources=counter.sources[-1:],
+        texts={},
+    )
+
+
+def _ran(timeline: Timeline, spell: Series) -> float:
+    """What part of that time it ran; where that was not seen, all of the rest."""
+    whats = (
+        ("process_user_seconds_total", "process_system_seconds_total")
+        if spell.what == _PROCESS
+        else ("thread_run_seconds_total",)
+    )
+    rates = [timeline.rate(what, spell.subject).between(spell.span) for what in whats]
+    ran = sum(rate.mean() for rate in rates if len(rate))
+    return float(ran) if any(map(len, rates)) and not np.isnan(ran) else max(0.0, 1.0 - spell.mean())
+
+
+def _fair_share(timeline: Timeline, spell: Series) -> float:
+    """What each would have had if all that were runnable had shared all cores."""
+    cores = len(timeline.subjects("cpu_idle_seconds_total", "cpu"))
+    running = timeline.series("procs_running").between(spell.span)
+    mean = running.mean() if len(running) else float("nan")
+    return min(1.0, cores / mean) if cores and mean > 0 else 1.0
+
+
+def _finding(timeline: Timeline, spell: Series, ran: float, got: float, fair: float) -> Finding:
+    core, allowed, group = (
+        timeline.series(what, spell.subject).between(spell.span)
+        for what in ("process_cpu", "process_cpus_allowed", "process_in_cgroup")
+    )
+    bound = f", bound to cpu:{allowed.latest.text}" if len(allowed) and allowed.latest.value == 1 else ""
+    return Finding(
+        subject=spell.subject,
+        span=spell.span,
+        says=(
+            f"waited to run {spell.mean():.0%} of {lasting(spell.span.seconds)} and ran {ran:.0%}: "
+            f"{got:.0%} of what it wanted where {fair:.0%} was fair{bound}"
+        ),
+        evidence=(
+            _figure(spell, "run_delay_ratio", spell.mean()),
+            _figure(spell, "run_ratio", ran),
+            *(series.latest for series in (core, allowed, group) if len(series)),
+        ),
+    )
+
+
+def _figure(series: Series, what: str, value: float) -> Reading:
+    """A figure over a spell, from the counters' own source."""
+    source, at = series.sources[0], series.span.start
+    return Reading(what=what, subject=series.subject, value=round(value, 4), at=at, source=source)

@@ -1,0 +1,145 @@
+"""Laws about cores that are not to be had: each joins what shares a core, a cgroup or a cost, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import ModuleType
+
+import pytest
+from tests.nodes import T0, cores, node, read
+
+from zombiescope.core.model import Finding, Ground, Reading, Span
+from zombiescope.core.timeline import Timeline
+from zombiescope.laws import (
+    cpu_throttling_to_starved_thread,
+    fork_storm_to_saturated_core,
+    realtime_hog_to_starved_softirq,
+    realtime_hog_to_starved_thread,
+    saturated_core_to_starved_thread,
+    stolen_cpu_to_starved_softirq,
+    stolen_cpu_to_starved_thread,
+)
+
+HOG, JOB, NAPI = "process:hog[7]", "process:job[8]", "thread:napi/eth0-8193"
+
+
+def finding(subject: str, *evidence: Reading) -> Finding:
+    return Finding(subject=subject, span=Span(T0, T0 + 10), says="", evidence=evidence)
+
+
+def on(core: int, subject: str, what: str = "process_cpu") -> list[Reading]:
+    return [read(what, subject, core, at) for at in (0.0, 5.0, 10.0)]
+
+
+def grounds(law: ModuleType, cause: Finding, effect: Finding, timeline: Timeline) -> dict[str, Ground]:
+    return {ground.kind: ground for ground in law.grounds(cause, effect, timeline)}
+
+
+hog = finding(
+    HOG,
+    read("realtime_used_ratio", HOG, 0.95, 0.0),
+    read("process_realtime_priority", HOG, 50, 5.0, "SCHED_FIFO 50"),
+)
+starved = finding(JOB, read("run_delay_ratio", JOB, 0.9, 0.0))
+softirq = finding("cpu:1", read("thread_run_delay_ratio", NAPI, 0.88, 0.0))
+
+
+def test_a_hog_starves_who_is_on_its_core() -> None:
+    found = grounds(realtime_hog_to_starved_thread, hog, starved, node([*on(1, HOG), *on(1, JOB)]))
+    assert found["place"].says == "both were on cpu:1"
+    assert found["mechanism"].says == (
+        "SCHED_FIFO 50 used 95% of a core while one with no real-time priority waited 90%"
+    )
+
+
+def test_a_hogging_thread_starves_a_kernel_thread() -> None:
+    thread = "thread:poll[71]"
+    cause = finding(
+        thread,
+        read("realtime_used_ratio", thread, 0.95, 0.0),
+        read("thread_realtime_priority", thread, 9, 5.0, "SCHED_RR 9, of java[70]"),
+    )
+    effect = finding("thread:rcu_preempt", read("run_delay_ratio", "thread:rcu_preempt", 0.9, 0.0))
+    places = [*on(1, thread, "thread_realtime_cpu"), *on(1, "thread:rcu_preempt", "thread_cpu")]
+    assert set(grounds(realtime_hog_to_starved_thread, cause, effect, node(places))) == {"place", "mechanism"}
+
+
+def test_a_hog_is_not_blamed_for_who_is_on_another_core_or_above_it() -> None:
+    law = realtime_hog_to_starved_thread
+    assert not grounds(law, hog, starved, node([*on(1, HOG), *on(0, JOB)]))
+    assert not grounds(law, hog, starved, node(on(1, HOG))), "where it waits is not known"
+    above = [read("process_realtime_priority", JOB, 60, 0.0), *on(1, HOG), *on(1, JOB)]
+    assert not grounds(law, hog, starved, node(above))
+    roams = [read("process_cpu", JOB, core, at) for core, at in ((1, 0.0), (0, 5.0), (1, 10.0))]
+    assert not grounds(law, hog, starved, node([*on(1, HOG), *roams])), "it ran elsewhere meanwhile"
+
+
+def test_a_hog_starves_threads_of_softirqs_on_its_core_only() -> None:
+    law = realtime_hog_to_starved_softirq
+    found = grounds(law, hog, softirq, node(on(1, HOG)))
+    assert set(found) == {"place", "mechanism"} and "napi/eth0-8193, an ordinary thread" in found["mechanism"].says
+    assert not grounds(law, hog, softirq, node(on(0, HOG)))
+    no_thread = finding("cpu:1", read("core_gap_ratio", "cpu:1", 0.5, 0.0))
+    assert not grounds(law, hog, no_thread, node(on(1, HOG))), "priority does not keep interrupts off"
+
+
+def test_a_saturated_core_starves_who_may_run_nowhere_else() -> None:
+    law = saturated_core_to_starved_thread
+    full = finding("cpu:1", read("cpu_kernel_ratio", "cpu:1", 0.97, 0.0))
+    bound = node([read("process_cpus_allowed", JOB, 1, 5.0, "1")])
+    assert grounds(law, full, starved, bound)["place"].says == (
+        "it may run on cpu:1 alone, which was 97% in the kernel"
+    )
+    assert not grounds(law, replace(full, subject="cpu:0"), starved, bound)
+    free = node([read("process_cpus_allowed", JOB, 2, 5.0, "0-1"), *on(1, JOB)])
+    assert not grounds(law, full, starved, free)
+
+
+@pytest.mark.parametrize("whose", ["cpu:1", "node"])
+def test_stolen_time_starves_what_is_on_that_core(whose: str) -> None:
+    stolen = finding(whose, read("cpu_steal_ratio", whose, 0.8, 0.0))
+    kept = node([*cores({0: [{}] * 40, 1: [{"steal": 0.8}] * 40}), *on(1, JOB)])
+    assert set(grounds(stolen_cpu_to_starved_softirq, stolen, softirq, kept)) == {"place", "dose"}
+    assert set(grounds(stolen_cpu_to_starved_thread, stolen, starved, kept)) == {"place", "dose"}
+
+
+def test_stolen_time_is_not_blamed_elsewhere_or_when_it_is_too_little() -> None:
+    stolen = finding("cpu:0", read("cpu_steal_ratio", "cpu:0", 0.8, 0.0))
+    kept = node([*cores({0: [{"steal": 0.8}] * 40, 1: [{}] * 40}), *on(1, JOB)])
+    little = node([*cores({0: [{}] * 40, 1: [{"steal": 0.2}] * 40}), *on(1, JOB)])
+    here = replace(stolen, subject="cpu:1")
+    for law, effect in ((stolen_cpu_to_starved_softirq, softirq), (stolen_cpu_to_starved_thread, starved)):
+        assert not grounds(law, stolen, effect, kept)
+        assert not grounds(law, here, effect, little)
+
+
+@pytest.mark.parametrize(
+    ("group", "kinds"),
+    [
+        ("/kube/pod1", {"place", "dose"}),
+        ("/kube/pod1/app", {"place", "dose"}),
+        ("/kube/pod10", set()),
+        ("/", set()),
+    ],
+    ids=["in it", "below it", "a name that begins the same", "elsewhere"],
+)
+def test_a_quota_starves_who_is_in_the_cgroup(group: str, kinds: set[str]) -> None:
+    stopped = finding("cgroup:/kube/pod1", read("cgroup_throttled_seconds_per_second", "cgroup:/kube/pod1", 0.8, 0.0))
+    timeline = node([read("process_in_cgroup", JOB, 1, 5.0, group)])
+    assert set(grounds(cpu_throttling_to_starved_thread, stopped, starved, timeline)) == kinds
+
+
+def test_a_quota_that_hardly_stops_explains_no_long_wait() -> None:
+    stopped = finding("cgroup:/a", read("cgroup_throttled_seconds_per_second", "cgroup:/a", 0.15, 0.0))
+    timeline = node([read("process_in_cgroup", JOB, 1, 5.0, "/a")])
+    assert not grounds(cpu_throttling_to_starved_thread, stopped, starved, timeline)
+
+
+@pytest.mark.parametrize(("forks", "joined"), [(2000, True), (100, False), (200_000, False)])
+def test_forks_fill_a_core_if_each_costs_what_a_fork_costs(forks: int, joined: bool) -> None:
+    storm = finding("node", read("forks_per_second", "node", forks, 0.0))
+    full = finding("cpu:1", read("cpu_system_ratio", "cpu:1", 0.97, 0.0))
+    counted = [read("forks_total", "node", forks * at / 4, at / 4) for at in range(41)]
+    timeline = node([*cores({0: [{}] * 40, 1: [{"system": 0.97}] * 40}), *counted])
+    found = grounds(fork_storm_to_saturated_core, storm, full, timeline)
+    assert set(found) == ({"dose"} if joined else set())

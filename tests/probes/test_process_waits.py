@@ -1,0 +1,300 @@
+"""processes: who waits to run, who is blocked and who stays defunct, from look to look, in bounds."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.conftest import CANNOT
+from tests.probes.machine import machine
+from tests.probes.test_processes import Clock, stat
+
+from zombiescope.core import Blind, Host, Reading, Unparsable
+from zombiescope.probes import _process_threads, _process_waits, processes
+from zombiescope.probes._process_stat import parse
+from zombiescope.probes._process_waits import parse_cores, parse_group, parse_schedstat, parse_status, parse_turns
+
+STATUS = "Name:\tnfsd\nState:\tD (disk sleep)\nCpus_allowed_list:\t{cores}\n" + (
+    "voluntary_ctxt_switches:\t{turns}\nnonvoluntary_ctxt_switches:\t7\n"
+)
+
+
+def status(turns: int = 1, cores: str = "0-1") -> str:
+    return STATUS.format(turns=turns, cores=cores)
+
+
+class Going:
+    """A recorded root that is looked at every five seconds, and holds at each look what it is given then."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.at = root, 0
+        machine(root, {"at": "0"})
+
+    def __enter__(self) -> Going:
+        self._watch = processes.watch(Clock(str(self.root), live=False))
+        self._look = self._watch.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._watch.__exit__(None, None, None)
+
+    def look(self, *stats: str, files: Mapping[str, str] | None = None) -> list[Reading | Blind]:
+        self.at += 5
+        shutil.rmtree(self.root / "proc", ignore_errors=True)
+        told = {f"proc/{text.partition(' ')[0]}/stat": text for text in stats}
+        machine(self.root, {"at": str(self.at), **told, **(files or {})})
+        return list(self._look())
+
+
+@pytest.fixture
+def going(tmp_path: Path) -> Iterator[Going]:
+    with Going(tmp_path) as it:
+        yield it
+
+
+def values(seen: list[Reading | Blind], what: str) -> dict[str, tuple[float, str]]:
+    return {it.subject: (it.value, it.text) for it in seen if isinstance(it, Reading) and it.what == what}
+
+
+def unseen(seen: list[Reading | Blind], what: str) -> list[str]:
+    return [it.why for it in seen if isinstance(it, Blind) and it.what == what]
+
+
+def test_who_stays_defunct_is_told_by_the_parent_that_does_not_wait_for_it(going: Going) -> None:
+    parent, other = stat(5, name="sup er"), stat(6, name="sh")
+    dead = [stat(pid, state="Z", parent=5, name="job") for pid in (11, 12, 13)]
+    assert "two looks" in unseen(going.look(parent, other, *dead[:2]), "defunct_children")[0]
+    # One more that has just died is not counted yet, and one whose other threads live on is not dead at all.
+    half_dead = stat(14, state="Z", parent=5, threads=3)
+    seen = going.look(parent, other, *dead, half_dead, stat(20, state="Z", parent=6))
+    assert values(seen, "defunct_children") == {"process:sup er[5]": (2, "job[11], job[12]; for 5 s or more")}
+    assert values(seen, "defunct_processes")["node"][0] == 4
+    seen = going.look(parent, other, *dead, half_dead)
+    assert values(seen, "defunct_children")["process:sup er[5]"] == (
+        3,
+        "job[11], job[12], job[13]; for 10 s or more",
+    )
+    seen = going.look(parent, other)
+    assert values(seen, "defunct_children") == {"process:sup er[5]": (0, "")}, "its value does not hold for ever"
+    assert not values(going.look(parent, other), "defunct_children")
+
+
+def test_a_parent_that_is_not_visible_is_named_by_its_number(going: Going) -> None:
+    dead = stat(11, state="Z", parent=5)
+    going.look(dead)
+    assert set(values(going.look(dead), "defunct_children")) == {"process:?[5]"}
+
+
+def test_blocked_is_who_never_ran_between_two_looks(going: Going) -> None:
+    stuck, busy = stat(7, state="D", name="nfsd"), stat(8, state="D", name="dd")
+    files = {"proc/7/status": status(), "proc/7/wchan": "rpc_wait_bit_killable"}
+    seen = going.look(stuck, busy, files={**files, "proc/8/status": status(100)})
+    assert not values(seen, "process_blocked_seconds")
+    seen = going.look(stuck, busy, files={**files, "proc/8/status": status(400)})
+    assert values(seen, "process_blocked_seconds") == {"process:nfsd[7]": (5, "rpc_wait_bit_killable")}
+    assert values(seen, "blocked_processes")["node"][0] == 2
+    seen = going.look(stuck, files={**files, "proc/7/wchan": "0"})
+    assert values(seen, "process_blocked_seconds") == {"process:nfsd[7]": (10, "")}, "0 is for those who may not know"
+    seen = going.look(stat(7, name="nfsd"), files=files)
+    assert values(seen, "process_blocked_seconds") == {"process:nfsd[7]": (0, "")}
+    assert not values(going.look(stuck, files=files), "process_blocked_seconds"), "blocked anew begins anew"
+
+
+def test_many_blocked_are_bounded_and_said(going: Going) -> None:
+    many = [stat(pid, state="D") for pid in range(100, 150)]
+    files = {f"proc/{pid}/status": status() for pid in range(100, 150)}
+    going.look(*many, files=files)
+    seen = going.look(*many, files=files)
+    assert len(values(seen, "process_blocked_seconds")) == _process_waits.STUCK
+    assert unseen(seen, "process_blocked_seconds") == ["30 blocked processes more than 20 were not looked at closely"]
+
+
+def test_who_is_runnable_is_followed_and_asked_where_it_may_run_only_if_it_waits(going: Going) -> None:
+    def at(waited: int) -> list[Reading | Blind]:
+        return going.look(
+            stat(7, 100, state="R", name="job", cpu=1),
+            stat(8),
+            files={
+                "proc/7/schedstat": f"1000000 {waited} {56 + going.at}\n",
+                "proc/7/status": status(cores="1"),
+                "proc/7/cgroup": "4:memory:/\n1:cpu,cpuacct:/kube/pod1\n0::/x\n",
+            },
+        )
+
+    first, second, third = at(0), at(4_900_000_000), at(5_000_000_000)
+    assert values(first, "process_run_delay_seconds_total") == {"process:job[7]": (0, "")}
+    assert values(second, "process_run_delay_seconds_total") == {"process:job[7]": (4.9, "")}
+    assert values(second, "process_cpu") == {"process:job[7]": (1, "")}
+    assert values(second, "process_cpus_allowed") == {"process:job[7]": (1, "1")}
+    assert values(second, "process_in_cgroup") == {"process:job[7]": (1, "/kube/pod1")}
+    assert not values(first, "process_cpus_allowed") and not values(third, "process_in_cgroup")
+
+
+def test_a_wait_that_has_not_ended_is_counted_and_never_twice(going: Going) -> None:
+    def at(schedstat: str, state: str = "R") -> float:
+        seen = going.look(stat(7, 100, state=state, name="job"), files={"proc/7/schedstat": schedstat})
+        return values(seen, "process_run_delay_seconds_total")["process:job[7]"][0]
+
+    assert at("1000000 2000000000 56") == 2
+    assert at("1000000 2000000000 56") == 7, "runnable, and had no turn in five seconds"
+    assert at("1000000 2000000000 56") == 12
+    assert at("1000500 12500000000 57") == 12.5, "now that it had one, the kernel has counted it too"
+    assert at("5000000500 12500000000 57") == 12.5, "it ran all the time, and had no turn more"
+    assert at("5000000500 12500000000 57", state="S") == 12.5
+
+
+def test_no_more_than_so_many_are_asked_how_long_they_waited(going: Going) -> None:
+    many = [stat(pid, pid, state="R") for pid in range(1, 201)]
+    files = {f"proc/{pid}/schedstat": "5 5 5\n" for pid in range(1, 201)}
+    for _ in range(2):
+        told = values(going.look(*many, files=files), "process_run_delay_seconds_total")
+        assert len(told) == _process_waits.FOLLOWED
+        assert "process:a[1]" in told, "who used least and still is runnable comes first"
+
+
+@pytest.mark.parametrize(
+    ("schedstat", "why"),
+    [("0 0 0\n", "this kernel does not count: boot with delayacct"), (None, "no such file or directory")],
+)
+def test_a_kernel_that_does_not_count_is_blind(going: Going, schedstat: str | None, why: str) -> None:
+    files = {"proc/7/schedstat": schedstat} if schedstat else {}
+    assert unseen(going.look(stat(7, 5, state="R"), files=files), "process_run_delay_seconds_total") == [why]
+
+
+def test_damaged_details_cost_their_own_answer_only(going: Going) -> None:
+    seen = going.look(
+        stat(7, state="R", threads=2, user=9),
+        stat(8, state="D"),
+        files={"proc/7/schedstat": "a b c", "proc/8/status": "x", "proc/7/task/7/stat": "7 (", "proc/7/status": ""},
+    )
+    assert values(seen, "processes") == {"node": (2, "")}
+    assert unseen(seen, "process_run_delay_seconds_total") and unseen(seen, "process_blocked_seconds")
+    assert unseen(seen, "thread_realtime_priority")
+
+
+def test_real_time_is_told_of_a_process_or_of_the_thread_that_has_it(going: Going) -> None:
+    seen = going.look(
+        stat(7, 500, name="hog", cpu=1, priority=50, policy=1),
+        stat(8, 400, name="java", threads=2),
+        stat(9, name="asleep", priority=99, policy=1),
+        files={
+            "proc/8/task/8/stat": stat(8, 1, name="java", threads=2),
+            "proc/8/task/81/stat": stat(81, 399, name="a\nb", threads=2, cpu=3, priority=7, policy=2),
+        },
+    )
+    assert values(seen, "process_realtime_priority") == {"process:hog[7]": (50, "SCHED_FIFO 50")}
+    assert values(seen, "thread_realtime_priority") == {"thread:a\nb[81]": (7, "SCHED_RR 7, of java[8]")}
+    assert values(seen, "thread_realtime_cpu")["thread:a\nb[81]"][0] == 3
+    assert values(seen, "thread_realtime_seconds_total")["thread:a\nb[81]"][0] == 3.99
+
+
+def test_who_is_no_longer_real_time_is_said_to_be_so(going: Going) -> None:
+    for _ in range(2):  # the second time it rests, which changes nothing
+        going.look(stat(7, 500, priority=50, policy=1))
+    assert values(going.look(stat(7, 900)), "process_realtime_priority") == {"process:a[7]": (0, "SCHED_OTHER")}
+    assert not values(going.look(stat(7, 1300)), "process_realtime_priority")
+
+
+def test_who_asked_to_come_last_is_not_followed(going: Going) -> None:
+    files = {"proc/7/schedstat": "5 5 5\n", "proc/8/schedstat": "5 5 5\n", "proc/9/schedstat": "5 5 5\n"}
+    seen = going.look(stat(7, 5, nice=-5), stat(8, 5, nice=10), stat(9, 5, policy=5), files=files)
+    assert set(values(seen, "process_run_delay_seconds_total")) == {"process:a[7]"}
+
+
+def test_more_threads_than_are_read_are_said(going: Going) -> None:
+    seen = going.look(stat(7, 500, threads=_process_threads.READ + 1))
+    assert unseen(seen, "thread_realtime_priority") == ["201 threads are more than the 200 read in a look"]
+
+
+def test_whose_children_used_most(going: Going) -> None:
+    first = going.look(stat(1, children=900), stat(7, children=100))
+    assert not values(first, "process_children_seconds_total"), "since birth tells nothing of now"
+    seen = going.look(stat(1, children=900), stat(7, children=500), stat(8, children=3))
+    told = [
+        (it.subject, it.at, it.value)
+        for it in seen
+        if isinstance(it, Reading) and it.what == "process_children_seconds_total"
+    ]
+    assert told == [
+        ("process:a[7]", 5, 1),
+        ("process:a[7]", 10, 5),
+        ("process:a[8]", 5, 0),
+        ("process:a[8]", 10, 0.03),
+    ]
+
+
+def test_small_parsers() -> None:
+    assert parse_schedstat("559752743 2136075119 56\n") == (0.559752743, 2.136075119, 56)
+    assert (parse_cores("0-3,8"), parse_cores("1"), parse_cores("")) == (5, 1, 0)
+    assert parse_turns(status(5)) == 12
+    assert parse_group("1:cpu:/a:b\n0::/x\n") == "/a:b" and parse_group("0::/x\n") == "/x" and parse_group("") == ""
+    for damaged in (lambda: parse_cores("x"), lambda: parse_status("x"), lambda: parse_turns("Name:\tx\n")):
+        with pytest.raises(Unparsable):
+            damaged()
+
+
+@contextmanager
+def vforked(fifo: Path) -> Iterator[int]:
+    """A process that the kernel keeps blocked: its child shares its memory, and waits to open a FIFO."""
+    os.mkfifo(fifo)
+    pid = os.fork()
+    if not pid:
+        os.posix_spawn("/bin/true", ["true"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 3, str(fifo), os.O_RDONLY, 0)])
+        os._exit(0)
+    try:
+        yield pid
+    finally:
+        os.close(os.open(fifo, os.O_RDWR))
+        os.waitpid(pid, 0)
+
+
+@pytest.mark.kernel
+def test_a_process_that_is_really_blocked(tmp_path: Path) -> None:
+    with processes.watch(Host()) as look, vforked(tmp_path / "fifo") as pid:
+        time.sleep(0.3)
+        list(look())
+        time.sleep(0.5)
+        told = {
+            subject: value
+            for subject, value in values(list(look()), "process_blocked_seconds").items()
+            if subject.endswith(f"[{pid}]")
+        }
+    ((seconds, where),) = told.values()
+    assert seconds >= 0.5 and where
+
+
+REALTIME_THREAD = """
+import os, threading, time
+def hog():
+    os.sched_setscheduler(threading.get_native_id(), os.SCHED_RR, os.sched_param(3))
+    end = time.monotonic() + 60
+    print(threading.get_native_id(), flush=True)
+    while time.monotonic() < end:
+        sum(range(1000))
+        time.sleep(0.0005)
+threading.Thread(target=hog).start()
+"""
+
+
+@pytest.mark.kernel
+def test_a_real_time_thread_in_an_ordinary_process() -> None:
+    with subprocess.Popen([sys.executable, "-c", REALTIME_THREAD], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            tid = process.stdout.readline().decode().strip()
+            if not tid:
+                pytest.skip(CANNOT + "give a thread real-time priority")
+            time.sleep(0.5)
+            seen = list(_process_threads.told(Host(), 0.0, [parse(Path(f"/proc/{process.pid}/stat").read_text())]))
+        finally:
+            process.kill()
+    ((subject, (priority, text)),) = values(seen, "thread_realtime_priority").items()
+    assert subject.endswith(f"[{tid}]") and priority == 3 and text.startswith("SCHED_RR 3, of ")
+    assert values(seen, "thread_realtime_seconds_total")[subject][0] > 0

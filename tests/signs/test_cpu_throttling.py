@@ -1,0 +1,57 @@
+"""cpu_throttling: a cgroup kept from idle cores is found; one that is hardly stopped, or on a full node, is not."""
+
+from __future__ import annotations
+
+import pytest
+from tests.nodes import cores, node, read
+
+from zombiescope.core.model import Case
+from zombiescope.detective.examine import examine
+from zombiescope.signs import cpu_throttling
+
+GROUP = "cgroup:/kubepods/pod1"
+
+
+def case(share: float, stopped: float, busy: float = 0.1, seconds: int = 10) -> Case:
+    """Ten periods a second, looked at every two seconds."""
+    readings = cores({cpu: [{"user": busy}] * (seconds * 4) for cpu in (0, 1)})
+    for at in range(0, seconds + 1, 2):
+        figures = (stopped * at, share * 10 * at, 10 * at)
+        readings += [
+            read(what, GROUP, value, at) for what, value in zip(cpu_throttling.NEEDS[:3], figures, strict=True)
+        ]
+    return examine(node(readings), signs={"cpu_throttling": cpu_throttling}, laws={})
+
+
+def test_a_cgroup_that_stands_still_while_cores_idle_is_found_with_the_figures() -> None:
+    (found,) = case(0.9, 0.7).findings
+    assert found.subject == GROUP
+    assert found.says == "stopped in 90% of its periods, 0.70 s a second, for 10.0 s; 1.8 of 2 cores idled meanwhile"
+    figures = {it.what: it.value for it in found.evidence}
+    assert figures == {
+        "cgroup_throttled_ratio": 0.9,
+        "cgroup_throttled_seconds_per_second": pytest.approx(0.7),
+        "cpu_idle_cores": pytest.approx(1.8),
+    }
+
+
+@pytest.mark.parametrize(
+    ("share", "stopped", "busy"),
+    [(0.1, 0.5, 0.1), (0.9, 0.01, 0.1), (0.9, 0.7, 0.99), (0.0, 0.0, 0.1)],
+    ids=["seldom", "for a millisecond each", "no core idles", "never"],
+)
+def test_silent(share: float, stopped: float, busy: float) -> None:
+    result = case(share, stopped, busy)
+    assert not result.findings and result.verdicts[0].state == "clear" and result.verdicts[0].evidence
+
+
+def test_a_short_burst_is_no_finding() -> None:
+    assert not case(0.9, 0.7, seconds=2).findings
+
+
+def test_a_node_without_quotas_is_clear() -> None:
+    readings = cores({0: [{}] * 8})
+    readings += [read("cgroups_with_quota", "node", 0, at) for at in (0.0, 2.0)]
+    readings += [read(what, "cgroup:/idle", 0, at) for what in cpu_throttling.NEEDS[:3] for at in (0.0, 2.0)]
+    verdict = examine(node(readings), signs={"cpu_throttling": cpu_throttling}, laws={}).verdicts[0]
+    assert (verdict.state, verdict.says) == ("clear", "no cgroup used its quota")

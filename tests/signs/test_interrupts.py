@@ -1,0 +1,116 @@
+"""irq_pile_up and softirq_storm: one core with all the packets is found; loopback and short bursts are not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from tests.nodes import Sampled, cores, node, read
+from tests.signs.test_direct_reclaim import counter
+
+from zombiescope.core import Case, Reading
+from zombiescope.core.timeline import Timeline
+from zombiescope.detective.examine import examine
+from zombiescope.signs import irq_pile_up, softirq_storm
+
+FLOOD: Mapping[str, float] = {"softirq": 0.9, "irq": 0.05, "system": 0.05}
+SENDER: Mapping[str, float] = {"system": 0.3}
+LOOPBACK: Mapping[str, float] = {"system": 0.6, "softirq": 0.34, "user": 0.06}
+BUSY: Mapping[str, float] = {"user": 0.95}
+RX = "asm_sysvec;handle_softirqs;net_rx_action;process_backlog;udp_rcv"
+TIMERS = "asm_sysvec;handle_softirqs;run_timer_softirq;call_timer_fn"
+
+
+def packets(*rates: float) -> list[Reading]:
+    return [
+        it
+        for cpu, rate in enumerate(rates)
+        for what, times in (("softnet_processed_total", rate), ("softirqs_net_rx_total", rate / 60))
+        for it in counter(what, [times] * 8, f"cpu:{cpu}")
+    ] + counter("softirqs_timer_total", [250] * 8, "cpu:1")
+
+
+def queues(*served_by: int) -> list[Reading]:
+    return [
+        it
+        for irq, cpu in enumerate(served_by, 40)
+        for it in (
+            read("nic_irq_cpu", f"irq:{irq}", cpu, 0.0, f"eth0-Tx-Rx-{irq - 40}"),
+            *counter("nic_interrupts_total", [500, 500], f"irq:{irq}", every=4.0),
+        )
+    ]
+
+
+def recording(
+    spent: Mapping[int, Mapping[str, float]], rates: tuple[float, ...], more: list[Reading], samples: list[Sampled]
+) -> Timeline:
+    readings = cores({cpu: [shares] * 32 for cpu, shares in spent.items()})
+    return node([*readings, *packets(*rates), *more], samples=samples)
+
+
+def case(
+    spent: Mapping[int, Mapping[str, float]],
+    rates: tuple[float, ...],
+    more: list[Reading] | None = None,
+    samples: list[Sampled] | None = None,
+) -> Case:
+    timeline = recording(spent, rates, more or [], samples or [])
+    return examine(timeline, signs={"irq_pile_up": irq_pile_up, "softirq_storm": softirq_storm}, laws={})
+
+
+def test_all_queues_on_one_core() -> None:
+    pile, storm = case({0: SENDER, 1: FLOOD}, (200, 21_000), queues(1, 1, 1)).findings
+    assert pile.subject == storm.subject == "cpu:1"
+    assert "95% of its time" in pile.says and "21,000 of the node's 21,200 packets" in pile.says
+    assert (
+        "other cores are 70% idle" in pile.says
+        and "eth0-Tx-Rx-0, eth0-Tx-Rx-1, eth0-Tx-Rx-2, 1,500 interr" in pile.says
+    )
+    assert {"irq:40", "irq:41", "irq:42"} < {it.subject for it in pile.evidence}
+    assert "90% of its time in softirqs for 8.0 s: NET_RX 350 a second, TIMER 250 a second" in storm.says
+
+
+def test_steered_packets_have_no_queue() -> None:
+    pile = case({0: SENDER, 1: FLOOD}, (0, 21_000), queues(0, 0)).findings[0]
+    assert "it serves no card's queue" in pile.says
+
+
+def test_stacks_tell_the_kind_better_than_counts() -> None:
+    caught = [(place / 100, 1, "ksoftirqd/1[22]", TIMERS if place % 10 else RX) for place in range(800)]
+    (storm,) = (it for it in case({0: SENDER, 1: FLOOD}, (0, 21_000), samples=caught).findings if "storm" in it.sign)
+    assert "TIMER in 720 of 800 stacks, 250 a second" in storm.says
+    assert "run_timer_softirq" in {it.what: it.text for it in storm.evidence}["sampled_seconds"]
+
+
+@pytest.mark.parametrize(
+    ("spent", "rates"),
+    [
+        ({0: LOOPBACK, 1: SENDER}, (42_000, 15_000)),
+        ({0: {"softirq": 0.1}, 1: {"softirq": 0.5, "user": 0.2}}, (3_000, 80_000)),
+    ],
+    ids=["TCP over loopback", "a busy gateway"],
+)
+def test_neither(spent: Mapping[int, Mapping[str, float]], rates: tuple[float, ...]) -> None:
+    result = case(spent, rates)
+    assert not result.findings and {it.state for it in result.verdicts} == {"clear"}
+    assert all(it.evidence and "had most" in it.says for it in result.verdicts)
+
+
+@pytest.mark.parametrize(
+    ("spent", "rates"),
+    [
+        ({0: FLOOD, 1: FLOOD}, (20_000, 21_000)),
+        ({0: BUSY, 1: FLOOD}, (0, 21_000)),
+        ({0: SENDER, 1: FLOOD}, (0, 50)),
+        ({1: FLOOD}, (0, 21_000)),
+    ],
+    ids=["work that is shared", "nowhere to go", "timers, not packets", "a machine of one core"],
+)
+def test_a_storm_that_is_no_pile_up(spent: Mapping[int, Mapping[str, float]], rates: tuple[float, ...]) -> None:
+    assert {it.sign for it in case(spent, rates).findings} == {"softirq_storm"}
+
+
+def test_a_short_burst() -> None:
+    looks = [FLOOD] * 8 + [SENDER] * 24
+    timeline = node([*cores({0: [SENDER] * 32, 1: looks}), *packets(0, 21_000)])
+    assert not examine(timeline, signs={"irq_pile_up": irq_pile_up, "softirq_storm": softirq_storm}, laws={}).findings

@@ -1,0 +1,79 @@
+"""realtime_hog: who runs before all others without a rest is named; who rests, or was cured, or serves is not."""
+
+from __future__ import annotations
+
+import pytest
+from tests.nodes import node, read
+
+from zombiescope.core.model import Case
+from zombiescope.core.timeline import Timeline
+from zombiescope.detective.examine import examine
+from zombiescope.signs import realtime_hog
+
+HOG = "process:hog[7]"
+
+
+def hog(
+    share: float, *, subject: str = HOG, priority: tuple[float, ...] = (50, 50, 50), kind: str = "process"
+) -> Timeline:
+    """Three looks, five seconds apart."""
+    readings = []
+    for place, level in enumerate(priority):
+        at, used = place * 5.0, 100 + share * place * 5
+        if kind == "process":
+            readings += [
+                read("process_user_seconds_total", subject, used, at),
+                read("process_system_seconds_total", subject, 0, at),
+            ]
+        else:
+            readings += [read("thread_realtime_seconds_total", subject, used, at)]
+        core = "process_cpu" if kind == "process" else "thread_realtime_cpu"
+        readings += [
+            read(f"{kind}_realtime_priority", subject, level, at, "SCHED_FIFO 50" if level else "SCHED_OTHER"),
+            read(core, subject, 1, at),
+        ]
+    other = "process:idle[8]"
+    readings += [read(what, other, 0, at) for what in realtime_hog.NEEDS for at in (0.0, 5.0, 10.0)]
+    return node(readings)
+
+
+def case(timeline: Timeline) -> Case:
+    return examine(timeline, signs={"realtime_hog": realtime_hog}, laws={})
+
+
+def test_a_hog_is_named_with_its_policy_its_core_and_how_much_it_used() -> None:
+    (found,) = case(hog(0.95)).findings
+    assert found.subject == HOG and found.span.seconds == 10
+    assert found.says.startswith("SCHED_FIFO 50 used 95% of a core on cpu:1 for 10.0 s")
+    assert {it.what for it in found.evidence} == {"realtime_used_ratio", "process_realtime_priority", "process_cpu"}
+
+
+def test_a_thread_in_an_ordinary_process_is_named_too() -> None:
+    (found,) = case(hog(0.8, subject="thread:poll[71]", kind="thread")).findings
+    assert found.subject == "thread:poll[71]" and "80% of a core on cpu:1" in found.says
+
+
+@pytest.mark.parametrize(
+    "timeline",
+    [
+        hog(0.2),
+        hog(0.95, priority=(50, 0, 0)),
+        hog(0.95, subject="process:irq/38-eth0[7]"),
+        hog(0.95, subject="process:napi/eth0-8193[7]"),
+        hog(0.95, subject="process:migration/0[7]"),
+    ],
+    ids=["it rests", "cured before it used any", "serves interrupts", "serves packets", "the scheduler's own"],
+)
+def test_silent(timeline: Timeline) -> None:
+    result = case(timeline)
+    assert not result.findings and result.verdicts[0].state == "clear" and result.verdicts[0].evidence
+
+
+def test_who_was_cured_is_a_hog_no_longer() -> None:
+    (found,) = case(hog(0.95, priority=(50, 50, 0))).findings
+    assert found.span.seconds == 5
+
+
+def test_nobody_of_real_time_priority_is_clear() -> None:
+    quiet = node(read(what, "process:a[1]", 0, at) for what in realtime_hog.NEEDS for at in (0.0, 5.0))
+    assert case(quiet).verdicts[0].state == "clear"
