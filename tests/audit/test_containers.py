@@ -15,7 +15,7 @@ from zombiescope.core import Host, Unparsable, Unreadable
 ID = "b757" * 16
 UID = "11111111-2222-3333-4444-555555555555"
 
-# The parts that are read of what containerd 1.6.20 (asked by CRI) and podman 4.3.1 wrote; docker's is in its form, by hand.
+# The parts that are read of what containerd 1.6.20 (asked by CRI) and podman 4.3.1 wrote; docker's is made by hand.
 CONTAINERD = {
     "ociVersion": "1.0.2-dev",
     "annotations": {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, fields, is_dataclass
+from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
 from typing import Any
 
 import pytest
@@ -168,11 +168,21 @@ def test_the_longest_chain_is_first() -> None:
     assert whole.root_causes() == [a, alone]
 
 
-def test_a_lone_symptom_that_some_law_could_explain_is_no_root_cause() -> None:
-    riddle, other = found("riddle"), found("other")
-    whole = case(riddle, other, unexplained=(riddle,))
-    assert whole.chains() == [(riddle,), (other,)]
-    assert whole.root_causes() == [other]
+def riddle(finding: Finding, *, blind: bool) -> Unexplained:
+    return Unexplained(finding=finding, candidates=(Candidate(law="x_to_y", why_not="so", blind=blind),))
+
+
+def test_what_stands_alone_is_accused_only_if_every_cause_we_know_was_looked_for() -> None:
+    lone = found("lone")
+    assert replace(case(lone), unexplained=(riddle(lone, blind=False),)).root_causes() == [lone]
+    assert replace(case(lone), unexplained=(riddle(lone, blind=True),)).root_causes() == []
+
+
+def test_a_symptom_is_never_accused_alone_or_first_in_a_chain() -> None:
+    core, starved = replace(found("core"), symptom=True), replace(found("starved", 1), symptom=True)
+    assert case(core).root_causes() == []
+    whole = case(core, starved, links=(link(core, starved, "place"),))
+    assert whole.chains() == [(core, starved)] and whole.root_causes() == []
 
 
 def test_the_unexplained_first_of_a_chain_is_still_its_root_cause() -> None:

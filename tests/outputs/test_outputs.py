@@ -70,7 +70,9 @@ def full_case() -> Case:
             Verdict(sign="ours", state="broken", says="KeyError: 'x'"),
             Verdict(sign="well", state="clear", says="looked", evidence=(reading(),)),
         ),
-        unexplained=(Unexplained(finding=riddle, candidates=(Candidate(law="walk_to_reset", why_not=EVIL),)),),
+        unexplained=(
+            Unexplained(finding=riddle, candidates=(Candidate(law="walk_to_reset", why_not=EVIL, blind=True),)),
+        ),
         tallies=(Tally(law="leak_to_walk", effects=3, explained=2, causes=40, led=2),),
         plans=(Plan(cures=cause, steps=(stop,), risk="safe", proof=("leak",), name="stop_it"),),
         settings=("walk.MANY=7",),

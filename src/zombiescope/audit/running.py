@@ -20,6 +20,14 @@ def running(host: Host, names: Container[str]) -> Iterator[tuple[int, str]]:
             yield int(pid), name
 
 
+def sees_all(host: Host) -> bool:
+    """Whether the machine's own processes are seen, and not only a container's: then what is not there is not there."""
+    try:
+        return host.read("/proc/2/comm", most=64) == "kthreadd\n"
+    except Unreadable:
+        return False
+
+
 def is_roots(host: Host, pid: int) -> bool:
     """Whether a process is root's: what another's process is called, and says on its command line, proves nothing."""
     try:

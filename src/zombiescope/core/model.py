@@ -60,6 +60,7 @@ class Finding:
     says: str
     evidence: tuple[Reading, ...]
     sign: str = ""  # stamped with the file's name as it leaves the room
+    symptom: bool = False  # never a root cause, only ever an effect of one: a starved thread, a job that died
 
     def __post_init__(self) -> None:
         if not self.evidence:
@@ -112,6 +113,7 @@ class Candidate:
 
     law: str
     why_not: str
+    blind: bool = False  # whether the cause was there could not be seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +215,11 @@ class Case:
         return self.story.chains()
 
     def root_causes(self) -> list[Finding]:
-        """The first of each chain. A lone symptom that some law could explain is unexplained, not a root cause."""
-        unexplained = {item.finding for item in self.unexplained}
-        firsts = [chain[0] for chain in self.chains() if len(chain) > 1 or chain[0] not in unexplained]
-        return list(dict.fromkeys(firsts))
+        """Whom we accuse: the first of each chain, and what stands alone though every cause we know was looked for.
+
+        A symptom is nobody's fault: if nothing explains it, it is unexplained. So is whatever may have a cause that
+        could not be seen.
+        """
+        doubtful = {item.finding for item in self.unexplained if any(it.blind for it in item.candidates)}
+        firsts = [chain[0] for chain in self.chains() if len(chain) > 1 or chain[0] not in doubtful]
+        return list(dict.fromkeys(it for it in firsts if not it.symptom))

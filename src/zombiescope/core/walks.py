@@ -15,13 +15,6 @@ VISITS = frozenset(
         "mem_cgroup_nr_lru_pages",
         "mem_cgroup_node_nr_lru_pages",
         "memcg_sum_events",
-        # reclaim, slab shrinkers and OOM kills go through them one by one
-        "mem_cgroup_iter",
-        "css_next_descendant_pre",
-        "css_next_descendant_post",
-        "mem_cgroup_scan_tasks",
-        "shrink_node_memcgs",
-        "drop_slab",
         # since v5.13: what changed since the last flush is added up, up the tree, with interrupts off
         "cgroup_rstat_flush",
         "cgroup_rstat_flush_locked",
@@ -64,13 +57,23 @@ FILES = frozenset(
 )
 
 
+# Reclaim goes through all cgroups too, but who waits for memory is no walker: direct_reclaim tells of that.
+_RECLAIM = frozenset(
+    {"shrink_node", "try_to_free_pages", "try_to_free_mem_cgroup_pages", "balance_pgdat", "shrink_slab"}
+)
+
+
+_ALL = VISITS | FILES
+
+
 def visits(frames: Frames) -> bool:
-    return any(_plain(frame) in VISITS for frame in frames)
+    return walks(frames) and any(_plain(frame) in VISITS for frame in frames)
 
 
 def walks(frames: Frames) -> bool:
     """Whether a stack is of somebody at work on cgroups, for either reason."""
-    return any((name := _plain(frame)) in VISITS or name in FILES for frame in frames)
+    names = {_plain(frame) for frame in frames}
+    return bool(names & _ALL) and not names & _RECLAIM
 
 
 def deepest(frames: Frames) -> str:

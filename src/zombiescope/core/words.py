@@ -86,6 +86,7 @@ _CURES = {
     "nobody looked for samples_total": "sample the stacks too: --hz 99",
     "two looks": "record for a few seconds, or give a recording with more than one look",
     "operation not supported": "boot with psi=1",
+    "bus is away": "run where systemd's bus can be reached: on the host, or with its /run/dbus mounted",
     "no such file": "this kernel, or this recording, does not have it",
     "not understood": "please send us that line: it is a format we do not know",
     "broken": "this is our fault: please report it with ZOMBIESCOPE_DEBUG=1",

@@ -79,7 +79,8 @@ def _look(name: str, sign: ModuleType | Broken, timeline: Timeline) -> tuple[lis
         return [], Verdict(sign=name, state="blind", says=str(error))
     if isinstance(seen, Broken) or isinstance(told, Broken):
         return [], Verdict(sign=name, state="broken", says=seen.why if isinstance(seen, Broken) else told.why)  # type: ignore[union-attr]
-    findings = [replace(item, sign=name) for item in seen if isinstance(item, Finding)]
+    symptom = bool(getattr(sign, "SYMPTOM", False))
+    findings = [replace(item, sign=name, symptom=symptom) for item in seen if isinstance(item, Finding)]
     unseen = [item for item in seen if isinstance(item, Blind)]
     if findings:
         cut = f", the first {MOST}" if len(seen) == MOST else ""

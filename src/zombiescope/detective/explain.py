@@ -16,20 +16,23 @@ def explain(case: Case, laws: Mapping[str, ModuleType]) -> tuple[Unexplained, ..
     for finding in case.findings:
         able = [name for name in laws if ends(name)[1] == finding.sign]
         if able and finding not in explained:
-            candidates = tuple(Candidate(law=name, why_not=_why_not(name, laws[name], finding, case)) for name in able)
+            candidates = tuple(_candidate(name, laws[name], finding, case) for name in able)
             riddles.append(Unexplained(finding=finding, candidates=candidates))
     return tuple(riddles)
 
 
-def _why_not(name: str, law: ModuleType, effect: Finding, case: Case) -> str:
+def _candidate(name: str, law: ModuleType, effect: Finding, case: Case) -> Candidate:
     sign = ends(name)[0]
     causes = [finding for finding in case.findings if finding.sign == sign]
     if causes:
         timely = [cause for cause in causes if in_order(cause, effect, within=law.WITHIN)]
         if not timely:
-            return f"{sign} was found, but none of {len(causes)} began before it and within reach"
-        return f"{sign} was found in time, but nothing beyond timing ties {timely[0].subject} to {effect.subject}"
+            why = f"{sign} was found, but none of {len(causes)} began before it and within reach"
+        else:
+            why = f"{sign} was found in time, but nothing beyond timing ties {timely[0].subject} to {effect.subject}"
+        return Candidate(law=name, why_not=why)
     verdict = next((verdict for verdict in case.verdicts if verdict.sign == sign), None)
     if verdict is None:
-        return f"no sign {sign} was asked"
-    return f"{sign} is {verdict.state}" + (f": {verdict.says}" if verdict.says else "")
+        return Candidate(law=name, why_not=f"no sign {sign} was asked", blind=True)
+    why = f"{sign} is {verdict.state}" + (f": {verdict.says}" if verdict.says else "")
+    return Candidate(law=name, why_not=why, blind=verdict.state != "clear")

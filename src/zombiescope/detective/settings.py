@@ -23,7 +23,10 @@ def constants(member: ModuleType) -> dict[str, float]:
     return {
         name: value
         for name, value in vars(member).items()
-        if name.isupper() and not name.startswith("_") and isinstance(value, int | float)
+        if name.isupper()
+        and not name.startswith("_")
+        and isinstance(value, int | float)
+        and not isinstance(value, bool)
     }
 
 

@@ -39,7 +39,8 @@ def judge(truth: Truth, told: Mapping[str, Any]) -> Judgement:
         return Judgement("in the chain", f"first accused: {_named(accused[:1])}")
     riddles = [told["findings"][it["finding"]] for it in told["unexplained"]]
     if any(it["sign"] == truth.root and truth.names(it["subject"]) for it in riddles):
-        return Judgement("unexplained", _named(accused))
+        as_it_is = truth.unexplained and not accused
+        return Judgement("right") if as_it_is else Judgement("unexplained", _named(accused))
     if accused:
         return Judgement("wrong accusation", _named(accused))
     state = next((it for it in told["verdicts"] if it["sign"] == truth.root), None)

@@ -19,13 +19,27 @@ _NAME = re.compile(rf"{PREFIX}[\w.-]*?-(\d+)(?:\D.*)?", re.DOTALL)
 
 def clean() -> list[str]:
     """Remove it; returns what was removed."""
-    return [*_mounts(), *_namespaces(), *_cgroups(), *_files()]
+    return [*_processes(), *_mounts(), *_namespaces(), *_cgroups(), *_files()]
 
 
 def _ours(name: str) -> bool:
     """A name of the lab's, made by a process that has ended. A lab at work is left alone."""
     found = _NAME.fullmatch(name)
     return found is not None and not os.path.exists(f"/proc/{found[1]}")
+
+
+def _processes() -> Iterator[str]:
+    """Those that are called so and whose parent is gone: the lab's own end with it, unless it was killed."""
+    for pid in (name for name in _names("/proc") if name.isdecimal()):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="surrogateescape") as stat:
+                head, _, rest = stat.read().rpartition(")")
+        except OSError:
+            continue
+        if head.partition("(")[2].startswith(PREFIX) and rest.split()[1] == "1":
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), 9)
+                yield f"process {pid}"
 
 
 def _mounts() -> Iterator[str]:

@@ -20,6 +20,7 @@ class Truth:
     """What a diagnosis made while the fault happens must say, and must not."""
 
     root: str = ""  # the sign of the root cause; empty for a control, where nobody may be accused
+    unexplained: bool = False  # it is a symptom whose cause is no sign of ours: found, and nobody accused
     subject: str = ""  # a pattern for whom it names
     chain: tuple[str, ...] = ()  # the signs in order, first cause first
     silent: tuple[str, ...] = ()  # signs that must not be found: this fault's innocent bystanders

@@ -11,7 +11,8 @@ from zombiescope.lab._scenario import PREFIX, Fault, Truth
 from zombiescope.lab._starvers import starver
 
 TRUTH = Truth(
-    root="blocked_tasks",  # and unexplained: what they wait for here is no sign of ours
+    root="blocked_tasks",
+    unexplained=True,  # what they wait for here is no sign of ours
     subject="node",
     chain=("blocked_tasks",),
     silent=("realtime_hog", "cpu_throttling", "fork_storm", "defunct_processes", "saturated_core"),

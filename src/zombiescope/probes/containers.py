@@ -16,6 +16,7 @@ from contextlib import contextmanager
 
 from zombiescope.audit.containers import Container, container, ids
 from zombiescope.audit.pod_logs import SOURCE, Pod, pods
+from zombiescope.audit.running import sees_all
 from zombiescope.audit.stores import USUAL, Store, stores
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 
@@ -69,9 +70,12 @@ class _Node:
             self._pods, self._no_pods = [], error
 
     def told(self, new: int) -> Iterator[Reading | Blind]:
-        if not self._stores and self._no_pods is not None:
-            raise Unreadable(USUAL[0], "no container runtime that we know keeps anything here")
         at = self._host.now()
+        if not self._stores and self._no_pods is not None:
+            if not sees_all(self._host):
+                raise Unreadable(USUAL[0], "no container runtime that we know keeps anything here")
+            yield Reading(what=GIVES[3], subject="node", value=0, at=at, source=f"$ ls -d {' '.join(USUAL)}")
+            return
         present = self._present()
         unmet = [name for name in present if name not in self._known]
         gone = [name for name in self._known if name not in present]

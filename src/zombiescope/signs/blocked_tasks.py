@@ -18,6 +18,7 @@ from zombiescope.core.kernel_messages import LOG, told
 from zombiescope.core.timeline import Timeline
 
 _SECONDS = "process_blocked_seconds"
+SYMPTOM = True
 NEEDS = ((_SECONDS, LOG),)
 LONG = 8.0  # seconds for one: no healthy disk's queue is that deep; the kernel itself waits for 120
 PILE = 3  # blocked together: what they wait for is shared

@@ -3,6 +3,7 @@
 Why it hurts: every restart makes a cgroup, and one that is charged for a page that outlives it becomes a zombie. A
     supervisor that restarts a container inside a healthy unit shows nowhere else: the unit stays active and its
     restart counter stays at nought.
+    What systemd itself counts as restarts is not told here again: see crash_looping_unit.
 False alarms: a build or batch system that runs a container for each step; a timer that fires every few seconds. They
     churn and it may be what they are for: look whether they leave zombies behind.
 References: include/trace/events/cgroup.h.
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.core import Blind, Finding, Reading, Span
+from zombiescope.core.families import family
 from zombiescope.core.model import SLACK
 from zombiescope.core.owners import owner, owners
 from zombiescope.core.timeline import Series, Timeline
@@ -20,6 +22,7 @@ from zombiescope.core.timeline import Series, Timeline
 NEEDS = ("cgroup_births_total", "cgroup_removals_total")
 TIMES = 5  # made and removed within one recording: fewer is a rollout or somebody at work
 NAMED = 3  # containers of one family as evidence of whose they are
+SAME = 0.5  # of the times: systemd is asked less often than cgroups are watched
 PER_MINUTE = 4.0  # a supervisor that backs off to 15 s still makes four; kubelet backs off to minutes
 
 
@@ -30,7 +33,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
             continue
         times = min(births.latest.value, removals.latest.value)
         minutes = timeline.looks(NEEDS[0]).span.seconds / 60
-        if times >= TIMES and minutes and times / minutes >= PER_MINUTE:
+        if times >= TIMES and minutes and times / minutes >= PER_MINUTE and not _counted(timeline, subject, times):
             releases = timeline.series("cgroup_releases_total", subject)
             # One that was removed before we looked may be released now.
             left = max(removals.latest.value - (releases.latest.value if len(releases) else 0), 0)
@@ -64,6 +67,16 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     if not births:
         return f"no cgroup was made within {timeline.looks(NEEDS[0]).span.seconds:.0f} s", (looked,)
     return f"most: {births[0].value:,.0f} of {births[0].subject.removeprefix('family:')} made", (births[0],)
+
+
+def _counted(timeline: Timeline, subject: str, times: float) -> bool:
+    """Whether it is a unit's own cgroup, and systemd's count of its restarts tells the same."""
+    for unit in timeline.subjects("unit_restarts_total", "unit"):
+        restarts, group = timeline.series("unit_restarts_total", unit), timeline.series("unit_cgroup", unit)
+        restarted = float(restarts.values[-1] - restarts.values[0])
+        if restarted >= SAME * times and len(group) and subject == f"family:{family(group.latest.text)}":
+            return True
+    return False
 
 
 def _span(timeline: Timeline, births: Series, per_minute: float) -> Span:

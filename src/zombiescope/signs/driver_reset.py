@@ -18,6 +18,7 @@ from zombiescope.core.kernel_messages import LOG, Told, told, unheard
 from zombiescope.core.timeline import Timeline
 
 _RESETS, _TIMEOUTS = "nic_resets_total", "nic_tx_timeouts_total"
+SYMPTOM = True
 NEEDS = ((LOG, _RESETS, _TIMEOUTS),)
 EPISODE = 10.0  # seconds: what is said within so long is about one reset; the device needs a second or two for it
 SHOWN = 12  # lines of one episode as evidence: a queue's lines repeat for each packet that is stuck

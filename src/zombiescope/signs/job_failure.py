@@ -16,6 +16,7 @@ from zombiescope.core import Finding, Reading, Span, lasting
 from zombiescope.core.ray_messages import Told, nodes_here, ray_nodes, told
 from zombiescope.core.timeline import Timeline
 
+SYMPTOM = True
 NEEDS = (("ray_event", "container_restarts_total"),)
 TOGETHER = 30.0  # seconds: lines about one death, from the first health check that failed to the raylet's own end
 SAME = 3.0  # seconds: an actor and its worker or node die at once, and events are dated by the second

@@ -15,6 +15,7 @@ from zombiescope.core import Blind, Finding, Reading, Span, lasting
 from zombiescope.core.kernel_messages import LOG, Told, told, unheard
 from zombiescope.core.timeline import Timeline
 
+SYMPTOM = True
 NEEDS = (LOG,)
 EPISODE = 60.0  # seconds: the kernel repeats itself every 20 s or so while a core is stuck
 TOGETHER = 1.0  # seconds within which a stall's lines come: first that there is one, then which core

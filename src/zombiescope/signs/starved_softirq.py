@@ -21,6 +21,7 @@ from zombiescope.core import Finding, Reading, Span, lasting
 from zombiescope.core.timeline import Floats, Series, Timeline
 
 _RUN, _DELAY, _GAP = "thread_run_seconds_total", "thread_run_delay_seconds_total", "core_gap_seconds"
+SYMPTOM = True
 NEEDS = ((_DELAY, _GAP),)
 WAITING = 0.2  # seconds of waiting within a second: a healthy ksoftirqd waits for some milliseconds
 OFTEN = 0.8  # of the time it wants to run: with one busy neighbour a fair scheduler makes it wait for half

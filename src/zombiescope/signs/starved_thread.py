@@ -19,6 +19,7 @@ from zombiescope.core import Finding, Reading, lasting
 from zombiescope.core.timeline import Floats, Series, Timeline
 
 _PROCESS, _THREAD = "process_run_delay_seconds_total", "thread_run_delay_seconds_total"
+SYMPTOM = True
 NEEDS = ((_PROCESS, _THREAD),)
 WAITS = 0.5  # of the time: who waits less makes progress, and a core shared by two fair ones is just below
 UNFAIR = 0.33  # of a fair share: the scheduler's own unfairness (weights of sessions, wake-ups) stays well above

@@ -1,0 +1,93 @@
+"""What machine or image this is: distribution, kernel and what it lacks, cgroup mode, command line.
+
+A kernel is judged by its version only here, where an image that does not run can tell nothing else; distributions carry
+fixes back, so what it lacks is said as what to look at.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+
+from zombiescope.audit.knowledge import KernelChange, knowledge
+from zombiescope.core import Host, Unreadable, lines
+
+_RELEASES = ("/etc/os-release", "/usr/lib/os-release")
+_MOST = 1 << 20  # bytes of any of these
+_MODULES = ("/usr/lib/modules", "/lib/modules")
+_TELLING = (
+    "cgroup",
+    "psi",
+    "swapaccount",
+    "systemd.unified_cgroup_hierarchy",
+    "systemd.legacy_systemd_cgroup_controller",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    system: str  # "Ubuntu 20.04.6 LTS"; "" where it cannot be told
+    kernels: tuple[str, ...]  # the one that runs, or those installed in an image
+    cgroups: str  # v1, v2, hybrid, or "" where nothing is mounted
+    parameters: tuple[str, ...]  # of the kernel's command line, those that bear on cgroups
+
+    @property
+    def lacks(self) -> list[KernelChange]:
+        """What the oldest of the kernels has not got, by its version."""
+        versions = [version for kernel in self.kernels if (version := version_of(kernel)) is not None]
+        return [change for change in knowledge().kernel if versions and min(versions) < change.version]
+
+
+def facts(host: Host) -> Facts:
+    return Facts(
+        system=_system(host), kernels=_kernels(host), cgroups=_cgroups(host), parameters=tuple(_parameters(host))
+    )
+
+
+def version_of(kernel: str) -> tuple[int, int] | None:
+    found = re.match(r"(\d{1,3})\.(\d{1,3})(?!\d)", kernel)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _system(host: Host) -> str:
+    for path in _RELEASES:
+        said = dict(line.partition("=")[::2] for line in lines(_text(host, path)))
+        name = said.get("PRETTY_NAME") or said.get("NAME", "")
+        if name:
+            return name.strip("\"'")
+    return ""
+
+
+def _kernels(host: Host) -> tuple[str, ...]:
+    if runs := _text(host, "/proc/sys/kernel/osrelease").strip():
+        return (runs,)
+    for folder in _MODULES:
+        try:
+            return tuple(name for name in host.listing(folder) if version_of(name))
+        except Unreadable:
+            continue
+    return ()
+
+
+def _cgroups(host: Host) -> str:
+    """By what is mounted, never by guess."""
+    kinds = {line.partition(" - ")[2].partition(" ")[0] for line in lines(_text(host, "/proc/self/mountinfo"))}
+    has = (("cgroup" in kinds), ("cgroup2" in kinds))
+    return {(True, False): "v1", (False, True): "v2", (True, True): "hybrid"}.get(has, "")
+
+
+def _parameters(host: Host) -> list[str]:
+    text = _text(host, "/proc/cmdline")
+    try:
+        words = shlex.split(text)
+    except ValueError:  # a quote that does not end
+        words = text.split()
+    return [word for word in words if word.partition("=")[0].startswith(_TELLING)]
+
+
+def _text(host: Host, path: str) -> str:
+    try:
+        return host.read(path, most=_MOST)
+    except Unreadable:
+        return ""

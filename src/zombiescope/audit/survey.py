@@ -1,0 +1,151 @@
+"""Every service of a node or an image in one row: installed, enabled, running, restarting, used.
+
+Unit files tell what is installed and enabled, systemd (where it can be asked) what runs and restarts, the knowledge
+base whose it is and whether it is used. What one of them cannot tell is left open, and why is kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from zombiescope.audit.knowledge import Agent, knowledge
+from zombiescope.audit.loops import Judgement, RestartPolicy, judge
+from zombiescope.audit.systemd import POLICY, Systemd, Unit, address_for, policy_of
+from zombiescope.audit.unit_files import UnitFile, UnitFiles
+from zombiescope.audit.use import Usage, Use
+from zombiescope.core import Host, Unreadable
+
+RESTARTED = 3  # times, and rising or waiting to rise: fewer is a service that waits for another one at boot
+_DETAILS = ("NRestarts", *POLICY)
+_ASKERS = ("RequiredBy", "WantedBy", "BoundBy", "RequisiteOf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One service."""
+
+    unit: str
+    path: str  # of its unit file; "" for one that systemd has and no folder does (generated, transient)
+    enabled: str  # enabled, disabled, static, masked; "" if it has no file
+    enabled_by: tuple[str, ...] = ()
+    state: str = ""  # "active (running)"; "" where systemd could not be asked or has not loaded it
+    restarts: int | None = None
+    restarting: bool = False  # again and again, now
+    policy: RestartPolicy
+    judged: Judgement
+    preset: str = ""  # what the distribution wants of it: enable, disable
+    agent: Agent | None = None
+    essential: bool = False
+    use: Use | None = None
+
+    @property
+    def running(self) -> bool:
+        return self.state.startswith(("active", "activating", "reloading"))
+
+    @property
+    def starts(self) -> bool:
+        """Whether something pulls it in at boot."""
+        return bool(self.enabled_by) and self.enabled != "masked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    rows: tuple[Row, ...]
+    unseen: tuple[Unreadable, ...]  # what could not be asked
+    left: Mapping[str, int] = field(default_factory=dict)  # cgroups that stand, by who is known to leave such behind
+
+
+def survey(host: Host, *, agents_only: bool = False, again: float = 0.0) -> Survey:
+    """All services, or those of known agents. With `again` restarts are asked for a second time, so much later."""
+    unseen: list[Unreadable] = []
+    files = UnitFiles(host)
+    try:
+        running = _Running(host, agents_only=agents_only, again=again)
+    except Unreadable as error:
+        unseen.append(error)
+        running = None
+    names = {*files.names("*.service"), *(running.units if running else ())}
+    usage = Usage(host, running.active if running else None)
+    rows = []
+    for name in sorted(names):
+        agent = None if name.endswith("@.service") else knowledge().agent_of(name)
+        if agent or not agents_only:
+            rows.append(_row(name, agent, files, running, usage))
+    left = Counter() if agents_only else Counter(_leakers(usage))
+    return Survey(rows=tuple(rows), unseen=tuple(unseen), left=left)
+
+
+def _leakers(usage: Usage) -> Iterator[str]:
+    try:
+        paths = usage.cgroups()
+    except Unreadable:  # who looks for signs of use tells it
+        return
+    for path in paths:
+        if leaker := knowledge().leaker_of(path):
+            yield leaker.name
+
+
+class _Running:
+    """What systemd tells of its services, at one moment or two."""
+
+    def __init__(self, host: Host, *, agents_only: bool, again: float) -> None:
+        with Systemd(address_for(host)) as systemd:
+            every = systemd.units("*")
+            self.active = {unit.name: unit.active for unit in every}
+            self.units = {it.name: it for it in every if it.name.endswith(".service") and it.load == "loaded"}
+            agents = [unit.path for unit in self.units.values() if knowledge().agent_of(unit.name)]
+            paths = agents if agents_only else [unit.path for unit in self.units.values()]
+            self.told = systemd.get(paths, _DETAILS)
+            self.before: dict[str, Any] = {}
+            if again:
+                systemd.wait(again)
+                self.before, self.told = self.told, systemd.get(paths, _DETAILS)
+            self.asked_for = systemd.get(agents, _ASKERS)
+
+    def restarts(self, unit: Unit) -> tuple[int | None, bool]:
+        now = self.told.get(unit.path, {}).get("NRestarts")
+        before = self.before.get(unit.path, {}).get("NRestarts", now)
+        if now is None:
+            return None, False
+        return int(now), now >= RESTARTED and (unit.sub == "auto-restart" or now > before)
+
+    def needed_by(self, unit: Unit) -> list[str]:
+        """Active units that pull it in; a target only says that it was enabled."""
+        askers = {name for names in self.asked_for.get(unit.path, {}).values() for name in names}
+        return sorted(it for it in askers if not it.endswith(".target") and self.active.get(it) == "active")
+
+
+def _row(name: str, agent: Agent | None, files: UnitFiles, running: _Running | None, usage: Usage) -> Row:
+    file = _file(files, name)
+    unit = running.units.get(name) if running else None
+    told = running.told.get(unit.path, {}) if running and unit else {}
+    policy = policy_of(told) if "Restart" in told else files.policy(file) if file else RestartPolicy()
+    restarts, restarting = running.restarts(unit) if running and unit else (None, False)
+    row = Row(
+        unit=name,
+        path=file.path if file else "",
+        enabled=file.state if file else "",
+        enabled_by=file.enabled_by if file else (),
+        state=unit.state if unit else "inactive (not loaded)" if running else "",
+        restarts=restarts,
+        restarting=restarting,
+        policy=policy,
+        judged=judge(policy, knowledge().gives_up_with(name)),
+        preset=files.preset(name),
+        agent=agent,
+        essential=knowledge().is_essential(name),
+    )
+    if agent is None or row.essential or file is None:  # without a file it is not this root's: a unit made on the fly
+        return row
+    needed: Sequence[str] = running.needed_by(unit) if running and unit else files.needed_by(name)
+    return replace(row, use=usage.of(agent, needed, wanted=row.starts or row.running))
+
+
+def _file(files: UnitFiles, name: str) -> UnitFile | None:
+    try:
+        return files.unit(name)
+    except Unreadable:
+        return None

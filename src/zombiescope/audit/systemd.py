@@ -1,0 +1,209 @@
+"""What systemd itself says of its units, asked over D-Bus: state, restarts, cgroup, who wants them, restart policy.
+
+Every question has a time limit, so a bus that hangs costs a look and not the recorder; a bus that is away is
+`Unreadable`, and is tried anew with the next question. Reading needs no privilege.
+
+While a unit waits for its next restart its ControlGroup is empty and its Result may already be "success": neither is to
+be keyed on. NRestarts counts only restarts by systemd itself, and begins at nought with every start by hand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shlex
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from dbus_fast import BusType, Message, MessageType, Variant
+from dbus_fast.aio import MessageBus
+from dbus_fast.errors import AuthError, DBusError, InvalidAddressError, InvalidMessageError
+
+from zombiescope.audit.loops import RestartPolicy
+from zombiescope.core import Host, Unreadable, lines
+
+LIMIT = 3.0  # seconds for one question; systemd answers within a few milliseconds, on a starved core within a second
+AT_ONCE = 64  # questions in flight: dbus-daemon allows a connection 128 unanswered ones (max_replies_per_connection)
+ANOTHER_BUS = "ZOMBIESCOPE_SYSTEMD_BUS"  # an address, such as unix:path=/proc/4711/root/run/dbus/system_bus_socket
+SOCKET = "/run/dbus/system_bus_socket"
+_NAME, _PATH = "org.freedesktop.systemd1", "/org/freedesktop/systemd1"
+_MANAGER, _PROPERTIES = f"{_NAME}.Manager", "org.freedesktop.DBus.Properties"
+_UNIT, _SERVICE = f"{_NAME}.Unit", f"{_NAME}.Service"
+# What tells a restart policy.
+POLICY = ("Restart", "RestartUSec", "StartLimitIntervalUSec", "StartLimitBurst", "RestartPreventExitStatus")
+# The start limit is a matter of any unit; these are a service's own.
+_SERVICES = {
+    *("NRestarts", "Result", "ExecMainStatus", "ControlGroup", "Slice"),
+    *("Restart", "RestartUSec", "RestartPreventExitStatus"),
+}
+_OTHER_ROOT = re.compile(r"unix:path=/proc/(\d+)/root/")
+_FOREVER = (1 << 64) - 1  # how systemd says "infinity" in microseconds
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit that systemd has loaded, as ListUnits tells of it."""
+
+    name: str
+    load: str  # loaded, not-found, masked, bad-setting, error
+    active: str  # active, activating, deactivating, inactive, failed
+    sub: str  # running, exited, dead, auto-restart …
+    path: str  # its object on the bus
+
+    @property
+    def state(self) -> str:
+        return f"{self.active} ({self.sub})"
+
+
+class Systemd:
+    """A connection to one systemd; opened with the first question."""
+
+    def __init__(self, address: str, limit: float = LIMIT) -> None:
+        self._address, self._limit = address, limit
+        self._loop = asyncio.new_event_loop()
+        self._bus: MessageBus | None = None
+        self._source = (
+            address.removeprefix("unix:path=") if address.startswith("unix:path=/") else f"$ busctl --address={address}"
+        )
+
+    def source(self, unit: Unit | None, name: str) -> str:
+        """How a person asks for the same property of a unit, or of systemd as a whole."""
+        if self._address == f"unix:path={SOCKET}":
+            return f"$ systemctl show -p {name}" + (f" {shlex.quote(unit.name)}" if unit else "")
+        interface = _MANAGER if unit is None else _SERVICE if name in _SERVICES else _UNIT
+        path = unit.path if unit else _PATH
+        return f"$ busctl --address={self._address} get-property {_NAME} {path} {interface} {name}"
+
+    def close(self) -> None:
+        self._drop()
+        self._loop.close()
+
+    def __enter__(self) -> Systemd:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def units(self, *patterns: str) -> list[Unit]:
+        """All units in memory whose names match one of the patterns ("*.service")."""
+        call = _message(_PATH, _MANAGER, "ListUnitsByPatterns", "asas", [[], list(patterns)])
+        (rows,) = self._asked([call])[0]
+        return [Unit(row[0], row[2], row[3], row[4], row[6]) for row in rows]
+
+    def get(self, paths: Iterable[str], properties: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Some properties of some units, by path; what a unit does not have, or a unit that is gone, is left out.
+
+        Asked one by one: "all" makes systemd look the unit's file up on disk, and costs ten times as much.
+        """
+        wanted = [(path, name) for path in paths for name in properties]
+        calls = [
+            _message(path, _PROPERTIES, "Get", "ss", [_SERVICE if name in _SERVICES else _UNIT, name])
+            for path, name in wanted
+        ]
+        told: dict[str, dict[str, Any]] = {}
+        for (path, name), body in zip(wanted, self._asked(calls, strict=False), strict=True):
+            if body:
+                told.setdefault(path, {})[name] = _plain(body[0])
+        return told
+
+    def everything(self, path: str) -> dict[str, Any]:
+        """All properties of a unit."""
+        (told,) = self._asked([_message(path, _PROPERTIES, "GetAll", "s", [""])])[0]
+        return {name: _plain(value) for name, value in told.items()}
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass while the connection is served."""
+        self._loop.run_until_complete(asyncio.sleep(seconds))
+
+    def _asked(self, calls: Sequence[Message], *, strict: bool = True) -> list[list[Any]]:
+        """The answers, in order; an error is the whole's if `strict`, else an empty answer."""
+        answers: list[list[Any]] = []
+        for start in range(0, len(calls), AT_ONCE):
+            answers += self._within(self._call(calls[start : start + AT_ONCE], strict))
+        return answers
+
+    async def _call(self, calls: Sequence[Message], strict: bool) -> list[list[Any]]:
+        if self._bus is None or not self._bus.connected:
+            self._bus = await MessageBus(bus_address=self._address, bus_type=BusType.SYSTEM).connect()
+        replies = await asyncio.gather(*(self._bus.call(call) for call in calls))
+        answers: list[list[Any]] = []
+        for reply in replies:
+            failed = reply is None or reply.message_type is MessageType.ERROR
+            if failed and strict:
+                said = f"{reply.error_name}: {' '.join(map(str, reply.body))}" if reply is not None else "no answer"
+                raise Unreadable(self._source, said)
+            answers.append([] if failed or reply is None else reply.body)
+        return answers
+
+    def _within(self, question: Coroutine[Any, Any, _T]) -> _T:
+        try:
+            return self._loop.run_until_complete(asyncio.wait_for(question, self._limit))
+        except TimeoutError:
+            self._drop()
+            raise Unreadable(self._source, f"no answer in {self._limit:g} s") from None
+        except (OSError, EOFError, AuthError, DBusError, InvalidAddressError, InvalidMessageError) as error:
+            self._drop()
+            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise Unreadable(self._source, f"systemd's bus is away: {why.lower()}") from error
+
+    def _drop(self) -> None:
+        """Let go of a connection that is closed, or whose answers we no longer wait for."""
+        if self._bus is not None and self._bus.connected:
+            self._bus.disconnect()
+            # The loop is told of the end, so that nothing is left open in it.
+            self._loop.run_until_complete(asyncio.sleep(0))
+        self._bus = None
+
+
+def address_for(host: Host) -> str:
+    """The bus of the machine that `host` shows; ZOMBIESCOPE_SYSTEMD_BUS names another one, for labs and tests."""
+    if not host.live:
+        raise Unreadable(SOCKET, "a recorded root has no bus to ask")
+    if another := os.environ.get(ANOTHER_BUS):
+        return another
+    return f"unix:path={os.path.join(host.root, SOCKET.lstrip('/'))}"
+
+
+def cgroup_prefix(host: Host, address: str) -> str:
+    """Where the cgroups of that systemd begin, as this machine sees them: "" unless it runs in a namespace."""
+    other = _OTHER_ROOT.match(address)
+    if other is None:
+        return ""
+    rows = [line.split(":", 2) for line in lines(host.read(f"/proc/{other[1]}/cgroup"))]
+    places = {row[1]: row[2] for row in rows if len(row) == 3}
+    return places.get("name=systemd", places.get("", "")).removesuffix("/init.scope").removesuffix("/")
+
+
+def cgroup_of(name: str, told: Mapping[str, Any]) -> str:
+    """A unit's cgroup. While it waits for a restart it has none; then the one its slice will give it."""
+    if group := told.get("ControlGroup", ""):
+        return str(group)
+    slices = str(told.get("Slice", "") or "system.slice").removesuffix(".slice").split("-")
+    above = "".join(f"/{'-'.join(slices[:depth])}.slice" for depth in range(1, len(slices) + 1))
+    return f"{above}/{name}" if slices != ["", ""] else f"/{name}"
+
+
+def policy_of(told: Mapping[str, Any]) -> RestartPolicy:
+    codes, signals = told.get("RestartPreventExitStatus", ((), ()))
+    return RestartPolicy(
+        restart=str(told.get("Restart", "no")),
+        pause=_seconds(told.get("RestartUSec", 0)),
+        interval=_seconds(told.get("StartLimitIntervalUSec", 0)),
+        burst=int(told.get("StartLimitBurst", 0)),
+        prevented_by=tuple(map(str, (*codes, *signals))),
+    )
+
+
+def _seconds(microseconds: int) -> float:
+    return float("inf") if microseconds == _FOREVER else microseconds / 1e6
+
+
+def _message(path: str, interface: str, member: str, signature: str, body: list[Any]) -> Message:
+    return Message(destination=_NAME, path=path, interface=interface, member=member, signature=signature, body=body)
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Variant) else value

@@ -1,0 +1,83 @@
+"""How unit files are written: settings, time spans, calendar events (systemd.syntax(7), systemd.time(7))."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from zombiescope.core import lines
+
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zA-Zµ]*)\s*")
+_UNITS_OF_TIME = {
+    **dict.fromkeys(("us", "usec", "µs"), 1e-6),
+    **dict.fromkeys(("ms", "msec"), 1e-3),
+    **dict.fromkeys(("", "s", "sec", "second", "seconds"), 1.0),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hr", "hour", "hours"), 3600.0),
+    **dict.fromkeys(("d", "day", "days"), 86400.0),
+    **dict.fromkeys(("w", "week", "weeks"), 604800.0),
+}
+Settings = dict[tuple[str, str], list[str]]  # values in order of section and key; an empty one takes back those before
+
+
+def parse(text: str, into: Settings | None = None) -> Settings:
+    """As systemd reads it: a line goes on after a backslash, an empty value takes back what was said before."""
+    settings: Settings = {} if into is None else into
+    section = ""
+    for line in _joined(text):
+        if line.startswith("[") and line.endswith("]"):
+            section = line[1:-1]
+        elif "=" in line:
+            key, _, value = line.partition("=")
+            values = settings.setdefault((section, key.strip()), [])
+            if value.strip():
+                values.append(value.strip())
+            else:
+                values.clear()
+    return settings
+
+
+def seconds(text: str, default: float) -> float:
+    """A time span as systemd writes it: 10, 500ms, 1min 30s, infinity."""
+    text = text.strip()
+    if text == "infinity":
+        return float("inf")
+    if not text or len(text) > 100 or _SPAN.sub("", text):
+        return default
+    parts = [(float(number), _UNITS_OF_TIME.get(unit)) for number, unit in _SPAN.findall(text)]
+    return sum(number * unit for number, unit in parts if unit) if all(unit for _, unit in parts) else default
+
+
+def calendar_pace(text: str) -> float:
+    """How often an OnCalendar= fires at most, in seconds, for what fires often: minutely, *:0/10, *:*:00/15."""
+    named = {"minutely": 60.0, "hourly": 3600.0, "daily": 86400.0, "weekly": 604800.0, "monthly": 2.6e6}
+    if text in named:
+        return named[text]
+    clock = text.split()[-1].split(":") if text.split() else []
+    if len(clock) not in (2, 3):
+        return 86400.0
+    for part, unit in zip(reversed([*clock, "00"][:3]), (1.0, 60.0, 3600.0), strict=True):
+        if part == "*":
+            return unit
+        if step := re.fullmatch(r"(?:\*|\d+)/(\d{1,4})", part):
+            return unit * max(int(step[1]), 1)
+        if "," in part:
+            return unit * 60 / (part.count(",") + 1)
+    return 86400.0
+
+
+def _joined(text: str) -> Iterator[str]:
+    whole = ""
+    for line in lines(text):
+        bare = line.strip()
+        if not whole and (not bare or bare.startswith(("#", ";"))):
+            continue
+        if bare.startswith(("#", ";")):  # a comment within a continued line is skipped
+            continue
+        if bare.endswith("\\"):
+            whole += bare[:-1] + " "
+            continue
+        yield whole + bare
+        whole = ""
+    if whole.strip():
+        yield whole.strip()

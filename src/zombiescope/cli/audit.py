@@ -1,0 +1,218 @@
+"""Agents and services: installed, enabled, running, restarting, used, and whether they could loop for ever.
+
+Reads unit files, asks systemd where it answers, and looks for signs that each known agent is used here. With --root it
+reads an image, or a copy of a machine, and needs no privilege. An agent is called unused only if it is enabled or
+runs, nothing active needs it, and every sign of its use was looked at and is absent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from zombiescope.core import Host, Unreadable, UserError, harmless
+from zombiescope.core.errors import BLIND, CLEAR, FOUND
+
+if TYPE_CHECKING:
+    from zombiescope.audit.packages import Owner
+    from zombiescope.audit.survey import Row
+
+AGAIN = 2.0  # seconds between two looks at restart counters: what loops fast rises, what loops slowly waits meanwhile
+MANY = 100  # cgroups of one known leaker: below that it is work in hand
+EXAMPLES = """examples:
+  zombiescope audit                       known agents, and every service that is in trouble
+  zombiescope audit --all                 every service
+  zombiescope audit --root /mnt/image     an image before it is rolled out
+  zombiescope audit --format json | jq '.units[] | select(.used == "unused")'
+
+exit codes: 0 clear, 1 an agent is unused or a service loops, 2 usage, 3 nothing found but not everything could be seen
+"""
+
+
+def add_args(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--root", metavar="DIR", help="an image or a copied root instead of this machine")
+    parser.add_argument("--all", action="store_true", help="every service, not only agents and those in trouble")
+    parser.add_argument("--format", choices=("text", "json", "tsv"), default="text", help="[text]")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.root and not os.path.isdir(args.root):
+        raise UserError(f"{args.root}: no such folder")
+    result = shape(Host(args.root, live=False) if args.root else Host(), every=args.all)
+    {"text": _text, "json": _json, "tsv": _tsv}[args.format](result)
+    if any(unit["trouble"] for unit in result["units"]):
+        return FOUND
+    return BLIND if result["blind"] else CLEAR
+
+
+def shape(host: Host, *, every: bool) -> dict[str, Any]:
+    """The audit as JSON has it: agents first, then services in trouble, then the rest if asked for."""
+    from zombiescope import __version__
+    from zombiescope.audit.facts import facts
+    from zombiescope.audit.survey import Survey, survey
+
+    blind = []
+    try:
+        seen = survey(host, again=AGAIN if host.live else 0.0)
+    except Unreadable as error:
+        blind.append(str(error))
+        seen = Survey(rows=(), unseen=())
+    # An image has no systemd to ask: that is what it is, not a blindness.
+    blind += [str(error) for error in seen.unseen if host.live]
+    owned, unowned = _owners(host, [row.path for row in seen.rows if row.path])
+    units = [_unit(row, owned.get(row.path)) for row in seen.rows]
+    units.sort(key=lambda it: (not it["agent"], not it["trouble"], it["unit"]))
+    known = facts(host)
+    return {
+        "zombiescope": __version__,
+        "schema": 1,
+        "root": host.root,
+        "system": known.system,
+        "kernels": list(known.kernels),
+        "kernel_lacks": [{"since": it.since, "before": it.before} for it in known.lacks],
+        "cgroups": known.cgroups,
+        "parameters": list(known.parameters),
+        "units": [it for it in units if every or it["agent"] or it["trouble"]],
+        "services": len(units),
+        "timers": _timers(host),
+        "left_behind": {name: count for name, count in seen.left.items() if count >= MANY},
+        "packages": unowned,
+        "blind": blind,
+    }
+
+
+def _unit(row: Row, owner: Owner | None) -> dict[str, Any]:
+    used = row.use.answer if row.use else ""
+    known_to_leak = row.agent.leaks if row.agent else ""
+    trouble = []
+    if row.restarting:
+        trouble.append("restarts again and again")
+    if used == "unused":
+        trouble.append("unused")
+    elif row.starts and known_to_leak and row.judged.for_ever and used != "used":
+        trouble.append("enabled, known to leak, and can loop for ever")
+    return {
+        "unit": row.unit,
+        "agent": row.agent.name if row.agent else "",
+        "trouble": trouble,
+        "installed": row.path,
+        "package": owner.package if owner else "",
+        "changed_since_installed": owner.changed if owner else None,
+        "enabled": row.enabled,
+        "enabled_by": list(row.enabled_by),
+        "preset": row.preset,
+        "state": row.state,
+        "restarts": row.restarts,
+        "restarting": row.restarting,
+        "restart_policy": {
+            "restart": row.policy.restart,
+            "pause_seconds": row.policy.pause,
+            "start_limit_seconds": row.policy.interval,
+            "start_limit_burst": row.policy.burst,
+            "prevented_by": list(row.policy.prevented_by),
+        },
+        "loops_for_ever": row.judged.for_ever,
+        "policy_says": row.judged.says,
+        "essential": row.essential,
+        "used": used,
+        "use_says": row.use.says if row.use else "",
+        "signs_of_use": [
+            {"says": it.sign.says, "held": it.held, "source": it.source} for it in (row.use.seen if row.use else ())
+        ],
+        "needed_by": list(row.use.needed_by) if row.use else [],
+        "known_to_leak": known_to_leak,
+        "fix": list(row.agent.fix) if row.agent and trouble else [],
+        "references": list(row.agent.references) if row.agent and trouble else [],
+    }
+
+
+def _owners(host: Host, paths: list[str]) -> tuple[dict[str, Owner], str]:
+    from zombiescope.audit.packages import owners
+
+    try:
+        return owners(host, paths), ""
+    except Unreadable as error:
+        return {}, str(error)
+
+
+def _timers(host: Host) -> list[dict[str, Any]]:
+    """Enabled timers that fire often: each run is a cgroup made and removed."""
+    from zombiescope.audit.knowledge import knowledge
+    from zombiescope.audit.unit_files import UnitFiles
+
+    try:
+        files = UnitFiles(host)
+    except Unreadable:
+        return []
+    paces = {name: files.every(name) for name in files.names("*.timer") if files.unit(name).starts}
+    often = knowledge().often_seconds
+    return [{"timer": name, "every_seconds": pace} for name, pace in paces.items() if pace <= often]
+
+
+def _json(result: dict[str, Any]) -> None:
+    print(json.dumps(result, indent=1))
+
+
+def _tsv(result: dict[str, Any]) -> None:
+    columns = ("unit", "agent", "package", "enabled", "state", "restarts", "used", "loops_for_ever", "trouble")
+    print("\t".join(columns))
+    for unit in result["units"]:
+        values = ["; ".join(unit[it]) if it == "trouble" else "" if unit[it] is None else unit[it] for it in columns]
+        print("\t".join(harmless(str(value)) for value in values))
+
+
+def _text(result: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    for line in _about(result):
+        console.print(Text(harmless(line, most=1000), "dim"))
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("unit", "agent", "package", "enabled", "state", "restarts", "used", "for ever"):
+        table.add_column(heading, justify="right" if heading == "restarts" else "left", no_wrap=True)
+    for unit in result["units"]:
+        restarts = "?" if unit["restarts"] is None else f"{unit['restarts']:,}"
+        cells = [unit["unit"], unit["agent"], unit["package"] or "–", unit["enabled"] or "–", unit["state"] or "?"]
+        cells += [restarts, unit["used"], "yes" if unit["loops_for_ever"] else "no"]
+        table.add_row(*(Text(harmless(cell)) for cell in cells), style="bold red" if unit["trouble"] else "")
+    if result["units"]:
+        whole = console.measure(table, options=console.options.update(max_width=1000)).maximum
+        Console(highlight=False, width=max(console.width, whole)).print(table)  # a name cut short cannot be pasted
+    for unit in result["units"]:
+        for line in _troubles(unit):
+            console.print(Text(harmless(line, most=1000)))
+    for timer in result["timers"]:
+        console.print(
+            Text(harmless(f"{timer['timer']} fires every {timer['every_seconds']:g} s: each run is a cgroup"))
+        )
+    for name, count in result["left_behind"].items():
+        console.print(Text(harmless(f"{count:,} cgroups of {name} stand, which is known to leave them behind")))
+    for why in result["blind"]:
+        print(f"not seen: {harmless(why)}", file=sys.stderr)
+
+
+def _about(result: dict[str, Any]) -> list[str]:
+    kernels = ", ".join(result["kernels"]) or "?"
+    told = [f"{result['system'] or 'unknown system'} · Linux {kernels} · cgroups {result['cgroups'] or '?'}"]
+    told += [f"this kernel is older than {it['since']}: {it['before']}" for it in result["kernel_lacks"]]
+    shown = len(result["units"])
+    hidden = f", {result['services'] - shown} more with --all" if result["services"] > shown else ""
+    return [*told, f"{result['services']} services{hidden}"]
+
+
+def _troubles(unit: dict[str, Any]) -> list[str]:
+    if not unit["trouble"]:
+        return []
+    told = ["", f"{unit['unit']}: {', '.join(unit['trouble'])}", f"  {unit['policy_says']}"]
+    if unit["use_says"]:
+        told.append(f"  {unit['used']}: {unit['use_says']}")
+    marks = {True: "yes", False: "no", None: "not seen"}
+    told += [f"    {marks[it['held']]:<9}{it['says']}  {it['source']}" for it in unit["signs_of_use"]]
+    if unit["known_to_leak"]:
+        told.append(f"  known to leak: {unit['known_to_leak']}")
+    return [*told, *(f"  fix: {it}" for it in unit["fix"])]

@@ -1,0 +1,35 @@
+"""A service that ends at once is started again and again by a real systemd, and leaves nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from zombiescope.lab._scenario import Fault, Truth
+from zombiescope.lab._systemd import asked_by_diagnosis, booted
+
+TRUTH = Truth(
+    root="crash_looping_unit",
+    subject="unit:zslab-false.service",
+    chain=("crash_looping_unit",),
+    silent=("zombie_cgroups", "cpu_throttling", "direct_reclaim", "driver_reset"),
+)
+NEEDS = ("root", "systemd", "unshare")
+SECONDS = 10.0
+UNIT = """
+[Unit]
+DefaultDependencies=no
+StartLimitIntervalSec=0
+[Service]
+MemoryAccounting=yes
+ExecStart=/bin/false
+Restart=always
+RestartSec={pause}
+"""
+
+
+@contextmanager
+def run(scale: float = 1.0) -> Iterator[Fault]:
+    units = {"zslab-false.service": UNIT.format(pause=0.05 / max(scale, 0.01))}
+    with booted(units, label="harmless") as systemd, asked_by_diagnosis(systemd):
+        yield Fault(subject="unit:zslab-false.service", says="zslab-false.service is /bin/false, started for ever")

@@ -1,0 +1,120 @@
+"""systemd starts a service again and again, because it keeps ending.
+
+Why it hurts: each start makes a cgroup, forks, reads files and writes logs; what the run leaves charged to its cgroup
+    keeps that cgroup for ever. A unit whose start limit never trips does so until the node is switched off, and no
+    dashboard shows it: at any one moment the unit is starting.
+False alarms: a service that waits for another one at boot by failing a few times; a worker with Restart=always that is
+    meant to end after each piece of work. Both restart; look whether they leave something behind.
+References: systemd.service(5), Restart=; systemd.unit(5), StartLimitIntervalSec=.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from zombiescope.core import Blind, Finding, Reading, Span, lasting
+from zombiescope.core.kernel_messages import Told, told
+from zombiescope.core.timeline import Series, Timeline
+
+COUNTER, LOG = "unit_restarts_total", "kernel_log"
+NEEDS = ((COUNTER, LOG),)
+TIMES = 3  # restarts seen: the Prometheus node mixin alerts at more than two within five minutes
+APART = 240.0  # seconds: node-problem-detector calls 5 restarts in 20 minutes a sickness; slower is a bad day
+BEFORE = 5  # restarts before we came: then one more while we look for a moment, or waiting for it, is the same loop
+
+
+def find(timeline: Timeline) -> Iterator[Finding | Blind]:
+    if timeline.looked(COUNTER, times=2):
+        for subject in timeline.subjects(COUNTER, "unit"):
+            yield from _counted(timeline, timeline.series(COUNTER, subject))
+        return
+    yield from _logged(timeline)
+    looks = timeline.looks(COUNTER)
+    unseen = looks.latest if len(looks) else None
+    why = f"{unseen.text}; " if unseen and unseen.text else ""
+    source = unseen.source if unseen and unseen.source else "$ systemctl list-units"
+    yield Blind(what=COUNTER, source=source, why=f"{why}the kernel's log has systemd's messages only without a journal")
+
+
+def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
+    """The service that was restarted most, where none loops."""
+    most = sorted(timeline.latest(COUNTER), key=lambda reading: reading.value, reverse=True)
+    if not most or not most[0].value:
+        looked = timeline.looks(COUNTER if timeline.looked(COUNTER) else LOG)
+        return f"none of {len(most)} services was restarted", (looked.latest,) if len(looked) else ()
+    name = most[0].subject.removeprefix("unit:")
+    return f"most: {name}, {most[0].value:,.0f} times in all", (most[0],)
+
+
+def _counted(timeline: Timeline, counter: Series) -> Iterator[Finding]:
+    """By systemd's own count: stretches of restarts that follow each other closely enough."""
+    looked = counter.until - float(counter.at[0])
+    waits = "auto-restart" in counter.latest.text
+    # Too short a look to see a slow loop in: what it did before we came, and that it goes on, must do.
+    short = looked < TIMES * APART and counter.values[0] >= BEFORE
+    stretches = list(_stretches(counter))
+    for first, last in stretches:
+        times = float(counter.values[last] - counter.values[first])
+        if times >= TIMES or short:
+            start = float(counter.at[first])
+            # One that waits for its next start goes on though its count stands still.
+            end = counter.until if waits and last == len(counter) - 1 else float(counter.at[last])
+            over = looked if short else float(counter.at[last]) - start
+            pace = f"{times:,.0f} restarts within {lasting(over)} ({_pace(times / over * 3600)})"
+            yield _finding(timeline, counter, Span(start, end), pace)
+    if short and waits and not stretches:
+        yield _finding(timeline, counter, Span(float(counter.at[0]), counter.until), "waits to be started again")
+
+
+def _stretches(counter: Series) -> Iterator[tuple[int, int]]:
+    """From the look before a first rise to the last rise that is not too far from the one before it."""
+    rises = np.flatnonzero(np.diff(counter.values) > 0) + 1
+    far = np.flatnonzero(np.diff(counter.at[rises]) > APART) + 1
+    for group in np.split(rises, far):
+        if len(group):
+            yield int(group[0]) - 1, int(group[-1])
+
+
+def _finding(timeline: Timeline, counter: Series, span: Span, pace: str) -> Finding:
+    told_too = [timeline.series(what, counter.subject) for what in ("unit_loops_for_ever", "unit_cgroup")]
+    judged = [one.latest.text for one in told_too[:1] if len(one)]
+    return Finding(
+        subject=counter.subject,
+        span=span,
+        says=", ".join([pace, f"{counter.values[-1]:,.0f} in all", *_state(counter), *judged]),
+        evidence=(counter.first, counter.latest, *(one.latest for one in told_too if len(one))),
+    )
+
+
+def _logged(timeline: Timeline) -> Iterator[Finding]:
+    """By what systemd wrote to the kernel's log, as it does where no journal runs."""
+    lines: dict[str, list[Told]] = {}
+    for one in told(timeline, "unit_restart"):
+        lines.setdefault(one.message.fields["unit"], []).append(one)
+    for unit, group in lines.items():
+        first, last = group[0].reading, group[-1].reading
+        seconds = last.at - first.at
+        if len(group) >= TIMES and seconds <= APART * (len(group) - 1):
+            per_hour = (len(group) - 1) / max(seconds, 1.0) * 3600
+            counter = group[-1].message.fields.get("counter")
+            total = f", {counter} in all" if counter else ""
+            yield Finding(
+                subject=f"unit:{unit}",
+                span=Span(first.at, last.at),
+                says=f"{len(group):,} restarts logged within {lasting(seconds)} ({_pace(per_hour)}){total}",
+                evidence=(first, last),
+            )
+
+
+def _state(counter: Series) -> list[str]:
+    """How it last failed: "Result=exit-code, ExecMainStatus=1"; systemd's own words, without its count."""
+    parts = counter.latest.text.split(", ")
+    return [part for part in parts if part.startswith(("Result=", "ExecMainStatus="))]
+
+
+def _pace(per_hour: float) -> str:
+    if per_hour >= 7200:
+        return f"{per_hour / 3600:,.0f} a second"
+    return f"{per_hour / 60:,.0f} a minute" if per_hour >= 120 else f"{per_hour:,.0f} an hour"

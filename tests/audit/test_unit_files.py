@@ -1,0 +1,197 @@
+"""Unit files of a small root: who wins, what is enabled, masked, dropped in; syntax; nothing leads out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zombiescope.audit.unit_files import UnitFiles
+from zombiescope.audit.unit_syntax import calendar_pace, parse, seconds
+from zombiescope.core import Host, Unreadable
+
+LIB, ETC = "usr/lib/systemd/system", "etc/systemd/system"
+ECS = "[Service]\nRestart=on-failure\nRestartSec=10s\n[Install]\nWantedBy=multi-user.target\n"
+
+
+def root(folder: Path, files: dict[str, str], links: dict[str, str] | None = None) -> UnitFiles:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, errors="surrogateescape")
+    for name, target in (links or {}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(target)
+    return UnitFiles(Host(str(folder), live=False))
+
+
+def test_the_administrators_file_wins_and_drop_ins_add(tmp_path: Path) -> None:
+    files = root(
+        tmp_path,
+        {
+            f"{LIB}/ecs.service": ECS,
+            f"{LIB}/ecs.service.d/10-first.conf": "[Service]\nRestartSec=20\n",
+            f"{ETC}/ecs.service.d/20-fix.conf": "[Service]\nRestartPreventExitStatus=5 SIGTERM\n",
+            f"{ETC}/ecs.service.d/30-fix.conf": "[Unit]\nStartLimitBurst=2\n",
+            f"{LIB}/other.service": "[Service]\nRestart=no\n",
+            f"{ETC}/other.service": "[Service]\nRestart=always\n",
+        },
+    )
+    policy = files.policy(files.unit("ecs.service"))
+    assert (policy.restart, policy.pause, policy.burst) == ("on-failure", 20.0, 2)
+    assert policy.prevented_by == ("5", "SIGTERM") and len(files.unit("ecs.service").drop_ins) == 3
+    assert files.policy(files.unit("other.service")).restart == "always"
+
+
+def test_a_drop_in_of_the_same_name_in_etc_replaces_the_packages_one(tmp_path: Path) -> None:
+    both = {f"{where}/x.service.d/a.conf": f"[Service]\nRestartSec={n}\n" for n, where in ((1, LIB), (2, ETC))}
+    files = root(tmp_path, {f"{LIB}/x.service": ECS, **both})
+    assert files.policy(files.unit("x.service")).pause == 2.0
+
+
+def test_enabled_masked_static_and_disabled(tmp_path: Path) -> None:
+    files = root(
+        tmp_path,
+        {f"{LIB}/{name}.service": ECS for name in ("ecs", "off", "gone", "empty")}
+        | {f"{LIB}/bare.service": "[Unit]\n", f"{ETC}/empty.service": ""},
+        {
+            f"{ETC}/multi-user.target.wants/ecs.service": f"/{LIB}/ecs.service",
+            f"{ETC}/gone.service": "/dev/null",
+            f"{LIB}/sysinit.target.wants/bare.service": "../bare.service",
+        },
+    )
+    states = {name: files.unit(name).state for name in files.names("*.service")}
+    assert states == {
+        "ecs.service": "enabled",
+        "off.service": "disabled",
+        "gone.service": "masked",
+        "empty.service": "masked",
+        "bare.service": "static",
+    }
+    assert files.unit("ecs.service").enabled_by == ("multi-user.target",) and files.unit("bare.service").starts
+    assert not files.unit("gone.service").starts
+
+
+def test_needed_by_what_is_enabled(tmp_path: Path) -> None:
+    files = root(
+        tmp_path,
+        {
+            f"{LIB}/containerd.service": ECS,
+            f"{LIB}/docker.service": "[Unit]\nWants=containerd.service network.target\n" + ECS,
+            f"{LIB}/idle.service": "[Unit]\nRequires=containerd.service\n" + ECS,
+        },
+        {f"{ETC}/multi-user.target.wants/docker.service": f"/{LIB}/docker.service"},
+    )
+    assert files.needed_by("containerd.service") == ["docker.service"], "idle.service is not enabled"
+
+
+def test_templates_aliases_and_presets(tmp_path: Path) -> None:
+    files = root(
+        tmp_path,
+        {
+            f"{LIB}/getty@.service": "[Service]\nRestart=always\n",
+            f"{LIB}/ssh.service": ECS,
+            "usr/lib/systemd/system-preset/90-default.preset": "# comment\ndisable debug.*\nenable *\n",
+            "etc/systemd/system-preset/10-ours.preset": "disable ecs.service\n",
+        },
+        {
+            f"{ETC}/getty.target.wants/getty@tty1.service": f"/{LIB}/getty@.service",
+            f"{ETC}/sshd.service": f"/{LIB}/ssh.service",
+        },
+    )
+    assert files.names("*.service") == ["getty@.service", "getty@tty1.service", "ssh.service"]
+    assert files.policy(files.unit("getty@tty1.service")).restart == "always"
+    assert [files.preset(it) for it in ("ecs.service", "ssh.service", "debug.service")] == [
+        "disable",
+        "enable",
+        "disable",
+    ]
+
+
+def test_the_roots_own_defaults(tmp_path: Path) -> None:
+    manager = "[Manager]\nDefaultRestartSec=5s\nDefaultStartLimitBurst=1000\n#DefaultStartLimitIntervalSec=1\n"
+    files = root(tmp_path, {f"{LIB}/x.service": "[Service]\nRestart=always\n", "etc/systemd/system.conf": manager})
+    policy = files.policy(files.unit("x.service"))
+    assert (policy.pause, policy.interval, policy.burst) == (5.0, 10.0, 1000)
+
+
+def test_nothing_leads_out_of_a_root_and_links_may_circle(tmp_path: Path) -> None:
+    secret = tmp_path / "outside.service"
+    secret.write_text("[Service]\nRestart=always\n")
+    inside = tmp_path / "root"
+    files = root(
+        inside,
+        {f"{LIB}/a.service": ECS},
+        {f"{LIB}/out.service": str(secret), f"{LIB}/round.service": "round.service"},
+    )
+    assert files.policy(files.unit("out.service")).restart == "no"
+    assert files.unit("round.service").state == "static"
+
+
+def test_hostile_names_and_bytes(tmp_path: Path) -> None:
+    odd = "x\x1b[31m\n\udcff" + "y" * 200 + ".service"
+    files = root(tmp_path, {f"{LIB}/{odd}": "[Service]\nRestart=\udcfe\n=\n[\n" + "A" * 100_000})
+    assert files.names("*.service") == [odd] and files.unit(odd).state == "static"
+    os.mkfifo(tmp_path / LIB / "pipe.service")
+    assert UnitFiles(Host(str(tmp_path), live=False)).unit("pipe.service").name == "pipe.service"
+
+
+def test_a_root_without_units_says_so(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable, match="it has no systemd"):
+        UnitFiles(Host(str(tmp_path), live=False))
+
+
+def test_syntax() -> None:
+    text = "# c\n[Unit]\nAfter=a \\\n# within\n  b\n; c\nAfter=c\nWants=x\nWants=\n[Service]\nEnvironment=A=1\n"
+    settings = parse(text)
+    assert settings["Unit", "After"] == ["a  b", "c"] and settings["Unit", "Wants"] == []
+    assert settings["Service", "Environment"] == ["A=1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("10", 10),
+        ("500ms", 0.5),
+        ("1min 30s", 90),
+        ("2h", 7200),
+        ("infinity", float("inf")),
+        ("0", 0),
+        ("soon", 7),
+        ("", 7),
+    ],
+)
+def test_time_spans(text: str, value: float) -> None:
+    assert seconds(text, 7.0) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("minutely", 60),
+        ("*:0/10", 600),
+        ("*-*-* *:*:00/15", 15),
+        ("*:*", 60),
+        ("*-*-* 6:00", 86400),
+        ("*:00,30", 1800),
+        ("Sun", 86400),
+    ],
+)
+def test_calendar(text: str, value: float) -> None:
+    assert calendar_pace(text) == value
+
+
+def test_timers(tmp_path: Path) -> None:
+    files = root(
+        tmp_path, {f"{LIB}/a.timer": "[Timer]\nOnUnitActiveSec=30s\n", f"{LIB}/b.timer": "[Timer]\nOnBootSec=1\n"}
+    )
+    assert files.every("a.timer") == 30.0 and files.every("b.timer") == float("inf")
+
+
+@given(st.text(max_size=300))
+def test_no_text_breaks_the_parsers(text: str) -> None:
+    settings = parse(text)
+    assert all(isinstance(value, str) for values in settings.values() for value in values)
+    assert seconds(text, 1.0) >= 0 and calendar_pace(text) > 0

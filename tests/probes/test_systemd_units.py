@@ -1,0 +1,120 @@
+"""systemd_units on a real systemd: counts that only rise, a loop's policy and cgroup, who comes to rest, the price."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.conftest import CANNOT
+
+from zombiescope.core import Blind, Host, Reading, Unreadable
+from zombiescope.lab._scenario import missing
+from zombiescope.lab._systemd import Booted, asked_by_diagnosis, booted
+from zombiescope.probes import systemd_units
+
+LOOP = """
+[Unit]
+DefaultDependencies=no
+StartLimitIntervalSec=0
+[Service]
+MemoryAccounting=yes
+ExecStart=/bin/sh -c 'exit 7'
+Restart=always
+RestartSec=0
+"""
+CALM = "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/bin/sleep infinity\nRestart=on-failure\n"
+ONCE = "[Unit]\nDefaultDependencies=no\n[Service]\nType=oneshot\nExecStart=/bin/false\n"
+UNITS = {"loop.service": LOOP, "once.service": ONCE, **{f"calm{n}.service": CALM for n in range(20)}}
+
+
+@pytest.fixture(scope="module")
+def systemd() -> Iterator[Booted]:
+    if lacking := missing(("root", "systemd", "unshare")):
+        pytest.skip(CANNOT + "; ".join(lacking))
+    with booted(UNITS, label="probe") as running, asked_by_diagnosis(running):
+        yield running
+
+
+def by_subject(seen: list[Reading | Blind], what: str) -> dict[str, Reading]:
+    return {it.subject: it for it in seen if it.what == what and isinstance(it, Reading)}
+
+
+@pytest.mark.kernel
+def test_a_loop_is_told_in_full_and_the_calm_are_told_as_calm(systemd: Booted) -> None:
+    with systemd_units.watch(Host()) as look:
+        first = by_subject(list(look()), "unit_restarts_total")["unit:loop.service"]
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:  # between two runs its failure shows for a moment only
+            time.sleep(0.2)
+            now = list(look())
+            last = by_subject(now, "unit_restarts_total")["unit:loop.service"]
+            if "Result=exit-code, ExecMainStatus=7" in last.text:
+                break
+    assert last.value > first.value
+    assert "Result=exit-code, ExecMainStatus=7" in last.text
+    assert by_subject(now, "unit_cgroup")["unit:loop.service"].text == f"/{systemd.name}/system.slice/loop.service"
+    assert by_subject(now, "unit_loops_for_ever")["unit:loop.service"].value == 1
+    calm = {name: it.value for name, it in by_subject(now, "unit_restarts_total").items() if "calm" in name}
+    assert calm == {f"unit:calm{n}.service": 0.0 for n in range(20)}
+    assert by_subject(now, "unit_active")["unit:calm3.service"].text == "active (running)"
+    failed = by_subject(now, "units_failed")["node"]
+    assert failed.value == 1 and failed.text == "once.service"
+    assert set(by_subject(now, "unit_cgroup")) == {"unit:loop.service"}, "only who restarts costs more questions"
+
+
+@pytest.mark.kernel
+def test_the_count_only_rises_though_systemds_begins_anew(systemd: Booted) -> None:
+    def told() -> float:
+        return by_subject(list(look()), "unit_restarts_total")["unit:calm1.service"].value
+
+    with systemd_units.watch(Host()) as look:
+        assert told() == 0
+        for times in (1, 2):
+            systemd.systemctl("kill", "--signal=KILL", "calm1.service")
+            deadline = time.monotonic() + 30
+            while told() < times and time.monotonic() < deadline:
+                time.sleep(0.1)
+        while systemd.show("calm1.service", "SubState") != "running" and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert told() == 2
+        systemd.systemctl("restart", "calm1.service")
+        assert systemd.show("calm1.service", "NRestarts") == "0" and told() == 2
+
+
+@pytest.mark.kernel
+def test_one_that_comes_to_rest_is_told_once_more(systemd: Booted) -> None:
+    with systemd_units.watch(Host()) as look:
+        assert by_subject(list(look()), "unit_active")["unit:calm2.service"].value == 1
+        systemd.systemctl("stop", "calm2.service")
+        assert by_subject(list(look()), "unit_active")["unit:calm2.service"].value == 0
+        assert "unit:calm2.service" not in by_subject(list(look()), "unit_active")
+
+
+@pytest.mark.kernel
+def test_a_look_is_cheap_though_a_unit_loops_fast(systemd: Booted) -> None:
+    del systemd
+    with systemd_units.watch(Host()) as look:
+        list(look())
+        started = time.thread_time()
+        for _ in range(10):
+            list(look())
+        cost = (time.thread_time() - started) / 10
+    assert cost < 0.005 * systemd_units.EVERY, "half a percent of one core, ten times what it takes"
+
+
+@pytest.mark.kernel
+def test_a_bus_that_was_away_is_found_again(monkeypatch: pytest.MonkeyPatch, systemd: Booted, tmp_path: Path) -> None:
+    link = tmp_path / "bus"
+    monkeypatch.setenv("ZOMBIESCOPE_SYSTEMD_BUS", f"unix:path={link}")
+    with systemd_units.watch(Host()) as look:
+        with pytest.raises(Unreadable, match="away"):
+            list(look())
+        link.symlink_to(systemd.bus.removeprefix("unix:path="))
+        assert by_subject(list(look()), "units_failed")
+
+
+def test_a_recorded_root_has_no_bus(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable, match="a recorded root has no bus"):
+        list(systemd_units.read(Host(str(tmp_path), live=False)))
