@@ -31,13 +31,16 @@ class Run:
 
 def diagnosed(name: str, scenario: ModuleType, scale: float, folder: str = "") -> Run:
     """Make it happen, look at it while it happens or record it into `folder` and look afterwards, and judge."""
+    began = time.monotonic()
     with scenario.run(scale):
         time.sleep(SETTLE)
         started = time.monotonic()
+        # Logs are read back ten minutes: what an earlier scenario wrote there is not this one's.
+        past = [word for probe in ("kmsg", "ray_logs") for word in ("--set", f"{probe}.PAST={started - began:.1f}")]
         if folder:
-            _command("record", folder, "--for", f"{scenario.SECONDS:.0f}s", "--hz", "99")
+            _command("record", folder, "--for", f"{scenario.SECONDS:.0f}s", "--hz", "99", *past)
         else:
-            told = _told("--seconds", str(scenario.SECONDS))
+            told = _told("--seconds", str(scenario.SECONDS), *past)
     if folder:  # the fault is over: the recording must still tell
         told = _told(folder)
     return Run(name, judge(scenario.TRUTH, told), time.monotonic() - started, told)

@@ -5,7 +5,7 @@ Why it hurts: every restart makes a cgroup, and one that is charged for a page t
     restart counter stays at nought.
     What systemd itself counts as restarts is not told here again: see crash_looping_unit.
 False alarms: a build or batch system that runs a container for each step; a timer that fires every few seconds. They
-    churn and it may be what they are for: look whether they leave zombies behind.
+    churn and it may be what they are for: what leaves no zombies behind is told only if it is more than one a second.
 References: include/trace/events/cgroup.h.
 """
 
@@ -24,6 +24,8 @@ TIMES = 5  # made and removed within one recording: fewer is a rollout or somebo
 NAMED = 3  # containers of one family as evidence of whose they are
 SAME = 0.5  # of the times: systemd is asked less often than cgroups are watched
 PER_MINUTE = 4.0  # a supervisor that backs off to 15 s still makes four; kubelet backs off to minutes
+FAST = 60.0  # a minute: so many cost something whatever they leave behind; a busy CI node starts about thirty
+KEPT = 0.5  # of those removed and not released: fewer is the ordinary delay between the two
 
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
@@ -33,10 +35,11 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
             continue
         times = min(births.latest.value, removals.latest.value)
         minutes = timeline.looks(NEEDS[0]).span.seconds / 60
-        if times >= TIMES and minutes and times / minutes >= PER_MINUTE and not _counted(timeline, subject, times):
-            releases = timeline.series("cgroup_releases_total", subject)
-            # One that was removed before we looked may be released now.
-            left = max(removals.latest.value - (releases.latest.value if len(releases) else 0), 0)
+        releases = timeline.series("cgroup_releases_total", subject)
+        # One that was removed before we looked may be released now.
+        left = max(removals.latest.value - (releases.latest.value if len(releases) else 0), 0)
+        least = PER_MINUTE if left >= KEPT * removals.latest.value else FAST
+        if times >= TIMES and minutes and times / minutes >= least and not _counted(timeline, subject, times):
             whose = owner(timeline, subject)
             kept = f", {left:,.0f} of them not released" if timeline.looked("cgroup_releases_total") else ""
             yield Finding(
