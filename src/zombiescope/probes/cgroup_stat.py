@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, counters
 from zombiescope.kernel.mounts import MOUNTINFO, cgroup_mounts, whole
 
-EVERY = 2.0
+EVERY = 5.0
 GIVES = ("cgroup_descendants", "cgroup_dying_descendants", "cgroup_subsys", "cgroup_dying_subsys")
 
 

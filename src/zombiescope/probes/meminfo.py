@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, count, lines
 
-EVERY = 1.0
+EVERY = 5.0
 _FIELDS = {
     "MemTotal": "memory_total_bytes",
     "MemFree": "memory_free_bytes",

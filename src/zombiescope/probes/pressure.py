@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count, lines
 
-EVERY = 1.0
+EVERY = 2.0
 _KINDS = {"cpu": ("some",), "io": ("some", "full"), "memory": ("some", "full"), "irq": ("full",)}
 _WORDS = {"some": "waiting", "full": "stalled"}  # as node_exporter spells them
 GIVES = tuple(f"pressure_{kind}_{_WORDS[row]}_seconds_total" for kind, rows in _KINDS.items() for row in rows)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from zombiescope.core import Host, Reading, Unparsable, count, lines
 
-EVERY = 2.0
+EVERY = 5.0
 GIVES = ("cgroups_known", "cgroup_hierarchy", "cgroup_controller_enabled")
 SOURCE = "/proc/cgroups"
 

@@ -9,10 +9,10 @@ Kernel: Documentation/filesystems/proc.rst, 1.7. Times are in ticks of 1/100 s o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, count, lines
+from zombiescope.core import Blind, Host, Reading, Unparsable, count, counts, lines
 
 EVERY = 0.1
 MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
@@ -40,15 +40,23 @@ def fetch(host: Host) -> bytes:
 
 def read(host: Host) -> Iterator[Reading | Blind]:
     at = host.now()
-    return told(fetch(host), at)
+    return told([(at, fetch(host))])
 
 
-def told(fetched: bytes, at: float) -> Iterator[Reading | Blind]:
-    stat = parse(fetched.decode("utf-8", "surrogateescape"))
-    for cpu, seconds in stat.cores.items():
-        subject = f"cpu:{cpu}"
-        for what, value in zip(GIVES, seconds, strict=False):
-            yield Reading(what=what, subject=subject, value=value, at=at, source=SOURCE)
+def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
+    """What changed from one to the next, since a value holds until another is told; of the node's totals the last."""
+    last: dict[int, tuple[float, ...]] = {}
+    for at, text in fetched:
+        stat = parse(text.decode("utf-8", "surrogateescape"))
+        for cpu, seconds in stat.cores.items():
+            before = last.get(cpu)
+            if seconds == before:
+                continue
+            subject = f"cpu:{cpu}"
+            for place, (what, value) in enumerate(zip(GIVES, seconds, strict=False)):
+                if before is None or len(before) <= place or before[place] != value:
+                    yield Reading(what=what, subject=subject, value=value, at=at, source=SOURCE)
+            last[cpu] = seconds
     for what, number in stat.counts.items():
         yield Reading(what=what, subject="node", value=number, at=at, source=SOURCE)
     given = {*GIVES[: max(map(len, stat.cores.values()))], *stat.counts}
@@ -61,19 +69,19 @@ def told(fetched: bytes, at: float) -> Iterator[Reading | Blind]:
 # procs_running 2
 def parse(text: str) -> Stat:
     cores: dict[int, tuple[float, ...]] = {}
-    counts: dict[str, int] = {}
+    totals: dict[str, int] = {}
     for number, line in enumerate(lines(text), 1):
         key, _, rest = line.partition(" ")
         try:
             if key.startswith("cpu") and key != "cpu":
-                seconds = tuple(count(ticks) / _USER_HZ for ticks in rest.split()[: len(MODES)])
+                seconds = tuple(ticks / _USER_HZ for ticks in counts(rest.split()[: len(MODES)]))
                 if len(seconds) < 4:
                     raise ValueError
                 cores[count(key[3:])] = seconds
             elif key in _COUNTS:
-                counts[_COUNTS[key]] = count(rest)
+                totals[_COUNTS[key]] = count(rest)
         except ValueError:
             raise Unparsable(SOURCE, number, line) from None
     if not cores:
         raise Unparsable(SOURCE, 1, text)
-    return Stat(cores, counts)
+    return Stat(cores, totals)

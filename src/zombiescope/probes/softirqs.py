@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, count, lines
+from zombiescope.core import Blind, Host, Reading, Unparsable, count, counts, lines
 
 EVERY = 1.0
 KINDS = ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU")
@@ -39,11 +39,11 @@ def parse(text: str) -> dict[str, dict[int, int]]:
     except ValueError:
         raise Unparsable(SOURCE, 1, head) from None
     for number, row in enumerate(rows, 2):
-        kind, _, counts = row.partition(":")
+        kind, _, times = row.partition(":")
         try:
             # BLOCK_IOPOLL was renamed IRQ_POLL by 511cbce2ff8b (in v4.5).
             name = kind.strip().replace("BLOCK_IOPOLL", "IRQ_POLL")
-            found[name] = dict(zip(cores, map(count, counts.split()), strict=True))
+            found[name] = dict(zip(cores, counts(times.split()), strict=True))
         except ValueError:
             raise Unparsable(SOURCE, number, row) from None
     return found

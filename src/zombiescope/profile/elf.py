@@ -88,7 +88,12 @@ class Elf:
 
     def name(self, file_offset: int) -> str | None:
         """The function that holds an offset of the file, None for none."""
-        return self.names(np.array([file_offset], dtype=np.uint64))[0] if 0 <= file_offset < 1 << 64 else None
+        segment = self._segments.find_one(file_offset) if 0 <= file_offset < 1 << 64 else -1
+        if segment < 0:
+            return None
+        address = (file_offset + int(self._shifts[segment])) & (1 << 64) - 1
+        numbers = ((table, table.find_one(address)) for table in self._tables)
+        return next((table.name(number) for table, number in numbers if number >= 0), None)
 
     def names(self, file_offsets: Addresses) -> list[str | None]:
         """The function that holds each offset; from .symtab, else .dynsym, else the mini debug information."""

@@ -56,6 +56,10 @@ class Functions:
         """The number of the function at each virtual address, -1 for none."""
         return self._ranges.find(addresses)
 
+    def find_one(self, address: int) -> int:
+        """The number of the function at one address, -1 for none."""
+        return self._ranges.find_one(address)
+
     def name(self, number: int) -> str:
         """The name of a function, as it is in the file (not demangled)."""
         at = int(self._name_at[number])

@@ -80,7 +80,7 @@ class _Quick:
 
     def __init__(self, host: Host, name: str, probe: ModuleType, sink: Sink) -> None:
         self._host, self._name, self._probe, self._sink = host, name, probe, sink
-        self._fetched: list[tuple[float, Eye]] = []
+        self._fetched: list[tuple[float, bytes]] = []
         self._spent = self._telling = 0.0
 
     def fetch(self) -> float:
@@ -88,10 +88,12 @@ class _Quick:
         started = time.thread_time()
         at = self._host.now()
         try:
-            eye = partial(self._probe.told, self._probe.fetch(self._host), at)
+            self._fetched.append((at, self._probe.fetch(self._host)))
         except Unreadable as error:
-            eye = partial(_raise, error)
-        self._fetched.append((at, eye))
+            self.tell()
+            self._sink.look(
+                self._name, self._probe.GIVES, at, _seen(self._name, self._probe, self._sink, _raiser(error))
+            )
         cost = time.thread_time() - started
         self._spent += cost
         if len(self._fetched) >= self.MOST:
@@ -99,14 +101,16 @@ class _Quick:
         return cost + self._telling
 
     def tell(self) -> None:
+        if not self._fetched:
+            return
         started = time.thread_time()
         fetched, self._fetched = self._fetched, []
-        for at, eye in fetched:
-            self._sink.look(self._name, self._probe.GIVES, at, _seen(self._name, self._probe, self._sink, eye))
-        if fetched:
-            cost = time.thread_time() - started
-            self._telling = cost / len(fetched)
-            _cost(self._name, self._sink, fetched[-1][0], self._spent + cost)
+        blind = _seen(self._name, self._probe, self._sink, partial(self._probe.told, fetched))
+        for at, _ in fetched:
+            self._sink.look(self._name, self._probe.GIVES, at, blind)
+        cost = time.thread_time() - started
+        self._telling = cost / len(fetched)
+        _cost(self._name, self._sink, fetched[-1][0], self._spent + cost)
         self._spent = 0.0
 
 
@@ -187,9 +191,12 @@ class Loop:
         try:
             eye = guarded(lambda: self._open.enter_context(probe.watch(self._host)))
         except (Unreadable, Unparsable) as error:
-            return partial(_raise, error)
-        return partial(_raise, Unreadable("watch", f"broken: {eye.why}")) if isinstance(eye, Broken) else eye
+            return _raiser(error)
+        return _raiser(Unreadable("watch", f"broken: {eye.why}")) if isinstance(eye, Broken) else eye
 
 
-def _raise(error: Exception) -> Iterable[Reading | Blind]:
-    raise error
+def _raiser(error: Exception) -> Eye:
+    def look() -> Iterable[Reading | Blind]:
+        raise error
+
+    return look

@@ -10,6 +10,7 @@ import hashlib
 import mmap
 import os
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -59,6 +60,7 @@ class StackStream:
         self._maps: dict[int, PerfMap] = {}
         self._symbols = Symbols(self.kallsyms, _file, perf_maps=self._maps)
         self._known: dict[int, _Named] = {}
+        self._kernel_names: dict[int, str] = {}
         self._next = 0
         self._comms: dict[int, str] = {}
         self._written: set[int] = set()
@@ -149,13 +151,24 @@ class StackStream:
                 del self._known[number]
 
     def _named(self, raw: RawStack, at: int) -> _Named:
-        kernel = self._symbols.kernels(np.array(raw.kernel, np.uint64)) if raw.kernel else []
+        kernel = self._kernel(raw.kernel)
         user = [self._user(raw.pid, address, at) for address in raw.user]
         frames = tuple(_printable(name) for name in (*reversed(user), *reversed(kernel)))
         digest = hashlib.blake2b("\0".join((str(len(kernel)), *frames)).encode(), digest_size=8)
         return _Named(
             int.from_bytes(digest.digest(), "little"), frames, len(kernel), bool(kernel) and is_idle(kernel[0])
         )
+
+    def _kernel(self, addresses: Sequence[int]) -> list[str]:
+        """Most of a new stack was in others before: only what was never met is looked up."""
+        names = self._kernel_names
+        fresh = [address for address in addresses if address not in names]
+        if fresh:
+            if len(names) > _MOST_NAMES:
+                names.clear()
+                fresh = list(addresses)
+            names.update(zip(fresh, self._symbols.kernels(np.array(fresh, np.uint64)), strict=True))
+        return [names[address] for address in addresses]
 
     def _user(self, pid: int, address: int, at: int) -> str:
         place = self._mappings.locate(pid, address, at)
