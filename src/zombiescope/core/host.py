@@ -13,7 +13,8 @@ import os
 import stat
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from zombiescope.core.errors import Unreadable
 
@@ -66,6 +67,28 @@ class Host:
             return parts[0] if len(parts) == 1 else b"".join(parts)
         except (OSError, ValueError) as error:
             raise Unreadable(path, _why(error)) from error
+        finally:
+            os.close(handle)
+
+    @contextmanager
+    def held_open(self, path: str) -> Iterator[Callable[[], bytes]]:
+        """A file of the live kernel that is read many times a second: one call each time, from its beginning."""
+        try:
+            handle = os.open(self._inside(path), os.O_RDONLY | os.O_CLOEXEC)
+        except (OSError, ValueError) as error:
+            raise Unreadable(path, _why(error)) from error
+
+        def read() -> bytes:
+            try:
+                parts = [os.pread(handle, _CHUNK, 0)]
+                while len(parts[-1]) == _CHUNK and len(parts) < MOST_BYTES // _CHUNK:
+                    parts.append(os.pread(handle, _CHUNK, len(parts) * _CHUNK))
+                return parts[0] if len(parts) == 1 else b"".join(parts)
+            except OSError as error:
+                raise Unreadable(path, _why(error)) from error
+
+        try:
+            yield read
         finally:
             os.close(handle)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zombiescope.core import Unparsable, count
+from zombiescope.core import Unparsable, count, counts
 
 # include/uapi/linux/sched.h: those that run before every ordinary thread, and until they sleep.
 REALTIME = {1: "SCHED_FIFO", 2: "SCHED_RR", 6: "SCHED_DEADLINE"}
@@ -71,21 +71,25 @@ def parse(text: str, pid: str = "PID") -> Process:
     try:
         if not closed or not opened or len(fields) < 20 or len(fields[0]) != 1:
             raise ValueError
-        known = {}
-        if len(fields) > 38:  # 2.6.22 and later
-            known = {"cpu": count(fields[36]), "priority": count(fields[37]), "policy": count(fields[38])}
+        # Those that are counted; the priority in between may be negative. Field 39 and later came with 2.6.22.
+        parent, user, system, child_user, child_system, threads, born, *known = counts(
+            [fields[1], *fields[11:15], fields[17], fields[19], *fields[36:39]]
+        )
+        cpu, priority, policy = known if len(known) == 3 else (-1, 0, 0)
         return Process(
             pid=count(number),
             name=name,
             state=fields[0],
-            user=count(fields[11]) / _USER_HZ,
-            system=count(fields[12]) / _USER_HZ,
-            born=count(fields[19]),
-            parent=count(fields[1]),
-            children=(count(fields[13]) + count(fields[14])) / _USER_HZ,
-            threads=count(fields[17]),
+            user=user / _USER_HZ,
+            system=system / _USER_HZ,
+            born=born,
+            parent=parent,
+            children=(child_user + child_system) / _USER_HZ,
+            threads=threads,
             nice=fields[16][0] != "-" and fields[16] != "0",
-            **known,
+            cpu=cpu,
+            priority=priority,
+            policy=policy,
         )
     except ValueError:
         raise Unparsable(f"/proc/{pid}/stat", 1, text) from None

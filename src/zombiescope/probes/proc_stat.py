@@ -9,7 +9,8 @@ Kernel: Documentation/filesystems/proc.rst, 1.7. Times are in ticks of 1/100 s o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, count, counts, lines
@@ -33,14 +34,14 @@ class Stat:
     counts: dict[str, int]
 
 
-def fetch(host: Host) -> bytes:
+def fetching(host: Host) -> AbstractContextManager[Callable[[], bytes]]:
     """As quick as can be: it is done ten times a second, and told of later."""
-    return host.read_bytes(SOURCE)
+    return host.held_open(SOURCE)
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:
     at = host.now()
-    return told([(at, fetch(host))])
+    return told([(at, host.read_bytes(SOURCE))])
 
 
 def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:

@@ -129,11 +129,12 @@ def _seen(host: Host) -> _Look:
 
 
 def _used(now: _Look, last: _Look | None) -> dict[_Key, float]:
-    used = {}
-    for key, one in now.processes.items():
-        before = last.before(key, one) if last else replace(one, user=0.0, system=0.0)
-        used[key] = one.used - before.used if before else 0.0
-    return used
+    """Since the last look; one that was born since had used nothing, if all were read then."""
+    before = last.processes if last else {}
+    newborn = last is None or last.whole
+    return {
+        key: one.used - before[key].used if key in before else one.used * newborn for key, one in now.processes.items()
+    }
 
 
 def _users(now: _Look, last: _Look | None, used: Mapping[_Key, float], first: list[_Key]) -> Iterator[Reading | Blind]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, count, counts, lines
 
-EVERY = 1.0
+EVERY = 2.0
 KINDS = ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU")
 GIVES = tuple(f"softirqs_{kind.lower()}_total" for kind in KINDS)
 SOURCE = "/proc/softirqs"

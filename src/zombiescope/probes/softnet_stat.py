@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, count, lines
 
-EVERY = 1.0
+EVERY = 2.0
 _COLUMNS = {
     "softnet_processed_total": 0,
     "softnet_dropped_total": 1,

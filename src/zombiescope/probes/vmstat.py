@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, counters
 
-EVERY = 1.0
+EVERY = 2.0
 # Counters kept; where the kernel splits one by zone, the sum.
 _COUNTERS = (
     "pgfault",

@@ -8,7 +8,7 @@ import os
 import platform
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -28,6 +28,10 @@ OWN_COST = "recorder_cpu_seconds_total"
 class Flight:
     """One recorder at work."""
 
+    add: Callable[[Reading], None]
+    look: Callable[..., None]
+    chunk: Callable[[str, Mapping[str, Any]], None]
+
     def __init__(
         self,
         host: Host,
@@ -42,7 +46,6 @@ class Flight:
         self._host, self._folder, self._hours, self._most_bytes = host, folder, hours, most_bytes
         self._hz, self._user, self._settings = hz, user, settings
         self._stack = ExitStack()
-        self._readings = 0
 
     def __enter__(self) -> Flight:
         # Arrow's own allocator keeps what it once had; a recorder's peaks are short and should be given back.
@@ -60,6 +63,8 @@ class Flight:
             events=(*self._loop.events, *EVENTS),
         )
         self._stack.callback(self._journal.close)
+        # All that is recorded goes there, as directly as can be: it is the recorder's hot path.
+        self.add, self.look, self.chunk = self._journal.add, self._journal.look, self._journal.chunk
         self._stack.enter_context(self._loop)
         if self.stacks is not None and self.stacks.kallsyms is not None:
             self._journal.keep(KALLSYMS, self.stacks.kallsyms.saved())
@@ -71,16 +76,6 @@ class Flight:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
-
-    def add(self, reading: Reading) -> None:
-        self._readings += 1
-        self._journal.add(reading)
-
-    def look(self, *args: Any) -> None:
-        self._journal.look(*args)
-
-    def chunk(self, *args: Any) -> None:
-        self._journal.chunk(*args)
 
     @property
     def began(self) -> int:
@@ -106,7 +101,7 @@ class Flight:
         cost = (time.process_time() - self._spent) / passed
         parts = [
             f"recorded {lasting(passed)}",
-            f"{self._readings / passed:,.0f} readings/s",
+            f"{self._journal.readings / passed:,.0f} readings/s",
             *self._sampled(passed),
             f"{amount(self._journal.bytes)} in {len(self._journal.segments())} segments",
             f"cost {cost:.2%} of one core",
@@ -178,6 +173,7 @@ def _settle() -> None:
     """What was made while starting stays for good: the collector need not look at it again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)  # what a second makes is gone a second later, without any circle to be found
     _give_back()
 
 

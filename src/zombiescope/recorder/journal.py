@@ -41,11 +41,13 @@ class Journal:
         self._segment: Segment | None = None
         self._began = 0.0
         self.began = 0  # segments so far: whoever must say something once a segment compares
+        self.readings = 0
         self.dropped = 0  # segments let go of, the oldest first
         self.troubles: list[str] = []  # what could not be written, and why
         self._empty()
 
     def add(self, reading: Reading) -> None:
+        self.readings += 1
         kind = "events" if reading.what in self._events else "series"
         if kind == "series":
             key = (reading.what, reading.subject)

@@ -82,13 +82,20 @@ class _Quick:
         self._host, self._name, self._probe, self._sink = host, name, probe, sink
         self._fetched: list[tuple[float, bytes]] = []
         self._spent = self._telling = 0.0
+        self._fetch: Callable[[], bytes] = lambda: b""
+
+    def open(self, stack: ExitStack) -> None:
+        try:
+            self._fetch = stack.enter_context(self._probe.fetching(self._host))
+        except Unreadable as error:
+            self._fetch = _raiser(error)  # type: ignore[assignment]
 
     def fetch(self) -> float:
         """Returns what one look costs, telling included."""
         started = time.thread_time()
         at = self._host.now()
         try:
-            self._fetched.append((at, self._probe.fetch(self._host)))
+            self._fetched.append((at, self._fetch()))
         except Unreadable as error:
             self.tell()
             self._sink.look(
@@ -125,7 +132,7 @@ class Loop:
         self._quick = {
             name: _Quick(host, name, it, sink)
             for name, it in self._probes.items()
-            if host.live and hasattr(it, "fetch")
+            if host.live and hasattr(it, "fetching")
         }
         self._open = ExitStack()
         self._due: list[tuple[float, int, Act]] = []
@@ -134,6 +141,8 @@ class Loop:
 
     def __enter__(self) -> Loop:
         self._eyes = {name: self._opened(probe) for name, probe in self._probes.items()}
+        for quick in self._quick.values():
+            quick.open(self._open)
         return self
 
     def __exit__(self, *_: object) -> None:
