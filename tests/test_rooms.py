@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "profile": {"core", "profile"},
     "audit": {"core", "audit"},
     "fleet": {"core", "detective", "recorder", "fleet", "profile"},
-    "lab": {"core", "kernel", "lab"},
+    "lab": {"core", "kernel", "lab", "probes"},
 }
 # Only these rooms touch the machine; signs, laws, remedies and outputs know what the timeline knows.
 PURE = ("signs", "laws", "questions", "remedies", "outputs", "detective", "profile")

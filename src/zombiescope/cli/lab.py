@@ -29,7 +29,7 @@ exit codes: 0 the truth was told, 1 it was not, 2 usage
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    acts = parser.add_subparsers(dest="act", required=True, metavar="list|run|score|clean")
+    acts = parser.add_subparsers(dest="verb", required=True, metavar="list|run|score|clean")
     listing = acts.add_parser("list", help="every scenario")
     running = acts.add_parser("run", help="make one happen")
     running.add_argument("name", metavar="NAME", help="see `lab list`")
@@ -47,7 +47,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    return {"list": _list, "run": _run, "score": _score, "clean": _clean}[args.act](args)
+    return {"list": _list, "run": _run, "score": _score, "clean": _clean}[args.verb](args)
 
 
 def _list(args: argparse.Namespace) -> int:

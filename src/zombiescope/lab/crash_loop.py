@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from zombiescope.lab._scenario import Fault, Truth
-from zombiescope.lab._systemd import asked_by_diagnosis, booted
+from zombiescope.lab._systemd import LEAKING, asked_by_diagnosis, booted
 from zombiescope.lab._zombies import leaked
 
 TRUTH = Truth(
@@ -19,23 +19,11 @@ NEEDS = ("root", "systemd", "unshare")
 SECONDS = 12.0
 ALREADY = 1_000  # dead when it begins: the incident is looked at after days of it, not in its first minute
 PAUSE = 0.05  # seconds between two runs: some ten restarts a second
-# Each run writes a page that outlives it, as a log does; in tmpfs nothing but the end of the lab frees it.
-UNIT = """
-[Unit]
-Description=An agent that has nothing to register with
-DefaultDependencies=no
-StartLimitIntervalSec=0
-[Service]
-MemoryAccounting=yes
-ExecStart=/bin/sh -c 'echo cannot register > /dev/shm/agent.$$$$.log; exit 1'
-Restart=always
-RestartSec={pause}
-"""
 
 
 @contextmanager
 def run(scale: float = 1.0) -> Iterator[Fault]:
-    units = {"ecs.service": UNIT.format(pause=PAUSE)}
+    units = {"ecs.service": LEAKING.format(pause=PAUSE)}
     with (
         leaked(round(ALREADY * max(scale, 1.0)), label="already"),
         booted(units, label="crash-loop") as systemd,

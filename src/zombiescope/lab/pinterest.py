@@ -13,10 +13,9 @@ from contextlib import contextmanager
 
 from zombiescope.lab._nic import Queue, say_reset, served_queue
 from zombiescope.lab._scenario import Fault, Truth
-from zombiescope.lab._systemd import asked_by_diagnosis, booted
+from zombiescope.lab._systemd import LEAKING, asked_by_diagnosis, booted
 from zombiescope.lab._walker import walking
 from zombiescope.lab._zombies import leaked, memory_folder
-from zombiescope.lab.crash_loop import UNIT
 
 TRUTH = Truth(
     root="crash_looping_unit",
@@ -45,7 +44,7 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
     queue = served_queue(cores) or Queue("eth0", 5, max(cores))
     with (
         leaked(max(1_000, round(DEAD * scale)), label="pinterest") as leak,
-        booted({"ecs.service": UNIT.format(pause=PAUSE)}, label="pinterest-systemd") as systemd,
+        booted({"ecs.service": LEAKING.format(pause=PAUSE)}, label="pinterest-systemd") as systemd,
         asked_by_diagnosis(systemd),
         walking(os.path.join(memory_folder(), "memory.stat"), core=queue.core, pages=leak.file),
         _resetting(queue),

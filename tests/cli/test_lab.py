@@ -1,0 +1,41 @@
+"""`zombiescope lab`: what there is to be seen, and mistakes told in words."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.conftest import Run
+
+from zombiescope.core.rooms import names
+
+
+@pytest.mark.e2e
+def test_every_scenario_is_listed_with_its_truth_and_needs(zombiescope: Run) -> None:
+    rows = json.loads(zombiescope("lab", "list", "--format", "json", expect=0).stdout)
+    assert [row["name"] for row in rows] == names("lab")
+    told = {row["name"]: row["truth"] for row in rows}
+    assert told["quiet"] == "nobody is to blame" and told["zombie_walk"].startswith("zombie_cgroups → cgroup_walker")
+    lines = zombiescope("lab", "list", expect=0).stdout.splitlines()
+    assert len(lines) == len(rows) and all(line.count("\t") == 3 for line in lines)
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("run", "nothing"), "no scenario is called 'nothing'"),
+        (("score", "--only", "quiet,nothing"), "no scenario is called 'nothing'"),
+        ((), "required"),
+    ],
+)
+def test_a_mistake_is_told(zombiescope: Run, argv: tuple[str, ...], words: str) -> None:
+    done = zombiescope("lab", *argv, expect=2)
+    assert words in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.e2e
+@pytest.mark.kernel
+def test_a_fault_is_made_and_the_truth_about_it_told(zombiescope: Run) -> None:
+    done = zombiescope("lab", "run", "stat_walker", "--diagnose", expect=0)
+    assert "cgroup_walker process:zslab-walker[" in done.stdout and "right" in done.stdout

@@ -1,0 +1,61 @@
+"""The judge of the lab: what counts as the truth told, and what as an innocent accused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from zombiescope.lab._judge import judge
+from zombiescope.lab._scenario import Truth
+
+TRUTH = Truth(root="a", subject=r"unit:\w+", chain=("a", "c"), silent=("innocent",))
+
+
+def told(*chains: list[str], roots: tuple[str, ...] | None = None, riddles: tuple[str, ...] = ()) -> dict[str, Any]:
+    """What `diagnose --format json` says of these chains, each sign of the unit of its name."""
+    findings = [{"sign": sign, "subject": f"unit:{sign}"} for chain in chains for sign in chain]
+    accused = [chain[0] for chain in chains] if roots is None else roots
+    return {
+        "root_causes": [{"sign": sign, "subject": f"unit:{sign}"} for sign in accused],
+        "chains": [[{"sign": sign, "subject": f"unit:{sign}"} for sign in chain] for chain in chains],
+        "findings": findings,
+        "unexplained": [
+            {"finding": next(place for place, it in enumerate(findings) if it["sign"] == sign)} for sign in riddles
+        ],
+        "verdicts": [{"sign": "a", "state": "blind", "says": "permission denied"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        (told(["a", "b", "c"]), "right"),
+        (told(["a", "c"], ["z"]), "right"),
+        (told(["a", "b"]), "in the chain"),
+        (told(["z"], ["a", "c"]), "in the chain"),
+        (told(["z", "a", "c"]), "in the chain"),
+        (told(["a", "c"], ["innocent"]), "wrong accusation"),
+        (told(["z", "c"]), "wrong accusation"),
+        (told(["a"], roots=(), riddles=("a",)), "unexplained"),
+        (told(), "blind"),
+    ],
+)
+def test_outcomes(said: dict[str, Any], outcome: str) -> None:
+    assert judge(TRUTH, said).outcome == outcome
+
+
+def test_a_control_is_right_only_if_nobody_is_accused() -> None:
+    assert judge(Truth(), told()).right
+    assert judge(Truth(), told(["core"], roots=(), riddles=("core",))).right, "a symptom is no accusation"
+    wrong = judge(Truth(), told(["a", "c"]))
+    assert wrong.outcome == "wrong accusation" and "a of unit:a" in wrong.why
+
+
+def test_a_symptom_that_nothing_explains_is_the_truth_where_it_is() -> None:
+    said = told(["a"], roots=(), riddles=("a",))
+    assert judge(Truth(root="a", chain=("a",), unexplained=True), said).right
+
+
+def test_another_subject_is_not_the_culprit() -> None:
+    assert judge(Truth(root="a", subject="cgroup:.*", chain=("a",)), told(["a"])).outcome == "wrong accusation"
