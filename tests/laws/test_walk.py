@@ -134,7 +134,9 @@ def test_another_core_does_not() -> None:
 
 def test_a_core_full_of_softirqs_does_not_starve_them() -> None:
     spent: list[Mapping[str, float]] = [{"softirq": 0.95} if 10 <= second < 20 else IDLE for second in range(60)]
-    timeline = node([*cores({1: spent, 0: [IDLE] * 60}, every=1.0), *waits([0.9] * 10)])
+    napi = thread("napi/eth0-9", [0.0] * 10 + [0.9] * 10 + [0.0] * 40, [0.001] * 60)
+    where = read("thread_cpu", "thread:napi/eth0-9", 1, 15.0)
+    timeline = node([*cores({1: spent, 0: [IDLE] * 60}, every=1.0), *napi, where])
     assert not links(timeline, "saturated_core_to_starved_softirq")
 
 

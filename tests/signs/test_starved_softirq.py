@@ -66,6 +66,12 @@ def test_a_core_that_idled_or_was_taken_away_was_not_without_interrupts(mode: st
     assert not case([*gaps, *cores({1: [{mode: 0.9}] * 12 if mode != "idle" else [{}] * 12}, every=1.0)]).findings
 
 
+def test_while_softirqs_run_otherwise_a_waiting_ksoftirqd_is_no_harm() -> None:
+    waits = thread("ksoftirqd/1", [0.6] * 10, [0.003] * 10)
+    assert case([*waits, *cores({1: [{"system": 0.9}] * 10}, every=1.0)]).findings
+    assert not case([*waits, *cores({1: [{"system": 0.65, "softirq": 0.3}] * 10}, every=1.0)]).findings
+
+
 @pytest.mark.parametrize(
     ("waits", "runs"),
     [([0.5] * 20, [0.5] * 20), ([0.1] * 20, [0.0] * 20), ([0.0, 0.9, *[0.0] * 18], [0.0] * 20)],

@@ -3,9 +3,10 @@
 Why it hurts: packets lie in the card's rings until a softirq or a NAPI thread of that very core fetches them. A driver
     whose completions are not fetched for five seconds takes the card for dead and resets it; long before that,
     heartbeats come late.
-False alarms: a core that is overloaded with network traffic makes ksoftirqd share it with the program that is sending:
-    it waits, but runs as much. Only one that waits far more than it runs is called starved. Time that the hypervisor
-    took, or that the core idled, is not counted.
+False alarms: on a core that is busy with network traffic ksoftirqd waits while softirqs run all the time, on the back
+    of interrupts and of the program that is sending. Only where it waits far more than it runs, and softirqs get hardly
+    any of the core's time otherwise, are they starved. Time that the hypervisor took, or that the core idled, is not
+    counted.
 References: Documentation/networking/napi.rst; `cat /proc/$(pgrep -x ksoftirqd/1)/schedstat`.
 """
 
@@ -25,6 +26,7 @@ SYMPTOM = True
 NEEDS = ((_DELAY, _GAP),)
 WAITING = 0.2  # seconds of waiting within a second: a healthy ksoftirqd waits for some milliseconds
 OFTEN = 0.8  # of the time it wants to run: with one busy neighbour a fair scheduler makes it wait for half
+RUNNING = 0.05  # of the core's time in softirqs: with more they run, whoever does it, and ksoftirqd may wait
 OFF = 0.2  # seconds with interrupts off within a second: the kernel aims at less than a thousandth
 SECONDS = 2.0  # shorter spells are felt as one slow packet
 BRIDGE = 2.0  # seconds: a pause between two walks does not make two spells of one
@@ -85,7 +87,10 @@ def _waiting(timeline: Timeline, thread: str) -> Iterator[_Spell]:
     ran = run.sampled(delay.at)
     wanted = delay.values + np.nan_to_num(ran)
     starved = replace(delay, values=np.where(delay.values >= OFTEN * wanted, delay.values, 0.0))
+    own = _SERVES.fullmatch(thread.removeprefix("thread:"))
     for spell in starved.runs(above=WAITING, lasting=SECONDS, bridging=BRIDGE):
+        if own and _softirq_time(timeline, int(own[1]), spell.span) >= RUNNING:
+            continue
         waits, runs = delay.between(spell.span).mean(), run.between(spell.span).mean()
         yield _Spell(
             spell.span,
@@ -96,6 +101,12 @@ def _waiting(timeline: Timeline, thread: str) -> Iterator[_Spell]:
                 for what, value in (("thread_run_delay_ratio", waits), ("thread_run_ratio", runs))
             ),
         )
+
+
+def _softirq_time(timeline: Timeline, cpu: int, span: Span) -> float:
+    """How much of a core's time went into softirqs meanwhile; nought where that was not seen."""
+    rate = timeline.rate("cpu_softirq_seconds_total", f"cpu:{cpu}").between(span)
+    return float(np.nan_to_num(rate.mean())) if len(rate) else 0.0
 
 
 def _interrupts_off(timeline: Timeline, cpu: int) -> Iterator[_Spell]:
