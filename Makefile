@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: help diagnose test test-kernels lint format docs bench clean
+.PHONY: help diagnose test tools test-kernels lint format docs bench clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made here
@@ -15,8 +15,20 @@ help:  ## what can be made here
 diagnose: $(VENV)/.run  ## set everything up, then diagnose this machine (ARGS="--seconds 30")
 	@$(BIN)/zombiescope diagnose $(ARGS) || { code=$$?; test $$code -eq 1 -o $$code -eq 3 || exit $$code; }
 
-test: $(VENV)/.dev  ## set everything up, then run the whole test-suite (ARGS="-k census")
+test: $(VENV)/.dev tools  ## set everything up, then run the whole test-suite (ARGS="-k census")
 	$(BIN)/python -m pytest $(ARGS)
+
+# What the faults of the lab are made with, by package and by what tells that it is there. Root on Debian fetches what is
+# missing; elsewhere, and for anybody else, the tests that need it are skipped and say so.
+TOOLS := systemd=/lib/systemd/systemd dbus=dbus-daemon util-linux=unshare iproute2=ip podman=podman runc=runc gcc=gcc \
+  libc6-dev=/usr/include/stdio.h chromium=chromium
+
+tools:
+	@test "$$(id -u)" = 0 && command -v apt-get >/dev/null || exit 0; missing=; \
+	for it in $(TOOLS); do test -e "$${it#*=}" || command -v "$${it#*=}" >/dev/null || missing="$$missing $${it%%=*}"; done; \
+	test -z "$$missing" && exit 0; echo "installing$$missing"; \
+	{ apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; } >/dev/null 2>&1 \
+	  || echo "could not install$$missing: the tests that need it are skipped" >&2
 
 test-kernels: $(VENV)/.dev  ## boot Debian's 5.10, 6.1, 6.12 and 7.x under QEMU, run the census in each (ARGS="6.1")
 	$(BIN)/python -m tests.kernels.run $(ARGS)
