@@ -33,23 +33,31 @@ def case(readings: list[Reading]) -> Case:
     return examine(node(readings, unseen=unseen), signs=signs, laws={"cgroup_churn_to_zombie_cgroups": law})
 
 
-LOOP = [0, 2, 4, 6, 8, 10, 12]
+LOOP = [0, 4, 8, 12, 16, 20, 24]
 
 
 def test_a_restart_loop_is_found_with_its_pace() -> None:
     (found,) = case(churn(LOOP, LOOP, [0] * 7)).findings
     assert found.sign == "cgroup_churn" and found.subject == FAMILY
-    assert "12 made and 12 removed, 120 a minute, 12 of them not released" in found.says
+    assert "24 made and 24 removed, 240 a minute, 24 of them not released" in found.says
     assert found.evidence[0].text == "/docker/5f0c"
 
 
 @pytest.mark.parametrize(
     ("born", "removed"),
-    [([0, 50, 50, 50], [0, 0, 0, 0]), ([0, 1, 2, 3], [0, 1, 2, 3]), ([0, 0, 0, 0], [0, 40, 40, 40])],
-    ids=["a rollout", "a few restarts", "a namespace deleted"],
+    [([0, 50, 50, 50], [0, 0, 0, 0]), ([0, 6, 12, 18], [0, 6, 12, 18]), ([0, 0, 0, 0], [0, 40, 40, 40])],
+    ids=["a rollout", "a batch of jobs", "a namespace deleted"],
 )
 def test_silent(born: list[int], removed: list[int]) -> None:
     assert not case(churn(born, removed)).findings
+
+
+def test_what_leaves_nothing_behind_is_told_only_when_it_is_fast() -> None:
+    slow = [total // 2 for total in range(61)]  # thirty a minute
+    assert not case(churn(slow, slow, slow)).findings
+    assert case(churn(slow, slow, [0] * 61)).findings, "the same, leaving its dead behind"
+    fast = [2 * total for total in range(61)]
+    assert case(churn(fast, fast, fast)).findings
 
 
 def test_names_compared_are_not_enough_to_be_clear() -> None:
@@ -67,7 +75,7 @@ def test_a_leaky_loop_is_blamed_for_the_dead() -> None:
     result = case([*churn(LOOP, LOOP, [0] * 7), *v1([2_000 + total for total in LOOP])])
     (link,) = result.links
     assert [ground.kind for ground in link.grounds] == ["dose"], "both were there first: order is not claimed"
-    assert "12 of 12 removed were not released, and 12 more are dead" in link.grounds[0].says
+    assert "24 of 24 removed were not released, and 24 more are dead" in link.grounds[0].says
     assert [finding.sign for finding in result.root_causes()] == ["cgroup_churn"]
 
 
@@ -77,7 +85,7 @@ def test_a_loop_that_leaves_nothing_behind_is_not_blamed() -> None:
     assert "nothing beyond timing" in result.unexplained[0].candidates[0].why_not
 
 
-@pytest.mark.parametrize(("grown", "blamed"), [(12, True), (0, False), (500, False)])
+@pytest.mark.parametrize(("grown", "blamed"), [(24, True), (0, False), (500, False)])
 def test_without_releases_the_dose_decides(grown: int, blamed: bool) -> None:
     dead = [2_000 + grown * step / 6 for step in range(7)]
     assert bool(case([*churn(LOOP, LOOP), *v1(dead)]).links) == blamed
@@ -93,6 +101,6 @@ def test_whose_they_are_is_told_by_name_or_by_the_path() -> None:
 
 def test_one_released_that_was_removed_before_is_not_counted_below_nought() -> None:
     assert (
-        "12 made and 12 removed, 120 a minute, 0 of them"
-        in case(churn(LOOP, LOOP, [3, *LOOP[1:-1], 13])).findings[0].says
+        "24 made and 24 removed, 240 a minute, 0 of them"
+        in case(churn(LOOP, LOOP, [3, *LOOP[1:-1], 25])).findings[0].says
     )

@@ -20,7 +20,7 @@ from zombiescope.core.owners import owner, owners
 from zombiescope.core.timeline import Series, Timeline
 
 NEEDS = ("cgroup_births_total", "cgroup_removals_total")
-TIMES = 5  # made and removed within one recording: fewer is a rollout or somebody at work
+TIMES = 20  # made and removed within one recording: fewer is a rollout, a batch of jobs or somebody at work
 NAMED = 3  # containers of one family as evidence of whose they are
 SAME = 0.5  # of the times: systemd is asked less often than cgroups are watched
 PER_MINUTE = 4.0  # a supervisor that backs off to 15 s still makes four; kubelet backs off to minutes
