@@ -67,6 +67,12 @@ class Series:
         held = np.diff(self.at, append=self.until)[known]
         return float(np.average(self.values[known], weights=held)) if held.sum() > 0 else float("nan")
 
+    def figure(self, what: str, value: float) -> Reading:
+        """A figure worked out over this stretch, as evidence: from the same source."""
+        return Reading(
+            what=what, subject=self.subject, value=round(value, 4), at=self.span.start, source=self.sources[0]
+        )
+
     def between(self, span: Span) -> Series:
         """The part within a span, beginning with the value that held when the span began."""
         if span.start > self.until:

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from zombiescope.core import Finding, Reading, Span, lasting
+from zombiescope.core.owners import owner, owners
 from zombiescope.core.timeline import Series, Timeline
 
 NEEDS = (
@@ -35,19 +36,22 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             cores = timeline.subjects(NEEDS[3], "cpu")
             idle = _idle(timeline, cores, spell.span)
             if stopped >= STOPPED and idle >= IDLE:
+                whose = owner(timeline, subject)
                 yield Finding(
                     subject=subject,
                     span=spell.span,
                     says=(
                         f"stopped in {spell.mean():.0%} of its periods, {stopped:.2f} s a second, "
                         f"for {lasting(spell.span.seconds)}; {idle:.1f} of {len(cores)} cores idled meanwhile"
+                        + (f": {whose}" if whose else "")
                     ),
                     evidence=(
-                        _figure(spell, "cgroup_throttled_ratio", spell.mean()),
-                        _figure(spell, "cgroup_throttled_seconds_per_second", stopped),
+                        spell.figure("cgroup_throttled_ratio", spell.mean()),
+                        spell.figure("cgroup_throttled_seconds_per_second", stopped),
                         replace(
                             timeline.series(NEEDS[3], cores[0]).first, what="cpu_idle_cores", subject="node", value=idle
                         ),
+                        *owners(timeline, subject)[:1],
                     ),
                 )
 
@@ -59,7 +63,7 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     if not known:
         return "no cgroup used its quota", tuple(timeline.latest("cgroups_with_quota"))
     most = max(known, key=lambda share: share.mean())
-    ratio = _figure(most, "cgroup_throttled_ratio", most.mean())
+    ratio = most.figure("cgroup_throttled_ratio", most.mean())
     return f"most: {most.subject.removeprefix('cgroup:')} in {ratio.value:.0%} of its periods", (ratio,)
 
 
@@ -75,9 +79,3 @@ def _idle(timeline: Timeline, cores: list[str], span: Span) -> float:
     """How much of all cores was idle, as whole cores."""
     rates = [timeline.rate(what, cpu).between(span) for what in (NEEDS[3], "cpu_iowait_seconds_total") for cpu in cores]
     return float(sum(np.nan_to_num(rate.mean()) for rate in rates if len(rate)))
-
-
-def _figure(series: Series, what: str, value: float) -> Reading:
-    """A figure over a spell, from the counters' own source."""
-    source, at = series.sources[0], series.span.start
-    return Reading(what=what, subject=series.subject, value=round(value, 4), at=at, source=source)

@@ -53,11 +53,9 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                         f"while the other cores are {idle:.0%} idle; {_served(timeline, queues, spell.span)}"
                     ),
                     evidence=(
-                        _figure(spell, "cpu_interrupt_ratio", spell.mean()),
-                        _figure(timeline.rate(PACKETS, cpu).between(spell.span), "packets_per_second", own),
-                        _figure(
-                            replace(timeline.rate(IDLE, others[0]), subject="node"), "other_cores_idle_ratio", idle
-                        ),
+                        spell.figure("cpu_interrupt_ratio", spell.mean()),
+                        timeline.rate(PACKETS, cpu).between(spell.span).figure("packets_per_second", own),
+                        replace(timeline.rate(IDLE, others[0]), subject="node").figure("other_cores_idle_ratio", idle),
                         *queues[:SHOWN],
                     ),
                 )
@@ -72,7 +70,7 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     most = max(known, key=Series.mean)
     return (
         f"{most.subject} had most interrupts and softirqs: {most.mean():.0%} of its time",
-        (_figure(most, "cpu_interrupt_ratio", most.mean()),),
+        (most.figure("cpu_interrupt_ratio", most.mean()),),
     )
 
 
@@ -103,9 +101,3 @@ def _served(timeline: Timeline, queues: list[Reading], span: Span) -> str:
     names = ", ".join(harmless(it.text) for it in queues[:SHOWN])
     more = f" and {len(queues) - SHOWN} more" if len(queues) > SHOWN else ""
     return f"of cards' queues it serves {names}{more}, {often:,.0f} interrupts a second"
-
-
-def _figure(series: Series, what: str, value: float) -> Reading:
-    return Reading(
-        what=what, subject=series.subject, value=round(value, 4), at=series.span.start, source=series.sources[0]
-    )

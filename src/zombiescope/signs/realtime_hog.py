@@ -37,7 +37,7 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     if not known:
         return "nothing of real-time priority is among the busiest", (timeline.looks(NEEDS[0]).latest,)
     most = max(known, key=lambda used: used.mean())
-    ratio = _figure(most, "realtime_used_ratio", most.mean())
+    ratio = most.figure("realtime_used_ratio", most.mean())
     return f"busiest of real-time priority: {most.subject}, {ratio.value:.0%} of a core", (ratio,)
 
 
@@ -73,14 +73,8 @@ def _finding(timeline: Timeline, kind: str, spell: Series) -> Finding:
             f"for {lasting(spell.span.seconds)}: nothing of lower priority runs there meanwhile"
         ),
         evidence=(
-            _figure(spell, "realtime_used_ratio", spell.mean()),
+            spell.figure("realtime_used_ratio", spell.mean()),
             priority,
             *([core.latest] if len(core) else []),
         ),
     )
-
-
-def _figure(series: Series, what: str, value: float) -> Reading:
-    """A figure over a spell, from the counters' own source."""
-    source, at = series.sources[0], series.span.start
-    return Reading(what=what, subject=series.subject, value=round(value, 4), at=at, source=source)

@@ -47,9 +47,9 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
                     f"{who}; {_hiding(hidden.mean())}"
                 ),
                 evidence=(
-                    _over(spell, "cpu_kernel_ratio", spell.mean()),
-                    *(_over(spell, f"cpu_{mode}_ratio", by_mode[mode]) for mode in _KERNEL),
-                    _over(hidden, "cpu_busy_ratio", hidden.mean()),
+                    spell.figure("cpu_kernel_ratio", spell.mean()),
+                    *(spell.figure(f"cpu_{mode}_ratio", by_mode[mode]) for mode in _KERNEL),
+                    hidden.figure("cpu_busy_ratio", hidden.mean()),
                     *stack,
                 ),
             )
@@ -67,7 +67,7 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     user = shares["user"].mean() + shares["nice"].mean()
     return (
         f"{cpu} was busiest in the kernel: {busiest.mean():.0%} (user {user:.0%}); node's average {hidden.mean():.0%}",
-        (_over(busiest, "cpu_kernel_ratio", busiest.mean()), _over(hidden, "cpu_busy_ratio", hidden.mean())),
+        (busiest.figure("cpu_kernel_ratio", busiest.mean()), hidden.figure("cpu_busy_ratio", hidden.mean())),
     )
 
 
@@ -108,10 +108,3 @@ def _who(timeline: Timeline, cpu: str, span: Span) -> tuple[str, tuple[Reading, 
 
 def _hiding(busy: float) -> str:
     return f"the node's average of {busy:.0%} busy hides it" if busy < FULL else f"the whole node is {busy:.0%} busy"
-
-
-def _over(series: Series, what: str, value: float) -> Reading:
-    """A figure over a spell, from the counters' own source."""
-    return Reading(
-        what=what, subject=series.subject, value=round(value, 4), at=series.span.start, source=series.sources[0]
-    )

@@ -43,7 +43,7 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
         looked = tuple(timeline.looks(what).latest for what in NEEDS[0] if timeline.looked(what))
         return "nobody who waited was seen twice", looked
     most = max(known, key=lambda series: series.mean())
-    ratio = _figure(most, "run_delay_ratio", most.mean())
+    ratio = most.figure("run_delay_ratio", most.mean())
     return f"{most.subject} waited most to run: {ratio.value:.0%} of the time", (ratio,)
 
 
@@ -113,14 +113,8 @@ def _finding(timeline: Timeline, spell: Series, ran: float, got: float, fair: fl
             f"{got:.0%} of what it wanted where {fair:.0%} was fair{bound}"
         ),
         evidence=(
-            _figure(spell, "run_delay_ratio", spell.mean()),
-            _figure(spell, "run_ratio", ran),
+            spell.figure("run_delay_ratio", spell.mean()),
+            spell.figure("run_ratio", ran),
             *(series.latest for series in (core, allowed, group) if len(series)),
         ),
     )
-
-
-def _figure(series: Series, what: str, value: float) -> Reading:
-    """A figure over a spell, from the counters' own source."""
-    source, at = series.sources[0], series.span.start
-    return Reading(what=what, subject=series.subject, value=round(value, 4), at=at, source=source)
