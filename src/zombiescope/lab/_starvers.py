@@ -1,56 +1,33 @@
-"""Processes of the CPU scenarios: each has a name of the lab's, ends with the scenario, and does one thing.
-
-They die with the process that started them, however it ends, and at the latest after `LONGEST` seconds.
-"""
+"""Processes of the CPU scenarios: each does one thing."""
 
 from __future__ import annotations
 
 import ctypes
 import fcntl
 import os
-import signal
 import socket
 import struct
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
-from zombiescope.core import UserError
 from zombiescope.lab._scenario import PREFIX
+from zombiescope.lab._worker import LONGEST, play, ready, worker
 
-LONGEST = 120  # seconds: a diagnosis looks for ten
 PRIORITY = 50  # real-time, in the middle; kernel threads for interrupts have the same
 BUSY, REST = 0.9, 0.05  # seconds: so much a burst; real-time throttling would stop it after 0.95 of each second
-_PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
 
 
-@contextmanager
-def starver(role: str, *argv: str, within: Sequence[str] = ()) -> Iterator[int]:
-    """A process in a role below, at work when this returns; `within` is a command that runs it, as `ip netns exec`."""
-    command = [*within, sys.executable, "-m", "zombiescope.lab._starvers", role, *argv]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
-    try:
-        assert process.stdout is not None
-        said = process.stdout.readline().decode().strip()
-        if not said.isdecimal():
-            raise UserError(f"the lab could not start its {role}: {said or 'it ended at once'}")
-        yield int(said)
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def _ready() -> None:
-    print(os.getpid(), flush=True)
+def starver(role: str, *argv: str, within: Sequence[str] = ()) -> AbstractContextManager[int]:
+    """A process in a role below, at work when this is entered; `within` is a command that runs it."""
+    return worker(__name__, role, *argv, within=within)
 
 
 def _spin(core: str = "") -> None:
     """A program's own work, on one core if one is named."""
     if core:
         os.sched_setaffinity(0, {int(core)})
-    _ready()
+    ready()
     while True:
         pass
 
@@ -63,7 +40,7 @@ def _hog(core: str) -> None:
     except PermissionError:
         print("real-time priority is not allowed here (CAP_SYS_NICE, cpu.rt_runtime_us)", flush=True)
         return
-    _ready()
+    ready()
     while True:
         end = time.monotonic() + BUSY
         while time.monotonic() < end:
@@ -76,26 +53,26 @@ def _neglect(children: str) -> None:
     for _ in range(int(children)):
         if not os.fork():
             os._exit(0)
-    _ready()
+    ready()
     time.sleep(LONGEST)
 
 
 def _vfork(fifo: str) -> None:
     """A parent blocked in the kernel: its child, which shares its memory, waits for somebody to write to a FIFO."""
-    _ready()
+    ready()
     os.posix_spawn("/bin/true", ["true"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 3, fifo, os.O_RDONLY, 0)])
 
 
 def _fork() -> None:
     """Children that end at once, one after the other, as a shell makes them."""
-    _ready()
+    ready()
     os.execv("/bin/sh", ["sh", "-c", f"printf {PREFIX}fork > /proc/$$/comm; while :; do (:); done"])
 
 
 def _send(address: str) -> None:
     """A steady stream of packets, to give a NAPI thread something to do."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        _ready()
+        ready()
         while True:
             for _ in range(20):
                 sender.sendto(b"x" * 200, (address, 9))
@@ -114,7 +91,7 @@ def _offload(nic: str, *settings: str) -> None:
     if "gro=1" in settings:
         with open(f"/sys/class/net/{nic}/threaded", "w") as threaded:
             threaded.write("1")
-    _ready()
+    ready()
 
 
 _ROLES: dict[str, Callable[..., None]] = {
@@ -128,13 +105,5 @@ _ROLES: dict[str, Callable[..., None]] = {
 }
 
 
-def _main(role: str, *argv: str) -> None:
-    libc = ctypes.CDLL(None)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    libc.prctl(_PR_SET_NAME, f"{PREFIX}{role}".encode(), 0, 0, 0)
-    signal.alarm(LONGEST)
-    _ROLES[role](*argv)
-
-
 if __name__ == "__main__":
-    _main(*sys.argv[1:])
+    play(_ROLES)

@@ -10,16 +10,13 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from zombiescope.lab._scenario import PREFIX
-
-_PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
+from zombiescope.lab._worker import call_me, die_with_parent
 
 
 @contextmanager
@@ -29,20 +26,12 @@ def walking(stat: str, *, core: int, pause: float = 0.0, pages: str = "") -> Ite
     With `pages`, a file whose pages keep dead cgroups, these have all changed before each read.
     """
     argv = [sys.executable, "-m", "zombiescope.lab._walker", stat, str(core), str(pause), pages]
-    process = subprocess.Popen(argv, preexec_fn=_die_with_parent)
+    process = subprocess.Popen(argv, preexec_fn=die_with_parent)
     try:
         yield process.pid
     finally:
         process.kill()
         process.wait()
-
-
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-
-
-def _call_me(name: str) -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_NAME, f"{PREFIX}{name}".encode(), 0, 0, 0)
 
 
 def _walk(stat: str, pause: float, pages: str) -> None:
@@ -62,8 +51,8 @@ def _changer(file: str) -> Iterator[None]:
     """A child that changes all pages each time it is asked to; it is done when this goes on."""
     (asked, ask), (told, tell) = os.pipe(), os.pipe()
     if os.fork() == 0:
-        _die_with_parent()
-        _call_me("toucher")
+        die_with_parent()
+        call_me("toucher")
         for _ in _changed(file):
             if not os.read(asked, 1):
                 os._exit(0)
@@ -94,5 +83,5 @@ def _changed(file: str) -> Iterator[None]:
 
 if __name__ == "__main__":
     os.sched_setaffinity(0, {int(sys.argv[2])})
-    _call_me("walker")
+    call_me("walker")
     _walk(sys.argv[1], float(sys.argv[3]), sys.argv[4])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -17,11 +16,11 @@ from dataclasses import dataclass, field
 from zombiescope.core import Host, UserError
 from zombiescope.kernel.lru_drain import drain
 from zombiescope.kernel.mounts import cgroup_mounts
+from zombiescope.lab._cgroups import remove
 from zombiescope.lab._scenario import name_for
 
 TMPFS = "/dev/shm"
 _PAGE = 4096  # one byte is written to each page; where pages are larger, fewer are held and that is all the same
-_PATIENCE = 60.0  # seconds for the kernel's workers to let go of what we freed
 
 
 @dataclass(slots=True)
@@ -69,25 +68,7 @@ def leaked(count: int, *, label: str = "lab", name: str = "z{}", folder: str = T
         yield leak
     finally:
         leak.free()
-        _remove(parent)
-
-
-def _remove(parent: str) -> None:
-    """A folder cannot go while a process is in it; the one that was has just ended."""
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            for child in os.scandir(parent):
-                if child.is_dir(follow_symlinks=False):
-                    os.rmdir(child.path)
-            os.rmdir(parent)
-            return
-        except FileNotFoundError:
-            return
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
+        remove(parent)
 
 
 def _make(parent: bytes, file: bytes, names: list[bytes]) -> None:

@@ -13,7 +13,8 @@ from contextlib import ExitStack, contextmanager
 
 from zombiescope.core import UserError
 from zombiescope.lab._loads import GROUP, load
-from zombiescope.lab._scenario import PREFIX, Fault, Truth, name_for
+from zombiescope.lab._scenario import PREFIX, Fault, Truth
+from zombiescope.lab._veth import End, cable, ip
 
 TRUTH = Truth(
     root="irq_pile_up",
@@ -24,8 +25,6 @@ TRUTH = Truth(
 NEEDS = ("root", "ip")
 SECONDS = 8.0
 SOCKETS = 300  # with 100 the core has half its time left
-_FROM, _TO = f"{PREFIX}pa", f"{PREFIX}pb"
-_SENDS, _RECEIVES = "10.213.9.1", "10.213.9.2"
 
 
 @contextmanager
@@ -34,36 +33,22 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
     if len(cores) < 2:
         raise UserError("with one core there is nothing to steer")
     core, sockets = cores[-1], round(SOCKETS * max(scale, 1.0))
-    sender, receiver = name_for("pile-a"), name_for("pile-b")
     with ExitStack() as undo:
-        for namespace in (sender, receiver):
-            _ip("netns", "add", namespace)
-            undo.callback(_ip, "netns", "delete", namespace)
-        inside = {name: ("ip", "netns", "exec", name) for name in (sender, receiver)}
-        _ip("-n", sender, "link", "add", _FROM, "type", "veth", "peer", "name", _TO, "netns", receiver)
-        for namespace, nic, address in ((sender, _FROM, _SENDS), (receiver, _TO, _RECEIVES)):
-            _ip("-n", namespace, "address", "add", f"{address}/24", "dev", nic)
-            _ip("-n", namespace, "link", "set", nic, "up")
-        _ip("-n", sender, "route", "add", f"{GROUP}/32", "dev", _FROM)
-        _steer(inside[receiver], core)
-        undo.enter_context(load("listen", str(sockets), _RECEIVES, within=inside[receiver]))
-        undo.enter_context(load("send", str(cores[0]), _SENDS, within=inside[sender]))
+        sender, receiver = undo.enter_context(cable((f"{PREFIX}pa", f"{PREFIX}pb"), "10.213.9"))
+        ip("-n", sender.namespace, "route", "add", f"{GROUP}/32", "dev", sender.nic)
+        _steer(receiver, core)
+        undo.enter_context(load("listen", str(sockets), receiver.address, within=receiver.inside))
+        undo.enter_context(load("send", str(cores[0]), sender.address, within=sender.inside))
         yield Fault(
             subject=f"cpu:{core}", says=f"core {core} handles each packet for {sockets} sockets, and no other does"
         )
 
 
-def _steer(within: tuple[str, ...], core: int) -> None:
+def _steer(end: End, core: int) -> None:
     """The kernel's masks are groups of 32 bits, the highest first."""
     words = ["00000000"] * (core // 32)
     mask = ",".join([f"{1 << core % 32:x}", *words])
-    path = f"/sys/class/net/{_TO}/queues/rx-0/rps_cpus"
-    done = subprocess.run([*within, "sh", "-c", f"echo {mask} > {path}"], capture_output=True, text=True, check=False)
+    order = f"echo {mask} > /sys/class/net/{end.nic}/queues/rx-0/rps_cpus"
+    done = subprocess.run([*end.inside, "sh", "-c", order], capture_output=True, text=True, check=False)
     if done.returncode:
         raise UserError(f"cannot steer packets: {done.stderr.strip()}")
-
-
-def _ip(*argv: str) -> None:
-    done = subprocess.run(["ip", *argv], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise UserError(f"ip {' '.join(argv)}: {done.stderr.strip()}")

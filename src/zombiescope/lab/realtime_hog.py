@@ -7,14 +7,14 @@ and its thread is an ordinary one: bound to the hog's core it runs when the hog 
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 from zombiescope.core import UserError
-from zombiescope.lab._scenario import PREFIX, Fault, Truth, name_for
+from zombiescope.lab._scenario import PREFIX, Fault, Truth
 from zombiescope.lab._starvers import starver
+from zombiescope.lab._veth import cable
 
 TRUTH = Truth(
     root="realtime_hog",
@@ -24,37 +24,23 @@ TRUTH = Truth(
 )
 NEEDS = ("root", "ip")
 SECONDS = 8.0
-_FROM, _TO = f"{PREFIX}va", f"{PREFIX}vb"
+_TO = f"{PREFIX}vb"
 _PATIENCE = 10.0  # seconds for a thread to appear
 
 
 @contextmanager
 def run(scale: float = 1.0) -> Iterator[Fault]:  # noqa: ARG001 - one hog is the fault
     core = max(os.sched_getaffinity(0))
-    sender, receiver = name_for("a"), name_for("b")
     with ExitStack() as undo:
-        for namespace in (sender, receiver):
-            _ip("netns", "add", namespace)
-            undo.callback(_ip, "netns", "delete", namespace)
-        inside = {name: ("ip", "netns", "exec", name) for name in (sender, receiver)}
-        _ip("-n", sender, "link", "add", _FROM, "type", "veth", "peer", "name", _TO, "netns", receiver)
-        for namespace, nic, address in ((sender, _FROM, "10.213.7.1/24"), (receiver, _TO, "10.213.7.2/24")):
-            _ip("-n", namespace, "address", "add", address, "dev", nic)
-        for namespace, nic, settings in ((sender, _FROM, ("tso=0", "tx=0")), (receiver, _TO, ("gro=1",))):
-            _ip("-n", namespace, "link", "set", nic, "up")
-            with starver("offload", nic, *settings, within=inside[namespace]):
+        sender, receiver = undo.enter_context(cable((f"{PREFIX}va", _TO), "10.213.7"))
+        for end, settings in ((sender, ("tso=0", "tx=0")), (receiver, ("gro=1",))):
+            with starver("offload", end.nic, *settings, within=end.inside):
                 pass
         for thread in _napi_threads():
             os.sched_setaffinity(thread, {core})
-        undo.enter_context(starver("send", "10.213.7.2", within=inside[sender]))
+        undo.enter_context(starver("send", receiver.address, within=sender.inside))
         hog = undo.enter_context(starver("hog", str(core)))
         yield Fault(subject=f"process:{PREFIX}hog[{hog}]", says=f"napi/{_TO} starves on core {core}")
-
-
-def _ip(*argv: str) -> None:
-    done = subprocess.run(["ip", *argv], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise UserError(f"ip {' '.join(argv)}: {done.stderr.strip()}")
 
 
 def _napi_threads() -> list[int]:

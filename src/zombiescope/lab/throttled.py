@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from zombiescope.core import Host, UserError
 from zombiescope.kernel.mounts import cgroup_mounts
+from zombiescope.lab._cgroups import remove
 from zombiescope.lab._scenario import PREFIX, Fault, Truth, name_for
 from zombiescope.lab._starvers import starver
 
@@ -21,7 +21,6 @@ TRUTH = Truth(
 NEEDS = ("root",)
 SECONDS = 8.0
 PERIOD, QUOTA = 100_000, 10_000  # microseconds: so much of each period, then it stands still
-_PATIENCE = 10.0  # seconds until a cgroup whose process has just been killed can be removed
 
 
 @contextmanager
@@ -39,7 +38,7 @@ def run(scale: float = 1.0) -> Iterator[Fault]:  # noqa: ARG001 - one process th
             name = os.path.basename(folder)
             yield Fault(subject=f"cgroup:/{name}", says=f"process {pid} has a quota of {QUOTA / PERIOD:.0%} of a core")
     finally:
-        _remove(folder)
+        remove(folder)
 
 
 def _folder() -> str:
@@ -58,15 +57,3 @@ def _folder() -> str:
 def _write(path: str, text: str) -> None:
     with open(path, "w") as file:
         file.write(text)
-
-
-def _remove(folder: str) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            os.rmdir(folder)
-            return
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)

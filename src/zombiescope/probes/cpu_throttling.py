@@ -10,13 +10,13 @@ Kernel: cpu_cfs_stat_show() and cpu_extra_stat_show() in kernel/sched/core.c. v1
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count, counters, lines
 from zombiescope.kernel.mounts import MOUNTINFO, CgroupMount, cgroup_mounts
+from zombiescope.probes._remembering import Look, remembering
 
 EVERY = 2.0
 GIVES = (
@@ -37,25 +37,9 @@ class CpuStat:
     throttled_seconds: float
 
 
-@contextmanager
-def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
+def watch(host: Host) -> AbstractContextManager[Look]:
     """Keeps the list of those with a quota, or why there is none."""
-    known: tuple[CgroupMount, list[str]] | Unreadable | Unparsable = Unreadable(MOUNTINFO, "not read yet")
-    due = float("-inf")
-
-    def look() -> Iterator[Reading | Blind]:
-        nonlocal known, due
-        if time.monotonic() >= due:
-            due = time.monotonic() + RENEWED
-            try:
-                known = _limited(host)
-            except (Unreadable, Unparsable) as error:
-                known = error  # a walk in vain is as dear as one that is not
-        if not isinstance(known, tuple):
-            raise known
-        yield from _told(host, *known)
-
-    yield look
+    return remembering(lambda: _limited(host), lambda known: _told(host, *known), RENEWED)
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:

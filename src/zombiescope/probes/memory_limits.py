@@ -13,13 +13,13 @@ Kernel: mm/memcontrol.c and mm/memcontrol-v1.c. v1 counts hits in memory.failcnt
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count, counters, lines
 from zombiescope.kernel.mounts import MOUNTINFO, CgroupMount, cgroup_mounts
+from zombiescope.probes._remembering import Look, remembering
 
 EVERY = 5.0
 HITS, STALL = "cgroup_limit_hits_total", "cgroup_memory_stall_seconds_total"
@@ -41,25 +41,9 @@ class _Limited:
     hits: dict[str, int] = field(default_factory=dict)
 
 
-@contextmanager
-def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
+def watch(host: Host) -> AbstractContextManager[Look]:
     """Keeps the list of those with a limit, or why there is none."""
-    known: _Limited | Unreadable | Unparsable = Unreadable(MOUNTINFO, "not read yet")
-    due = float("-inf")
-
-    def look() -> Iterator[Reading | Blind]:
-        nonlocal known, due
-        if time.monotonic() >= due:
-            due = time.monotonic() + RENEWED
-            try:
-                known = _limited(host)
-            except (Unreadable, Unparsable) as error:
-                known = error  # a walk in vain is as dear as one that is not
-        if not isinstance(known, _Limited):
-            raise known
-        yield from _told(host, known)
-
-    yield look
+    return remembering(lambda: _limited(host), lambda known: _told(host, known), RENEWED)
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:

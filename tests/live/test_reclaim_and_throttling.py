@@ -1,86 +1,26 @@
-"""Memory, interrupt and table faults that really happen are named, with their chains; healthy loads accuse nobody."""
+"""Does reclaim explain throttling? A quota used up by ordinary work refutes it, one used up by reclaim supports it."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
-from tests.conftest import CANNOT, Run
+from tests.conftest import CANNOT
 
-from zombiescope.core import Host, UserError
+from zombiescope.core import Host
 from zombiescope.kernel.mounts import cgroup_mounts
-from zombiescope.lab import (
-    _loads,
-    idle_zombies_few,
-    iperf_loopback,
-    irq_pile_up,
-    mounts,
-    page_cache_stream,
-    page_faults,
-    reclaim_storm,
-    slow_reclaim,
-    throttled,
-)
-from zombiescope.lab._scenario import missing
+from zombiescope.lab import _loads, throttled
+from zombiescope.lab._cgroups import remove
 from zombiescope.probes import cpu_throttling, pressure
 from zombiescope.questions import reclaim_explains_throttling
 from zombiescope.recorder.short import record
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups")]
-
-
-# Others' tests may run at the same time and make their own faults: only what these scenarios can cause is judged.
-OURS = {"direct_reclaim", "page_fault_storm", "irq_pile_up", "softirq_storm", "slab_bloat", "mount_explosion"}
-
-
-def diagnosed(zombiescope: Run, scenario: ModuleType) -> tuple[dict[str, Any], str]:
-    """What the installed command says while the scenario happens, and whom it should name."""
-    if unmet := missing(scenario.NEEDS):
-        pytest.skip(CANNOT + "; ".join(unmet))
-    try:
-        with scenario.run() as fault:
-            done = zombiescope("diagnose", "--format", "json", "--seconds", str(scenario.SECONDS))
-    except UserError as error:
-        pytest.skip(CANNOT + str(error))
-    shape: dict[str, Any] = json.loads(done.stdout)
-    accused = OURS.intersection(scenario.TRUTH.silent, [it["sign"] for it in shape["findings"]])
-    assert not accused, [it["says"] for it in shape["findings"] if it["sign"] in accused]
-    assert "broken" not in {it["state"] for it in shape["verdicts"] if it["sign"] in OURS}
-    return shape, fault.subject
-
-
-@pytest.mark.parametrize(
-    "scenario", [reclaim_storm, slow_reclaim, page_faults, irq_pile_up, mounts], ids=lambda it: it.__name__[16:]
-)
-def test_a_fault_is_named_with_its_chain(zombiescope: Run, scenario: ModuleType) -> None:
-    wanted = list(scenario.TRUTH.chain)
-    for _ in range(2):  # a machine that others use meanwhile may have no core to spare: then once more
-        shape, subject = diagnosed(zombiescope, scenario)
-        own = [chain for chain in shape["chains"] if subject in {it["subject"] for it in chain}]
-        if wanted in [[it["sign"] for it in chain[: len(wanted)]] for chain in own]:
-            break
-    else:
-        verdicts = {it["sign"]: it["says"] for it in shape["verdicts"] if it["sign"] in wanted}
-        pytest.fail(f"{subject}: {wanted} is not among {shape['chains']}; {verdicts}")
-    assert scenario.TRUTH.names(subject)
-
-
-@pytest.mark.parametrize(
-    "scenario", [page_cache_stream, iperf_loopback, idle_zombies_few], ids=lambda it: it.__name__[16:]
-)
-def test_a_healthy_load_accuses_nobody(zombiescope: Run, scenario: ModuleType) -> None:
-    shape, _ = diagnosed(zombiescope, scenario)
-    assert {it["state"] for it in shape["verdicts"] if it["sign"] in OURS} == {"clear"}
-
-
 PROBES = {"cpu_throttling", "pressure", "memory_limits", "vmstat", "proc_stat"}
 
 
@@ -139,7 +79,7 @@ def quota(memory_folder: str, share: float) -> Iterator[None]:
         yield
     finally:
         if made:
-            _loads.remove(folder)
+            remove(folder)
 
 
 @contextmanager

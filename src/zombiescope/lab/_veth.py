@@ -1,0 +1,47 @@
+"""Two network namespaces of the lab's own with a cable between them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from zombiescope.core import UserError
+from zombiescope.lab._scenario import name_for
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of the cable."""
+
+    namespace: str
+    nic: str
+    address: str
+
+    @property
+    def inside(self) -> tuple[str, ...]:
+        """What runs a command there."""
+        return ("ip", "netns", "exec", self.namespace)
+
+
+@contextmanager
+def cable(nics: tuple[str, str], network: str) -> Iterator[tuple[End, End]]:
+    """Both ends up, with the first two addresses of a network such as 10.213.7; all is gone at the end."""
+    one, other = (End(name_for(nic.rpartition("-")[2]), nic, f"{network}.{place}") for place, nic in enumerate(nics, 1))
+    with ExitStack() as undo:
+        for end in (one, other):
+            ip("netns", "add", end.namespace)
+            undo.callback(ip, "netns", "delete", end.namespace)
+        peer = ("peer", "name", other.nic, "netns", other.namespace)
+        ip("-n", one.namespace, "link", "add", one.nic, "type", "veth", *peer)
+        for end in (one, other):
+            ip("-n", end.namespace, "address", "add", f"{end.address}/24", "dev", end.nic)
+            ip("-n", end.namespace, "link", "set", end.nic, "up")
+        yield one, other
+
+
+def ip(*argv: str) -> None:
+    done = subprocess.run(["ip", *argv], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise UserError(f"ip {' '.join(argv)}: {done.stderr.strip()}")

@@ -1,0 +1,59 @@
+"""The lab's own processes: one role each, a name of the lab's, and an end with whoever started them.
+
+A module of roles hands itself and its table to `worker` and `play`. A process says its pid when it is at work; it dies
+with the process that started it, however that ends, and at the latest after `LONGEST` seconds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from zombiescope.core import UserError
+from zombiescope.lab._scenario import PREFIX
+
+LONGEST = 600  # seconds: longer than anybody keeps a fault to look at it
+_PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
+
+
+@contextmanager
+def worker(module: str, role: str, *argv: str, within: Sequence[str] = ()) -> Iterator[int]:
+    """A process in a role, at work when this returns; `within` is a command that runs it, as `ip netns exec`."""
+    command = [*within, sys.executable, "-m", module, role, *argv]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    try:
+        assert process.stdout is not None
+        said = process.stdout.readline().decode().strip()
+        if not said.isdecimal():
+            raise UserError(f"the lab could not start its {role}: {said or 'it ended at once'}")
+        yield int(said)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def play(roles: Mapping[str, Callable[..., None]]) -> None:
+    """What a module of roles does when it is run."""
+    role, *argv = sys.argv[1:]
+    die_with_parent()
+    call_me(role)
+    roles[role](*argv)
+
+
+def ready() -> None:
+    """At work from here on."""
+    print(os.getpid(), flush=True)
+
+
+def die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    signal.alarm(LONGEST)
+
+
+def call_me(role: str) -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, f"{PREFIX}{role}".encode(), 0, 0, 0)

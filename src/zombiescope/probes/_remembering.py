@@ -1,0 +1,38 @@
+"""What is dear to find, such as which cgroups have a limit, is found now and then and remembered in between."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from zombiescope.core import Blind, Reading, Unparsable, Unreadable
+
+Look = Callable[[], Iterator[Reading | Blind]]
+_Found = TypeVar("_Found")
+
+
+@contextmanager
+def remembering(
+    find: Callable[[], _Found], tell: Callable[[_Found], Iterator[Reading | Blind]], every: float
+) -> Iterator[Look]:
+    """One look at a time at what was found; why it could not be found is remembered as well."""
+    known: list[_Found | Unreadable | Unparsable] = []
+    due = float("-inf")
+
+    def look() -> Iterator[Reading | Blind]:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + every
+            known.clear()
+            try:
+                known.append(find())
+            except (Unreadable, Unparsable) as error:
+                known.append(error)  # a walk in vain is as dear as one that is not
+        found = known[0]
+        if isinstance(found, Unreadable | Unparsable):
+            raise found
+        yield from tell(found)
+
+    yield look
