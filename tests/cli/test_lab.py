@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+from pathlib import Path
 
 import pytest
-from tests.conftest import Run
+from tests.conftest import COMMAND, Run
 
 from zombiescope.core.rooms import names
 
@@ -39,3 +42,16 @@ def test_a_mistake_is_told(zombiescope: Run, argv: tuple[str, ...], words: str) 
 def test_a_fault_is_made_and_the_truth_about_it_told(zombiescope: Run) -> None:
     done = zombiescope("lab", "run", "stat_walker", "--diagnose", expect=0)
     assert "cgroup_walker process:zslab-walker[" in done.stdout and "right" in done.stdout
+
+
+@pytest.mark.e2e
+@pytest.mark.kernel
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_end_it_takes_everything_away_first(number: signal.Signals) -> None:
+    process = subprocess.Popen([COMMAND, "lab", "run", "defunct", "--keep", "60"], stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None and "look for process:zslab-neglect[" in process.stderr.readline()
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    assert children
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]

@@ -53,6 +53,13 @@ def test_an_effect_long_after_the_cause_ended_is_out_of_reach() -> None:
     assert examine(LONG, signs=signs, laws={"leak_to_walk": law("place", within=250)}).links
 
 
+def test_what_was_there_when_we_began_is_never_too_late_to_be_a_cause() -> None:
+    """The log tells of a reset minutes before the first look; the leak may have been there for days."""
+    signs = {"leak": sign((0.5, 900)), "reset": sign((-300, -299))}
+    case = examine(LONG, signs=signs, laws={"leak_to_reset": law("mechanism")})
+    assert [ground.kind for ground in case.links[0].grounds] == ["mechanism"], "and order is not claimed"
+
+
 def test_order_is_a_ground_only_when_it_was_seen() -> None:
     laws = {"leak_to_walk": law("mechanism")}
     kinds = {}

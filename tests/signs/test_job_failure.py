@@ -150,7 +150,7 @@ RESET = cause("nic:eth0", 1_794_784_542.0, "ena 0000:00:05.0 eth0: TX q 5 is pau
 def test_a_reset_is_not_joined_to_a_cluster_on_loopback(tmp_path: Path) -> None:
     timeline = recorded(tmp_path, "heartbeats")
     effect = died(timeline, f"raynode:{LOST}")
-    assert in_order(RESET, effect, within=driver_reset_to_job_failure.WITHIN)
+    assert in_order(RESET, effect, within=driver_reset_to_job_failure.WITHIN, began=0.0)
     assert not list(driver_reset_to_job_failure.grounds(RESET, effect, timeline))
 
 

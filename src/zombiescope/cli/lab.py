@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 from contextlib import ExitStack
@@ -47,6 +48,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    # Told to end, it takes away what it made first, as with Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     return {"list": _list, "run": _run, "score": _score, "clean": _clean}[args.verb](args)
 
 

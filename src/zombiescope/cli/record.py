@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     from zombiescope.recorder.flight import Flight
 
     settings = override(args.set)
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))  # both end it cleanly
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # both end it cleanly
     status = _status if sys.stderr.isatty() else None
     with Flight(
         Host(),

@@ -25,7 +25,7 @@ def _candidate(name: str, law: ModuleType, effect: Finding, case: Case) -> Candi
     sign = ends(name)[0]
     causes = [finding for finding in case.findings if finding.sign == sign]
     if causes:
-        timely = [cause for cause in causes if in_order(cause, effect, within=law.WITHIN)]
+        timely = [cause for cause in causes if in_order(cause, effect, within=law.WITHIN, began=case.span.start)]
         if not timely:
             why = f"{sign} was found, but none of {len(causes)} began before it and within reach"
         else:

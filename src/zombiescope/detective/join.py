@@ -26,7 +26,7 @@ def join(
     links = []
     for effect in effects:
         for cause in causes:
-            if not in_order(cause, effect, within=law.WITHIN):
+            if not in_order(cause, effect, within=law.WITHIN, began=timeline.span.start):
                 continue
             grounds = tuple(law.grounds(cause, effect, timeline))
             if any(ground.kind != "order" for ground in grounds):
@@ -36,9 +36,13 @@ def join(
     return links
 
 
-def in_order(cause: Finding, effect: Finding, *, within: float) -> bool:
-    """True unless the effect began first, or only `within` seconds after the cause had ended."""
-    return cause.span.start - SLACK <= effect.span.start <= cause.span.end + within + SLACK
+def in_order(cause: Finding, effect: Finding, *, within: float, began: float) -> bool:
+    """True unless the effect began first, or more than `within` seconds after the cause had ended.
+
+    What was there when the recording `began` may have been there for days: it is never too late to be a cause.
+    """
+    first = cause.span.start <= began + SLACK or cause.span.start - SLACK <= effect.span.start
+    return first and effect.span.start <= cause.span.end + within + SLACK
 
 
 def _order(cause: Finding, effect: Finding, timeline: Timeline) -> tuple[Ground, ...]:

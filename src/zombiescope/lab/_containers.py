@@ -18,7 +18,7 @@ from contextlib import contextmanager
 
 from zombiescope.core import Host, UserError
 from zombiescope.kernel.mounts import cgroup_mounts
-from zombiescope.lab._scenario import PREFIX, name_for
+from zombiescope.lab._scenario import name_for
 
 IMAGE = "localhost/zslab:1"
 _LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
@@ -57,7 +57,7 @@ class Podman:
 
 @contextmanager
 def podman() -> Iterator[Podman]:
-    folder = tempfile.mkdtemp(prefix=f"{PREFIX}podman-")
+    folder = tempfile.mkdtemp(prefix=f"{name_for('podman')}-")
     one = Podman(folder, f"/{name_for('podman')}")
     try:
         _image(f"{folder}/image.tar")

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from zombiescope.lab._scenario import PREFIX, Fault, Truth
+from zombiescope.lab._scenario import Fault, Truth, name_for
 from zombiescope.lab._starvers import starver
 
 TRUTH = Truth(
@@ -24,7 +24,11 @@ BLOCKED = 5
 
 @contextmanager
 def run(scale: float = 1.0) -> Iterator[Fault]:
-    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder, ExitStack() as held, ExitStack() as blocked:
+    with (
+        tempfile.TemporaryDirectory(prefix=f"{name_for('blocked')}-") as folder,
+        ExitStack() as held,
+        ExitStack() as blocked,
+    ):
         fifo = os.path.join(folder, "fifo")
         os.mkfifo(fifo)
         try:

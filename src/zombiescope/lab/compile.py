@@ -9,7 +9,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from zombiescope.lab._scenario import PREFIX, Fault, Truth
+from zombiescope.lab._scenario import Fault, Truth, name_for
+from zombiescope.lab._worker import die_with_parent
 
 TRUTH = Truth(
     silent=(
@@ -28,11 +29,17 @@ _BUILD = "while :; do printf '%s\\n' *.c | xargs -P 2 -I{} gcc -O2 -c {} -o {}.o
 @contextmanager
 def run(scale: float = 1.0) -> Iterator[Fault]:
     functions = "".join(_FUNCTION.format(number) for number in range(max(1, round(40 * scale))))
-    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix=f"{name_for('compile')}-", ignore_cleanup_errors=True) as folder:
         for number in range(FILES):
             with open(os.path.join(folder, f"{number}.c"), "w") as source:
                 source.write(f"#include <stdio.h>\n#include <string.h>\n{functions}")
-        build = subprocess.Popen(["sh", "-c", _BUILD], cwd=folder, stderr=subprocess.DEVNULL, start_new_session=True)
+        build = subprocess.Popen(
+            ["sh", "-c", _BUILD],
+            cwd=folder,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+        )
         try:
             yield Fault(subject="node", says=f"{FILES} C files are compiled over and over")
         finally:
