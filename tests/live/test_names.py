@@ -64,8 +64,8 @@ def test_every_name_exactly_once_with_parent_and_pinning_file(zombiescope: Run, 
         assert all(it["path"] == f"{it['parent']}/{it['name']}" and it["parent_alive"] for it in named)
     by_name = {it["name"]: it for it in shape["families"]}
     for label, dying in {"test-a-<n>/docker-<id>.scope": 211, "test-b-<n>/session-<n>.scope": 223}.items():
-        assert by_name[f"/zombiescope-{label}"]["dying"] == dying
-        assert by_name[f"/zombiescope-{label}"]["hidden_in_parent_bytes"] > dying * 1000
+        assert by_name[f"/zslab-{label}"]["dying"] == dying
+        assert by_name[f"/zslab-{label}"]["hidden_in_parent_bytes"] > dying * 1000
 
 
 def pinned_name(leak: Leak) -> str:
@@ -77,7 +77,7 @@ def test_table_csv_family_and_pins(zombiescope: Run) -> None:
     with leaked(31, label="test") as leak:
         parent = os.path.basename(leak.parent)
         table = zombiescope("census", "--names", "--family", "test-<n>/z<n>", expect=0).stdout
-        assert re.search(r"^ *31 .*/zombiescope-test-<n>/z<n> .*shmem: dev/shm/zombiescope-test", table, re.MULTILINE)
+        assert re.search(r"^ *31 .*/zslab-test-<n>/z<n> .*shmem: dev/shm/zslab-test", table, re.MULTILINE)
         rows = list(
             csv.DictReader(
                 io.StringIO(zombiescope("census", "--names", "--family", "*test-<n>/z<n>", "--format", "csv").stdout)
@@ -101,7 +101,7 @@ def test_growth_by_family() -> None:
         with leaked(13, label="test-new"):
             shape = json.loads(counting.communicate(timeout=60)[0])
     grown = {it["name"]: it["grown"] for it in shape["families"]}
-    assert grown["/zombiescope-test-new-<n>/z<n>"] == 13 and grown["/zombiescope-test-old-<n>/z<n>"] == 0
+    assert grown["/zslab-test-new-<n>/z<n>"] == 13 and grown["/zslab-test-old-<n>/z<n>"] == 0
 
 
 def test_watch_streams_births_removals_and_releases(zombiescope: Run, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ Kernel: Documentation/filesystems/proc.rst, 1.7. Times are in ticks of 1/100 s o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -45,21 +45,20 @@ def read(host: Host) -> Iterator[Reading | Blind]:
 
 
 def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
-    """What changed from one to the next, since a value holds until another is told; of the node's totals the last."""
-    last: dict[int, tuple[float, ...]] = {}
+    """What changed from one to the next, since a value holds until another is told."""
+    last: dict[str, tuple[float, ...]] = {}
     for at, text in fetched:
         stat = parse(text.decode("utf-8", "surrogateescape"))
-        for cpu, seconds in stat.cores.items():
-            before = last.get(cpu)
-            if seconds == before:
-                continue
-            subject = f"cpu:{cpu}"
-            for place, (what, value) in enumerate(zip(GIVES, seconds, strict=False)):
-                if before is None or len(before) <= place or before[place] != value:
-                    yield Reading(what=what, subject=subject, value=value, at=at, source=SOURCE)
-            last[cpu] = seconds
-    for what, number in stat.counts.items():
-        yield Reading(what=what, subject="node", value=number, at=at, source=SOURCE)
+        now: dict[str, Mapping[str, float]] = {"node": stat.counts}
+        now |= {f"cpu:{cpu}": dict(zip(GIVES, seconds, strict=False)) for cpu, seconds in stat.cores.items()}
+        for subject, figures in now.items():
+            values = tuple(figures.values())
+            before = last.get(subject, ())
+            if values != before:
+                for place, (what, value) in enumerate(figures.items()):
+                    if len(before) != len(values) or before[place] != value:
+                        yield Reading(what=what, subject=subject, value=value, at=at, source=SOURCE)
+                last[subject] = values
     given = {*GIVES[: max(map(len, stat.cores.values()))], *stat.counts}
     yield from (Blind(what=what, source=SOURCE, why="this kernel does not tell") for what in GIVES if what not in given)
 

@@ -26,7 +26,8 @@ FULL = 0.9  # of the time the core had: the tick that counts is coarse, and a ra
 SECONDS = 1.0  # shorter spells are ordinary bursts; a queue's watchdog gives up after 5
 WINDOW = 0.25  # seconds: times come in ticks of 10 ms, so that a share is exact to 4 %
 BRIDGE = 0.3  # seconds: one coarse look below FULL does not make two spells of one
-GIVEN = 0.5  # of a look: a core that the hypervisor took away for longer tells nothing (see stolen CPU instead)
+STOLEN = 0.5  # of a look: a core that the hypervisor took away for longer tells nothing (see stolen_cpu instead)
+TOLD = 0.1  # of a look: time is counted by ticks, and where interrupts are off most of them are missed, but not all
 
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
@@ -80,7 +81,9 @@ def _shares(timeline: Timeline, cpu: str) -> dict[str, Series]:
     window = min(WINDOW, SECONDS / 4)
     rates = {mode: timeline.rate(f"cpu_{mode}_seconds_total", cpu, over=window) for mode in (*_KERNEL, *_USER, *_IDLE)}
     had: Floats = np.sum([rate.values for rate in rates.values()], axis=0)
-    had = np.where(had >= GIVEN, had, np.nan)
+    stolen = timeline.rate("cpu_steal_seconds_total", cpu, over=window).values
+    taken = stolen > STOLEN if len(stolen) == len(had) else np.zeros(len(had), bool)
+    had = np.where((had >= TOLD) & ~taken, had, np.nan)
     return {mode: replace(rate, values=rate.values / had) for mode, rate in rates.items()}
 
 
