@@ -47,7 +47,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
-    return f"{len(timeline.series(LOG)):,} lines of the log tell of none", (timeline.looks(LOG).latest,)
+    return f"no lockup in {len(timeline.series(LOG)):,} lines of the log", (timeline.looks(LOG).latest,)
 
 
 def _episodes(lines: list[Told]) -> Iterator[list[Told]]:
