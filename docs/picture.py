@@ -34,7 +34,6 @@ def main() -> None:
     lines = [line for text in Text.from_ansi(printed).split("\n") for line in text.wrap(console, COLUMNS)]
     for line in lines[:ROWS]:
         console.print(line)
-    console.print(Text("…", "dim"))
     (Path(__file__).parent / "report.svg").write_text(console.export_svg(title="zombiescope", code_format=FRAME))
 
 

@@ -71,8 +71,8 @@ def test_a_recording_on_disk_answers_the_same(tmp_path: Path) -> None:
 def test_a_sample_that_ends_a_gap_stands_for_all_of_it() -> None:
     gaps = [read("core_gap_seconds", "cpu:1", 0.3, 1.0)]
     samples = node(gaps, samples=[(1.3, 1, "kubelet[7]", WALK), (1.31, 1, "python[9]", SPIN)]).samples()
-    assert samples.weight.tolist() == pytest.approx([0.3, 0.01])
-    assert samples.processes()[0][0] == "kubelet" and samples.reading("process:x").value == pytest.approx(0.31)
+    assert samples.weight.tolist() == pytest.approx([0.295, 0.01])
+    assert samples.processes()[0][0] == "kubelet" and samples.reading("process:x").value == pytest.approx(0.305)
 
 
 def test_no_stacks_is_no_samples() -> None:

@@ -57,10 +57,10 @@ def test_two_walkers_are_two_findings_the_busier_first() -> None:
 
 def test_a_gap_counts_for_who_ends_it() -> None:
     taken = [(1 + place * 5.0, 1, "kubelet[7]", WALK) for place in range(12)]
-    gaps = [read("core_gap_seconds", "cpu:1", 0.5, at - 0.5) for at, *_ in taken]
+    gaps = [read("core_gap_seconds", "cpu:1", 0.6, at - 0.6) for at, *_ in taken]
     timeline = node(gaps, samples=[*IDLE, *taken])
     (found,) = examine(timeline, signs={"cgroup_walker": cgroup_walker}, laws={}).findings
-    assert "walked cgroups for 6.0 s" in found.says
+    assert "walked cgroups for 7.1 s" in found.says
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,8 @@ class Timeline:
         found = self.stacks.samples(span, cpu=cpu, wanted=wanted)
         for core in np.unique(found.cpu).tolist():
             gaps = self.gaps(f"cpu:{core}")
-            found = found.weighed(core, gaps.at + gaps.values, gaps.values)
+            # The next sample is on the grid again, half a period after the late one on average.
+            found = found.weighed(core, gaps.at + gaps.values, gaps.values - 0.5 / self.stacks.hz)
         return found
 
     def gaps(self, cpu: str) -> Series:
