@@ -36,6 +36,7 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
         build = subprocess.Popen(
             ["sh", "-c", _BUILD],
             cwd=folder,
+            env={**os.environ, "TMPDIR": folder},  # what a compiler leaves behind when it is killed goes with the rest
             stderr=subprocess.DEVNULL,
             start_new_session=True,
             preexec_fn=die_with_parent,
