@@ -18,7 +18,7 @@ LONGEST = 1_000  # characters kept of a line, as of the live log
 WRITERS = ("kernel", "systemd", "kubelet", "containerd", "dockerd", "crio")
 WHAT = "kernel_log"
 _GZIP = b"\x1f\x8b"
-_FORMATS = "dmesg, dmesg -T, journalctl -k, kern.log and a copy of /dev/kmsg are"
+_FORMATS = "dmesg, dmesg -T, journalctl -k, kern.log and a copy of /dev/kmsg are read"
 
 
 def timeline_of_log(path: str) -> tuple[Timeline, str]:
