@@ -167,6 +167,11 @@ def test_a_clear_node_and_a_blind_one_are_not_the_same() -> None:
     assert "What happened" not in shown and "What to do" not in shown
 
 
+def test_where_nothing_is_joined_there_is_no_picture_of_it() -> None:
+    alone = replace(incident(), links=(), unexplained=(), tallies=())
+    assert 'class="picture"' in page(incident()) and 'class="picture"' not in page(alone)
+
+
 def test_a_node_that_flaps_gives_a_page_that_still_opens() -> None:
     flapping = tuple(
         finding("saturated_core", f"cpu:{it % 8}", it, it + 0.5, "drowning", reading("seen", "node", 1, it))

@@ -119,7 +119,7 @@ def _chains(case: Case, stages: Stages) -> str:
 def _picture(case: Case, stages: Stages) -> str:
     """All that was joined, rivals too, where it is more than one line of causes."""
     joined = [it for it in case.findings if any(it in (link.cause, link.effect) for link in case.links)]
-    if len(case.links) < len(joined) or len(joined) > DRAWN:
+    if not joined or len(case.links) < len(joined) or len(joined) > DRAWN:
         return ""
     strongest = {case.causes_of(finding)[0] for finding in joined if case.causes_of(finding)}
     boxes = {
