@@ -1,0 +1,36 @@
+"""Small captures for tests, written down as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from zombiescope.profile.capture import Capture, Frames, Function, Who
+
+Row = tuple[int, int, Who, tuple[Function, ...], int]  # at, cpu, who, stack (outermost first), weight
+
+
+def capture(rows: Sequence[Row], *, unit: str = "samples", idle: Sequence[tuple[Function, ...]] = ()) -> Capture:
+    rows = sorted(rows, key=lambda row: row[0])
+    whos = sorted({row[2] for row in rows})
+    stacks = sorted({row[3] for row in rows})
+    functions = sorted({function for stack in stacks for function in stack})
+    flat = [functions.index(function) for stack in stacks for function in stack]
+    frames = Frames(
+        functions=functions,
+        of=np.array(flat, np.int32),
+        starts=np.cumsum([0, *(len(stack) for stack in stacks)]),
+    )
+    return Capture(
+        at=np.array([row[0] for row in rows], np.int64),
+        cpu=np.array([row[1] for row in rows], np.int32),
+        tid=np.array([row[2].pid for row in rows], np.int32),
+        who=np.array([whos.index(row[2]) for row in rows], np.int32),
+        stack=np.array([stacks.index(row[3]) for row in rows], np.int32),
+        weight=np.array([row[4] for row in rows], np.int64),
+        whos=whos,
+        idle=np.array([stack in idle for stack in stacks], np.bool_),
+        name=lambda: frames,
+        unit=unit,
+    )
