@@ -19,12 +19,15 @@ from zombiescope.core.rooms import Broken, members, names
 from zombiescope.core.timeline import Timeline
 from zombiescope.detective.describe import describe
 from zombiescope.detective.examine import examine
+from zombiescope.gate._image import Image
+from zombiescope.gate._objection import OCCASIONS
+from zombiescope.gate._rulings import rulings
 from zombiescope.lab._scenario import missing
 from zombiescope.recorder import stacks
 
 PACKAGE = Path(zombiescope.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-ROOMS = ("probes", "signs", "laws", "questions", "remedies", "outputs", "lab", "cli")
+ROOMS = ("probes", "signs", "laws", "questions", "remedies", "outputs", "gate", "lab", "cli")
 
 # Who may import whom, of ours. A member never imports a member of its own room.
 MAY_IMPORT = {
@@ -40,6 +43,7 @@ MAY_IMPORT = {
     "outputs": {"core", "outputs", "profile"},
     "profile": {"core", "profile"},
     "audit": {"core", "audit"},
+    "gate": {"core", "audit", "gate"},
     "fleet": {"core", "detective", "recorder", "fleet", "profile"},
     "lab": {"core", "kernel", "lab", "probes"},
 }
@@ -175,7 +179,7 @@ def test_every_sign_is_blind_where_nobody_looked(name: str) -> None:
     assert not case.findings
 
 
-@pytest.mark.parametrize("room", ("signs", "laws", "probes"))
+@pytest.mark.parametrize("room", ("signs", "laws", "probes", "gate"))
 def test_every_threshold_has_its_reason(room: str) -> None:
     for name in names(room):
         for threshold in describe(member(room, name)).thresholds:
@@ -229,14 +233,26 @@ def test_scenario(name: str) -> None:
 @pytest.mark.parametrize("name", names("remedies"))
 def test_remedy(name: str) -> None:
     remedy = member("remedies", name)
-    assert remedy.CURES in names("signs")
-    assert list(inspect.signature(remedy.plan).parameters) == ["finding", "case"]
+    assert remedy.CURES and set(remedy.CURES) <= set(names("signs"))
+    assert list(inspect.signature(remedy.plan).parameters) == ["finding", "case", "timeline"]
     assert {"Safe", "Disruptive"} & describe(remedy).sections.keys() and "Does not fix" in describe(remedy).sections
 
 
 @pytest.mark.parametrize("name", names("outputs"))
 def test_output(name: str) -> None:
     assert list(inspect.signature(member("outputs", name).write).parameters) == ["case", "timeline", "out"]
+
+
+@pytest.mark.parametrize("name", names("gate"))
+def test_rule(name: str, tmp_path: Path) -> None:
+    rule = member("gate", name)
+    assert rule.WHEN and set(rule.WHEN) <= set(OCCASIONS)
+    for function in (rule.look, rule.saw):
+        assert list(inspect.signature(function).parameters) == ["image"]
+    assert {"Why it matters", "Passes"} <= describe(rule).sections.keys()
+    for ruling in rulings(Image(Host(str(tmp_path), live=False)), set(names("gate")) - {name}):
+        empty = "an empty root has nothing to object to, and nothing that could be passed"
+        assert ruling.state == "skipped" or (not ruling.objections and ruling.unseen), empty
 
 
 @pytest.mark.parametrize("name", names("cli"))

@@ -144,7 +144,7 @@ def test_one_broken_member_never_costs_the_report(monkeypatch: pytest.MonkeyPatc
         "z_to_a": member(WITHIN=0.0, grounds=boom),
         "b_to_z": member(WITHIN=9e9, grounds=boom),
     }
-    remedies: Members = {"cure": member(CURES="z", plan=boom), "gone": Broken("ImportError")}
+    remedies: Members = {"cure": member(CURES=("z",), plan=boom), "gone": Broken("ImportError")}
     case = examine(LONG, signs={**signs, "b": sign((0, 900))}, laws=laws, remedies=remedies)
     states = {verdict.sign: verdict.state for verdict in case.verdicts}
     assert states["bad"] == "broken" and states["laws/b_to_z"] == "broken" and states["z"] == "found"
@@ -182,10 +182,10 @@ def test_findings_are_bounded() -> None:
 
 
 def test_a_plan_is_offered_for_what_was_found() -> None:
-    def plan(finding: Finding, case: Any) -> Plan:  # noqa: ARG001
+    def plan(finding: Finding, case: Any, timeline: Any) -> Plan:  # noqa: ARG001
         return Plan(cures=finding, steps=(Step(says="stop it", argv=("true",)),), risk="safe", proof=("z",))
 
-    case = examine(LONG, signs={"z": sign((3, 4))}, laws={}, remedies={"stop_it": member(CURES="z", plan=plan)})
+    case = examine(LONG, signs={"z": sign((3, 4))}, laws={}, remedies={"stop_it": member(CURES=("z",), plan=plan)})
     assert [(offered.name, offered.cures.sign) for offered in case.plans] == [("stop_it", "z")]
 
 

@@ -167,6 +167,16 @@ def address_for(host: Host) -> str:
     return f"unix:path={os.path.join(host.root, SOCKET.lstrip('/'))}"
 
 
+def system_of(host: Host) -> Host:
+    """Where the units of that bus are files and commands: this machine, or the namespaces that the bus is in."""
+    other = _OTHER_ROOT.match(os.environ.get(ANOTHER_BUS, ""))
+    if other is None or not host.live:
+        return host
+    root = f"/proc/{other[1]}/root"
+    enter = ("nsenter", f"--target={other[1]}", "-m", "-p", "-C", "-u", "-i", "-n", f"--root={root}", "--")
+    return Host(root, live=True, enter=enter)
+
+
 def cgroup_prefix(host: Host, address: str) -> str:
     """Where the cgroups of that systemd begin, as this machine sees them: "" unless it runs in a namespace."""
     other = _OTHER_ROOT.match(address)

@@ -10,7 +10,7 @@ from collections.abc import Container
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from zombiescope.core import Host, Unreadable, UserError
+from zombiescope.core import Host, Span, Unreadable, UserError, harmless
 from zombiescope.core.errors import EXIT_STYLES
 
 if TYPE_CHECKING:
@@ -67,6 +67,17 @@ def recorded_root(path: str) -> Host:
     if not any(os.path.isdir(os.path.join(path, part)) for part in ("proc", "sys")):
         raise UserError(f"{path}: not a recording: no meta.json, and neither proc/ nor sys/ as in a copied root")
     return Host(path, live=False)
+
+
+def recorded(folder: str, span: Span | None = None) -> tuple[Timeline, str, str]:
+    """A flight recording, with its node's name and kernel; what is damaged in it is told."""
+    from zombiescope.recorder.replay import opened
+
+    recording = opened(folder)
+    timeline = recording.timeline(span)
+    for trouble in recording.damage:
+        print(f"damaged: {harmless(trouble)}", file=sys.stderr)
+    return timeline, str(recording.meta.get("node", "")), str(recording.meta.get("kernel", ""))
 
 
 def look(host: Host, length: float, only: Container[str] | None = None, hz: int = 0) -> Timeline:

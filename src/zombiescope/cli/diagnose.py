@@ -11,7 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from zombiescope.cli._looking import add_exit_style, hertz, look, moment, name_of, recorded_root, seconds
+from zombiescope.cli._looking import add_exit_style, hertz, look, moment, name_of, recorded, recorded_root, seconds
 from zombiescope.core import Host, harmless
 from zombiescope.core.errors import EXIT_STYLES
 from zombiescope.core.model import Case, Span
@@ -76,7 +76,7 @@ def _live(host: Host, length: float, hz: int = 0) -> tuple[Timeline, str, str]:
 def _recorded(args: argparse.Namespace) -> tuple[Timeline, str, str]:
     """A flight recording, a kernel's log as text, or a copy of a machine's files."""
     from zombiescope.recorder.log_file import timeline_of_log
-    from zombiescope.recorder.replay import is_recording, opened
+    from zombiescope.recorder.replay import is_recording
 
     if os.path.isfile(args.recording):
         timeline, times = timeline_of_log(args.recording)
@@ -84,11 +84,7 @@ def _recorded(args: argparse.Namespace) -> tuple[Timeline, str, str]:
         return timeline, "", ""
     if not is_recording(args.recording):
         return _live(recorded_root(args.recording), 0.0)
-    recording = opened(args.recording)
-    timeline = recording.timeline(_stretch(args))
-    for trouble in recording.damage:
-        print(f"damaged: {harmless(trouble)}", file=sys.stderr)
-    return timeline, str(recording.meta.get("node", "")), str(recording.meta.get("kernel", ""))
+    return recorded(args.recording, _stretch(args))
 
 
 def _stretch(args: argparse.Namespace) -> Span | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import re
 import stat
 import subprocess
 import time
@@ -26,9 +27,13 @@ _CHUNK = 1 << 16  # procfs hands out whole files in one read when the buffer is 
 class Host:
     """A machine, seen through one root."""
 
-    def __init__(self, root: str = "/", *, live: bool | None = None) -> None:
-        self.root = os.path.realpath(root)
+    def __init__(self, root: str = "/", *, live: bool | None = None, enter: Sequence[str] = ()) -> None:
+        """`enter` comes before every command: it leads into the namespaces of a system whose root is /proc/PID/root."""
+        # Such a root is a link of the kernel's making: it can be opened, but to resolve it leads back to our own.
+        self._foreign = re.fullmatch(r"/proc/\d+/root", root) is not None
+        self.root = root if self._foreign else os.path.realpath(root)
         self.live = self.root == "/" if live is None else live
+        self.enter = tuple(enter)
 
     def now(self) -> float:
         """The time of a look: the clock, or when the recorded root was taken."""
@@ -99,6 +104,15 @@ class Host:
         except (OSError, ValueError) as error:
             raise Unreadable(path, _why(error)) from error
 
+    def status(self, path: str) -> os.stat_result | None:
+        """What stands at a path, a link not followed; None if nothing does."""
+        try:
+            return os.lstat(self._inside(path, follow=False))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError) as error:
+            raise Unreadable(path, _why(error)) from error
+
     def listing(self, path: str) -> list[str]:
         """The names in a folder, sorted."""
         try:
@@ -149,19 +163,19 @@ class Host:
         """What a command prints. A recorded root has it as the file `cmd/<argv joined by _>`."""
         if not self.live:
             return self.read("/cmd/" + "_".join(argv).replace("/", "%"))
-        return self._command(argv, timeout)
+        return self._command((*self.enter, *argv), timeout)
 
-    def act(self, argv: Sequence[str], *, timeout: float = 60.0) -> str:
+    def act(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> str:
         """Change the machine. Only `detective/apply.py` calls this; a recorded root cannot be changed."""
         if not self.live:
             raise Unreadable("$ " + " ".join(argv), "a recorded root cannot be acted on")
-        return self._command(argv, timeout)
+        return self._command((*self.enter, *argv), timeout, stdin)
 
     @staticmethod
-    def _command(argv: Sequence[str], timeout: float) -> str:
+    def _command(argv: Sequence[str], timeout: float, stdin: bytes = b"") -> str:
         shown = "$ " + " ".join(argv)
         try:
-            done = subprocess.run(argv, capture_output=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL)
+            done = subprocess.run(argv, capture_output=True, timeout=timeout, check=False, input=stdin)
         except subprocess.TimeoutExpired as error:
             raise Unreadable(shown, f"no answer in {timeout:g} s") from error
         except (OSError, ValueError) as error:
@@ -174,7 +188,7 @@ class Host:
     def _inside(self, path: str, *, follow: bool = True) -> str:
         """The path below our root. In a recorded root a link that leads out is refused, not followed."""
         plain = os.path.join(self.root, path.lstrip("/"))
-        if self.root == "/":
+        if self.root == "/" or self._foreign:
             return plain
         parent, name = os.path.split(plain)
         real = os.path.realpath(plain) if follow else os.path.join(os.path.realpath(parent), name)

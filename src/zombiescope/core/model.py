@@ -153,11 +153,15 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One act of a cure: a command, its undoing, and what it is for."""
+    """One act of a cure: a command that a person could paste, and what it is for. Without a command it is advice."""
 
     says: str
-    argv: tuple[str, ...]
-    undo: tuple[str, ...] = ()
+    argv: tuple[str, ...] = ()
+    stdin: str = ""  # what the command reads
+    undo: tuple[str, ...] = ()  # takes back what is not in a file; what is, is put back as it was
+    unit: str = ""  # the unit that it stops or changes: its files and whether it runs are kept, and put back by undo
+    keeps: tuple[str, ...] = ()  # other files that it changes
+    risk: str = ""  # where it is not the plan's: the last rungs of a ladder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,10 +173,20 @@ class Plan:
     risk: str  # one of RISKS
     proof: tuple[str, ...]
     name: str = ""  # stamped with the file's name as it leaves the room
+    aftermath: bool = False  # stamped too: it clears up what stays when the cause is gone
 
     def __post_init__(self) -> None:
-        if self.risk not in RISKS:
-            raise ValueError(f"no such risk: {self.risk}")
+        for risk in (self.risk, *(step.risk or self.risk for step in self.steps)):
+            if risk not in RISKS:
+                raise ValueError(f"no such risk: {risk}")
+
+    @property
+    def advice(self) -> bool:
+        """Whether there is nothing in it that we could do ourselves."""
+        return not any(step.argv for step in self.steps)
+
+    def risk_of(self, step: Step) -> str:
+        return step.risk or self.risk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

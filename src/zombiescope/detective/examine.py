@@ -61,7 +61,7 @@ def examine(
         settings=settings,
     )
     case = replace(case, unexplained=explain(case, sound))
-    return replace(case, plans=tuple(_plans(case, members("remedies") if remedies is None else remedies)))
+    return replace(case, plans=tuple(_plans(case, timeline, members("remedies") if remedies is None else remedies)))
 
 
 def _look(name: str, sign: ModuleType | Broken, timeline: Timeline) -> tuple[list[Finding], Verdict]:
@@ -140,12 +140,12 @@ def _answers(timeline: Timeline, questions: Members) -> Iterator[Answer]:
             yield replace(told, question=name)
 
 
-def _plans(case: Case, remedies: Members) -> Iterator[Plan]:
+def _plans(case: Case, timeline: Timeline, remedies: Members) -> Iterator[Plan]:
     """What could be done about each finding, first causes first. A remedy that breaks offers nothing."""
     roots = case.root_causes()
     for finding in sorted(case.findings, key=lambda finding: finding not in roots):
         for name, remedy in remedies.items():
-            if not isinstance(remedy, Broken) and finding.sign == remedy.CURES:
-                plan = guarded(partial(remedy.plan, finding, case))
+            if not isinstance(remedy, Broken) and finding.sign in remedy.CURES:
+                plan = guarded(partial(remedy.plan, finding, case, timeline))
                 if isinstance(plan, Plan):
-                    yield replace(plan, name=name)
+                    yield replace(plan, name=name, aftermath=bool(getattr(remedy, "AFTERMATH", False)))

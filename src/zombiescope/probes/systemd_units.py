@@ -31,13 +31,17 @@ from zombiescope.audit.systemd import (
 from zombiescope.core import Blind, Host, Reading, Unreadable
 
 EVERY = 5.0
-GIVES = ("unit_restarts_total", "unit_active", "unit_cgroup", "unit_loops_for_ever", "units_failed")
+GIVES = (
+    *("unit_restarts_total", "unit_active", "unit_cgroup", "unit_loops_for_ever", "units_failed"),
+    *("unit_file", "unit_needed_by"),
+)
 MOST = 400  # services asked about in a look, 20 ms; a node with more is a node of something else than services
 TOLD = 50  # restarting services that are told in full: who looks for a cause needs no more
 TRIES = 8  # times that a service is asked how it failed, until it tells
 APART = 0.005  # seconds between them: a run that fails at once takes some 15 ms, and its failure shows for a part of it
 _FAILURE = ("Result", "ExecMainStatus")
-_NOW = (*_FAILURE, "ControlGroup", "Slice")
+_NEEDED = ("RequiredBy", "BoundBy")  # who stops with it; who merely wants it goes on
+_NOW = (*_FAILURE, "ControlGroup", "Slice", "FragmentPath", *_NEEDED)
 Look = Callable[[], Iterator[Reading | Blind]]
 
 
@@ -171,4 +175,12 @@ class _Eye:
         source = self._systemd.source(unit, "Restart")
         yield Reading(
             what=GIVES[3], subject=subject, value=float(judged.for_ever), at=at, source=source, text=judged.says
+        )
+        source = self._systemd.source(unit, "FragmentPath")
+        path = str(told.get("FragmentPath", ""))
+        yield Reading(what=GIVES[5], subject=subject, value=float(bool(path)), at=at, source=source, text=path)
+        needed = sorted({str(name) for kind in _NEEDED for name in told.get(kind, ())})
+        source = self._systemd.source(unit, _NEEDED[0])
+        yield Reading(
+            what=GIVES[6], subject=subject, value=len(needed), at=at, source=source, text=" ".join(needed[:TOLD])
         )

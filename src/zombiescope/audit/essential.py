@@ -1,0 +1,80 @@
+"""Whether a node can do without a unit: what must not be stopped by mistake, with the reason.
+
+Which units those are is data (`essential.toml`). What cannot be seen counts as in use: a refusal costs a word more on
+the command line, a node that is gone costs the node.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import tomllib
+from contextlib import closing
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+from zombiescope.audit.systemd import Systemd, address_for
+from zombiescope.core import Host, Unreadable
+
+# A process of each container: who holds its terminal and waits for its end.
+_SHIMS = re.compile(r"containerd-shim|docker-containe|conmon|crun|runc")
+_UNIT = re.compile(r"/([^/]+\.(?:service|scope))(?=/|$)")
+
+
+def why_essential(unit: str, host: Host) -> str:
+    """The reason not to stop or change a unit; empty if there is none. `host` is the system that runs it."""
+    for group in _groups().get("essential", []):
+        if _matches(unit, group):
+            return str(group["why"])
+    if unit in _own_units(host):
+        return "this very command runs in it"
+    for group in _groups().get("runtime", []):
+        if _matches(unit, group) and _containers(host):
+            return str(group["why"])
+    for group in _groups().get("access", []):
+        if _matches(unit, group) and not _other_ways(unit, group, host):
+            return str(group["why"])
+    return ""
+
+
+@lru_cache(maxsize=1)
+def _groups() -> dict[str, list[dict[str, Any]]]:
+    return tomllib.loads(resources.files("zombiescope.audit").joinpath("essential.toml").read_text("utf-8"))
+
+
+def _matches(unit: str, group: dict[str, Any]) -> bool:
+    return any(fnmatch.fnmatchcase(unit, pattern) for pattern in group["units"])
+
+
+def _own_units(host: Host) -> set[str]:
+    """Those that this process is in: an agent that gives us a shell must not be stopped from within it."""
+    try:
+        return set(_UNIT.findall(host.read("/proc/self/cgroup")))
+    except Unreadable:
+        return set()
+
+
+def _containers(host: Host) -> bool:
+    try:
+        pids = [name for name in host.listing("/proc") if name.isdecimal()]
+    except Unreadable:
+        return True
+    for pid in pids:
+        try:
+            if _SHIMS.match(host.read(f"/proc/{pid}/comm", most=100)):
+                return True
+        except Unreadable:
+            continue  # it has ended
+    return False
+
+
+def _other_ways(unit: str, group: dict[str, Any], host: Host) -> bool:
+    try:
+        with closing(Systemd(address_for(host))) as systemd:
+            open_ways = {it.name for it in systemd.units(*group["units"]) if it.active in ("active", "activating")}
+    except Unreadable:
+        return False
+    # ssh.service and ssh.socket are one way, not two.
+    name = unit.rpartition(".")[0]
+    return bool({it for it in open_ways if it.rpartition(".")[0] != name})

@@ -1,0 +1,137 @@
+"""Which plans a fix is about, why one is refused, and how they are shown."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Collection, Iterator
+from typing import Any, TextIO
+
+from zombiescope.core import Case, Plan, UserError, harmless
+from zombiescope.core.rooms import healthy
+from zombiescope.detective.apply import Machine, shown
+from zombiescope.detective.describe import describe
+
+_WIDTH = 110
+
+
+def chosen(case: Case, wanted: str, *, disruptive: bool = False) -> list[Plan]:
+    """One plan for each finding that is meant: without a word, the root causes and what they leave behind.
+
+    A word names a remedy, a sign, a subject or a unit. Of several remedies the first that acts without harm is taken.
+    """
+    if wanted:
+        named = [plan for plan in case.plans if wanted in _names(plan)]
+        if not named:
+            _no_such(case, wanted)
+        return _first_of_each(named, disruptive)
+    roots = case.root_causes()
+    meant = [plan for plan in case.plans if plan.cures in roots or plan.aftermath]
+    # What clears up comes after what ends the cause, or more would come.
+    return sorted(_first_of_each(meant, disruptive), key=lambda plan: plan.aftermath)
+
+
+def _names(plan: Plan) -> set[str]:
+    sign, subject = plan.cures.sign, plan.cures.subject
+    return {plan.name, sign, subject, subject.partition(":")[2], f"{sign}:{subject}"}
+
+
+def _first_of_each(plans: list[Plan], disruptive: bool) -> list[Plan]:
+    best: dict[Any, Plan] = {}
+    for plan in sorted(plans, key=lambda plan: (plan.advice, plan.risk == "disruptive" and not disruptive)):
+        best.setdefault(plan.cures, plan)
+    return [plan for plan in plans if best[plan.cures] is plan]
+
+
+def _no_such(case: Case, wanted: str) -> None:
+    verdict = next((it for it in case.verdicts if it.sign == wanted), None)
+    if verdict is not None and verdict.state in ("blind", "broken"):
+        raise UserError(
+            f"{wanted} is {verdict.state} ({harmless(verdict.says)}): nothing is done about what was not seen"
+        )
+    if verdict is not None and verdict.state == "clear":
+        raise UserError(f"{wanted} is clear: there is nothing to fix")
+    known = ", ".join(sorted({f"{harmless(plan.cures.subject)}" for plan in case.plans})) or "nothing"
+    found = ", ".join(sorted({it.sign for it in case.findings})) or "nothing"
+    raise UserError(f"no plan for {harmless(wanted)!r}: found is {found}; there are plans for {known}")
+
+
+def refusal(plan: Plan, case: Case, machine: Machine, forced: Collection[str], disruptive: bool) -> str:
+    """Why a plan is not carried out; empty if nothing speaks against it."""
+    from zombiescope.audit.essential import why_essential
+
+    if plan.advice:
+        return "it is advice: there is nothing in it that could be done from here"
+    if plan.risk == "disruptive" and not disruptive:
+        return "it disrupts the node's work: only with --allow-disruptive"
+    for sign in plan.proof:
+        verdict = next((it for it in case.verdicts if it.sign == sign), None)
+        if verdict is None or verdict.state in ("blind", "broken"):
+            why = harmless(verdict.says) if verdict is not None else "no such sign"
+            return f"whether it helps could not be seen: {sign} is blind ({why})"
+    for unit in dict.fromkeys(step.unit for step in plan.steps if step.unit):
+        if unit not in forced and (why := why_essential(unit, machine.units)):
+            return f"{unit} is essential: {why}; if that is meant: --force-essential {harmless(unit)}"
+    return ""
+
+
+def as_json(plan: Plan, machine: Machine, why_not: str = "") -> dict[str, Any]:
+    return {
+        "name": plan.name,
+        "cures": {"sign": plan.cures.sign, "subject": plan.cures.subject, "says": plan.cures.says},
+        "risk": plan.risk,
+        "advice": plan.advice,
+        "refused": why_not,
+        "proof": list(plan.proof),
+        "steps": [
+            {
+                "says": step.says,
+                "command": shown(machine, step) if step.argv else "",
+                "risk": plan.risk_of(step),
+                "unit": step.unit,
+                "keeps": list(step.keeps),
+                "undo": list(step.undo),
+            }
+            for step in plan.steps
+        ],
+    }
+
+
+def write_text(plans: list[Plan], others: list[Plan], machine: Machine, refused: dict[str, str], out: TextIO) -> None:
+    for plan in plans:
+        for line in _lines(plan, machine, refused.get(plan.name, "")):
+            print(line, file=out)
+        print(file=out)
+    if others:
+        print("also possible, each by its name:", file=out)
+        for plan in others:
+            kind = "advice" if plan.advice else plan.risk
+            print(f"  zombiescope fix {plan.name}  ({kind}, for {harmless(plan.cures.subject)})", file=out)
+
+
+def _lines(plan: Plan, machine: Machine, why_not: str) -> Iterator[str]:
+    kind = "advice" if plan.advice else plan.risk
+    yield f"{plan.name} ({kind}): for {plan.cures.sign} of {harmless(plan.cures.subject)}"
+    yield from _wrapped(harmless(plan.cures.says, most=1000), "  found: ")
+    for number, step in enumerate(plan.steps, 1):
+        risk = f" [{plan.risk_of(step)}]" if plan.risk_of(step) != plan.risk else ""
+        yield from _wrapped(harmless(step.says, most=1000) + risk, f"  {number}. ")
+        if step.argv:
+            first, *rest = shown(machine, step).split("\n")
+            yield f"     $ {harmless(first, most=2000)}"
+            yield from (f"       {harmless(line)}" for line in rest)
+    if not plan.advice:
+        kept = sorted({word for step in plan.steps for word in (step.unit, *step.keeps) if word})
+        undone = [harmless(" ".join(step.undo)) for step in plan.steps if step.undo]
+        how = [f"{', '.join(map(harmless, kept))} as before, byte for byte"] if kept else []
+        yield from _wrapped("; ".join(how + undone) or "cannot be undone, and leaves nothing to undo", "  undo: ")
+    remedy = healthy("remedies").get(plan.name)
+    if remedy is not None and (limits := describe(remedy).sections.get("Does not fix")):
+        yield from _wrapped(limits, "  does not fix: ")
+    if plan.proof:
+        yield f"  proved when clear: {', '.join(plan.proof)}"
+    if why_not:
+        yield from _wrapped(why_not, "  REFUSED: ")
+
+
+def _wrapped(text: str, head: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent=head, subsequent_indent=" " * len(head)) or [head.rstrip()]

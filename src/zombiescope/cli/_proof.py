@@ -1,0 +1,59 @@
+"""A proof in words and in JSON: what must hold after a cure, with the figures before and after."""
+
+from __future__ import annotations
+
+from typing import Any, TextIO
+
+from zombiescope.core import Reading, harmless, lasting
+from zombiescope.core.errors import BLIND, CLEAR, FOUND
+from zombiescope.detective.prove import CANNOT_TELL, NOT_PROVED, PROVED, Proof
+
+EXIT = {PROVED: CLEAR, NOT_PROVED: FOUND, CANNOT_TELL: BLIND}
+_MARKS = {"held": "✓", "failed": "✗", "blind": "?"}
+
+
+def write_text(proof: Proof, out: TextIO) -> None:
+    after = lasting(proof.after.seconds)
+    print(f"{proof.state.upper()}: looked for {after} after the cure", file=out)
+    for check in proof.checks:
+        print(f"  {_MARKS[check.state]} {harmless(check.name)}: {harmless(check.says, most=300)}", file=out)
+    if proof.state == PROVED:
+        links = [(link, it) for link in proof.case.links for it in link.grounds if it.kind == "experiment"]
+        for link, ground in links:
+            print(f"  experiment: {link.cause.sign} → {link.effect.sign}: {harmless(ground.says)}", file=out)
+
+
+def as_json(proof: Proof) -> dict[str, Any]:
+    numbers = {finding: place for place, finding in enumerate(proof.case.findings)}
+    return {
+        "state": proof.state,
+        "cured": [{"sign": it.sign, "subject": harmless(it.subject), "says": harmless(it.says)} for it in proof.cured],
+        "before": {"start": proof.before.start, "end": proof.before.end},
+        "after": {"start": proof.after.start, "end": proof.after.end},
+        "checks": [
+            {
+                "name": harmless(it.name),
+                "state": it.state,
+                "says": harmless(it.says, most=1000),
+                "before": _reading(it.before),
+                "after": _reading(it.after),
+            }
+            for it in proof.checks
+        ],
+        "links": [
+            {
+                "cause": numbers[link.cause],
+                "effect": numbers[link.effect],
+                "grounds": [{"kind": it.kind, "says": harmless(it.says)} for it in link.grounds],
+            }
+            for link in proof.case.links
+        ],
+        "findings": [{"sign": it.sign, "subject": harmless(it.subject)} for it in proof.case.findings],
+    }
+
+
+def _reading(reading: Reading | None) -> dict[str, Any] | None:
+    if reading is None:
+        return None
+    whole = {"what": reading.what, "subject": harmless(reading.subject), "value": reading.value, "at": reading.at}
+    return whole | {"source": harmless(reading.source), "text": harmless(reading.text)}
