@@ -14,7 +14,7 @@ from zombiescope.detective.describe import describe
 _WIDTH = 110
 
 
-def chosen(case: Case, wanted: str, *, disruptive: bool = False) -> list[Plan]:
+def chosen(case: Case, wanted: str, machine: Machine, *, disruptive: bool = False) -> list[Plan]:
     """One plan for each finding that is meant: without a word, the root causes and what they leave behind.
 
     A word names a remedy, a sign, a subject or a unit. Of several remedies the first that acts without harm is taken.
@@ -22,7 +22,7 @@ def chosen(case: Case, wanted: str, *, disruptive: bool = False) -> list[Plan]:
     if wanted:
         named = [plan for plan in case.plans if wanted in _names(plan)]
         if not named:
-            _no_such(case, wanted)
+            _no_such(case, wanted, machine)
         return _first_of_each(named, disruptive)
     roots = case.root_causes()
     meant = [plan for plan in case.plans if plan.cures in roots or plan.aftermath]
@@ -42,7 +42,12 @@ def _first_of_each(plans: list[Plan], disruptive: bool) -> list[Plan]:
     return [plan for plan in plans if best[plan.cures] is plan]
 
 
-def _no_such(case: Case, wanted: str) -> None:
+def _no_such(case: Case, wanted: str, machine: Machine) -> None:
+    from zombiescope.audit.essential import why_essential
+
+    unit = wanted.removeprefix("unit:")
+    if "." in unit and "/" not in unit and (why := why_essential(unit, machine.units)):
+        raise UserError(f"{harmless(unit)} is essential ({why}), and nothing was found that speaks against it: refused")
     verdict = next((it for it in case.verdicts if it.sign == wanted), None)
     if verdict is not None and verdict.state in ("blind", "broken"):
         raise UserError(
