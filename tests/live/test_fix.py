@@ -89,7 +89,7 @@ def test_a_leak_is_stopped_purged_proved_and_all_of_it_taken_back(
         stopped = systemd.show("ecs.service", "ActiveState")
         cured = state(systemd)
         for fix in reversed(ledger.fixes()):
-            zombiescope("fix", "--undo", fix.id)
+            zombiescope("fix", "--undo", fix.id, expect=0)
         after = state(systemd)
         runs = systemd.show("ecs.service", "ActiveState")
     assert told["proof"]["state"] == "proved", told["proof"]["checks"]
@@ -118,11 +118,11 @@ def test_killed_after_each_step_in_turn_the_ledger_tells_the_truth_and_both_ways
             if step < 2:
                 assert fix.state == "interrupted"
             if fix.state == "interrupted":
-                zombiescope("fix", way, identity)
+                zombiescope("fix", way, identity, expect=0)
             if way == "--resume":
                 assert state(systemd)[1] == "masked"
             if ledger.fix(identity).state != "undone":
-                zombiescope("fix", "--undo", identity)
+                zombiescope("fix", "--undo", identity, expect=0)
             assert state(systemd) == before
             assert systemd.show("ecs.service", "ActiveState") in ("activating", "active")
             assert ledger.fix(identity).state == "undone"
@@ -169,7 +169,7 @@ def test_what_is_essential_is_refused_with_the_reason(zombiescope: Run, tmp_path
         assert "systemd and everybody else talk over it" in zombiescope("fix", "dbus.service", expect=2).stderr
         assert state(systemd, "containerd.service") == before and ledger.fixes() == []
         systemd.systemctl("stop", "shim.service")
-        zombiescope("fix", "containerd.service", "--apply")
+        zombiescope("fix", "containerd.service", "--apply", expect=0)
         assert state(systemd, "containerd.service")[1] == "masked"
 
 
@@ -182,7 +182,9 @@ def test_the_purge_says_what_each_rung_freed_and_whose_files_are_left(
     with leaked(5003, label="purge-disk", folder=str(tmp_path)), leaked(1009, label="purge-shm") as in_memory:
         assert innocent.read_bytes()
         pages = cached_pages(innocent)
-        told = json.loads(zombiescope("fix", "purge_zombies", "--apply", "--hz", "0", "--format", "json").stdout)
+        told = json.loads(
+            zombiescope("fix", "purge_zombies", "--apply", "--hz", "0", "--format", "json", expect=0).stdout
+        )
         still = cached_pages(innocent)
     (fix,) = told["fixes"]
     said = {step["says"]: step["said"] for step in fix["steps"]}

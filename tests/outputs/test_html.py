@@ -113,7 +113,7 @@ def test_the_story_is_told_from_its_first_cause_and_each_stage_once(whole: str) 
         "refuted reclaim_explains_throttling", "no page was scanned in 119", "cannot tell zone_explains_resets",
         "to see it: run on the host: nsenter", "KeyError: 'cpu'", "1,203 of 262,144", "systemctl mask --now ecs",
         "undo: systemctl unmask ecs.service", "mask_unit safe", "purge_zombies disruptive", "saturated_core.FULL=0.85",
-        "zombiescope fix mask_unit", "gpu-17.us-east-1a", "5.4.0-1106-aws", "12 min from 2026-11-06 21:20:00 UTC",
+        "zombiescope fix", "gpu-17.us-east-1a", "5.4.0-1106-aws", "12 min from 2026-11-06 21:20:00 UTC",
         "11 found, 11 clear, 3 blind, 1 broken", "The whole picture: 22 findings, 25 links",
     ],
 )  # fmt: skip

@@ -19,7 +19,7 @@ from zombiescope.core import Host, Unreadable
 
 # A process of each container: who holds its terminal and waits for its end.
 _SHIMS = re.compile(r"containerd-shim|docker-containe|conmon|crun|runc")
-_UNIT = re.compile(r"/([^/]+\.(?:service|scope))(?=/|$)")
+_UNIT = re.compile(r"/([^/\n]+\.(?:service|scope))(?=/|$)", re.MULTILINE)
 
 
 def why_essential(unit: str, host: Host) -> str:

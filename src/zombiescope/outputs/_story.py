@@ -101,8 +101,9 @@ def consistency(case: Case) -> Iterator[tuple[Tally, str]]:
 
 def next_commands(case: Case) -> list[str]:
     """What to type next."""
-    commands = [f"zombiescope fix {plan.name}" for plan in case.plans]
-    commands += [f"zombiescope explain {finding.sign}" for finding in case.root_causes() or case.findings]
+    roots = case.root_causes()
+    commands = ["zombiescope fix"] * any(plan.aftermath or plan.cures in roots for plan in case.plans)
+    commands += [f"zombiescope explain {finding.sign}" for finding in roots or case.findings]
     if any(finding.sign == "zombie_cgroups" for finding in case.findings):
         commands.append("zombiescope census --names")
     return list(dict.fromkeys(commands))

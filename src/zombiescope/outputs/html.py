@@ -174,7 +174,8 @@ def _plan(plan: Plan) -> str:
 
 def _step(step: Step) -> str:
     undo = f'<br><span class="undo">undo: <code>{said(shlex.join(step.undo))}</code></span>' if step.undo else ""
-    return f"<li>{said(step.says)}<br><code>{said(shlex.join(step.argv))}</code>{undo}</li>"
+    command = f"<br><code>{said(shlex.join(step.argv))}</code>" if step.argv else ""
+    return f"<li>{said(step.says)}{command}{undo}</li>"
 
 
 def _riddles(case: Case, stages: Stages) -> str:

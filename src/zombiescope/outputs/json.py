@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from typing import Any, TextIO
 
 from zombiescope import __version__
@@ -74,7 +75,11 @@ def _brief(finding: Finding) -> dict[str, Any]:
 
 
 def _remedy(plan: Plan) -> dict[str, Any]:
-    command = " && ".join(" ".join(step.argv) for step in plan.steps)
+    """In one line of shell; empty for advice, and without what would disrupt if the rest does not."""
+    steps = [step for step in plan.steps if step.argv and plan.risk_of(step) == plan.risk]
+    command = " && ".join(
+        (f"printf %s {shlex.quote(step.stdin)} | " if step.stdin else "") + shlex.join(step.argv) for step in steps
+    )
     return {"name": plan.name, "cures": plan.cures.sign, "risk": plan.risk, "command": _text(command)}
 
 

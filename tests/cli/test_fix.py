@@ -1,0 +1,127 @@
+"""`fix` and `prove` as a user meets them: nothing is done without a word, and nobody is left in doubt."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.conftest import COMMAND, Run
+from tests.detective.incident import incident
+from tests.detective.test_prove import later, quick_reads
+from tests.nodes import node
+
+from zombiescope.core import Reading
+from zombiescope.core.ledger import Ledger
+from zombiescope.core.timeline import Timeline
+from zombiescope.recorder.journal import Journal
+
+pytestmark = pytest.mark.e2e
+
+
+def recorded(timeline: Timeline, folder: Path) -> str:
+    """A timeline as a recording on disk; without its stacks."""
+    events = ("kernel_log", "ray_event")
+    whats = [what for what in timeline.looked_for() if what not in ("samples_total", "kernel_symbols")]
+    meta = {"node": "node-a", "kernel": "6.1.0", "gives": {what: [what] for what in whats}, "hz": 0}
+    journal = Journal(str(folder), meta, hours=1000, most_bytes=10**9, events=events)
+    rows: list[Reading] = []
+    for what in whats:
+        looks = timeline.looks(what)
+        rows += [replace(looks.reading(place), what="looked", subject=f"probe:{what}") for place in range(len(looks))]
+        for subject in timeline.subjects(what):
+            one = timeline.series(what, subject)
+            rows += [one.reading(place) for place in range(len(one))]
+    for row in sorted(rows, key=lambda row: row.at):
+        if row.what == "looked":
+            journal.look(row.subject.removeprefix("probe:"), (row.subject.removeprefix("probe:"),), row.at)
+        else:
+            journal.add(row)
+    journal.flush(timeline.span.end)
+    journal.close()
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return recorded(incident(without="stacks", extra=quick_reads()), tmp_path_factory.mktemp("fix") / "before")
+
+
+def test_a_plan_from_a_recording_shows_every_command_and_changes_nothing(before: str, zombiescope: Run) -> None:
+    done = zombiescope("fix", "--recording", before, expect=1)
+    for words in (
+        "stop_leaking_unit (safe): for crash_looping_unit of unit:ecs.service",
+        "$ systemctl stop -- ecs.service",
+        "undo: ecs.service as before, byte for byte",
+        "does not fix: why it crashes",
+        "[disruptive]",
+        "proved when clear: crash_looping_unit",
+    ):
+        assert words in done.stdout, words
+    assert "nothing was changed" in done.stderr
+    shape = json.loads(zombiescope("fix", "--recording", before, "--format", "json", expect=1).stdout)
+    assert shape["plans"][0]["name"] == "stop_leaking_unit"
+    assert "cannot be cured" in zombiescope("fix", "--recording", before, "--apply", expect=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (("--prove", "1"), "needs --apply"),
+        (("--prove", "0", "--apply"), "not a number of minutes"),
+        (("--undo", "9", "--ledger", "/nowhere/at/all"), "/nowhere/at/all"),
+        (("nothing_like_it", "--seconds", "0.1", "--hz", "0"), "no plan for 'nothing_like_it'"),
+        (("--recording", "/nowhere"), "/nowhere"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(argv: tuple[str, ...], says: str, zombiescope: Run) -> None:
+    done = zombiescope("fix", *argv, expect=2)
+    assert says in done.stderr.splitlines()[-1]
+
+
+def test_an_empty_ledger_is_no_error(tmp_path: Path, zombiescope: Run) -> None:
+    assert zombiescope("fix", "--list", "--ledger", str(tmp_path), expect=0).stdout.startswith("id\tstate")
+    assert (
+        json.loads(zombiescope("fix", "--list", "--ledger", str(tmp_path), "--format", "json", expect=0).stdout) == []
+    )
+    with Ledger(str(tmp_path)).locked():
+        pass
+    assert "there is none yet" in zombiescope("fix", "--undo", "1", "--ledger", str(tmp_path), expect=2).stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="becomes another user: run as root")
+def test_who_may_not_act_is_shown_the_plan_and_told_what_is_missing(before: str, tmp_path: Path) -> None:
+    """As nobody, live: every plan is shown, nothing is done."""
+    os.chmod(tmp_path, 0o777)
+    argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", str(COMMAND)]
+    for path in (Path(before), *Path(before).parents):
+        os.chmod(path, os.stat(path).st_mode | 0o5)
+    shown = subprocess.run([*argv, "fix", "--recording", before], capture_output=True, text=True, check=False)
+    if "Permission denied" in shown.stderr or shown.returncode == 126:
+        pytest.skip("the command is in a folder that others may not enter")
+    assert shown.returncode == 1 and "$ systemctl stop -- ecs.service" in shown.stdout
+    refused = subprocess.run(
+        [*argv, "fix", "--undo", "1", "--ledger", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert refused.returncode == 2 and "this needs root" in refused.stderr and not list(tmp_path.iterdir())
+
+
+def test_two_recordings_prove_a_cure_or_not(before: str, tmp_path: Path, zombiescope: Run) -> None:
+    good = recorded(later(without="stacks"), tmp_path / "good")
+    bad = recorded(later(grows=1.0), tmp_path / "bad")
+    blind = recorded(later(without="log"), tmp_path / "blind")
+    assert zombiescope("prove", before, good, expect=0).stdout.startswith("PROVED")
+    shape = json.loads(zombiescope("prove", before, bad, "--format", "json", expect=1).stdout)
+    assert shape["state"] == "not proved" and shape["cured"][0]["subject"] == "unit:ecs.service"
+    assert zombiescope("prove", before, blind, expect=3).stdout.startswith("CANNOT TELL")
+    assert "comes first" in zombiescope("prove", good, before, expect=2).stderr
+    assert "nothing to cure" in zombiescope("prove", before, bad, "--cured", "unit:x", expect=2).stderr
+
+
+def test_a_recording_without_anything_is_no_proof(tmp_path: Path, zombiescope: Run) -> None:
+    empty = recorded(node([]), tmp_path / "empty")
+    assert "nothing to cure" in zombiescope("prove", empty, empty, expect=2).stderr
