@@ -16,7 +16,7 @@ from tests.probes.machine import MOUNTINFO, machine, told, unseen
 from zombiescope.core import Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.mounts import CgroupMount, cgroup_mounts
 from zombiescope.probes import cpu_throttling
-from zombiescope.probes.cpu_throttling import CpuStat, has_quota, parse
+from zombiescope.probes.cpu_throttling import CpuStat, cores_of, has_quota, parse
 
 V1 = "nr_periods 5049\nnr_throttled 5033\nthrottled_time 453251177000\n"
 V1_NEW = V1 + "nr_bursts 0\nburst_time 0\n"  # since v5.14
@@ -35,6 +35,7 @@ def v1_node(root: Path, **files: str) -> Host:
         "cpu.stat": "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n",
         "kubepods/cpu.cfs_quota_us": "-1\n",
         f"{POD}/cpu.cfs_quota_us": "20000\n",
+        f"{POD}/cpu.cfs_period_us": "100000\n",
         f"{POD}/cpu.stat": V1,
         "idle/cpu.cfs_quota_us": "20000\n",
         "idle/cpu.stat": "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n",
@@ -47,6 +48,7 @@ EXPECTED = {
     ("cgroup_throttled_seconds_total", f"cgroup:/{POD}"): 453.251177,
     ("cgroup_throttled_periods_total", f"cgroup:/{POD}"): 5033,
     ("cgroup_periods_total", f"cgroup:/{POD}"): 5049,
+    ("cgroup_cpu_quota_cores", f"cgroup:/{POD}"): 0.2,
 }
 
 
@@ -78,6 +80,17 @@ def test_quotas() -> None:
     for text in ("", "\n", "some 100000\n", "-2\n"):
         with pytest.raises(Unparsable):
             has_quota(text)
+
+
+def test_cores() -> None:
+    assert cores_of("20000 100000\n") == cores_of("20000\n 100000\n") == 0.2
+    assert [cores_of(text) for text in ("", "20000\n ", "max 100000\n", "20000 0\n", "20000 -1\n")] == [0.0] * 5
+
+
+def test_a_quota_without_its_period_is_told_as_far_as_it_goes(tmp_path: Path) -> None:
+    host = v1_node(tmp_path, **{f"{POD}/cpu.cfs_period_us": "\n"})
+    assert ("cgroup_cpu_quota_cores", f"cgroup:/{POD}") not in told(cpu_throttling, host)
+    assert unseen(cpu_throttling, host) == {"cgroup_cpu_quota_cores": "tells no period"}
 
 
 def test_v1(tmp_path: Path) -> None:
@@ -146,7 +159,7 @@ def test_the_tree_is_not_walked_on_every_look(tmp_path: Path, monkeypatch: pytes
     v1_node(tmp_path)
     host = Counting(str(tmp_path), live=False)
     with cpu_throttling.watch(host) as look:
-        assert [len(list(look())) for _ in range(3)] == [4, 4, 4]
+        assert [len(list(look())) for _ in range(3)] == [5, 5, 5]
     assert host.walks == 1
     monkeypatch.setattr(cpu_throttling, "WALKED", 2)
     with cpu_throttling.watch(host) as look:  # nor after a walk in vain

@@ -14,7 +14,7 @@ from zombiescope.detective.describe import describe
 _WIDTH = 110
 
 
-def chosen(case: Case, wanted: str, machine: Machine, *, disruptive: bool = False) -> list[Plan]:
+def chosen(case: Case, wanted: str, machine: Machine) -> list[Plan]:
     """One plan for each finding that is meant: without a word, the root causes and what they leave behind.
 
     A word names a remedy, a sign, a subject or a unit. Of several remedies the first that acts without harm is taken.
@@ -23,11 +23,11 @@ def chosen(case: Case, wanted: str, machine: Machine, *, disruptive: bool = Fals
         named = [plan for plan in case.plans if wanted in _names(plan)]
         if not named:
             _no_such(case, wanted, machine)
-        return _first_of_each(named, disruptive)
+        return _first_of_each(named)
     roots = case.root_causes()
     meant = [plan for plan in case.plans if plan.cures in roots or plan.aftermath]
     # What clears up comes after what ends the cause, or more would come.
-    return sorted(_first_of_each(meant, disruptive), key=lambda plan: plan.aftermath)
+    return sorted(_first_of_each(meant), key=lambda plan: plan.aftermath)
 
 
 def _names(plan: Plan) -> set[str]:
@@ -35,9 +35,9 @@ def _names(plan: Plan) -> set[str]:
     return {plan.name, sign, subject, subject.partition(":")[2], f"{sign}:{subject}"}
 
 
-def _first_of_each(plans: list[Plan], disruptive: bool) -> list[Plan]:
+def _first_of_each(plans: list[Plan]) -> list[Plan]:
     best: dict[Any, Plan] = {}
-    for plan in sorted(plans, key=lambda plan: (plan.advice, plan.risk == "disruptive" and not disruptive)):
+    for plan in sorted(plans, key=lambda plan: (plan.advice, plan.risk == "disruptive")):
         best.setdefault(plan.cures, plan)
     return [plan for plan in plans if best[plan.cures] is plan]
 

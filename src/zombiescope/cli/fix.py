@@ -98,7 +98,7 @@ def _plan(args: argparse.Namespace, ledger: Ledger, machine: Machine) -> int:
     from zombiescope.cli import _plans, _proof
 
     before = _examined(args)
-    plans = _plans.chosen(before.case, args.finding, machine, disruptive=args.allow_disruptive)
+    plans = _plans.chosen(before.case, args.finding, machine)
     refused = {}
     for plan in plans:
         why = _plans.refusal(plan, before.case, machine, args.force_essential, args.allow_disruptive)

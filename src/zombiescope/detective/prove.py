@@ -125,7 +125,9 @@ def _sign_is_clear(sign: str, subjects: set[str] | None, before: Examined, after
         return replace(check, state="failed", says=f"{again[0].subject}: {again[0].says}", after=again[0].evidence[0])
     if verdict.state in ("blind", "broken"):
         return replace(check, state="blind", says=verdict.says or "nobody looked")
-    return replace(check, says="found of others only") if found else check
+    if verdict.state == "found":
+        return replace(check, says="found of others only" if found else "none since the cure")
+    return check
 
 
 def _dead_do_not_grow(before: Examined, after: Examined) -> Check:

@@ -1,7 +1,8 @@
 """cpu.stat of cgroups with a CPU quota: how often and how long they were stopped because it was used up.
 
 Overhead: one read for each cgroup with a quota, 25 µs. Which have one is asked once a minute by a walk over the live
-    cgroups, 30 µs each and at most `WALKED` of them; dead ones have no folder. At most `MOST` are read in a look.
+    cgroups, 30 µs each and at most `WALKED` of them; dead ones have no folder. At most `MOST` are read in a look. How
+    much they may use is read with it, on v1 by one more read for each that has a quota.
 Kernel: cpu_cfs_stat_show() and cpu_extra_stat_show() in kernel/sched/core.c. v1 has cpu.cfs_quota_us (-1: none) and
     throttled_time in ns; v2 has cpu.max ("max": none) and throttled_usec. Both count periods only while there is a
     quota, and the time of all cores together, so that it may grow by more than a second in a second. A cgroup whose
@@ -24,6 +25,7 @@ GIVES = (
     "cgroup_throttled_periods_total",
     "cgroup_periods_total",
     "cgroups_with_quota",
+    "cgroup_cpu_quota_cores",
 )
 MOST = 1_000  # cgroups with a quota, ten times what a full node has: 25 ms a look
 WALKED = 10_000  # live cgroups walked for quotas: 0.3 s a minute
@@ -46,9 +48,9 @@ def read(host: Host) -> Iterator[Reading | Blind]:
     return _told(host, *_limited(host))
 
 
-def _told(host: Host, mount: CgroupMount, limited: list[str]) -> Iterator[Reading | Blind]:
+def _told(host: Host, mount: CgroupMount, limited: dict[str, float]) -> Iterator[Reading | Blind]:
     at = host.now()
-    for path in limited[:MOST]:
+    for path, cores in list(limited.items())[:MOST]:
         source, subject = f"{mount.path}{path}/cpu.stat", f"cgroup:{path or '/'}"
         try:
             stat = parse(host.read(source), source)
@@ -60,6 +62,11 @@ def _told(host: Host, mount: CgroupMount, limited: list[str]) -> Iterator[Readin
         values = (stat.throttled_seconds, stat.throttled_periods, stat.periods)
         for what, value in zip(GIVES, values if stat.periods else (), strict=False):
             yield Reading(what=what, subject=subject, value=value, at=at, source=source)
+        source = f"{mount.path}{path}/{_quota_file(mount)}"
+        if stat.periods and cores:
+            yield Reading(what=GIVES[4], subject=subject, value=cores, at=at, source=source)
+        elif stat.periods:
+            yield Blind(what=GIVES[4], source=source, why="tells no period", subject=subject)
     source = f"$ grep -rL '^-1\\|^max' {mount.path} --include={_quota_file(mount)}"
     yield Reading(what=GIVES[3], subject="node", value=len(limited), at=at, source=source)
     if len(limited) > MOST:
@@ -67,21 +74,22 @@ def _told(host: Host, mount: CgroupMount, limited: list[str]) -> Iterator[Readin
         yield from (Blind(what=what, source=mount.path, why=why, subject="node") for what in GIVES[:3])
 
 
-def _limited(host: Host) -> tuple[CgroupMount, list[str]]:
-    """The hierarchy of the cpu controller, and which of its cgroups have a quota."""
+def _limited(host: Host) -> tuple[CgroupMount, dict[str, float]]:
+    """The hierarchy of the cpu controller, and which of its cgroups have a quota, of how many cores."""
     mounts = cgroup_mounts(host)
     bound = [it for it in mounts if "cpu" in it.controllers] or [it for it in mounts if it.version == 2]
     if not bound:
         raise Unreadable(MOUNTINFO, "no hierarchy with the cpu controller is mounted")
     mount = bound[0]
     host.listing(mount.path)  # a tree of nothing is not the same as nothing to be seen
-    found = []
+    found = {}
     # The mount itself is asked too: from inside a container it is the container's own cgroup.
     for path in ("", *host.tree(mount.path, most=WALKED)):
         source = f"{mount.path}{path}/{_quota_file(mount)}"
         try:
-            if has_quota(host.read(source), source):
-                found.append(path)
+            quota = host.read(source)
+            if has_quota(quota, source):
+                found[path] = cores_of(quota if mount.version == 2 else f"{quota} {_period(host, source)}")
         except Unreadable:
             continue  # it is gone, or the controller is not switched on there
     return mount, found
@@ -101,6 +109,23 @@ def has_quota(text: str, source: str = "cpu.max") -> bool:
         return quota not in (["max"], ["-1"]) and count(quota[0]) > 0
     except (ValueError, IndexError):
         raise Unparsable(source, 1, text) from None
+
+
+def _period(host: Host, source: str) -> str:
+    try:
+        return host.read(source.replace("cpu.cfs_quota_us", "cpu.cfs_period_us"))
+    except Unreadable:
+        return ""
+
+
+# 20000 100000
+def cores_of(text: str) -> float:
+    """How many cores a quota and its period come to; nought where the period is not told."""
+    try:
+        quota, period = map(count, text.split())
+    except ValueError:
+        return 0.0
+    return quota / period if period else 0.0
 
 
 # v1: nr_periods 5049        v2: usage_usec 5167232

@@ -1,0 +1,58 @@
+"""Scopes of a systemd that nobody tells when their last process has ended, as on cgroup v1 in a container."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from zombiescope.core import UserError
+from zombiescope.lab._scenario import Fault, Truth
+from zombiescope.lab._systemd import PATIENCE, asked_by_diagnosis, booted
+
+TRUTH = Truth(
+    root="empty_scopes",
+    subject="node",
+    chain=("empty_scopes",),
+    silent=("crash_looping_unit", "mount_explosion", "cpu_throttling", "driver_reset"),
+)
+NEEDS = ("root", "systemd", "unshare")
+SECONDS = 5.0
+SCOPES = 120
+PROGRAM = "/usr/local/lib/zslab-scopes"
+UNIT = f"""
+[Unit]
+DefaultDependencies=no
+After=dbus.service
+[Service]
+ExecStart=/bin/sh {PROGRAM}
+"""
+# What ends before systemd has looked into the new scope is noticed all the same. Twenty at a time, to be done soon.
+MAKE = """
+number=0
+while [ $number -lt SCOPES ]; do
+  number=$((number + 1))
+  systemd-run --quiet --scope --unit="run-zslab$number.scope" sleep 0.5 &
+  [ $((number % 20)) -eq 0 ] && wait
+done
+wait
+: > /run/zslab-done
+exec sleep 600
+"""
+
+
+@contextmanager
+def run(scale: float = 1.0) -> Iterator[Fault]:
+    scopes = max(1, round(SCOPES * scale))
+    files = {PROGRAM: MAKE.replace("SCOPES", str(scopes))}
+    with (
+        booted({"zslab-scopes.service": UNIT}, files=files, label="scopes", legacy=True) as systemd,
+        asked_by_diagnosis(systemd),
+    ):
+        deadline = time.monotonic() + PATIENCE
+        while not os.path.exists(f"{systemd.root}/run/zslab-done"):
+            if time.monotonic() > deadline:
+                raise UserError(f"{scopes} scopes were not made within {PATIENCE:.0f} s")
+            time.sleep(0.1)
+        yield Fault(subject="node", says=f"{scopes} scopes of systemd are empty and stay")

@@ -1,0 +1,75 @@
+"""Reboot a node that nothing milder cures, after its work has moved elsewhere.
+
+Only for harm that was seen: dead cgroups that somebody pays for, or a core that got stuck and nobody knows why. On a
+node of Kubernetes it is cordoned and drained, by eviction, which respects disruption budgets; a marker then asks for
+the reboot. Where kured runs there it does all that itself, one node at a time, and the marker is enough. On any other
+host this is advice: only its owner knows where the work can go.
+
+Disruptive: every pod is moved and emptyDir data is lost. Pods that no controller would start again stop the drain. Undo
+    takes the marker away and lets pods come back; those that went stay where they are.
+Does not fix: whatever makes dead cgroups: they begin to pile up again (see stop_leaking_unit, and `zombiescope gate`
+    for the image). Try purge_zombies first: it needs no reboot.
+References: kubectl drain --help; kured's --reboot-sentinel, /var/run/reboot-required unless told otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+
+from zombiescope.core import Case, Finding, Plan, Step
+from zombiescope.core.timeline import Timeline
+
+CURES = ("zombie_cgroups", "soft_lockup")
+PATIENCE = "9m"  # for a drain: a step may take ten minutes
+MARKER = "/var/run/reboot-required"
+KUBELETS = (
+    *("kubelet.service", "snap.kubelet-eks.daemon.service"),
+    *("k3s.service", "k3s-agent.service", "rke2-server.service", "rke2-agent.service"),
+)
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")  # of a node: a DNS subdomain
+
+
+def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
+    if finding.sign == "zombie_cgroups" and not any(link.cause == finding for link in case.links):
+        return None
+    if finding.sign == "soft_lockup" and case.causes_of(finding):
+        return None  # its cause has a cure of its own
+    return Plan(cures=finding, risk="disruptive", proof=(finding.sign,), steps=_steps(case.node, timeline))
+
+
+def _steps(node: str, timeline: Timeline) -> tuple[Step, ...]:
+    if not timeline.looked("unit_active"):
+        return (Step(says="move its work away and reboot; whether a kubelet runs here could not be seen"),)
+    if not any(_runs(timeline, unit) for unit in KUBELETS):
+        return (Step(says="move its work away, then reboot: systemctl reboot"),)
+    if not _NAME.fullmatch(node):
+        return (Step(says="kubectl drain it and reboot; the node's name is not known here"),)
+    if _has_kured(timeline):
+        return (_marked("ask kured to drain and reboot this node when its turn comes"),)
+    return (
+        Step(
+            says="let no new pod come here",
+            argv=("kubectl", "cordon", node),
+            undo=("kubectl", "uncordon", node),
+        ),
+        Step(
+            says="move its pods away, as fast as their disruption budgets allow",
+            argv=("kubectl", "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", f"--timeout={PATIENCE}"),
+        ),
+        _marked("mark that a reboot is wanted, for whatever reboots nodes here"),
+        Step(says="if nothing does: systemctl reboot; afterwards let pods come back: kubectl uncordon " + node),
+    )
+
+
+def _marked(says: str) -> Step:
+    return Step(says=says, argv=("touch", MARKER), keeps=(MARKER,))
+
+
+def _runs(timeline: Timeline, unit: str) -> bool:
+    active = timeline.series("unit_active", f"unit:{unit}")
+    return len(active) > 0 and active.latest.value > 0
+
+
+def _has_kured(timeline: Timeline) -> bool:
+    told = [*timeline.latest("container_info"), *timeline.latest("pod_info")]
+    return any(it.value > 0 and "kured" in it.text for it in told)

@@ -1,0 +1,93 @@
+"""Let other cores serve the network queues of a core that has no time for them.
+
+Interrupts go to the idlest cores of the same memory node, one each: the card's memory is near to those. Where one
+interrupt alone fills a core, moving it would move the trouble: then its packets have to be spread, which is advised.
+
+Safe: an interrupt that is moved is not lost; packets of a connection may come out of order for a moment. What was asked
+    for before is put back by undo.
+Does not fix: whoever keeps the core busy, and may follow to another one; interrupts that the kernel manages itself,
+    whose file cannot be written (an error that ends it, with nothing changed); what irqbalance, where it runs, decides
+    next.
+References: Documentation/core-api/irq/irq-affinity.rst; Documentation/networking/scaling.rst (RPS); irqbalance(1),
+    --banirq.
+"""
+
+from __future__ import annotations
+
+from itertools import cycle
+
+import numpy as np
+
+from zombiescope.core import Case, Finding, Plan, Step, harmless
+from zombiescope.core.nic_queues import Queue, served
+from zombiescope.core.timeline import Timeline
+
+CURES = ("starved_softirq", "irq_pile_up")
+MOST = 16  # interrupts moved at once, the busiest: two cards with a queue for each of eight cores
+BALANCER = "unit:irqbalance.service"
+
+
+def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
+    kind, _, number = finding.subject.partition(":")
+    if kind != "cpu":
+        return None
+    queues = sorted(served(timeline, int(number)), key=lambda queue: -_served(queue, finding, timeline))
+    others = _idlest(int(number), finding, timeline)
+    if not queues or not others:
+        return None
+    if finding.sign == "irq_pile_up" and sum(_served(queue, finding, timeline) > 0 for queue in queues) < 2:
+        return Plan(cures=finding, risk="safe", proof=(finding.sign,), steps=(_spread(queues[0], others),))
+    moves = (_move(queue, core) for queue, core in zip(queues[:MOST], cycle(others), strict=False))
+    steps = (*_balanced(queues[:MOST], timeline), *moves)
+    return Plan(cures=finding, risk="safe", proof=(finding.sign,), steps=steps)
+
+
+def _served(queue: Queue, finding: Finding, timeline: Timeline) -> float:
+    """Interrupts a second meanwhile."""
+    rate = timeline.rate("nic_interrupts_total", f"irq:{queue.irq}").between(finding.span)
+    return float(np.nan_to_num(rate.mean())) if len(rate) else 0.0
+
+
+def _idlest(cpu: int, finding: Finding, timeline: Timeline) -> list[int]:
+    """Other cores of the same memory node, or all others where there is none, those that idled most first."""
+    idle = {}
+    for subject in timeline.subjects("cpu_idle_seconds_total", "cpu"):
+        rate = timeline.rate("cpu_idle_seconds_total", subject).between(finding.span)
+        idle[int(subject[4:])] = float(np.nan_to_num(rate.mean())) if len(rate) else 0.0
+    nodes = {int(it.subject[4:]): it.value for it in timeline.latest("cpu_numa_node")}
+    others = [core for core in idle if core != cpu]
+    near = [core for core in others if nodes.get(core) == nodes.get(cpu)] or others
+    return sorted(near, key=lambda core: (-idle[core], core))
+
+
+def _move(queue: Queue, core: int) -> Step:
+    path = f"/proc/irq/{queue.irq}/smp_affinity_list"
+    return Step(
+        says=f"let core {core} serve interrupt {harmless(queue.words)}",
+        argv=("tee", path),
+        stdin=f"{core}\n",
+        keeps=(path,),
+    )
+
+
+def _balanced(queues: list[Queue], timeline: Timeline) -> tuple[Step, ...]:
+    """Who else moves interrupts. It looks every ten seconds, and does not know why we moved one."""
+    bans = " ".join(f"--banirq={queue.irq}" for queue in queues)
+    if not timeline.looked("unit_active"):
+        return (Step(says=f"whether irqbalance runs could not be seen; where it does, give it {bans}"),)
+    runs = timeline.series("unit_active", BALANCER)
+    if not len(runs) or not runs.latest.value:
+        return ()
+    return (Step(says=f"irqbalance runs, and may move them back within seconds: give it {bans}, or stop it"),)
+
+
+def _spread(queue: Queue, others: list[int]) -> Step:
+    """The cores that would take packets, as the file wants them: hexadecimal, a comma after each 32 bits."""
+    digits = f"{sum(1 << core for core in others):x}"
+    digits = digits.zfill(-(-len(digits) // 8) * 8)
+    mask = ",".join(digits[at : at + 8] for at in range(0, len(digits), 8)).lstrip("0")
+    where = f"/sys/class/net/{harmless(queue.nic) or 'NIC'}/queues/rx-0/rps_cpus"
+    return Step(
+        says=f"interrupt {harmless(queue.words)} is the only one at work there, and another core would fill up the "
+        f"same way: use more queues (ethtool -L), or spread its packets: echo {mask} > {where}"
+    )

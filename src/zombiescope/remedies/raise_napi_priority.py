@@ -1,0 +1,97 @@
+"""Let a card's packets be fetched by threads of real-time priority, which no busy program on their core holds up.
+
+With threaded NAPI each queue is polled by a thread of its own, which may run on any core; with real-time priority it
+runs before everything of ordinary priority, and before a hog of less. One command does both: a NAPI thread of
+ordinary priority waits behind a real-time hog, which is worse than no thread at all (median round trip on a core with
+such a hog: 36 ms; with threads of priority 60, 0.08 ms). About the hog itself there is advice, if it holds up packets.
+
+Safe: where NAPI is threaded already, only the priority of its threads is changed.
+Disruptive: where it is not, for threads cost throughput (1.7 to 1.1 Gbit/s over a pair of veth); no packet is lost. A
+    flood of packets then starves programs, up to what real-time throttling leaves them.
+Does not fix: the hog, and who else waits for it; a core whose interrupts are off, for its card's interrupts do not
+    arrive then (see move_irq_off_core); a card that is taken down and up again has new threads.
+References: Documentation/networking/napi.rst, "Threaded NAPI" (since v5.12); sched(7).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+
+from zombiescope.core import Case, Finding, Plan, Step, harmless
+from zombiescope.core.nic_queues import served
+from zombiescope.core.timeline import Timeline
+
+CURES = ("starved_softirq", "realtime_hog")
+COMMAND = (sys.executable, "-m", "zombiescope.kernel.napi_command")
+PRIORITY = 60  # above interrupts that are threads, 50
+HIGHEST = 97  # what is above is left to watchdogs
+SINCE = (5, 12)  # of Linux: 5fdd2f0e5c64 ("net: add sysfs attribute to control napi threaded mode")
+_CORES = ("process_cpu", "thread_realtime_cpu")
+_THREAD = re.compile(r"thread:napi/(.+)-\d+", re.DOTALL)
+
+
+def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
+    cpu = _core(finding)
+    starved = [it for it in case.findings if it.sign == "starved_softirq" and _core(it) == cpu and _waits(it)]
+    if cpu is None or not starved or _too_old(case.kernel):
+        return None
+    threaded = {found[1] for it in timeline.subjects("thread_run_delay_seconds_total") if (found := _THREAD.match(it))}
+    nics = {queue.nic for queue in served(timeline, cpu) if queue.nic}
+    nics |= {found[1] for each in starved for it in each.evidence if (found := _THREAD.match(it.subject))}
+    if not nics:
+        return None
+    hogs = sorted((it for it in case.findings if it.sign == "realtime_hog" and _core(it) == cpu), key=_priority)
+    priority = max([PRIORITY, *(_priority(hog) + 1 for hog in hogs)])
+    if finding.sign == "realtime_hog" or priority > HIGHEST:
+        steps = tuple(_advice(finding if finding in hogs else hogs[-1], cpu, priority))
+        return Plan(cures=finding, risk="safe", proof=(finding.sign,), steps=steps)
+    return Plan(
+        cures=finding,
+        risk="safe" if nics <= threaded else "disruptive",
+        proof=(finding.sign,),
+        steps=tuple(_step(nic, priority) for nic in sorted(nics)),
+    )
+
+
+def _advice(hog: Finding, cpu: int, priority: int) -> Iterator[Step]:
+    """What to do about the hog itself is for those who gave it its priority; what it holds up can be cured."""
+    name = harmless(hog.subject.partition(":")[2])
+    number = re.search(r"\[(\d+)\]$", name)
+    chrt = f": chrt --other --pid 0 {number[1]}" if number else ""
+    yield Step(says=f"packets of core {cpu} wait for {name}: give it a core of its own, or no real-time priority{chrt}")
+    if priority > HIGHEST:
+        yield Step(says=f"nothing can be put above its priority, {_priority(hog)}: it should have less than {HIGHEST}")
+    else:
+        yield Step(says="or put the card's threads above it: zombiescope fix raise_napi_priority")
+
+
+def _step(nic: str, priority: int) -> Step:
+    return Step(
+        says=f"poll {harmless(nic)} by threads, and give these SCHED_FIFO {priority}",
+        argv=(*COMMAND, "raise", nic, str(priority)),
+        keeps=(f"/sys/class/net/{nic}/threaded",),
+        undo=(*COMMAND, "lower", nic, str(priority)),
+    )
+
+
+def _core(finding: Finding) -> int | None:
+    """Where it is felt: a core is the finding's subject, or told of a hog."""
+    if finding.subject.startswith("cpu:"):
+        return int(finding.subject[4:])
+    return next((int(it.value) for it in finding.evidence if it.what in _CORES), None)
+
+
+def _waits(starved: Finding) -> bool:
+    """Whether a thread waits for its turn. Where interrupts are off, no priority helps."""
+    return any(it.what == "thread_run_delay_ratio" for it in starved.evidence)
+
+
+def _priority(hog: Finding) -> int:
+    return int(max((it.value for it in hog.evidence if it.what.endswith("_realtime_priority")), default=0))
+
+
+def _too_old(kernel: str) -> bool:
+    version = re.match(r"(\d{1,4})\.(\d{1,4})", kernel)
+    return version is not None and (int(version[1]), int(version[2])) < SINCE

@@ -1,0 +1,29 @@
+"""Let systemd forget scopes in which no process is left, and remove their cgroups.
+
+At most `systemd_scopes.TOLD` at a time, for only those are known by name: where a leak has left more, do it again.
+
+Safe: there is no process in them that could be stopped, and nothing comes to life in an empty scope.
+Does not fix: why systemd did not notice their end; whoever makes them; a folder that systemd knows nothing of is left.
+References: systemd.scope(5).
+"""
+
+from __future__ import annotations
+
+from zombiescope.core import Case, Finding, Plan, Step
+from zombiescope.core.timeline import Timeline
+
+CURES = ("empty_scopes",)
+AFTERMATH = True
+AT_ONCE = 50  # names in one command: one that can still be read
+# systemctl(1): 5 is "not loaded": a folder that somebody else left, and nothing that systemd could stop.
+COMMAND = ("sh", "-c", 'systemctl stop -- "$@" || [ $? = 5 ]', "stop")
+
+
+def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
+    names = [name for it in finding.evidence if it.what == "empty_scopes" for name in it.text.split()]
+    steps = []
+    for start in range(0, len(names), AT_ONCE):
+        some = names[start : start + AT_ONCE]
+        # One of them stands for all: it tells whose systemd is meant.
+        steps.append(Step(says=f"stop {len(some)} empty scopes", argv=(*COMMAND, *some), unit=some[0]))
+    return Plan(cures=finding, risk="safe", proof=CURES, steps=tuple(steps)) if steps else None
