@@ -56,11 +56,15 @@ class Host:
 
     def read_bytes(self, path: str, *, most: int = MOST_BYTES) -> bytes:
         try:
-            handle = os.open(self._inside(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            real = self._inside(path)
+            # A FIFO in a recorded root would never end, and a device may act when it is opened (a watchdog begins to
+            # count): neither is. The live kernel's files are all regular.
+            if not self.live and not stat.S_ISREG(os.stat(real).st_mode):
+                raise Unreadable(path, "not a regular file")
+            handle = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except (OSError, ValueError) as error:
             raise Unreadable(path, _why(error)) from error
         try:
-            # A FIFO or device in a recorded root would never end; the live kernel's files are all regular.
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise Unreadable(path, "not a regular file")
             parts, size = [], 0

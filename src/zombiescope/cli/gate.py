@@ -1,0 +1,141 @@
+"""The image gate: what an image, or a machine fresh from it, must not ship.
+
+With --root it reads an image that does not run, a folder or a tar of one, and needs no privilege. Without, it looks at
+this machine once; with --soak it watches it for some minutes. Every rule passes, objects, or says what it could not
+see; what could not be seen never passes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from zombiescope.cli._looking import LONGEST, add_exit_style, look
+from zombiescope.core import Host, UserError, harmless
+from zombiescope.core.errors import EXIT_STYLES
+from zombiescope.core.rooms import load, names
+
+if TYPE_CHECKING:
+    from zombiescope.cli._gate_report import Report
+    from zombiescope.gate._image import Image
+
+COUNTERS = ("cgroup_controllers", "cgroup_folders", "cgroup_mounts", "cgroup_stat", "proc_cgroups")
+WATCHERS = (*COUNTERS, "cgroup_events", "containers", "systemd_units")
+SIGNS = ("crash_looping_unit", "cgroup_churn")  # that rules ask about after a soak
+FORMATS = ("text", "json", "junit", "sarif")
+ANSWERS = {"pass": "clear", "fail": "found", "blind": "blind"}
+EXAMPLES = """examples:
+  zombiescope gate --root /mnt/image                      an image, mounted
+  zombiescope gate --root rootfs.tar.zst --format junit -o gate.xml
+  zombiescope gate --root /mnt/image --allow allow.toml --baseline baseline.toml
+  zombiescope gate --soak 10                              a machine fresh from the image, for ten minutes
+  zombiescope gate --max-memcg 500                        this machine, one look
+
+exit codes: 0 pass, 1 an objection, 2 usage, 3 no objection but not everything could be seen
+"""
+
+
+def add_args(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--root", metavar="DIR", help="an image: a folder, or a tar (.gz, .xz, .bz2, .zst) of one")
+    parser.add_argument("--soak", type=_minutes, metavar="MIN", help="watch this machine for so many minutes")
+    parser.add_argument(
+        "--max-memcg", type=_limit, default=1000, metavar="N", help="memory cgroups that are too many [1000]"
+    )
+    parser.add_argument(
+        "--allow", metavar="FILE", help="TOML: units that are meant to start; all others are objected to"
+    )
+    parser.add_argument(
+        "--baseline", metavar="FILE", help="TOML: objections accepted for now, with a reason and an end"
+    )
+    parser.add_argument(
+        "--skip",
+        action="append",
+        default=[],
+        choices=names("gate"),
+        metavar="RULE",
+        help="leave a rule out; repeatable",
+    )
+    parser.add_argument("--strict", action="store_true", help="notes close the gate too")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="[text]")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of to stdout")
+    add_exit_style(parser, "ci")
+
+
+def run(args: argparse.Namespace) -> int:
+    from zombiescope.gate._lists import read_allowed, read_baseline
+    from zombiescope.gate._unpacked import root_folder
+
+    if args.root and args.soak is not None:
+        raise UserError("an image cannot be watched: --soak is for a machine that runs, --root for one that does not")
+    allowed = read_allowed(args.allow) if args.allow else None
+    args.accepted = read_baseline(args.baseline) if args.baseline else []
+    if args.root:
+        with root_folder(args.root) as folder:
+            return _judge(args, Host(folder, live=False), allowed)
+    return _judge(args, Host(), allowed)
+
+
+def _judge(args: argparse.Namespace, host: Host, allowed: list[str] | None) -> int:
+    from zombiescope.cli._gate_report import shape
+    from zombiescope.gate._lists import accept
+    from zombiescope.gate._rulings import rulings
+
+    image = _image(args, host, allowed)
+    found = rulings(image, args.skip, strict=args.strict)
+    now = datetime.now(UTC)
+    found = accept(found, args.accepted, now.date(), strict=args.strict)
+    report = shape(image, found, args.root or host.root, now)
+    _write(args, report)
+    return EXIT_STYLES[args.exit_style][ANSWERS[report.verdict]]
+
+
+def _image(args: argparse.Namespace, host: Host, allowed: list[str] | None) -> Image:
+    from zombiescope.gate._image import Image
+
+    timeline = case = None
+    if args.soak is not None:
+        from zombiescope.detective.examine import examine
+
+        timeline = look(host, args.soak * 60, WATCHERS)
+        signs = {name: load("signs", name) for name in SIGNS}
+        case = examine(timeline, signs=signs, laws={}, questions={}, remedies={})
+    elif host.live:
+        timeline = look(host, 0.0, COUNTERS)
+    return Image(host, allowed=allowed, most_cgroups=args.max_memcg, timeline=timeline, case=case)
+
+
+def _write(args: argparse.Namespace, report: Report) -> None:
+    """The report where it was asked for; where that is not a person's screen, the reasons on stderr too."""
+    write = load("cli", f"_gate_{args.format}").write
+    if args.output:
+        beside = f"{args.output}.{os.getpid()}"
+        try:
+            with open(beside, "w", encoding="utf-8") as out:
+                write(report, out)
+            os.replace(beside, args.output)  # who waits for the file never reads half of it
+        except OSError as error:
+            raise UserError(f"{args.output}: {(error.strerror or str(error)).lower()}") from error
+    else:
+        write(report, sys.stdout)
+    if args.output or args.format != "text":
+        for line in report.reasons():
+            print(harmless(line, most=1000), file=sys.stderr)
+
+
+def _minutes(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= LONGEST / 60:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes, above 0 and up to {LONGEST / 60:.0f}")
+    return value
+
+
+def _limit(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()) or not 0 < int(text[:9]) <= 1_000_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1,000,000")
+    return int(text)

@@ -1,0 +1,1 @@
+"""One rule for images a file: WHEN, look(image), saw(image)."""

@@ -1,0 +1,143 @@
+"""What the rules look at: an image, or a machine that runs, and what people said of it beforehand.
+
+Everything is read when a rule first asks for it, and once. A file that is there and cannot be read is told as unseen:
+a rule that passed over it would pass what it never saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from fnmatch import fnmatchcase
+from functools import cached_property
+from posixpath import basename, dirname, join, normpath, split
+from typing import TYPE_CHECKING
+
+from zombiescope.audit.facts import Facts, facts
+from zombiescope.audit.knowledge import knowledge
+from zombiescope.audit.survey import Survey, survey
+from zombiescope.audit.unit_files import FOLDERS, UnitFile, UnitFiles
+from zombiescope.core import Blind, Case, Host, Unreadable
+
+if TYPE_CHECKING:
+    from zombiescope.core.timeline import Timeline
+
+AGAIN = 2.0  # seconds between two looks at restart counters of a running machine
+_KINDS = (".service", ".socket", ".timer", ".path")  # of unit that make something run
+_STRANGE = "a link to a file of another name, outside the folders of units"
+_HELD = (".wants", ".requires", ".d")  # folders whose content says what starts, and how
+_KERNEL = "vmlinuz-"
+ABSENT = ("no such file or directory", "not a directory")
+_MOST_LINKS = 40  # as the kernel follows (MAXSYMLINKS in include/linux/namei.h)
+
+
+class Image:
+    """One image or machine. `allowed` are patterns of units that are meant to start; None where nobody said."""
+
+    def __init__(
+        self,
+        host: Host,
+        *,
+        allowed: Sequence[str] | None = None,
+        most_cgroups: int = 1000,
+        timeline: Timeline | None = None,
+        case: Case | None = None,
+    ) -> None:
+        """`timeline` is what a running machine was seen to do, `case` what the signs found in it over a soak."""
+        self.host, self.allowed, self.most_cgroups = host, allowed, most_cgroups
+        self.timeline, self.case = timeline, case
+
+    @property
+    def occasion(self) -> str:
+        """One of OCCASIONS."""
+        return "soak" if self.case is not None else "look" if self.host.live else "image"
+
+    @cached_property
+    def files(self) -> UnitFiles:
+        return UnitFiles(self.host)
+
+    @cached_property
+    def survey(self) -> Survey:
+        """Every service in one row; a machine that runs is asked twice, so that what restarts is seen to."""
+        return survey(self.host, again=AGAIN if self.host.live else 0.0)
+
+    @cached_property
+    def facts(self) -> Facts:
+        return facts(self.host)
+
+    @cached_property
+    def starting(self) -> list[UnitFile]:
+        """Units that make something run and that something at boot pulls in."""
+        units = [self.files.unit(name) for name in self.files.names(*(f"*{kind}" for kind in _KINDS))]
+        return [unit for unit in units if unit.starts]
+
+    @cached_property
+    def kernels(self) -> dict[str, str]:
+        """Every kernel by its release, and where it is seen: the one that runs, else those installed."""
+        if self.host.live:
+            return dict.fromkeys(self.facts.kernels, "/proc/sys/kernel/osrelease")
+        found = {release: f"/usr/lib/modules/{release}" for release in self.facts.kernels}
+        names = [name for name in self.names("/boot") if name.startswith(_KERNEL) and "rescue" not in name]
+        return dict(sorted((found | {name.removeprefix(_KERNEL): f"/boot/{name}" for name in names}).items()))
+
+    def is_allowed(self, unit: str) -> bool:
+        return any(fnmatchcase(unit, pattern) for pattern in self.allowed or ())
+
+    def unread_units(self) -> Iterator[Blind]:
+        """Folders and files of units that are there and cannot be read, or that lead where we do not follow."""
+        seen = {self._resolved(folder) for folder in FOLDERS if self._lists(folder) == ""}
+        for folder in FOLDERS:
+            if self._resolved(folder) not in seen:
+                yield from self.unread(folder)
+        for folder in FOLDERS:
+            yield from self.unread(*(f"{folder}/{name}" for name in self.names(folder) if name.endswith(_HELD)))
+            yield from (Blind(what="unit_files", source=it, why=_STRANGE) for it in self._strange_links(folder, seen))
+        for unit in self.starting:
+            # What starts and says nothing at all, not even what to run, was not read; essential units are not judged.
+            if not unit.settings and not knowledge().is_essential(unit.name):
+                yield Blind(what="unit_files", source=unit.path, why="there, but nothing in it can be read")
+
+    def _strange_links(self, folder: str, seen: Collection[str]) -> Iterator[str]:
+        """Units that are links to a file of another name that lies in no folder of units: no alias, and not read."""
+        for path in (f"{folder}/{name}" for name in self.names(folder) if name.endswith(_KINDS)):
+            place, name = split(self._resolved(path))
+            if name != basename(path) and place not in seen and (place, name) != ("/dev", "null"):
+                yield path
+
+    def unread(self, *folders: str) -> Iterator[Blind]:
+        """Which of these are there and cannot be listed."""
+        for folder in folders:
+            if why := self._lists(folder):
+                yield Blind(what="folder", source=folder, why=why)
+
+    def names(self, folder: str) -> list[str]:
+        """What is in a folder; nothing, if it is not there or cannot be listed (see `unread`)."""
+        try:
+            return self.host.listing(folder)
+        except Unreadable:
+            return []
+
+    def _lists(self, folder: str) -> str:
+        """Why a folder that is there cannot be listed; "" if it can, or is not there."""
+        try:
+            self.host.listing(folder)
+        except Unreadable as error:
+            return "" if error.why in ABSENT else error.why
+        return ""
+
+    def _resolved(self, path: str) -> str:
+        """The path with its links followed as the image itself would, never outside it."""
+        followed = 0
+        done, left = "/", [part for part in path.split("/") if part]
+        while left:
+            step = normpath(join(done, left.pop(0)))
+            try:
+                target = self.host.link(step)
+            except Unreadable:
+                done = step
+                continue
+            followed += 1
+            if followed > _MOST_LINKS:
+                return path
+            left = [part for part in join(dirname(step), target).split("/") if part] + left
+            done = "/"
+        return done

@@ -1,0 +1,148 @@
+"""Files that people keep beside their images: units that are meant to start, and objections that are accepted for now.
+
+    units = ["kubelet.service", "nvidia-*.service"]        # the allow-list
+
+    [[accept]]                                             # the baseline
+    rule = "endless_restart"
+    subject = "unit:containerd.service"                    # a pattern may stand for several
+    reason = "kubelet needs it back, always"
+    expires = 2027-06-30
+
+An acceptance has a reason and an end, or it is objected to itself: a baseline is where findings go to be forgotten.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from fnmatch import fnmatchcase
+from typing import Any
+
+from zombiescope.core import UserError
+from zombiescope.core.rooms import names
+from zombiescope.gate._objection import Accepted, Objection, Ruling
+from zombiescope.gate._rulings import ruled, weighed
+
+RULE = "baseline"
+MOST_BYTES = 1 << 20  # of either file; a list of every unit of a distribution has 30 KB
+_KEYS = {"rule", "subject", "reason", "expires"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """One entry of a baseline."""
+
+    rule: str
+    subject: str
+    reason: str
+    expires: date | None
+    where: str  # its file
+    place: int  # in that file, from 1
+
+    def covers(self, objection: Objection) -> bool:
+        return objection.rule == self.rule and fnmatchcase(objection.subject, self.subject)
+
+    def faults(self, today: date) -> Iterator[str]:
+        if not self.reason.strip():
+            yield "it gives no reason"
+        if self.expires is None:
+            yield "it has no end: expires = 2027-06-30"
+        elif self.expires < today:
+            yield f"it ended on {self.expires}"
+        if self.rule not in names("gate"):
+            yield f"no rule is called {self.rule!r}"
+
+
+def read_allowed(path: str) -> list[str]:
+    units = _table(path, {"units"}).get("units")
+    if not isinstance(units, list) or not all(isinstance(it, str) for it in units):
+        raise UserError(f'{path}: an allow-list is units = ["NAME.service", …]')
+    return units
+
+
+def read_baseline(path: str) -> list[Acceptance]:
+    entries = _table(path, {"accept"}).get("accept", [])
+    if not isinstance(entries, list) or not all(isinstance(it, dict) for it in entries):
+        raise UserError(f"{path}: a baseline is a list of [[accept]]")
+    return [_acceptance(entry, path, place) for place, entry in enumerate(entries, 1)]
+
+
+def accept(
+    found: Sequence[Ruling], baseline: Sequence[Acceptance], today: date, *, strict: bool = False
+) -> list[Ruling]:
+    """The rulings with what is accepted marked so, and one on the baseline itself."""
+    sound = [entry for entry in baseline if not list(entry.faults(today))]
+    used: set[Acceptance] = set()
+
+    def marked(objection: Objection) -> Objection:
+        entry = next((it for it in sound if it.covers(objection)), None)
+        if entry is None:
+            return objection
+        used.add(entry)
+        return replace(objection, accepted=Accepted(reason=entry.reason, expires=str(entry.expires)))
+
+    judged = []
+    for ruling in found:
+        marking = replace(ruling, objections=tuple(map(marked, ruling.objections)))
+        judged.append(ruling if ruling.state == "skipped" else weighed(marking))
+    if not baseline:
+        return judged
+    asked = {ruling.rule for ruling in found if ruling.state != "skipped"}
+    idle = [entry for entry in sound if entry not in used and entry.rule in asked]
+    complaints = [*_faulty(baseline, today), *_idle(idle)]
+    saw = f"{len(baseline)} entries, {len(used)} of them used"
+    return [*judged, ruled(RULE, complaints, saw, strict=strict)]
+
+
+def _faulty(baseline: Sequence[Acceptance], today: date) -> Iterator[Objection]:
+    for entry in baseline:
+        if faults := list(entry.faults(today)):
+            yield Objection(
+                subject=f"baseline:{entry.rule}/{entry.subject}",
+                says=f"entry {entry.place} accepts nothing: {', '.join(faults)}",
+                where=entry.where,
+                fix=("take the entry out, or give it a reason and a new end",),
+            )
+
+
+def _idle(idle: Sequence[Acceptance]) -> Iterator[Objection]:
+    for entry in idle:
+        yield Objection(
+            subject=f"baseline:{entry.rule}/{entry.subject}",
+            says=f"entry {entry.place} is idle: nothing is left that it would accept",
+            where=entry.where,
+            level="note",
+            fix=("take the entry out",),
+        )
+
+
+def _acceptance(entry: dict[str, Any], path: str, place: int) -> Acceptance:
+    where = f"{path}, entry {place}"
+    if odd := set(entry) - _KEYS:
+        raise UserError(f"{where}: no such setting: {min(odd)}; there are {', '.join(sorted(_KEYS))}")
+    words = {key: entry.get(key, "") for key in ("rule", "subject", "reason")}
+    if not all(isinstance(word, str) for word in words.values()) or not words["rule"] or not words["subject"]:
+        raise UserError(f"{where}: an acceptance names a rule and a subject, in words")
+    expires = entry.get("expires")
+    if expires is not None and type(expires) is not date:
+        raise UserError(f"{where}: expires is a date, such as 2027-06-30, without quotes")
+    return Acceptance(**words, expires=expires, where=os.path.relpath(path), place=place)
+
+
+def _table(path: str, known: set[str]) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            text = file.read(MOST_BYTES + 1)
+        if len(text) > MOST_BYTES:
+            raise UserError(f"{path}: larger than {MOST_BYTES:,} bytes")
+        table = tomllib.loads(text.decode())
+    except OSError as error:
+        raise UserError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UserError(f"{path}: not TOML: {error}") from error
+    if odd := set(table) - known:
+        raise UserError(f"{path}: no such setting: {min(odd)}; there is {', '.join(sorted(known))}")
+    return table

@@ -1,0 +1,22 @@
+"""How many memory cgroups a machine has, live and dead together, over a recording."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from zombiescope.core import Unreadable
+from zombiescope.core.census import count
+from zombiescope.core.timeline import Series, Timeline
+
+
+def memory_cgroups(timeline: Timeline | None) -> Series:
+    """By the kernel's own count. Unreadable where nothing counts them."""
+    census = next((it for it in count(timeline or Timeline()) if "memory" in it.controllers), None)
+    if census is None or timeline is None:
+        raise Unreadable("/proc/cgroups", "neither folders nor the kernel tell how many memory cgroups there are")
+    known = timeline.series("cgroups_known", "controller:memory")
+    if census.evidence[0].what == "cgroups_known":  # v1: the kernel counts both together
+        return known
+    live = timeline.series(census.evidence[1].what, census.evidence[1].subject)
+    both = live.sampled(census.dying.at) + census.dying.values
+    return replace(census.dying, what="cgroups_known", values=both, texts={})

@@ -1,0 +1,217 @@
+"""A root that comes as a tar: what the rules read of it, unpacked into a folder of its own.
+
+Anybody may have made the tar, so it is read forwards, once, with every size bounded. Only files that a rule could ask
+for are written; their paths are worked out here, never taken from it. Links are made last, where no folder stands, so
+that nothing is ever written through one; nothing of them is followed here. For a device or a FIFO an empty folder is
+made: who reads it is told that it is no file.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import posixpath
+import tarfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import pairwise
+from tempfile import TemporaryDirectory
+from typing import BinaryIO
+
+from zombiescope.audit.knowledge import knowledge
+from zombiescope.audit.packages import DPKG, RPM
+from zombiescope.core import UserError, amount
+from zombiescope.core.host import MOST_BYTES as MOST_READ
+
+MOST_MEMBERS = 5_000_000  # of one tar: the largest machine images have about a million files
+MOST_BYTES = 1 << 37  # of all members, 137 GB; read past, never written
+MOST_KEPT = 1 << 30  # bytes written: unit files, package lists and configuration have some 50 MB, an rpm database 200
+MOST_FILE = 1 << 28  # bytes of one file; larger ones are told as larger than what is read of any file
+MOST_HEADER = 1 << 20  # bytes of all that stands before a file: long names, attributes, maps of holes
+DEEPEST = 32  # folders; no path that is read is half as deep
+# Where rules look, beside the paths that signs of use name; of the second kind names are enough.
+_PLACES = (
+    *("etc", "boot/grub", "boot/grub2", "boot/loader", "boot/efi/loader", "efi/loader", "run/systemd"),
+    *("usr/lib/os-release", "usr/lib/systemd", "usr/local/lib/systemd", "lib/systemd"),
+    *(place.lstrip("/") for place in (DPKG, *RPM)),
+)
+_NAMES = ("boot", "usr/lib/modules", "lib/modules")
+_CHUNK = 1 << 20
+_OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OverflowError, ValueError, RecursionError)
+
+
+@contextmanager
+def root_folder(path: str) -> Iterator[str]:
+    """The folder that is a root: the one given, or one that a tar was unpacked into, gone afterwards."""
+    if os.path.isdir(path):
+        yield path
+        return
+    if not os.path.isfile(path):
+        raise UserError(f"{path}: no such folder, and no tar of one")
+    with TemporaryDirectory(prefix="zombiescope-gate-") as folder:
+        try:
+            with open(path, "rb") as file:
+                _unpack(_plain(file, path), folder)
+        except OSError as error:
+            raise UserError(f"{path}: {error.strerror or error}") from error
+        except _BROKEN as error:
+            raise UserError(f"{path}: not a tar that can be read: {error}") from error
+        yield folder
+
+
+class _Forwards(io.RawIOBase):
+    """A stream that is read from its beginning to its end; what it hands out, rather than skips, is rationed."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._at = stream, 0
+        self.ration = MOST_HEADER
+        self.latest = b""  # that was handed out
+
+    def read(self, size: int = -1) -> bytes:
+        self.ration -= max(size, 0)
+        if size < 0 or self.ration < 0:
+            raise tarfile.ReadError(f"a header of more than {amount(MOST_HEADER)}")
+        self.latest = self._taken(size)
+        return self.latest
+
+    def seek(self, place: int, whence: int = os.SEEK_SET) -> int:
+        if whence != os.SEEK_SET or place < self._at:
+            raise tarfile.ReadError("not in order")
+        while self._at < place and self._taken(min(place - self._at, _CHUNK)):
+            pass
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def _taken(self, size: int) -> bytes:
+        part = self._stream.read(size)
+        self._at += len(part)
+        return part
+
+
+def _plain(file: BinaryIO, path: str) -> BinaryIO:
+    """The tar itself, whatever it is packed with; told by its first bytes, not by its name."""
+    start = file.read(6)
+    file.seek(0)
+    for magic, opener in _OPENERS.items():
+        if start.startswith(magic):
+            return opener(file)  # type: ignore[operator, no-any-return]
+    if start.startswith(_ZSTD):
+        import pyarrow
+
+        return pyarrow.input_stream(path, compression="zstd")  # type: ignore[no-any-return]
+    return file
+
+
+def _unpack(stream: BinaryIO, folder: str) -> None:
+    symbolic: dict[str, str] = {}
+    hard: dict[str, str] = {}
+    number = kept = passed = 0
+    wanted = _Wanted()
+    forwards = _Forwards(stream)
+    with tarfile.open(fileobj=forwards, mode="r:") as tar:
+        while (member := tar.next()) is not None:
+            tar.members = []  # type: ignore[attr-defined]  # it would remember every one
+            number, passed, forwards.ration = number + 1, passed + max(member.size, 0), MOST_HEADER
+            if number > MOST_MEMBERS or passed > MOST_BYTES:
+                raise tarfile.ReadError(f"more than {MOST_MEMBERS:,} members, or {amount(MOST_BYTES)}")
+            place = _place(member.name)
+            if not place:
+                continue
+            if not wanted.content_of(place):
+                if named := wanted.name_of(place):
+                    _named(os.path.join(folder, named), is_file=named == place and member.isreg())
+                continue
+            target = os.path.join(folder, place)
+            for links in (symbolic, hard):  # the last of two with one name counts, as when tar unpacks it
+                links.pop(place, None)
+            with suppress(FileNotFoundError, IsADirectoryError):
+                os.unlink(target)
+            if member.issym():
+                symbolic[place] = member.linkname
+            elif member.islnk():
+                hard[place] = member.linkname
+            elif member.isreg():
+                forwards.ration += member.size
+                kept += member.size if member.size <= MOST_FILE else 0
+                if kept > MOST_KEPT:
+                    raise tarfile.ReadError(f"more than {amount(MOST_KEPT)} of configuration")
+                _write(tar, member, target)
+            else:
+                os.makedirs(target, mode=0o700, exist_ok=True)
+    # Python's reader takes a header that makes no sense for the end. What comes after it was not seen.
+    if forwards.latest != bytes(tarfile.BLOCKSIZE):
+        raise tarfile.ReadError("it is damaged, or cut short: no mark at its end")
+    _link(folder, hard, symbolic)
+
+
+def _link(folder: str, hard: dict[str, str], symbolic: dict[str, str]) -> None:
+    # What a hard link names is a file of this tar or nothing; there is no symbolic link yet that could lead elsewhere.
+    for place, named in hard.items():
+        source, target = os.path.join(folder, _place(named) or ""), os.path.join(folder, place)
+        if os.path.isfile(source) and not os.path.exists(target):
+            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+            os.link(source, target)
+    for place in symbolic:  # every folder that a link is to stand in is a folder before the first of them is made
+        os.makedirs(os.path.join(folder, os.path.dirname(place)), mode=0o700, exist_ok=True)
+    for place, named in symbolic.items():
+        with suppress(FileExistsError):
+            os.symlink(named, os.path.join(folder, place))
+
+
+def _named(target: str, *, is_file: bool) -> None:
+    """Something of which only the name is asked for: an empty file, or a folder."""
+    os.makedirs(os.path.dirname(target) if is_file else target, mode=0o700, exist_ok=True)
+    if is_file:
+        with suppress(FileExistsError), open(target, "xb"):
+            pass
+
+
+def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, target: str) -> None:
+    os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+    with open(target, "xb") as out:
+        content = tar.extractfile(member)
+        if member.size > MOST_FILE or content is None:
+            out.truncate(MOST_READ + 1)  # who reads it is told that it is larger than what is read
+            return
+        while part := content.read(_CHUNK):
+            out.write(part)
+
+
+def _place(name: str) -> str | None:
+    """Where a member belongs below the root, as if the root were "/"; None for what is no path that we would read."""
+    place = posixpath.normpath("/" + name).lstrip("/")
+    too_long = len(os.fsencode(place)) > 1024 or any(len(os.fsencode(part)) > 255 for part in place.split("/"))
+    return None if not place or too_long or place.count("/") > DEEPEST or "\0" in place else place
+
+
+class _Wanted:
+    """What the rules may ask for: files with what is in them, and folders of which the names in them are enough."""
+
+    def __init__(self) -> None:
+        signs = [sign for agent in knowledge().agents for sign in agent.use if sign.path]
+        self._files = {*_PLACES, *(it.path.lstrip("/") for it in signs if it.kind != "folder_filled")}
+        self._names = {*_NAMES, *(it.path.lstrip("/") for it in signs if it.kind == "folder_filled")}
+        self._ways = {above for it in self._files | self._names for above in _above(it)[:-1]}
+
+    def content_of(self, place: str) -> bool:
+        """Whether it is looked at, or is a folder or a link on the way to something that is."""
+        return place in self._ways or not self._files.isdisjoint(_above(place))
+
+    def name_of(self, place: str) -> str:
+        """The entry of a folder of names that it is, or lies in; "" if none."""
+        pairs = pairwise(_above(place))
+        return next((entry for folder, entry in pairs if folder in self._names and entry not in self._ways), "")
+
+
+def _above(place: str) -> list[str]:
+    """The path and all above it, the topmost first."""
+    parts = place.split("/")
+    return ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]

@@ -1,0 +1,72 @@
+"""An agent that is known starts with this image, and nothing on the image sets it up.
+
+Why it matters: images enable agents by default. One that has nothing to register with fails, is started again, and
+    leaves something behind each time; nobody misses its work, so nobody looks.
+Passes: an agent whose configuration is on the image, that another unit needs, or that the allow-list names because it
+    is set up at boot. An image at rest has no processes and no cgroups, so only files and enabled units can speak for
+    an agent there: without any, one that is known to leak is an error, any other a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+from zombiescope.audit.survey import Row
+from zombiescope.audit.use import Seen
+from zombiescope.core import Blind
+from zombiescope.gate._image import Image
+from zombiescope.gate._objection import Objection
+
+WHEN = ("image", "look", "soak")
+_AT_REST = ("file_exists", "file_contains", "folder_filled")  # signs of use that an image can show
+
+
+def look(image: Image) -> Iterator[Objection | Blind]:
+    for row in _agents(image):
+        if image.is_allowed(row.unit) or row.use is None or row.agent is None or row.use.answer == "used":
+            continue
+        unseen = [seen for seen in row.use.seen if seen.held is None]
+        if row.use.answer == "unused":
+            yield _objection(row, row.use.says, "error")
+        elif image.host.live:
+            if row.agent.claim and unseen:
+                yield Blind(what=row.unit, source=unseen[0].source, why=row.use.says)
+        else:
+            yield from _at_rest(image, row, unseen)
+
+
+def saw(image: Image) -> str:
+    return f"known agents that start: {', '.join(row.unit for row in _agents(image)) or 'none'}"
+
+
+def _agents(image: Image) -> list[Row]:
+    return [row for row in image.survey.rows if row.agent and not row.essential and (row.starts or row.running)]
+
+
+def _at_rest(image: Image, row: Row, unseen: list[Seen]) -> Iterator[Objection | Blind]:
+    """What processes and cgroups would tell is nobody's to see; a file that is there and cannot be read is."""
+    if row.use is None or row.agent is None or not row.agent.claim:
+        return
+    for seen in unseen:
+        if seen.sign.kind in _AT_REST:
+            yield Blind(what=row.unit, source=seen.source, why=seen.says)
+    wanted = [seen.sign.pattern for seen in row.use.seen if seen.sign.kind == "unit_active"]
+    users = [unit.name for unit in image.starting if any(fnmatchcase(unit.name, pattern) for pattern in wanted)]
+    absent = [seen for seen in row.use.seen if seen.held is False and seen.sign.kind in _AT_REST]
+    if absent and not users and not row.use.needed_by:
+        says = f"starts with the image, and none of {len(absent)} files that would set it up is there"
+        yield _objection(row, says, "error" if row.agent.leaks else "note")
+
+
+def _objection(row: Row, says: str, level: str) -> Objection:
+    agent = row.agent
+    leaks = f"; known to leak: {agent.leaks}" if agent and agent.leaks else ""
+    by = f"enabled by {', '.join(row.enabled_by)}: " if row.enabled_by else ""
+    return Objection(
+        subject=f"unit:{row.unit}",
+        says=f"{by}{says}{leaks}",
+        where=row.path or f"$ systemctl cat {row.unit}",
+        level=level,
+        fix=(*(agent.fix if agent else ()), "or, if it is set up at boot, name it in the allow-list"),
+    )

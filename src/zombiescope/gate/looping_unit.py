@@ -1,0 +1,55 @@
+"""Something on the machine is started again and again.
+
+Why it matters: an image whose services loop before anybody has put a job on it will loop on every node that is made of
+    it. A supervisor may restart a container within a unit that stays active: cgroups that come and go show that too.
+Passes: a machine on which nothing restarts. Without --soak only restarts that go on within two seconds are seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.core import Blind, Case
+from zombiescope.gate._image import Image
+from zombiescope.gate._objection import Objection
+
+WHEN = ("look", "soak")
+SIGNS = ("crash_looping_unit", "cgroup_churn")
+
+
+def look(image: Image) -> Iterator[Objection | Blind]:
+    if image.case is not None:
+        yield from _soaked(image.case)
+        return
+    for error in image.survey.unseen:
+        yield Blind(what="unit_restarts_total", source=error.source, why=error.why)
+    for row in image.survey.rows:
+        if row.restarting:
+            yield Objection(
+                subject=f"unit:{row.unit}",
+                says=f"restarts again and again, {row.restarts:,} times so far; {row.judged.says}",
+                where=f"$ systemctl status {row.unit}",
+                fix=(f"systemctl disable --now {row.unit}",),
+            )
+
+
+def saw(image: Image) -> str:
+    if image.case is not None:
+        return "; ".join(it.says for it in image.case.verdicts if it.sign in SIGNS and it.says)
+    restarted = [row.restarts for row in image.survey.rows if row.restarts]
+    return f"{len(image.survey.rows)} services, {len(restarted)} of them were ever restarted"
+
+
+def _soaked(case: Case) -> Iterator[Objection | Blind]:
+    for finding in case.findings:
+        if finding.sign in SIGNS:
+            yield Objection(
+                subject=finding.subject,
+                says=f"{finding.sign}: {finding.says}",
+                where=finding.evidence[-1].source,
+                fix=(f"zombiescope explain {finding.sign}",),
+            )
+    for verdict in case.verdicts:
+        if verdict.sign in SIGNS and verdict.state in ("blind", "broken"):
+            source = verdict.evidence[-1].source if verdict.evidence else ""
+            yield Blind(what=verdict.sign, source=source or f"$ zombiescope explain {verdict.sign}", why=verdict.says)

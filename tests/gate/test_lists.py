@@ -1,0 +1,111 @@
+"""The allow-list and the baseline: what is accepted, for how long, and what is objected to in the baseline itself."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+from tests.gate.images import judged, sick
+
+from zombiescope.core import UserError
+from zombiescope.gate._lists import accept, read_allowed, read_baseline
+from zombiescope.gate._objection import Ruling
+
+TODAY = date(2026, 11, 16)
+
+
+def entry(rule: str, subject: str, **more: str) -> str:
+    lines = [f'rule = "{rule}"', f'subject = "{subject}"', *(f"{key} = {value}" for key, value in more.items())]
+    return "\n".join(["[[accept]]", *lines, ""])
+
+
+def accepted(folder: Path, *entries: str, strict: bool = False) -> dict[str, Ruling]:
+    baseline = folder / "baseline.toml"
+    baseline.write_text("\n".join(entries))
+    found = list(judged(sick(folder / "root"), strict=strict).values())
+    return {it.rule: it for it in accept(found, read_baseline(str(baseline)), TODAY, strict=strict)}
+
+
+GOOD = {"reason": '"it is known"', "expires": "2027-01-31"}
+
+
+def test_what_is_accepted_opens_the_gate_and_keeps_its_reason(tmp_path: Path) -> None:
+    told = accepted(tmp_path, entry("endless_restart", "unit:ecs.*", **GOOD))
+    (objection,) = told["endless_restart"].objections
+    assert told["endless_restart"].state == "pass" and objection.accepted is not None
+    assert (objection.accepted.reason, objection.accepted.expires) == ("it is known", "2027-01-31")
+    assert told["agent_without_use"].state == "fail", "the same subject under another rule is another matter"
+    assert told["baseline"].state == "pass" and told["baseline"].says == "1 entries, 1 of them used"
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({**GOOD, "expires": "2026-11-15"}, "it ended on 2026-11-15"),
+        ({**GOOD, "reason": '" "'}, "it gives no reason"),
+        ({"expires": "2027-01-31"}, "it gives no reason"),
+        ({"reason": '"x"'}, "it has no end"),
+    ],
+)
+def test_an_entry_without_reason_or_end_accepts_nothing_and_is_reported(
+    tmp_path: Path, more: dict[str, str], why: str
+) -> None:
+    told = accepted(tmp_path, entry("endless_restart", "unit:ecs.service", **more))
+    (complaint,) = told["baseline"].objections
+    assert told["baseline"].state == "fail" and why in complaint.says and complaint.where.endswith("baseline.toml")
+    assert told["endless_restart"].state == "fail" and not told["endless_restart"].objections[0].accepted
+
+
+def test_the_last_day_still_counts(tmp_path: Path) -> None:
+    told = accepted(tmp_path, entry("endless_restart", "unit:ecs.service", reason='"x"', expires=str(TODAY)))
+    assert told["endless_restart"].state == "pass"
+
+
+def test_a_rule_that_does_not_exist_and_an_entry_that_is_idle(tmp_path: Path) -> None:
+    told = accepted(
+        tmp_path, entry("endles_restart", "x", **GOOD), entry("endless_restart", "unit:gone.service", **GOOD)
+    )
+    said = [(it.level, it.says) for it in told["baseline"].objections]
+    assert said[0][0] == "error" and "no rule is called 'endles_restart'" in said[0][1]
+    assert said[1] == ("note", "entry 2 is idle: nothing is left that it would accept")
+
+
+def test_who_is_strict_is_so_with_an_idle_entry_too(tmp_path: Path) -> None:
+    told = accepted(tmp_path, entry("endless_restart", "unit:gone.service", **GOOD), strict=True)
+    assert told["baseline"].state == "fail"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[[accept]\n", "not TOML"),
+        ("[[accept]]\nrule = 3\nsubject = 'x'\n", "names a rule and a subject"),
+        ("[[accept]]\nrule = 'x'\n", "names a rule and a subject"),
+        ("[[accept]]\nrule='x'\nsubject='y'\nexpires='2027-01-01'\n", "expires is a date"),
+        ("[[accept]]\nrule='x'\nsubject='y'\nuntil=2027-01-01\n", "no such setting: until"),
+        ("accept = 3\n", "a list of [[accept]]"),
+        ("units = []\n", "no such setting: units"),
+    ],
+)
+def test_a_baseline_that_is_no_baseline_is_a_mistake(tmp_path: Path, text: str, why: str) -> None:
+    (tmp_path / "b.toml").write_text(text)
+    with pytest.raises(UserError) as error:
+        read_baseline(str(tmp_path / "b.toml"))
+    assert why in str(error.value) and str(tmp_path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["units = 3", "units = [3]", "", "unit = ['x']", "\xff", "units = ['" + "x" * (2 << 20)]
+)
+def test_an_allow_list_that_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.toml").write_text(text, encoding="latin-1")
+    with pytest.raises(UserError):
+        read_allowed(str(tmp_path / "a.toml"))
+
+
+def test_an_allow_list(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text("units = ['a.service', 'b-*.timer']  # ours\n")
+    assert read_allowed(str(tmp_path / "a.toml")) == ["a.service", "b-*.timer"]
+    with pytest.raises(UserError, match="no such file"):
+        read_allowed(str(tmp_path / "none.toml"))
