@@ -54,6 +54,7 @@ def apply(plan: Plan, machine: Machine, ledger: Ledger, tell: Tell, *, disruptiv
 
 def resume(identity: str, machine: Machine, ledger: Ledger, tell: Tell) -> Fix:
     """The steps that are not done yet; the one that was at work is done again."""
+    ledger.fix(identity)  # one that there is not leaves no trace of having been asked for
     with ledger.locked():
         fix = ledger.fix(identity)
         if fix.state in ("finished", "undone"):
@@ -66,6 +67,7 @@ def resume(identity: str, machine: Machine, ledger: Ledger, tell: Tell) -> Fix:
 
 def undo(identity: str, machine: Machine, ledger: Ledger, tell: Tell, *, force: bool = False) -> Fix:
     """Everything as it was before, the last step first. What others have changed since is not overwritten."""
+    ledger.fix(identity)
     with ledger.locked():
         fix = ledger.fix(identity)
         if fix.state == "undone":

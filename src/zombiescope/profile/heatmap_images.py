@@ -1,0 +1,146 @@
+"""A capture as a picture of when its cores were busy: a column a second, a row 20 ms of it, the redder the busier.
+
+The idea, and the way to read it, is FlameScope's: something that happens once a second is a line across, a core that
+is taken for a second is a line up. Cells are counted in whole nanoseconds and columns begin with the clock's own
+seconds, so what happened at .200 is in the row of .200. Longer captures get longer columns, still of 50 rows each.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+
+import numpy as np
+import numpy.typing as npt
+
+from zombiescope.core import UserError, harmless
+from zombiescope.profile.capture import EVERYTHING, Capture, Chosen, Ints
+from zombiescope.profile.heatmap import SECOND, heatmap
+
+ROWS = 50
+MOST_COLUMNS = 1800  # half an hour of seconds
+LENGTHS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400)  # of a column, in seconds
+LEVELS = 16
+# From hardly anything to the most there is; dark enough to be seen on white, light enough on black.
+_STOPS = ((255, 236, 204), (253, 187, 99), (227, 74, 51), (127, 0, 20))
+_EMPTY = (240, 241, 244)
+_TALL, _WIDE = 6, 1200  # a row's height and the picture's width, in pixels
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Cells of time: `heat[row, column]`, the first row is the beginning of each column."""
+
+    heat: Ints
+    start: int  # of the first column, in nanoseconds
+    column: int  # nanoseconds
+
+
+def grid(capture: Capture, chosen: Chosen = EVERYTHING) -> Grid:
+    if capture.clock == "none":
+        raise UserError("this has no times: there is no heatmap of it")
+    first = capture.start if chosen.start is None else max(chosen.start, capture.start)
+    last = max(capture.end if chosen.end is None else min(chosen.end, capture.end), first + 1)
+    for length in LENGTHS:
+        column = length * SECOND
+        start = first // column * column
+        columns = -(-(last - start) // column)
+        if columns <= MOST_COLUMNS:
+            break
+    else:
+        raise UserError(f"{columns:,} days are too many for one picture: choose a stretch")
+    heat = heatmap(capture, column // ROWS, chosen, start=start, end=start + columns * column)
+    return Grid(heat.reshape(columns, ROWS).T, start, column)
+
+
+def as_png(capture: Capture, chosen: Chosen = EVERYTHING) -> bytes:
+    """Only the cells, later rows above earlier ones."""
+    levels = _levels(grid(capture, chosen).heat)[::-1]
+    colours = np.array([_EMPTY, *_palette()], np.uint8)
+    wide = max(1, _WIDE // levels.shape[1])
+    return png(colours[levels.repeat(_TALL, 0).repeat(min(wide, 2 * _TALL), 1)])
+
+
+def png(pixels: npt.NDArray[np.uint8]) -> bytes:
+    """Rows of red, green, blue as a PNG file. The format: RFC 2083."""
+    height, width, _ = pixels.shape
+    rows = np.zeros((height, 1 + 3 * width), np.uint8)  # each begins with its filter: none
+    rows[:, 1:] = pixels.reshape(height, 3 * width)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), 6)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in parts
+    )
+
+
+def as_svg(capture: Capture, chosen: Chosen = EVERYTHING) -> bytes:
+    """With times below it, and what each column holds when it is pointed at. No script is in it."""
+    found = grid(capture, chosen)
+    levels = _levels(found.heat)
+    columns = levels.shape[1]
+    wide = max(1, min(2 * _TALL, _WIDE // columns))
+    width, height = columns * wide, ROWS * _TALL
+    cells = []
+    for level, colour in enumerate(_palette(), 1):
+        row, column = np.nonzero(levels == level)
+        if len(row):
+            path = "".join(f"M{x} {y}h{wide}v{_TALL}h-{wide}z" for x, y in _corners(row, column, wide))
+            cells.append(f'<path fill="#{bytes(colour).hex()}" d="{path}"/>')
+    titles = [
+        f'<rect x="{place * wide}" width="{wide}" height="{height}" fill-opacity="0"><title>'
+        f"{when(found.start + place * found.column, capture)}: {told(heat, capture)}</title></rect>"
+        for place, heat in enumerate(found.heat.sum(0).tolist())
+        if heat
+    ]
+    apart = max(1, round(150 / wide))  # columns between two labels
+    labels = [
+        f'<text x="{place * wide}" y="{height + 14}">{when(found.start + place * found.column, capture)}</text>'
+        for place in range(0, max(columns - apart // 2, 1), apart)
+    ]
+    name = escape(harmless(capture.label))
+    says = f"{name}: columns of {found.column // SECOND} s, rows of {found.column // ROWS // 10**6} ms"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{max(width, 480) + 20}" height="{height + 60}" '
+        f'viewBox="-10 -30 {max(width, 480) + 20} {height + 60}">{STYLE}'
+        f'<rect class="page" x="-10" y="-30" width="100%" height="100%"/><text y="-10">{says}</text>'
+        f'<rect class="empty" width="{width}" height="{height}"/>{"".join(cells + titles + labels)}</svg>\n'
+    ).encode()
+
+
+STYLE = """<style>
+text { font: 11px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; fill: #24292f }
+.page { fill: #ffffff } .empty { fill: #f0f1f4 }
+@media (prefers-color-scheme: dark) { text { fill: #d0d7de } .page { fill: #14171c } .empty { fill: #20242b } }
+</style>"""
+
+
+def when(at: int, capture: Capture) -> str:
+    """A moment as people read it: the time of day, or seconds since the machine was started."""
+    if capture.clock == "unix":
+        return datetime.fromtimestamp(at // SECOND, UTC).strftime("%H:%M:%S")
+    return f"{at / SECOND:.15g} s"
+
+
+def told(amount: float, capture: Capture) -> str:
+    """What was found, in the capture's unit."""
+    return f"{amount / SECOND:.3f} s of CPU time" if capture.unit == "nanoseconds" else f"{amount:,.0f} samples"
+
+
+def _levels(heat: Ints) -> npt.NDArray[np.int64]:
+    """0 for nothing, then by equal steps up to LEVELS for the most."""
+    found: npt.NDArray[np.int64] = -(-heat * LEVELS // max(int(heat.max(initial=0)), 1))
+    return found
+
+
+def _palette() -> list[tuple[int, int, int]]:
+    steps = np.linspace(0, len(_STOPS) - 1, LEVELS)
+    stops = np.array(_STOPS, float).T
+    red, green, blue = (np.interp(steps, range(len(_STOPS)), stop).round().astype(int).tolist() for stop in stops)
+    return list(zip(red, green, blue, strict=True))
+
+
+def _corners(row: npt.NDArray[np.int64], column: npt.NDArray[np.int64], wide: int) -> list[tuple[int, int]]:
+    return list(zip((column * wide).tolist(), ((ROWS - 1 - row) * _TALL).tolist(), strict=True))
