@@ -45,6 +45,11 @@ class Recording:
         at = table["at"].to_numpy()
         return table.filter(pa.array((at >= span.start * 1e9) & (at <= span.end * 1e9)))
 
+    def by_segment(self, span: Span | None, *kinds: str) -> Iterator[list[pa.Table | None]]:
+        """Whole tables of some kinds, segment by segment: for whom all at once would be too much."""
+        for segment in self._within(span):
+            yield [self._read(segment, kind) for kind in kinds]
+
     def timeline(self, span: Span | None = None) -> Timeline:
         """What signs ask: every series and event, with every look; the stacks when they are asked for."""
         series: dict[tuple[str, str], Series] = {}

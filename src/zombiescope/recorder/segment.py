@@ -29,7 +29,7 @@ class Segment:
 
     def write(self, kind: str, rows: Rows) -> None:
         """One more batch; it is on disk when this returns."""
-        batch = _batch(kind, rows)
+        batch = as_batch(kind, rows)
         if kind not in self._heads:
             # Arrow's own file: unlike a Python one it never takes half of a batch and says nothing.
             file = pa.OSFile(self._path(kind, head=True), "wb")
@@ -59,7 +59,7 @@ class Segment:
         return os.path.join(self.folder, file_name(kind, head=head))
 
 
-def _batch(kind: str, rows: Rows) -> pa.RecordBatch:
+def as_batch(kind: str, rows: Rows) -> pa.RecordBatch:
     schema = SCHEMAS[kind]
     arrays = []
     for field in schema:

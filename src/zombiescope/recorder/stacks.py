@@ -25,11 +25,14 @@ from zombiescope.kernel.perf_stacks import RawStack
 from zombiescope.profile.kallsyms import Kallsyms
 from zombiescope.profile.perf_map import PerfMap
 from zombiescope.profile.symbols import Symbols, is_idle
+from zombiescope.recorder.cgroup_paths import CgroupPaths
+from zombiescope.recorder.layout import CGROUP, GAP
 from zombiescope.recorder.loop import Sink
 
 NAME = "stacks"  # as a probe is called
-TAKEN, LOST, GAP, SYMBOLS = GIVES = ("samples_total", "samples_lost_total", "core_gap_seconds", "kernel_symbols")
-EVENTS = (GAP,)
+TAKEN, LOST, SYMBOLS = "samples_total", "samples_lost_total", "kernel_symbols"
+GIVES = (TAKEN, LOST, GAP, SYMBOLS, CGROUP)
+EVENTS = (GAP, CGROUP)
 KALLSYMS = "/proc/kallsyms"
 REFRESH = 10.0  # seconds between two looks for cores that came or went
 _MOST_NAMES = 65_536  # threads whose name is remembered
@@ -55,6 +58,7 @@ class StackStream:
         self._open = ExitStack()
         self._mappings = Mappings()
         self.kallsyms: Kallsyms | None = None
+        self._cgroups: CgroupPaths | None = None
         self._unseen: list[Blind] = []
         self._sampler = self._opened(hz, user)
         self._maps: dict[int, PerfMap] = {}
@@ -83,6 +87,10 @@ class StackStream:
             self.kallsyms = _kernel_symbols(self._host)
         except (Unreadable, Unparsable) as error:
             self._unseen.append(Blind(what=SYMBOLS, source=error.source, why=error.why))
+        try:
+            self._cgroups = self._open.enter_context(CgroupPaths(self._host))
+        except (Unreadable, Unparsable) as error:
+            self._unseen.append(Blind(what=CGROUP, source=error.source, why=error.why))
         return sampler
 
     def __enter__(self) -> StackStream:
@@ -214,6 +222,8 @@ class StackStream:
                 "stack": np.array([stack.id for stack in kept], np.uint64),
             },
         )
+        if self._cgroups is not None:
+            self._cgroups.tell(self._sink, taken.cgroup[busy], self._host.now())
 
     def _comm(self, tid: int) -> str:
         if tid not in self._comms:

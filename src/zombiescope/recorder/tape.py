@@ -61,6 +61,7 @@ class _Samples:
 
     chunks: list[Mapping[str, Any]]
     known: dict[int, Frames]
+    kernel: dict[int, int]  # how many of a stack's last frames are the kernel's
 
     @property
     def span(self) -> Span:
@@ -81,7 +82,7 @@ class Tape:
 
     def __init__(self) -> None:
         self.hz = 0
-        self._samples = _Samples([], {})
+        self._samples = _Samples([], {}, {})
         self._series: dict[tuple[str, str], _Column] = {}
         self._looks: dict[str, _Column] = {}
 
@@ -108,6 +109,15 @@ class Tape:
             self._samples.chunks.append(columns)
         else:
             self._samples.known.update(zip(columns["stack"], columns["frames"], strict=True))
+            self._samples.kernel.update(zip(columns["stack"], columns.get("kernel_frames", ()), strict=False))
+
+    def rows(self, kind: str) -> list[Mapping[str, Any]]:
+        """Samples or stacks as a journal has them: columns by name."""
+        if kind == "samples":
+            return [{"cgroup": np.zeros(len(it["at"]), np.uint64), **it} for it in self._samples.chunks]
+        known, kernel = self._samples.known, self._samples.kernel
+        frames = {"frames": list(known.values()), "kernel_frames": [kernel.get(stack, 0) for stack in known]}
+        return [{"stack": list(known), **frames}]
 
     def timeline(self) -> Timeline:
         looks = {what: column.series("looked", what, 0.0) for what, column in self._looks.items()}

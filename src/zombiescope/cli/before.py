@@ -1,0 +1,198 @@
+"""What was different just before each event, over all the events at once: functions, processes, cores and series.
+
+Compares the --seconds before each event with quiet times near it. What rose more than chance explains is told, the
+most time first, with how much, in how many of the events, and how likely chance alone comes to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TextIO
+
+from zombiescope.cli._looking import moment, seconds
+from zombiescope.core import UserError, harmless
+from zombiescope.core.errors import BLIND, CLEAR, FOUND
+from zombiescope.core.model import Span
+
+if TYPE_CHECKING:
+    from zombiescope.cli._sources import Source
+    from zombiescope.detective.before import Comparison
+    from zombiescope.detective.quiet_time import Event
+    from zombiescope.detective.rise import Rise
+
+EXAMPLES = """examples:
+  zombiescope before ./rec                                  before each reset of a network driver
+  zombiescope before ./rec --event saturated_core           before each beginning of what a sign finds
+  zombiescope before ./rec --event 'NMI watchdog|rcu.*stall' --seconds 60
+                                                            before lines of the kernel's log
+  zombiescope before ./rec --at 05:10:07 --at 05:31:40 --at 06:02:11
+                                                            before times that you know of: a job's failures
+  zombiescope before perf.data --at 12.5 --at 31 --at 44    seconds since a capture began
+  zombiescope before ./rec --format json
+
+exit codes: 0 nothing stands out, 1 something does, 2 usage, 3 too few events to tell
+"""
+_WIDTH = 44  # of a name; longer ones are cut
+_LISTED = 5  # events shown by name
+
+
+def add_args(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="SOURCE", help="a recording; with --at anything that holds samples")
+    parser.add_argument(
+        "--event",
+        default=None,
+        metavar="SIGN|REGEX",
+        help="what a sign finds, or lines of the kernel's log that match [driver_reset]",
+    )
+    parser.add_argument("--at", action="append", default=[], metavar="T", help="an event's time; repeatable")
+    parser.add_argument("--seconds", type=seconds, default=30.0, metavar="S", help="how long before each event [30]")
+    parser.add_argument("--from", dest="start", type=moment, metavar="T", help="a recording from then on (UTC)")
+    parser.add_argument("--to", dest="end", type=moment, metavar="T", help="a recording up to then")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="[text]")
+
+
+def run(args: argparse.Namespace) -> int:
+    from zombiescope.cli._sources import opened
+    from zombiescope.detective.before import compare
+
+    if args.seconds <= 0:
+        raise UserError("--seconds must be more than 0")
+    if args.event is not None and args.at:
+        raise UserError("give --event or --at, not both")
+    source = opened(args.source, span=_stretch(args))
+    for note in source.capture.notes:
+        print(harmless(note), file=sys.stderr)
+    events = _events(source, args)
+    found = compare(source.timeline, source.capture, events, args.seconds)
+    if args.format == "json":
+        print(json.dumps(_shape(found, source), indent=1, allow_nan=False))
+    else:
+        _write(found, source, sys.stdout)
+    return FOUND if found.significant else CLEAR if found.enough else BLIND
+
+
+def _stretch(args: argparse.Namespace) -> Span | None:
+    if args.start is None and args.end is None:
+        return None
+    return Span(args.start if args.start is not None else 0.0, args.end if args.end is not None else float("inf"))
+
+
+def _events(source: Source, args: argparse.Namespace) -> list[Event]:
+    from zombiescope.cli._sources import instant
+    from zombiescope.detective.before import DEFAULT_EVENT, events_of
+    from zombiescope.detective.quiet_time import Event
+
+    if args.at:
+        return [Event(at=instant(it, source.capture) / 1e9, says="as asked") for it in args.at]
+    if source.timeline is None:
+        raise UserError(f"{args.source} holds no log: say with --at when the events were")
+    found, unseen = events_of(source.timeline, args.event or DEFAULT_EVENT)
+    if unseen:
+        print(f"blind: {harmless(unseen)}", file=sys.stderr)
+    return found
+
+
+def _when(at: float, source: Source) -> str:
+    if source.capture.clock == "unix" or source.timeline is not None:
+        return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}"
+    return f"{at - source.capture.start / 1e9:.3f} s"
+
+
+def _write(found: Comparison, source: Source, out: TextIO) -> None:
+    def say(text: str = "") -> None:
+        print(text, file=out)
+
+    for note in found.notes:
+        say(note)
+    if not found.events:
+        say("no event to look before")
+        return
+    say(
+        f"{len(found.events)} events: the {found.seconds:g} s before each, against {found.quiet:,} quiet stretches as "
+        f"long, near them; {found.compared:,} things compared"
+    )
+    for event in found.events[:_LISTED]:
+        say(f"  {_when(event.at, source)}  {harmless(event.says, most=90)}")
+    if len(found.events) > _LISTED:
+        say(f"  … and {len(found.events) - _LISTED} more")
+    say()
+    say(_answer(found))
+    if found.rises and (found.significant or not found.enough):
+        say()
+        heads = ("before", "quiet", "ratio", "spreads", "events", "chance")
+        say(f"{'what':<{_WIDTH}}" + "".join(f"{it:>10}" for it in heads))
+        for rise in found.rises:
+            say(_line(rise, len(found.events)))
+
+
+def _answer(found: Comparison) -> str:
+    from zombiescope.detective.before import FEWEST
+
+    if not found.enough:
+        groups = "" if found.apart == len(found.events) else f" (these come in {found.apart}: give fewer --seconds)"
+        words = "What rose most, for what it is worth:" if found.rises else "Nothing rose."
+        return f"too few events to tell chance from cause: {FEWEST} apart are needed{groups}, better five. {words}"
+    if found.significant:
+        return "higher before the events than chance explains:"
+    if not found.rises:
+        return "nothing was higher before the events"
+    best = min(found.rises, key=lambda rise: rise.p)
+    return (
+        "nothing was higher before the events than chance explains; nearest to it came "
+        f"{_name(best)}, as chance does in {best.p:.0%} of cases"
+    )
+
+
+def _line(rise: Rise, events: int) -> str:
+    name = _name(rise)
+    name = name if len(name) < _WIDTH else name[: _WIDTH - 2] + "…"
+    ratio = f"{rise.ratio:,.1f}×" if rise.ratio is not None and rise.ratio < 1e6 else "–"
+    spreads = f"{rise.spreads:,.1f}" if rise.spreads < 1e6 else "–"
+    cells = (_figure(rise.before), _figure(rise.quiet), ratio, spreads, f"{rise.events} of {events}", f"{rise.p:.4f}")
+    tail = f"  {rise.unit}" + (f"; {harmless(rise.note)}" if rise.note else "")
+    return f"{name:<{_WIDTH}}" + "".join(f"{it:>10}" for it in cells) + tail
+
+
+def _name(rise: Rise) -> str:
+    if rise.kind == "series":
+        return harmless(rise.what if rise.subject == "node" else f"{rise.what} {rise.subject}")
+    return harmless(rise.subject + (" itself" if rise.what == "own" else ""))
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def _shape(found: Comparison, source: Source) -> dict[str, Any]:
+    """For a program; every figure of a rise can be worked out again from `by_event`."""
+    return {
+        "source": source.label,
+        "seconds": found.seconds,
+        "events": [{"at": it.at, "says": it.says} for it in found.events],
+        "quiet_windows": found.quiet,
+        "compared": found.compared,
+        "groups_of_events": found.apart,
+        "enough_events": found.enough,
+        "notes": list(found.notes),
+        "rises": [
+            {
+                "kind": rise.kind,
+                "subject": rise.subject,
+                "what": rise.what,
+                "unit": rise.unit,
+                "before": rise.before,
+                "quiet": rise.quiet,
+                "ratio": rise.ratio,
+                "spreads": rise.spreads if rise.spreads < float("inf") else None,
+                "events": rise.events,
+                "p": rise.p,
+                "significant": rise.significant,
+                "by_event": list(rise.by_event),
+                "note": rise.note,
+            }
+            for rise in found.rises
+        ],
+    }
