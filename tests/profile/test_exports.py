@@ -5,21 +5,18 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import re
-import shutil
 import struct
-import subprocess
 import xml.etree.ElementTree as ElementTree
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from tests.npm import text_of
 from tests.profile.captures import Row, capture
 
 from zombiescope.core.errors import UserError
@@ -185,25 +182,9 @@ def test_the_short_list() -> None:
     assert "50.00%   +50.00 points from   0.00%  mem_cgroup_nr_lru_pages" in written("text", LATE).decode()
 
 
-def speedscope_schema(folder: Path) -> Any:
-    """As speedscope's own package ships it."""
-    path = os.environ.get("ZOMBIESCOPE_SPEEDSCOPE_SCHEMA")
-    if path:
-        return json.loads(Path(path).read_text())
-    if not shutil.which("npm"):
-        pytest.skip("this machine cannot: speedscope's schema comes with npm, or ZOMBIESCOPE_SPEEDSCOPE_SCHEMA")
-    done = subprocess.run(
-        ["npm", "pack", "--silent", "speedscope@1.25.0"], cwd=folder, capture_output=True, check=False
-    )
-    if done.returncode:
-        pytest.skip("this machine cannot: npm cannot fetch speedscope; set ZOMBIESCOPE_SPEEDSCOPE_SCHEMA")
-    shutil.unpack_archive(next(folder.glob("*.tgz")), folder)
-    return json.loads((folder / "package/dist/release/file-format-schema.json").read_text())
-
-
-def test_speedscope_s_schema_accepts_ours(tmp_path: Path) -> None:
-    jsonschema = pytest.importorskip("jsonschema", reason="this machine cannot: jsonschema is not installed")
-    schema = speedscope_schema(tmp_path)
+def test_speedscope_s_schema_accepts_ours() -> None:
+    file = "dist/release/file-format-schema.json"
+    schema = json.loads(text_of("speedscope@1.25.0", file, "ZOMBIESCOPE_SPEEDSCOPE_SCHEMA"))
     for rows in (ROWS, []):
         jsonschema.validate(json.loads(written("speedscope", Picture(capture=capture(rows)))), schema)
 
