@@ -6,10 +6,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
 from zombiescope import __version__
 from zombiescope.core.errors import BLIND, USAGE, Unparsable, Unreadable, UserError
-from zombiescope.core.rooms import Broken, guarded, healthy
+from zombiescope.core.rooms import Broken, guarded, healthy, load, names
 
 DESCRIPTION = "Find out why a Linux node that looks healthy starves its work, with evidence."
 EXAMPLES = """examples:
@@ -23,8 +24,12 @@ exit codes: 0 clear, 1 found, 2 usage, 3 blind where it matters
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb. A user's mistake, or a source we cannot read, is one line on stderr and never a traceback."""
+    # numpy's BLAS starts a thread for every core, which spins before it sleeps: 50 ms of CPU on two cores, more on 96.
+    # We multiply no matrices.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a C locale cannot show every name
-    args = command_parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else list(argv)
+    args = command_parser(words[0] if words else "").parse_args(words)
     try:
         code = guarded(lambda: _run(args))
     except (UserError, Unreadable, Unparsable) as error:
@@ -53,7 +58,8 @@ def _run(args: argparse.Namespace) -> int:
         raise UserError(f"cannot write: {error.strerror}") from error
 
 
-def command_parser() -> argparse.ArgumentParser:
+def command_parser(verb: str = "") -> argparse.ArgumentParser:
+    """With all verbs; or, where the one asked for is known, with that one alone: the others need not be loaded."""
     parser = argparse.ArgumentParser(
         prog="zombiescope",
         description=DESCRIPTION,
@@ -62,17 +68,19 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"zombiescope {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for name, verb in healthy("cli").items():
-        summary = (verb.__doc__ or "").strip().splitlines()[0]
+    one = guarded(lambda: load("cli", verb)) if verb in names("cli") else None
+    asked = {verb: one} if isinstance(one, ModuleType) else healthy("cli")
+    for name, member in asked.items():
+        summary = (member.__doc__ or "").strip().splitlines()[0]
         sub = verbs.add_parser(
             name,
             help=summary[:1].lower() + summary[1:].rstrip("."),
-            description=verb.__doc__,
-            epilog=verb.EXAMPLES,
+            description=member.__doc__,
+            epilog=member.EXAMPLES,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        verb.add_args(sub)
-        sub.set_defaults(run=verb.run)
+        member.add_args(sub)
+        sub.set_defaults(run=member.run)
     return parser
 
 

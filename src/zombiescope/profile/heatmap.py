@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from zombiescope.profile.capture import EVERYTHING, Capture, Chosen, Ints
+from zombiescope.profile.capture import EVERYTHING, Capture, Chosen, Ints, Mask
 
 SECOND = 1_000_000_000
 MOST_CELLS = 50_000_000  # 12 hours of 20 ms are 2.2 million; 96 cores of them at 1 s are 4.1 million
@@ -31,6 +31,14 @@ def heatmap_by_core(
     return cores.astype(np.int64), np.array(cells, np.int64).reshape(len(cores), count)
 
 
+def spells(capture: Capture, cell: int) -> Mask:
+    """Which samples stand for more than a cell, and more than their own period: those that end a spell."""
+    # At 49 Hz every sample stands for 20.4 ms; that is no reason to smear each over two cells of 20 ms.
+    period = 1.5 * SECOND / capture.hz if capture.hz else 0.0
+    found: Mask = capture.weight > max(cell, period)
+    return found
+
+
 def _grid(capture: Capture, cell: int, start: int | None, end: int | None) -> tuple[int, int]:
     first = capture.start if start is None else start
     last = capture.end if end is None else end
@@ -44,7 +52,7 @@ def _filled(capture: Capture, rows: Ints, first: int, cell: int, count: int) -> 
     at, weight = capture.at[rows], capture.weight[rows]
     if capture.unit == "nanoseconds":
         # A sample that ends a spell without interrupts stands for all of the spell: it belongs into the cells before.
-        long = weight > cell
+        long = spells(capture, cell)[rows]
         at, weight = _spread(at[long], weight[long], at[~long], weight[~long], cell)
     place = (at - first) // cell
     inside = (place >= 0) & (place < count)

@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 import struct
 import zlib
+from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +28,8 @@ _LARGEST = 64 << 20  # ten times a distribution kernel's with all modules; a wro
 # The text symbol before a hole (_etext, the last function of the last module) would name whatever lies behind it, and
 # unwinding yields addresses that are in no function. The longest function of a 6.18 kernel is 21 KB.
 _LONGEST = 256 << 10
+_FEW = 200  # addresses: 20 µs each; to read 122,000 lines takes 40 ms
+_NEAR = 2048  # bytes of text before an address that hold its other names
 _MAGIC = b"zombiescope kallsyms 1\n"
 _HEADER = struct.Struct("<QQQQ")  # symbols, the first address, text base, whether addresses were hidden
 
@@ -88,7 +92,7 @@ class Kallsyms:
         kept = best_aliases(starts, sized, weak, exported, chars, name_at)
         starts, name_at = starts[kept], name_at[kept]
         # A function ends where the next symbol of any type begins.
-        edges = np.unique(addresses)
+        edges = np.sort(addresses)
         following = np.searchsorted(edges, starts, side="right")
         reach = np.append(edges, np.uint64((1 << 64) - 1))[following] - starts
         ranges = Ranges(starts, np.minimum(reach, np.uint64(_LONGEST)))
@@ -104,6 +108,17 @@ class Kallsyms:
     def names(self, addresses: Addresses) -> list[str]:
         """The function at each address; a module's as "name [module]"."""
         return named(self._ranges.find(addresses.astype(np.uint64, copy=False)), self._name, UNKNOWN)
+
+    def those(self, addresses: Addresses, wanted: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
+        """Which addresses are in a function whose name is wanted; each function is asked about once."""
+        functions = self._ranges.find(addresses)
+        there = np.zeros(len(self._name_at) + 1, np.bool_)
+        there[functions] = True  # the last is for none
+        for function in np.flatnonzero(there[:-1]).tolist():
+            there[function] = wanted(self._name(function))
+        there[-1] = False
+        found: npt.NDArray[np.bool_] = there[functions]
+        return found
 
     def _raw_name(self, index: int) -> bytes:
         at = int(self._name_at[index])
@@ -145,6 +160,53 @@ class Kallsyms:
         if disordered or (name_at == ends_of_names).any():
             raise Unparsable(source, _HEADER.size, "symbols without a size, a name or an order")
         return cls(Ranges(starts, sizes), names, name_at, text_base=text_base or None, zeroed=bool(zeroed))
+
+
+class KallsymsText:
+    """The same, read when names are asked for: whether a core was idle is all that a heatmap asks, of few addresses."""
+
+    def __init__(self, text: bytes, source: str = "/proc/kallsyms") -> None:
+        self._text, self._source = text if text.endswith(b"\n") else text + b"\n", source
+        first = _LINE.match(text)
+        if not first or len(text) > _LARGEST:
+            raise _not_understood(source, text, 0, 1)
+        self._width = len(first[1])
+        self.text_base = _text_base(text, self._width) or None
+
+    @cached_property
+    def whole(self) -> Kallsyms:
+        return Kallsyms.parse(self._text, self._source)
+
+    @property
+    def zeroed(self) -> bool:
+        return self.text_base is None and self.whole.zeroed
+
+    def those(self, addresses: Addresses, wanted: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
+        """As of Kallsyms: which addresses are in a function whose name is wanted."""
+        distinct, which = np.unique(addresses, return_inverse=True)
+        if len(distinct) > _FEW:
+            return self.whole.those(addresses, wanted)
+        names = [self._names(address) for address in distinct.tolist()]
+        if None in names:
+            return self.whole.those(addresses, wanted)
+        found: npt.NDArray[np.bool_] = np.array([any(map(wanted, its or ())) for its in names], np.bool_)
+        return found[which.reshape(-1)]
+
+    def _names(self, address: int) -> list[str] | None:
+        """All names of the function at an address, by halves of the text; None in modules, which are in no order."""
+        low, high = 0, len(self._text)
+        while low < high:
+            begin = self._text.rfind(b"\n", low, (low + high) // 2) + 1 or low
+            digits = self._text[begin : begin + self._width]
+            if digits.isalnum() and int(digits, 16) > address:
+                high = begin
+            else:
+                low = self._text.index(b"\n", begin) + 1
+        lines = self._text[max(low - _NEAR, 0) : low].split(b"\n")[:-1]
+        if not lines or b"[" in lines[-1]:
+            return None
+        same = lines[-1][: self._width + 1]
+        return [line[self._width + 3 :].decode("utf-8", "replace") for line in lines if line.startswith(same)]
 
 
 # Addresses are hexadecimal of one width: a digit of all lines at a time, 16 passes instead of 122,000 conversions.

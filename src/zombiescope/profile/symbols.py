@@ -83,13 +83,18 @@ class Symbols:
 
     def users(self, path: str, build_id: str, file_offsets: Addresses) -> list[str]:
         """The function at each offset of one file: for many at a time."""
-        elf = self._file(path, build_id)
-        names = [None] * len(file_offsets) if elf is None else elf.names(file_offsets)
-        self._count(path, names.count(None), "addresses in no function")
+        names = self.functions(path, build_id, file_offsets)
         return [
             _unnamed(path, offset) if name is None else name
             for name, offset in zip(names, file_offsets.tolist(), strict=True)
         ]
+
+    def functions(self, path: str, build_id: str, file_offsets: Addresses) -> list[str | None]:
+        """The same, None where there is none."""
+        elf = self._file(path, build_id)
+        names: list[str | None] = [None] * len(file_offsets) if elf is None else elf.names(file_offsets)
+        self._count(path, names.count(None), "addresses in no function")
+        return names
 
     def jit(self, pid: int, address: int) -> str:
         """The function a just-in-time compiler put at an address of a process, "[unknown]" for none."""
@@ -99,6 +104,14 @@ class Symbols:
             why = "no map beside the recording" if known is None else "addresses in no function"
             self._count(f"perf-{pid}.map", 1, why)
         return name or UNKNOWN
+
+    def jits(self, pid: int, addresses: Addresses) -> list[str | None]:
+        """The same for many addresses of one process, None for none."""
+        known = self._perf_maps.get(pid)
+        names: list[str | None] = [None] * len(addresses) if known is None else known.names(addresses)
+        why = "no map beside the recording" if known is None else "addresses in no function"
+        self._count(f"perf-{pid}.map", names.count(None), why)
+        return names
 
     def _count(self, path: str, addresses: int, why: str) -> None:
         if addresses:

@@ -1,0 +1,108 @@
+"""Our reading of a perf.data file beside what `perf script` prints of it, sample by sample."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from zombiescope.profile.capture import Capture, Function
+
+FIELDS = "comm,pid,tid,cpu,time,event,ip,sym,dso"
+_HEAD = re.compile(r" *(.*?) +(-?\d+)/(-?\d+) +\[(\d+)\] +(\d+)\.(\d{9}):")
+_FRAME = re.compile(r"\s+([0-9a-f]+) (.*) \((.*)\)$")
+_UNKNOWN = "[unknown]"
+
+
+class Printed(NamedTuple):
+    """A sample as perf prints it; frames are names and files, leaf first."""
+
+    at: int
+    cpu: int
+    pid: int
+    tid: int
+    comm: str
+    frames: list[tuple[str, str]]
+
+
+class Compared(NamedTuple):
+    """How many samples there are, and of how many each thing differs."""
+
+    samples: int
+    time_and_cpu: int
+    who: int  # comm, pid and tid
+    kernel: int  # stacks, other than those below
+    aliases: int  # only in which of several names of one address was chosen
+    dropped: int  # perf prints no frame at all, and the kernel's are there
+    leaf: int
+
+
+def printed(path: str) -> Iterator[Printed]:
+    argv = ("perf", "script", "--ns", "--no-demangle", "-F", FIELDS, "-i", path)
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        head, frames = None, []
+        for raw in process.stdout:
+            line = raw.decode("utf-8", "surrogateescape").rstrip("\n")
+            if line.startswith("\t"):
+                frame = _FRAME.match(line)
+                assert frame, line
+                frames.append((frame[2], frame[3]))
+            elif line.strip():
+                if head is not None:
+                    yield _made(head, frames)
+                head, frames = _HEAD.match(line), []
+                assert head, line
+        if head is not None:
+            yield _made(head, frames)
+
+
+def _made(head: re.Match[str], frames: list[tuple[str, str]]) -> Printed:
+    at = int(head[5]) * 1_000_000_000 + int(head[6])
+    return Printed(at, int(head[4]), int(head[2]), int(head[3]), head[1], frames)
+
+
+def compare(capture: Capture, path: str) -> Compared:
+    theirs = sorted(printed(path), key=lambda it: it[:2])
+    assert len(theirs) == len(capture), f"perf prints {len(theirs)} samples, we read {len(capture)}"
+    other_names = _aliases()
+    stacks = [list(reversed(capture.frames[stack])) for stack in range(len(capture.frames))]
+    differ: Counter[str] = Counter()
+    for one, row in zip(theirs, np.lexsort((capture.cpu, capture.at)).tolist(), strict=True):
+        who, ours = capture.whos[capture.who[row]], stacks[capture.stack[row]]
+        differ["time_and_cpu"] += (one.at, one.cpu) != (capture.at[row], capture.cpu[row])
+        differ["who"] += (one.comm, one.pid, one.tid) != (who.comm, who.pid, capture.tid[row])
+        kernel = [name for name, file in one.frames if file.startswith(("[kernel", "[bpf"))]
+        differ[_kernel(kernel, ours, bool(one.frames), other_names)] += 1
+        if one.frames:
+            leaf = ours[0].name if ours else ""
+            differ["leaf"] += one.frames[0][0] != (_UNKNOWN if leaf.startswith("[") else leaf)
+    return Compared(len(theirs), *(differ[name] for name in Compared._fields[1:]))
+
+
+def _kernel(theirs: list[str], ours: list[Function], any_frames: bool, other_names: dict[str, set[str]]) -> str:
+    names = [it.name for it in ours if it.kernel]
+    if theirs == names:
+        return "same"
+    if not any_frames:
+        return "dropped"
+    alike = len(names) == len(theirs) and all(a == b or a in other_names[b] for a, b in zip(theirs, names, strict=True))
+    return "aliases" if alike else "kernel"
+
+
+def _aliases() -> dict[str, set[str]]:
+    """Of each kernel function, the names that its address has."""
+    at = defaultdict(set)
+    with open("/proc/kallsyms") as file:
+        for line in file:
+            address, _, name, *_ = line.split()
+            at[address].add(name)
+    found: dict[str, set[str]] = defaultdict(set)
+    for names in at.values():
+        for name in names if len(names) > 1 else ():
+            found[name] |= names
+    return found

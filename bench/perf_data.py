@@ -1,0 +1,178 @@
+"""A large perf.data file, opened by us and printed by `perf script`: CPU seconds, memory, and whether we agree."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from bench._commands import weigh
+from bench._perf_script import compare
+from zombiescope.cli._sources import opened
+from zombiescope.core import UserError
+from zombiescope.profile.capture import Capture, Chosen
+from zombiescope.profile.heatmap import SECOND, heatmap
+from zombiescope.profile.tree import planted
+
+FOLDER = os.path.join(tempfile.gettempdir(), "zs-capture")
+SECONDS = 105  # at 999 Hz, two busy cores give 200,000 samples in it
+FEWEST = 200_000
+RUNS = 5
+CELL = SECOND // 50
+# Parsers, hashes and regular expressions, pipes, files, short programs by the thousand: kernel and user, deep and flat.
+LOAD = r"""
+end=$((SECONDS+$1))
+while ((SECONDS<end)); do python3 -c 'import hashlib, json, re
+for _ in range(12):
+    rows = [{"n": n, "h": hashlib.sha256(str(n).encode()).hexdigest()} for n in range(2500)]
+    text = json.dumps(rows); json.loads(text); re.findall("[0-9a-f]{6}7", text)'; done &
+while ((SECONDS<end)); do head -c 20000000 /dev/urandom | gzip -1 >/dev/null; done &
+while ((SECONDS<end)); do find /usr /proc -maxdepth 5 2>/dev/null | sort | md5sum >/dev/null; done &
+while ((SECONDS<end)); do tar cf - /usr/lib/python3 /usr/share/perl 2>/dev/null | cat >/dev/null; sleep 0.2; done &
+wait
+"""
+# What a verb would do, and import: nothing but numpy.
+OPEN = "import sys; from zombiescope.cli._sources import opened; found = opened(sys.argv[1]).capture; "
+HEATMAP = OPEN + f"from zombiescope.profile.heatmap import heatmap; heatmap(found, {CELL})"
+FOLDED = OPEN + (
+    "from zombiescope.profile.exports import folded; from zombiescope.profile.picture import Picture; "
+    "folded.write(Picture(capture=found), sys.stdout.buffer)"
+)
+
+
+def ratios() -> Iterator[tuple[str, float, float, str]]:
+    if not shutil.which("perf"):
+        raise UserError("perf is not installed")
+    path = recorded()
+    with _installed():
+        yield from _whole_processes(path)
+    yield from _warm(path)
+    yield from _agreeing(path)
+
+
+def recorded() -> str:
+    """The capture, made once and kept."""
+    path = os.path.join(FOLDER, "main.data")
+    if os.path.exists(path):
+        return path
+    os.makedirs(FOLDER, exist_ok=True)
+    load = subprocess.Popen(["bash", "-c", LOAD, "load", str(SECONDS)], stdout=subprocess.DEVNULL)
+    try:
+        # perf 6.1 dies when it looks for build-ids at the end and meets one of more than 20 bytes.
+        argv = ("perf", "record", "-q", "--buildid-mmap", "-F", "999", "-a", "-g", "-o", f"{path}.new")
+        done = subprocess.run((*argv, "--", "sleep", str(SECONDS)), capture_output=True)
+    finally:
+        load.wait()
+    if done.returncode:
+        raise UserError(f"perf record: {done.stderr.decode(errors='replace')[-200:]}")
+    os.rename(f"{path}.new", path)
+    return path
+
+
+@contextmanager
+def _installed() -> Iterator[None]:
+    """Bytecode is kept, as of what is installed, and numpy starts no threads, as in every verb of ours."""
+    before = os.environ.copy()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ |= {"PYTHONPYCACHEPREFIX": folder, "OPENBLAS_NUM_THREADS": "1"}
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+
+def _whole_processes(path: str) -> Iterator[tuple[str, float, float, str]]:
+    large = os.path.join(FOLDER, "large.data")
+    _repeated(path, large, 6)
+    ours = {name: (sys.executable, "-c", program, path) for name, program in (("heat", HEATMAP), ("folded", FOLDED))}
+    commands = {"perf": ("perf", "script", "-i", path), **ours}
+    for argv in ours.values():
+        weigh(*argv)  # bytecode is written
+    cost = dict.fromkeys(commands, float("inf"))
+    memory = dict.fromkeys(commands, 0.0)
+    for _ in range(RUNS):  # in turns, so that a noisy moment is everybody's
+        for name, argv in commands.items():
+            used, most = weigh(*argv)
+            cost[name], memory[name] = min(cost[name], used), max(memory[name], most)
+    perf = cost["perf"]
+    for name, what, limit in (("heat", "perf.data to heatmap", 1 / 5), ("folded", "perf.data to folded stacks", 1.0)):
+        detail = f"{cost[name]:.2f} s CPU against {perf:.2f} s: {perf / cost[name]:.1f} times as fast"
+        yield f"{what}, whole process, against perf script", cost[name] / perf, limit, detail
+    most = memory["folded"]
+    yield "memory, names and all, against 300 MB", most / 300e6, 1.0, f"{most / 1e6:.0f} MB"
+    used, most = weigh(sys.executable, "-c", FOLDED, large)
+    yield (
+        "memory for a file six times as large against 3 × 300 MB",
+        most / 900e6,
+        1.0,
+        f"{most / 1e6:.0f} MB, {used:.2f} s",
+    )
+    os.unlink(large)
+
+
+def _repeated(path: str, to: str, times: int) -> None:
+    """The same file with its records many times over, and nothing behind them."""
+    with open(path, "rb") as file:
+        data = file.read()
+    start, size = struct.unpack_from("<QQ", data, 40)
+    head = data[:48] + struct.pack("<Q", times * size) + data[56:72] + bytes(32) + data[104:start]
+    with open(to, "wb") as file:
+        file.write(head)
+        for _ in range(times):
+            file.write(data[start : start + size])
+
+
+def _warm(path: str) -> Iterator[tuple[str, float, float, str]]:
+    perf = min(weigh("perf", "script", "-i", path)[0] for _ in range(2))
+    found = opened(path).capture
+    took = _quickest(lambda: heatmap(opened(path).capture, CELL))
+    detail = (
+        f"{took * 1e3:.0f} ms against {perf:.2f} s: {perf / took:.0f} times as fast; {len(found) / took / 1e6:.1f} M/s"
+    )
+    yield "perf.data to heatmap, in a running process, against perf script", took / perf, 1 / 12, detail
+    tree = planted(found)
+    second = _from(found, 30, 1)
+    for what, ask, limit in (
+        ("one second", lambda: tree.flame(second), 0.005),
+        ("everything", lambda: tree.flame(), 0.01),
+        ("a difference", lambda: tree.difference(_from(found, 30, 10), _from(found, 60, 10)).total(), 0.01),
+    ):
+        took = _quickest(ask)
+        yield (
+            f"flame graph of {what} against {limit * 1e3:g} ms",
+            took / limit,
+            1.0,
+            f"{took * 1e3:.2f} ms, {len(tree):,} nodes",
+        )
+
+
+def _from(capture: Capture, second: int, length: int) -> Chosen:
+    return Chosen(start=capture.start + second * SECOND, end=capture.start + (second + length) * SECOND)
+
+
+def _quickest(ask: Callable[[], object]) -> float:
+    best = float("inf")
+    for _ in range(RUNS):
+        started = time.process_time()
+        ask()
+        best = min(best, time.process_time() - started)
+    return best
+
+
+def _agreeing(path: str) -> Iterator[tuple[str, float, float, str]]:
+    capture = opened(path).capture
+    found = compare(capture, path)
+    yield "samples against the 200,000 that this is about", FEWEST / found.samples, 1.0, f"{found.samples:,}"
+    yield "samples whose time or cpu differs from perf script's", float(found.time_and_cpu), 0.0, ""
+    yield "samples whose comm, pid or tid differs", float(found.who), 0.0, ""
+    detail = f"perf dropped {found.dropped} chains whose kernel frames we show; {found.aliases} have an alias"
+    yield "samples whose kernel stack differs", float(found.kernel), 0.0, detail
+    yield "samples whose leaf has another name against 1 %", found.leaf / found.samples / 0.01, 1.0, f"{found.leaf:,}"

@@ -1,0 +1,94 @@
+"""Open whatever holds samples: a recording, perf.data, the text of `perf script`, folded stacks, pprof, gzipped or not.
+
+What a file is, its contents tell and never its name. Several files, or a folder of them (`perf record
+--switch-output` leaves one every few minutes), open as one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from zombiescope.cli._files import captured, is_perf_data
+from zombiescope.core import UserError
+from zombiescope.core.model import Span
+from zombiescope.profile.capture import Capture
+
+if TYPE_CHECKING:
+    from zombiescope.core.timeline import Timeline
+    from zombiescope.recorder.replay import Recording
+
+SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """What was opened. Notes about what could not be read are in `capture.notes`."""
+
+    capture: Capture
+    label: str  # what it is of, in a few words: a file's name, a node's
+    recording: Recording | None = None
+    timeline: Timeline | None = None  # the readings beside the samples: a recording has them, a file of samples has not
+
+
+def opened(path: str, *more: str, span: Span | None = None) -> Source:
+    """All of them as one; `span` cuts a stretch out of a recording, in unix seconds."""
+    if os.path.isdir(path) and not more and os.path.isfile(os.path.join(path, "meta.json")):
+        return _recording(path, span)
+    from zombiescope.profile.joined import joined
+
+    paths = [file for each in (path, *more) for file in _files(each)]
+    captures = [captured(each) for each in paths]
+    label = os.path.basename(os.path.normpath(path)) + (f" and {len(more)} more" if more else "")
+    return Source(joined(captures, label), label)
+
+
+def _recording(path: str, span: Span | None) -> Source:
+    from zombiescope.recorder import replay
+    from zombiescope.recorder.capture import captured
+
+    recording = replay.opened(path)
+    label = str(recording.meta.get("node") or os.path.basename(os.path.normpath(path)))
+    timeline = recording.timeline(span)
+    return Source(captured(recording, span, timeline=timeline), label, recording, timeline)
+
+
+def _files(path: str) -> list[str]:
+    """A file, or the files of a folder in order of their names: perf puts the time into them."""
+    if not os.path.isdir(path):
+        return [path]
+    try:
+        with os.scandir(path) as entries:
+            found = sorted(entry.path for entry in entries if entry.is_file() and entry.stat().st_size)
+    except OSError as error:
+        raise UserError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+    if "meta.json" in map(os.path.basename, found):
+        raise UserError(f"{path}: a recording is opened alone, not with others")
+    rolling = [each for each in found if is_perf_data(each)]
+    if not rolling:
+        raise UserError(f"{path}: a folder without meta.json, and without any perf.data in it: no recording")
+    return rolling
+
+
+def instant(text: str, capture: Capture) -> int:
+    """A time on the command line, in nanoseconds of the capture's clock.
+
+    Plain seconds count from the capture's beginning ("12.5"); of captures with wall-clock times, any other form that
+    `diagnose --from` takes does as well.
+    """
+    if capture.clock == "none":
+        raise UserError("this has no times, so no stretch of it can be chosen")
+    if found := re.fullmatch(r"(\d{1,8})(?:\.(\d{1,9}))?", text):
+        return capture.start + int(found[1]) * SECOND + int((found[2] or "0").ljust(9, "0"))
+    if capture.clock != "unix":
+        raise UserError(f"{text!r} is no time here: give seconds since the capture began, such as 12.5")
+    import argparse
+
+    from zombiescope.cli._looking import moment
+
+    try:
+        return round(moment(text) * SECOND)
+    except argparse.ArgumentTypeError as error:
+        raise UserError(f"{error}; or seconds since the capture began, such as 12.5") from None

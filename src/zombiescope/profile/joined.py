@@ -1,0 +1,57 @@
+"""Several captures as one: a recorder that begins a new file every few minutes leaves many, of one time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from zombiescope.core.errors import UserError
+from zombiescope.profile.capture import COLUMNS, Capture, Frames, Function, Who
+
+
+def joined(captures: Sequence[Capture], label: str) -> Capture:
+    """All samples in order of time. They must be of one clock and one unit."""
+    first = captures[0]
+    if len(captures) == 1:
+        return first
+    for other in captures:
+        if (other.clock, other.unit) != (first.clock, first.unit):
+            raise UserError(
+                f"{other.label} and {first.label} cannot be seen as one: times of clock {other.clock!r} and "
+                f"{first.clock!r}, amounts in {other.unit} and {first.unit}"
+            )
+    number: dict[Who, int] = {}
+    columns = {name: [getattr(it, name) for it in captures] for name in COLUMNS}
+    stacks = 0
+    for place, capture in enumerate(captures):
+        numbers = [number.setdefault(who, len(number)) for who in capture.whos]
+        columns["who"][place] = np.array(numbers, np.int32)[capture.who]
+        columns["stack"][place] = capture.stack + np.int32(stacks)
+        stacks += len(capture.idle)
+    whole = {name: np.concatenate(parts) for name, parts in columns.items()}
+    order = np.argsort(whole["at"], kind="stable")
+    return Capture(
+        **{name: column[order] for name, column in whole.items()},
+        whos=list(number),
+        idle=np.concatenate([it.idle for it in captures]),
+        name=partial(_frames, captures),
+        unit=first.unit,
+        clock=first.clock,
+        hz=max(it.hz for it in captures),
+        label=label,
+        notes=tuple(f"{it.label}: {note}" for it in captures for note in it.notes),
+    )
+
+
+def _frames(captures: Sequence[Capture]) -> Frames:
+    number: dict[Function, int] = {}
+    of, starts, end = [], [np.zeros(1, np.int64)], 0
+    for capture in captures:
+        frames = capture.frames
+        numbers = [number.setdefault(function, len(number)) for function in frames.functions]
+        of.append(np.array(numbers, np.int32)[frames.of])
+        starts.append(frames.starts[1:] + end)
+        end += len(frames.of)
+    return Frames(functions=list(number), of=np.concatenate(of), starts=np.concatenate(starts))

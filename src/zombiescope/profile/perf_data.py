@@ -1,0 +1,243 @@
+"""A perf.data file as a Capture, read as it is: no `perf` is needed, and no text is made and parsed again.
+
+Pieces of a few megabytes are read one after the other; of each only columns and chains not seen before are kept, so
+memory grows with the number of samples (32 bytes each) and of distinct stacks, never with the file. Names are worked
+out when they are asked for. What is damaged ends the reading, and a note says where; what was read before is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from zombiescope.core.errors import Unparsable
+from zombiescope.core.words import harmless
+from zombiescope.profile import perf_data_header
+from zombiescope.profile.capture import Capture, Frames, Ints, Mask, Who
+from zombiescope.profile.idle import is_idle
+from zombiescope.profile.kallsyms import Kallsyms, KallsymsText
+from zombiescope.profile.perf_data_chains import Chains, Stacks
+from zombiescope.profile.perf_data_header import CPU, ID, STREAM_ID, TID, TIME, Event, Header, Read
+from zombiescope.profile.perf_data_mappings import Kernel, Mappings
+from zombiescope.profile.perf_data_records import (
+    CGROUP,
+    HEADER_ATTR,
+    HEADER_BUILD_ID,
+    LOST,
+    LOST_SAMPLES,
+    THROTTLE,
+    Piece,
+)
+from zombiescope.profile.perf_data_samples import MOST, Samples
+from zombiescope.profile.perf_data_tasks import Tasks
+
+if TYPE_CHECKING:
+    from zombiescope.profile.symbols import Symbols
+
+# Who opens files knows them: the symbols of the kernel that ran (None if they are not at hand), and of any file.
+FindKernel = Callable[[Kernel | None, str], KallsymsText | None]
+MakeSymbols = Callable[[Kallsyms | None], "Symbols"]
+
+Ids = npt.NDArray[np.int32]
+
+_MOST_GROUPS = 1 << 20  # paths of cgroups
+
+
+class _Reading:
+    """What is gathered, piece by piece."""
+
+    def __init__(self, header: Header, notes: list[str], label: str) -> None:
+        self.header, self.notes, self.label = header, notes, label
+        self.samples, self.tasks, self.mappings = Samples(header.events), Tasks(), Mappings()
+        self.trailer, self.time_at = _trailer(header.events[0])
+        self.cgroups: dict[int, str] = {}
+        self.build_ids = dict(header.build_ids)
+        self.lost = self.throttled = 0
+
+    def take(self, piece: Piece) -> None:
+        self.samples.take(piece)
+        self.tasks.take(piece, self.trailer, self.time_at)
+        self.mappings.take(piece, self.trailer, self.time_at)
+        for kind, word in ((LOST, 2), (LOST_SAMPLES, 1)):
+            self.lost += sum(int.from_bytes(it[8 * word : 8 * word + 8], "little") for it in piece.bytes_of(kind))
+        self.throttled += len(piece.of(THROTTLE))
+        for record in piece.bytes_of(HEADER_BUILD_ID):
+            self.build_ids.update(perf_data_header.build_ids(record))
+        for record in piece.bytes_of(CGROUP):
+            if len(self.cgroups) < _MOST_GROUPS:
+                path = record[16 : len(record) - 8 * self.trailer].partition(b"\0")[0]
+                self.cgroups[int.from_bytes(record[8:16], "little")] = path.decode("utf-8", "surrogateescape")
+
+
+def capture(
+    read: Read, size: int, find_kernel: FindKernel, make_symbols: MakeSymbols, *, label: str = "perf.data"
+) -> Capture:
+    """All samples of a file of so many bytes that `read` gives. A head that is none raises Unparsable."""
+    header = perf_data_header.parse(read, size, label)
+    notes = list(header.notes)
+    if header.compressed or not header.events:
+        from zombiescope.profile.perf_data_stream import pieces
+    else:
+        from zombiescope.profile.perf_data_records import pieces
+    stream = pieces(read, header.start, header.end, notes)
+    if not header.events:
+        header, stream = _piped(header, stream, label)
+    reading = _Reading(header, notes, label)
+    for piece in stream:
+        reading.take(piece)
+        if reading.samples.count >= MOST or reading.samples.chains.is_full:
+            notes.append(f"only the first {reading.samples.count:,} samples are read: more would not fit into memory")
+            break
+    return _captured(reading, find_kernel, make_symbols, label)
+
+
+def _piped(header: Header, stream: Iterator[Piece], label: str) -> tuple[Header, Iterator[Piece]]:
+    """What came through a pipe tells its events in records, before anything else."""
+    first = next(stream, None)
+    events = []
+    for record in first.bytes_of(HEADER_ATTR) if first else ():
+        size = int.from_bytes(record[12:16], "little")
+        if 64 <= size <= len(record) - 8:
+            ids = np.frombuffer(record[8 + size :], np.uint64).tolist() if (len(record) - size) % 8 == 0 else []
+            events.append(perf_data_header.event(record[8 : 8 + size], tuple(ids)))
+    if first is None or not events:
+        raise Unparsable(label, 16, "perf.data from a pipe that tells no events: cut off")
+    return header._replace(events=tuple(events)), _after(first, stream)
+
+
+def _after(first: Piece, rest: Iterable[Piece]) -> Iterator[Piece]:
+    yield first
+    yield from rest
+
+
+def _trailer(event: Event) -> tuple[int, int]:
+    """How many words end every record that is no sample, and which of them, counted from the end, is the time."""
+    if not event.trailed:
+        return 0, 0
+    asked = [bit for bit in (TID, TIME, ID, STREAM_ID, CPU, perf_data_header.IDENTIFIER) if event.sample_type & bit]
+    return len(asked), len(asked) - asked.index(TIME) if TIME in asked else 0
+
+
+def _captured(reading: _Reading, find_kernel: FindKernel, make_symbols: MakeSymbols, label: str) -> Capture:
+    samples, tasks, header = reading.samples, reading.tasks, reading.header
+    tasks.settle()
+    at = samples.column("at", np.int64)
+    order = np.argsort(at, kind="stable")
+    at = at[order]
+    pid, tid, cpu = (samples.column(name, np.int32)[order] for name in ("pid", "tid", "cpu"))
+    stacks, stack = _split(samples.chains, samples.column("chain", np.int32)[order], pid, at, tasks)
+    whos, who = _whos(pid, tid, at, samples.column("cgroup", np.int64)[order], reading)
+    kernel = find_kernel(reading.mappings.kernel, header.kernel)
+    reading.notes.extend(_told(reading, kernel, stacks, stack))
+    unix = header.to_unix
+    return Capture(
+        at=at if unix is None else at + unix,
+        cpu=cpu,
+        tid=tid,
+        who=who,
+        stack=stack,
+        weight=np.ones(len(at), np.int64),
+        whos=whos,
+        idle=_idle(stacks, kernel),
+        name=partial(_named, stacks, reading, kernel, make_symbols),
+        clock="machine" if unix is None else "unix",
+        hz=(samples.event or header.events[0]).hz,
+        label=label,
+        notes=tuple(reading.notes),
+    )
+
+
+def _named(stacks: Stacks, reading: _Reading, kernel: KallsymsText | None, make_symbols: MakeSymbols) -> Frames:
+    from zombiescope.profile.perf_data_names import named  # a heatmap needs none
+
+    return named(
+        stacks, reading.tasks, reading.mappings, make_symbols(kernel.whole if kernel else None), reading.build_ids
+    )
+
+
+def _split(chains: Chains, chain: Ids, pid: Ids, at: Ints, tasks: Tasks) -> tuple[Stacks, Ids]:
+    """A chain is a stack; but one with addresses of a process that ran two programs is two."""
+    words, starts, users = chains.all()
+    count = len(chains)
+    first = np.zeros(count, np.int64)
+    first[chain[::-1]] = np.arange(len(chain))[::-1]  # the sample each chain was first seen in
+    stacks = Stacks(words, starts, np.arange(count, dtype=np.int32), pid[first], at[first])
+    again = np.flatnonzero(users[chain] & (first[chain] != np.arange(len(chain))))
+    spaces = [tasks.spaces_of(pid[rows].astype(np.int64), at[rows]) for rows in (again, first[chain[again]])]
+    odd = spaces[0] != spaces[1]
+    if not odd.any():
+        return stacks, chain
+    pairs, one, which = np.unique(
+        np.stack([chain[again[odd]], spaces[0][odd]]), axis=1, return_index=True, return_inverse=True
+    )
+    rows = np.concatenate([first, again[odd][one]])
+    chain[again[odd]] = count + which.reshape(-1)
+    more = np.concatenate([stacks.chain, pairs[0].astype(np.int32)])
+    return Stacks(words, starts, more, pid[rows], at[rows]), chain
+
+
+def _whos(pid: Ids, tid: Ids, at: Ints, cgroup: Ints, reading: _Reading) -> tuple[list[Who], Ids]:
+    """Distinct pids, names and cgroups, and which of them each sample is of."""
+    pids, comms = reading.tasks.named
+    row = reading.tasks.names_of(tid.astype(np.int64), at)
+    nameless = np.flatnonzero((row < 0) | (pids[row] != pid) | (comms[row] < 0))
+    threads, which = np.unique(np.stack([pid[nameless], tid[nameless]]), axis=1, return_inverse=True)
+    row[nameless] = len(pids) + which.reshape(-1)
+    # perf names a thread it knows nothing of by its number.
+    names = [*reading.tasks.comms, *(f":{thread}" for thread in threads[1].tolist())]
+    pids = np.concatenate([pids, threads[0]])
+    comms = np.concatenate([comms, np.arange(len(reading.tasks.comms), len(names))])
+    if cgroup.any():
+        groups, group = np.unique(cgroup, return_inverse=True)
+        rows, which = np.unique(row * len(groups) + group.reshape(-1), return_inverse=True)
+    else:
+        groups = np.zeros(1, np.int64)
+        there = np.bincount(row, minlength=len(pids)) > 0
+        rows, which = np.flatnonzero(there), (np.cumsum(there) - 1)[row]
+    # Several rows may be of one name: a thread's, and another's of the same process.
+    columns = pids[rows // len(groups)], comms[rows // len(groups)], rows % len(groups)
+    order = np.lexsort(columns)
+    begins = np.append(True, np.any([it[order][1:] != it[order][:-1] for it in columns], axis=0))[: len(order)]
+    who = np.empty(len(order), np.int32)
+    who[order] = np.cumsum(begins) - 1
+    pid_of, comm_of, group_of = (it[order][begins].tolist() for it in columns)
+    paths = [reading.cgroups.get(it, f"cgroup:{it}" if it else "") for it in groups.tolist()]
+    whos = zip(pid_of, map(names.__getitem__, comm_of), map(paths.__getitem__, group_of), strict=True)
+    return list(map(Who._make, whos)), who[which.reshape(-1)]
+
+
+def _idle(stacks: Stacks, kernel: KallsymsText | None) -> Mask:
+    """Only the idle task waits for work; threads that force a core to rest (idle_inject) take time from others."""
+    idle: Mask = np.zeros(len(stacks.chain), np.bool_)
+    if kernel is not None:
+        leaves, its_stacks = stacks.idle_task_leaves()
+        idle[its_stacks] = kernel.those(leaves, is_idle)
+    return idle
+
+
+def _told(
+    reading: _Reading, kernel: KallsymsText | None, stacks: Stacks, stack: npt.NDArray[np.int32]
+) -> Iterator[str]:
+    samples = reading.samples
+    if kernel is None:
+        release = f" ({harmless(reading.header.kernel)})" if reading.header.kernel else ""
+        yield (
+            f"the kernel's symbols of that boot{release} are not at hand: its functions have no names, and idle cores "
+            "count as busy; keep a copy of /proc/kallsyms beside the file, as FILE.kallsyms"
+        )
+    elif kernel.zeroed:
+        yield "the kernel's symbols are hidden from this user: look as root, or with sysctl kernel.kptr_restrict=0"
+    spoilt = int(stacks.spoilt()[stacks.chain][stack].sum())
+    for count, what in (
+        (reading.lost, "samples were lost by the kernel: the rings were full"),
+        (samples.left_out, "samples of other events are left out"),
+        (samples.broken, "samples end before what they should hold, and are left out"),
+        (reading.throttled, "times the kernel sampled less for a while, as it took too long"),
+        (spoilt, "stacks hold values that can be no address; the rest of each stack is kept"),
+    ):
+        if count:
+            yield f"{count:,} {what}"

@@ -1,0 +1,130 @@
+"""Call chains, each kept once: what makes a profile of any length fit into memory.
+
+A chain is told apart from others by 64 bits that depend on each of its addresses and on where it stands; whoever has
+seen a million chains has one chance in forty million that two of them were taken for one. Addresses of a process mean
+something in that process alone, so its pid is part of what tells chains apart; the kernel's are the same for all.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from zombiescope.profile.capture import Ints, Mask
+from zombiescope.profile.perf_data_records import Places, Words, spread
+
+# Marks among the addresses: whose addresses follow (enum perf_callchain_context). No address is as high as the lowest.
+USER_MARK, KERNEL_MARK, LOWEST_MARK = ((1 << 64) - below for below in (512, 128, 4095))
+
+MOST_WORDS = 60_000_000  # addresses and marks: 480 MB. A chain has some ten, and few chains are new after a while
+# All marks there are: hypervisor, kernel, user, user to be told later, guest, guest's kernel, guest's user.
+MARKS = np.array([(1 << 64) - below for below in (32, 128, 512, 640, 2048, 2176, 2560)], np.uint64)
+_A, _B, _C = (np.uint64(it) for it in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))  # splitmix64's
+_27, _30, _31 = np.uint64(27), np.uint64(30), np.uint64(31)
+
+
+class Chains:
+    """All distinct chains seen so far, in the order they came, as words with marks, leaf first."""
+
+    def __init__(self) -> None:
+        self._known: Words = np.empty(0, np.uint64)  # what tells each apart, sorted
+        self._number: npt.NDArray[np.int32] = np.empty(0, np.int32)  # of each of those
+        self._words: list[Words] = []
+        self._lengths: list[Places] = []
+        self._users: list[Mask] = []
+        self._size = 0
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @property
+    def is_full(self) -> bool:
+        return self._size > MOST_WORDS
+
+    def numbered(self, words: Words, starts: Places, lengths: Places, pids: Words) -> npt.NDArray[np.int32]:
+        """The number of each chain; chain i is words[starts[i] : starts[i] + lengths[i]], and all stand in a row."""
+        told, users = _told_apart(words, starts, lengths, pids)
+        order = np.argsort(told)
+        told = told[order]
+        begins = np.append(True, told[1:] != told[:-1])
+        distinct, first = told[begins], order[begins]
+        place = np.searchsorted(self._known, distinct)
+        fresh = np.ones(len(distinct), bool)
+        inside = place < len(self._known)
+        fresh[inside] = self._known[place[inside]] != distinct[inside]
+        number = np.empty(len(distinct), np.int32)
+        number[~fresh] = self._number[place[~fresh]]
+        if fresh.any():
+            number[fresh] = np.arange(len(self), len(self) + int(fresh.sum()), dtype=np.int32)
+            self._known = np.insert(self._known, place[fresh], distinct[fresh])
+            self._number = np.insert(self._number, place[fresh], number[fresh])
+            rows = first[fresh]
+            self._words.append(words[spread(starts[rows], lengths[rows])])
+            self._size += len(self._words[-1])
+            self._lengths.append(lengths[rows])
+            self._users.append(users[rows])
+        found = np.empty(len(told), np.int32)
+        found[order] = number[np.cumsum(begins) - 1]
+        return found
+
+    def all(self) -> tuple[Words, Places, Mask]:
+        """The words of all in a row; where each begins, and the last one ends; which have addresses of a process."""
+        words = np.concatenate([np.empty(0, np.uint64), *self._words])
+        lengths = np.concatenate([np.zeros(1, np.int64), *self._lengths])
+        self._words = []
+        return words, np.cumsum(lengths), np.concatenate([np.empty(0, np.bool_), *self._users])
+
+
+def _told_apart(words: Words, starts: Places, lengths: Places, pids: Words) -> tuple[Words, Mask]:
+    """The sum of each chain's words, mixed with where they stand; and which chains have addresses of a process."""
+    found, users = np.zeros(len(starts), np.uint64), np.zeros(len(starts), np.bool_)
+    there = np.flatnonzero(lengths)  # a sum over nothing is what reduceat does not know
+    if not len(there):
+        return found, users
+    with np.errstate(over="ignore"):
+        place = np.arange(len(words), dtype=np.uint64)
+        place -= np.repeat(starts.astype(np.uint64), lengths)
+        place *= _A
+        place += words
+        found[there] = np.add.reduceat(_mixed(place), starts[there])
+        users[there] = np.logical_or.reduceat(words == np.uint64(USER_MARK), starts[there])
+        found[users] += _mixed(pids[users] * _A + np.uint64(1))
+    return found, users
+
+
+def _mixed(words: Words) -> Words:
+    """In place: every bit of a word changes half of all bits."""
+    words ^= words >> _30
+    words *= _B
+    words ^= words >> _27
+    words *= _C
+    words ^= words >> _31
+    return words
+
+
+class Stacks(NamedTuple):
+    """Distinct stacks: the chain each has, and whose it is, by a time at which it was seen."""
+
+    words: Words
+    starts: Places  # of each chain, and one more
+    chain: npt.NDArray[np.int32]  # of each stack
+    pid: npt.NDArray[np.int32]  # of each stack
+    at: Ints  # of each stack
+
+    def spoilt(self) -> Mask:
+        """Of each chain: whether the walk of a user's stack, without frame pointers, gave what can be no address."""
+        usual = (self.words == np.uint64(USER_MARK)) | (self.words == np.uint64(KERNEL_MARK))
+        high = np.flatnonzero((self.words >= np.uint64(LOWEST_MARK)) & ~usual)
+        bad = high[~np.isin(self.words[high], MARKS)]
+        found: Mask = np.zeros(len(self.starts) - 1, np.bool_)
+        found[np.searchsorted(self.starts, bad, side="right") - 1] = True
+        return found
+
+    def idle_task_leaves(self) -> tuple[Words, Places]:
+        """The kernel addresses in which the idle task was found, and the stacks that end in them."""
+        of = np.flatnonzero((self.pid == 0) & (np.diff(self.starts)[self.chain] > 1))
+        begins = self.starts[self.chain[of]]
+        kernel = self.words[begins] == np.uint64(KERNEL_MARK)
+        return self.words[begins[kernel] + 1], of[kernel]

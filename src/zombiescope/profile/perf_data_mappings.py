@@ -1,0 +1,168 @@
+"""What was mapped where: which file, and which place in it, an address of a process stands for.
+
+MMAP and MMAP2 tell of every executable mapping, those made before the capture with a time of nought. What is unmapped
+is not told: an address is looked up in what was mapped there last while the process ran that program.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from zombiescope.profile.capture import Ints
+from zombiescope.profile.perf_data_records import MMAP, MMAP2, Piece, Places, Words, spread
+from zombiescope.profile.perf_data_tasks import Tasks
+from zombiescope.profile.ranges import Addresses, Ranges
+
+_BODY = struct.Struct("<IHHIIQQQ")  # kind, misc, size, pid, tid, address, length, offset in the file
+_KERNEL, _ALL = 1, 0xFFFFFFFF  # what ran, in misc; the pid of what is everybody's
+_IS_DATA, _HAS_BUILD_ID = 1 << 13, 1 << 14  # misc
+_IMAGE = "[kernel.kallsyms]"
+_MOST = 2_000_000  # mappings, with those of forked processes counted again: a process has some 20 to 200
+_MOST_PARENTS = 16  # a program that forks and forks and never executes another
+_LATEST = 1 << 62
+_PAGE = 12  # bits: mappings begin and end at pages, of 4 KB or more
+_PID, _TIME, _START, _LENGTH, _OFFSET, _FILE = range(6)  # columns of the table of mappings
+_SPACE = 40  # bits: pages of 52 bits of addresses, the most that a processor has; above them the number of a space
+
+
+class File(NamedTuple):
+    """What is mapped. The build-id is in hexadecimal, empty where it was not told."""
+
+    path: str
+    build_id: str
+
+
+class Kernel(NamedTuple):
+    """Where the kernel's code began, which differs from boot to boot, and which kernel it was."""
+
+    address: int
+    build_id: str
+
+
+class Atlas(NamedTuple):
+    """Addresses of many spaces: above the pages of one of them come those of the next."""
+
+    files: list[File]
+    spaces: Ints
+    ranges: Ranges
+    table: Ints  # of each range
+
+    def find(self, spaces: Ints, addresses: Addresses) -> tuple[Ints, Addresses]:
+        """For each address of a space the place of its file in `files`, -1 for none, and the offset in it."""
+        number = np.searchsorted(self.spaces, spaces).astype(np.uint64)
+        page = addresses >> np.uint64(_PAGE)
+        hit = self.ranges.find(number << np.uint64(_SPACE) | page)
+        good = (hit >= 0) & (page < np.uint64(1 << _SPACE))
+        if not good.any():
+            return np.full(len(addresses), -1, np.int64), addresses
+        row = self.table[np.where(good, hit, 0)]
+        offsets = addresses - row[:, _START].astype(np.uint64) + row[:, _OFFSET].astype(np.uint64)
+        return np.where(good, row[:, _FILE], -1), offsets
+
+
+class Mappings:
+    """All mappings told of, unread until names are asked for; but the kernel's own is known at once."""
+
+    def __init__(self) -> None:
+        self.kernel: Kernel | None = None
+        self._told: list[tuple[Words, Places]] = []  # records in a row, and the words of each
+        self._count = self._trailer = self._time_at = 0
+
+    def take(self, piece: Piece, trailer: int, time_at: int) -> None:
+        """As of tasks: `trailer` words end a record, and the time is one of them."""
+        self._trailer, self._time_at = trailer, time_at
+        for kind in (MMAP, MMAP2):
+            rows = piece.of(kind)
+            if len(rows) and self._count < _MOST:
+                self._told.append(piece.gathered(kind))
+                self._count += len(rows)
+                if self.kernel is None:
+                    self._find_kernel(piece, rows)
+
+    def _find_kernel(self, piece: Piece, rows: Places) -> None:
+        everybodys = piece.words[np.minimum(rows + 1, len(piece.words) - 1)].astype(np.uint32) == _ALL
+        for at in (8 * rows[everybodys]).tolist():
+            record = piece.raw[at : at + int.from_bytes(piece.raw[at + 6 : at + 8], "little")]
+            file = _file(record, self._trailer) if len(record) > _BODY.size else File("", "")
+            if file.path.startswith(_IMAGE) and record[4] & 7 == _KERNEL:
+                # In the place of an offset: the address of _text, or of _stext.
+                self.kernel = Kernel(_BODY.unpack_from(record)[-1], file.build_id)
+                return
+
+    def atlas(self, spaces: Ints, tasks: Tasks, build_ids: Mapping[str, str]) -> Atlas:
+        """What was mapped in these spaces, ready to be looked up."""
+        table, files = self._read(build_ids)
+        used = np.unique(spaces)
+        rows, number = _of_spaces(used, tasks.spaces_of(table[:, _PID], table[:, _TIME]), table, tasks)
+        starts, pages = table[rows, _START] >> _PAGE, table[rows, _LENGTH] >> _PAGE
+        ranges = Ranges((number << _SPACE | starts).astype(np.uint64), pages.astype(np.uint64))
+        return Atlas(files, used, ranges, table[rows])
+
+    def _read(self, build_ids: Mapping[str, str]) -> tuple[Ints, list[File]]:
+        """A row for each mapping of a process, in order of time; and the files."""
+        number: dict[File, int] = {}
+        known: dict[bytes, int] = {}  # by all that is told of a file: most are mapped again and again
+        rows: list[tuple[int, ...]] = []
+        for record in self._records():
+            told = record[_BODY.size : len(record) - 8 * self._trailer]
+            if not told:
+                continue
+            _, misc, _, pid, _, start, length, offset = _BODY.unpack_from(record)
+            if misc & _IS_DATA or pid == _ALL or start >> _PAGE + _SPACE or length >> _PAGE + _SPACE or offset >> 62:
+                continue
+            place = known.get(told, -1)
+            if place < 0:
+                file = _file(record, self._trailer)
+                if not file.build_id:
+                    file = File(file.path, build_ids.get(file.path, ""))
+                place = known[told] = number.setdefault(file, len(number))
+            time = int.from_bytes(record[-8 * self._time_at :][:8], "little") if self._time_at else 0
+            rows.append((pid, min(time, _LATEST), start, length, offset, place))
+        rows.sort(key=lambda row: row[_TIME])
+        return np.array(rows, np.int64).reshape(-1, 6), list(number)
+
+    def _records(self) -> Iterator[bytes]:
+        for words, sizes in self._told:
+            raw, at = words.tobytes(), 0
+            for size in (8 * sizes).tolist():
+                yield raw[at : at + size]
+                at += size
+
+
+def _file(record: bytes, trailer: int) -> File:
+    """The path behind all else, which MMAP2 has more of; a build-id in the place of device and inode."""
+    two = record[0] == MMAP2
+    path = record[72 if two else _BODY.size : len(record) - 8 * trailer].partition(b"\0")[0]
+    has_build_id = two and len(record) > 64 and record[5] << 8 & _HAS_BUILD_ID
+    build_id = record[44 : 44 + min(record[40], 20)].hex() if has_build_id else ""
+    return File(path.decode("utf-8", "surrogateescape"), build_id)
+
+
+def _of_spaces(used: Ints, owners: Ints, table: Ints, tasks: Tasks) -> tuple[Ints, Ints]:
+    """The mappings of each of the spaces, those taken over first; and for each the number of its space."""
+    since, parents = tasks.spaces()
+    order = np.argsort(owners, kind="stable")  # within a space they stay in order of time
+    edges = np.searchsorted(owners[order], np.arange(len(since) + 1))
+    known = np.flatnonzero(used >= 0)
+    alone, forked = known[parents[used[known]] < 0], known[parents[used[known]] >= 0]
+    lengths = np.diff(edges)[used[alone]]
+    parts: list[Ints] = [order[spread(edges[used[alone]], lengths)]]
+    numbers: list[Ints] = [np.repeat(alone, lengths)]
+    left = _MOST
+    for place in forked.tolist():
+        space, limit = int(used[place]), _LATEST
+        mine: list[Ints] = []
+        while space >= 0 and len(mine) < _MOST_PARENTS:
+            own = order[edges[space] : edges[space + 1]]
+            mine.append(own[table[own, _TIME] <= limit])
+            limit, space = min(limit, int(since[space])), int(parents[space])
+        parts.append(np.concatenate(mine[::-1]))
+        numbers.append(np.full(len(parts[-1]), place))
+        left -= len(parts[-1])
+        if left < 0:
+            break
+    return np.concatenate(parts), np.concatenate(numbers)

@@ -1,0 +1,126 @@
+"""Names for the call chains of a perf.data file: whose each address is, then one question for each distinct one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from zombiescope.profile.capture import Frames, Function, Ints, Mask
+from zombiescope.profile.kallsyms import UNKNOWN
+from zombiescope.profile.perf_data_chains import LOWEST_MARK, MARKS, Stacks
+from zombiescope.profile.perf_data_mappings import Atlas, Mappings
+from zombiescope.profile.perf_data_records import Words, spread
+from zombiescope.profile.perf_data_tasks import Tasks
+from zombiescope.profile.symbols import Symbols
+
+# Whose addresses are the kernel's: the hypervisor's, the kernel's own, a guest's.
+_AT_ONCE = 2_000_000  # words named at a time: 200 MB of arrays, whatever the file
+_NO_FILE = re.compile(r"$|//anon$|/dev/zero|/anon_hugepage|/SYSV|/memfd:|\[(?!vdso|vsyscall)|anon_inode:")  # memory
+_KERNELS = np.array([(1 << 64) - below for below in (32, 128, 2176)], np.uint64)
+
+
+def named(stacks: Stacks, tasks: Tasks, mappings: Mappings, symbols: Symbols, build_ids: Mapping[str, str]) -> Frames:
+    """Every stack by functions, outermost first; marks, and what can be no address, left out."""
+    spaces = tasks.spaces_of(stacks.pid.astype(np.int64), stacks.at)
+    naming = _Naming(symbols, tasks, mappings.atlas(spaces, tasks, build_ids))
+    ends = np.cumsum(np.diff(stacks.starts)[stacks.chain])
+    borders = np.searchsorted(ends, np.arange(_AT_ONCE, ends[-1] + _AT_ONCE if len(ends) else 0, _AT_ONCE), "right")
+    parts, lengths = [np.empty(0, np.int32)], [np.zeros(1, np.int64)]
+    for first, last in pairwise([0, *np.unique(borders).tolist(), len(ends)]):
+        of, counts = _block(stacks, slice(first, last), spaces[first:last], naming)
+        parts.append(of)
+        lengths.append(counts)
+    return Frames(functions=naming.functions, of=np.concatenate(parts), starts=np.cumsum(np.concatenate(lengths)))
+
+
+def _block(stacks: Stacks, block: slice, spaces: Ints, naming: _Naming) -> tuple[npt.NDArray[np.int32], Ints]:
+    """Some of the stacks: the functions of each in a row, and how many they are."""
+    chains = stacks.chain[block]
+    begins, lengths = stacks.starts[chains], np.diff(stacks.starts)[chains]
+    words = stacks.words[spread(begins, lengths)]
+    kept, kernel = _judged(words)
+    stack = np.repeat(np.arange(len(chains)), lengths)[kept]
+    addresses, kernel = words[kept], kernel[kept]
+    of = np.empty(len(addresses), np.int32)
+    of[kernel] = naming.kernel(addresses[kernel])
+    of[~kernel] = naming.user(addresses[~kernel], spaces[stack[~kernel]])
+    counts = np.bincount(stack, minlength=len(chains))
+    ends = np.cumsum(counts)
+    return of[np.repeat(2 * ends - counts - 1, counts) - np.arange(len(of))], counts  # each of them backwards
+
+
+def _judged(words: Words) -> tuple[Mask, Mask]:
+    """Of each word: whether it is an address, and whether of the kernel, as the last mark before it says."""
+    high = words >= np.uint64(LOWEST_MARK)
+    mark = np.zeros(len(words), np.bool_)
+    mark[high] = np.isin(words[high], MARKS)
+    # A chain begins with a mark, so the last one before a word is of its own chain.
+    kernel = np.append(False, np.isin(words[mark], _KERNELS))
+    of_kernel: Mask = kernel[np.cumsum(mark)]
+    return ~high, of_kernel
+
+
+class _Naming:
+    """Numbers for functions, asked for by address; a function that turns up again has its number already."""
+
+    def __init__(self, symbols: Symbols, tasks: Tasks, atlas: Atlas) -> None:
+        self._symbols, self._tasks, self._atlas = symbols, tasks, atlas
+        self.functions: list[Function] = []
+        self._number: dict[Function, int] = {}
+
+    def kernel(self, addresses: Words) -> npt.NDArray[np.int32]:
+        distinct, which = np.unique(addresses, return_inverse=True)
+        numbers = []
+        for told in self._symbols.kernels(distinct):
+            name, _, module = told.partition(" [")
+            numbers.append(self._numbered(name, True, module.removesuffix("]")))
+        found: npt.NDArray[np.int32] = np.array(numbers, np.int32)[which.reshape(-1)]
+        return found
+
+    def user(self, addresses: Words, spaces: Ints) -> npt.NDArray[np.int32]:
+        files, offsets = self._atlas.find(spaces, addresses)
+        of = np.full(len(addresses), self._numbered(UNKNOWN, False, ""), np.int32)
+        order = np.argsort(files, kind="stable")
+        edges = np.searchsorted(files[order], np.arange(len(self._atlas.files) + 1))
+        for place in np.flatnonzero(np.diff(edges)).tolist():
+            rows = order[edges[place] : edges[place + 1]]
+            path, build_id = self._atlas.files[place]
+            if _NO_FILE.match(path):
+                of[rows] = self._made(addresses[rows], self._tasks.pid_of_space[spaces[rows]], path)
+            else:
+                distinct, which = np.unique(offsets[rows], return_inverse=True)
+                of[rows] = self._of(path, self._symbols.functions(path, build_id, distinct))[which.reshape(-1)]
+        return of
+
+    def _made(self, addresses: Words, pids: Ints, path: str) -> npt.NDArray[np.int32]:
+        """Code made at run time: its maker may have written down, for each process, where it put what."""
+        of = np.empty(len(addresses), np.int32)
+        for pid in np.unique(pids).tolist():
+            rows = np.flatnonzero(pids == pid)
+            distinct, which = np.unique(addresses[rows], return_inverse=True)
+            of[rows] = self._of(path, self._symbols.jits(pid, distinct))[which.reshape(-1)]
+        return of
+
+    def _of(self, path: str, names: list[str | None]) -> npt.NDArray[np.int32]:
+        otherwise = _unnamed(path)
+        return np.array([self._numbered(name or otherwise, False, path) for name in names], np.int32)
+
+    def _numbered(self, name: str, kernel: bool, module: str) -> int:
+        function = Function(name, kernel, module)
+        found = self._number.get(function)
+        if found is None:
+            found = self._number[function] = len(self.functions)
+            self.functions.append(function)
+        return found
+
+
+def _unnamed(path: str) -> str:
+    """A file's name stands for all of its functions that have none: one frame, which says what is missing."""
+    name = path.removesuffix(" (deleted)").rsplit("/", 1)[-1]
+    if path.startswith("["):
+        return path
+    return UNKNOWN if not name or path == "//anon" else f"[{name}]"

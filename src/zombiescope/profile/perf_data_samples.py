@@ -1,0 +1,176 @@
+"""Samples of a perf.data file in columns: what a sample holds, and in which words of it, depends on what was asked for.
+
+    header | identifier | ip | pid, tid | time | addr | id | stream | cpu | period | read … | nr | nr addresses | …
+
+Each of them is there if its bit of `sample_type` is set. Up to the call chain only `read` varies in length; the cgroup
+comes last but for words of fixed length, so it is counted from the end.
+
+Kernel: perf_output_sample in kernel/events/core.c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from zombiescope.profile import perf_data_header as asked
+from zombiescope.profile.perf_data_chains import KERNEL_MARK, LOWEST_MARK, USER_MARK, Chains
+from zombiescope.profile.perf_data_header import Event
+from zombiescope.profile.perf_data_records import SAMPLE, Piece, Places, Words, spread
+
+MOST = 40_000_000  # samples: 1.3 GB of columns. 96 cores at 99 Hz take 70 minutes for them
+_KERNEL, _GUEST_KERNEL = 1, 4  # the low three bits of misc: what ran when it was taken
+_LATEST = np.uint64(1 << 62)  # nanoseconds: later is nonsense, and sums of it would not fit
+_LONGEST = 8000  # addresses: what fits into the 64 KB of a record
+_ORDER = (asked.IDENTIFIER, asked.IP, asked.TID, asked.TIME, asked.ADDR, asked.ID, asked.STREAM_ID, asked.CPU)
+_COLUMNS = ("at", "cpu", "pid", "tid", "chain", "cgroup")
+_Kind = TypeVar("_Kind", bound=np.generic)
+
+
+class Layout(NamedTuple):
+    """In which word of a sample each thing is, the header's being 0; 0 for what is not there."""
+
+    places: dict[int, int]
+    variable: int  # the word at which what follows the period begins
+    cgroup: int  # counted from the end
+
+    @classmethod
+    def of(cls, event: Event) -> Layout:
+        places, word = {}, 1
+        for bit in (*_ORDER, asked.PERIOD):
+            if event.sample_type & bit:
+                places[bit] = word
+                word += 1
+        behind = (asked.CGROUP, asked.DATA_PAGE_SIZE, asked.CODE_PAGE_SIZE)
+        told = event.sample_type & asked.CGROUP and not event.sample_type & asked.AUX
+        return cls(places, word, sum(bool(event.sample_type & bit) for bit in behind) if told else 0)
+
+
+class Samples:
+    """All samples so far, of one event: the first of those asked for that has any."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        # A dummy only asks to be told of tasks and mappings. Events of many cores are mostly one and the same.
+        sampling = [it for it in events if not it.is_dummy] or list(events)
+        alike = {(it.what, it.sample_type, it.read_format) for it in sampling}
+        self._events = sampling if len(alike) > 1 else sampling[:1]
+        self.event: Event | None = None
+        self.chains = Chains()
+        self.count = 0
+        self.left_out = 0  # of other events
+        self.broken = 0  # that end before what they should hold
+        self._columns: dict[str, list[npt.NDArray[np.generic]]] = {it: [] for it in _COLUMNS}
+
+    def take(self, piece: Piece) -> None:
+        rows = piece.of(SAMPLE)
+        if len(rows):
+            for event, its in self._by_event(piece.words, rows):
+                if self.event is None:
+                    self.event = event
+                if event.what == self.event.what:
+                    self._add(piece.words, its, event)
+                else:
+                    self.left_out += len(its)
+
+    def column(self, name: str, kind: type[_Kind]) -> npt.NDArray[_Kind]:
+        """One of at, cpu, pid, tid, chain, cgroup; taken out, so that it is not kept twice."""
+        parts = [np.empty(0, kind), *self._columns.pop(name)]
+        return np.concatenate(parts).astype(kind, copy=False)
+
+    def _by_event(self, words: Words, rows: Places) -> list[tuple[Event, Places]]:
+        """An id tells a sample's event. It is in the first word of all samples, or where the first event has it."""
+        if len(self._events) == 1:
+            return [(self._events[0], rows)]
+        places = Layout.of(self._events[0]).places
+        at = places.get(asked.IDENTIFIER) or places.get(asked.ID)
+        if not at:
+            return [(self._events[0], rows)]
+        ends = rows + (words[rows] >> np.uint64(51)).astype(np.int64)
+        whole = rows + at < ends
+        self.broken += int((~whole).sum())
+        rows = rows[whole]
+        ids = words[rows + at]
+        known = [np.isin(ids, np.array(event.ids, np.uint64)) for event in self._events]
+        found = [(event, rows[its]) for event, its in zip(self._events, known, strict=True) if its.any()]
+        nobodys = rows[~np.logical_or.reduce(known)]
+        return [*found, (self._events[0], nobodys)] if len(nobodys) else found
+
+    def _add(self, words: Words, rows: Places, event: Event) -> None:
+        layout = Layout.of(event)
+        ends = rows + (words[rows] >> np.uint64(51)).astype(np.int64)
+        whole = rows + layout.variable + layout.cgroup <= ends
+        chain_at, whole = _chain_at(words, rows, ends, event, layout, whole)
+        if not whole.all():
+            self.broken += int((~whole).sum())
+            rows, ends, chain_at = rows[whole], ends[whole], chain_at[whole]
+        room = MOST - self.count
+        rows, ends, chain_at = rows[:room], ends[:room], chain_at[:room]
+        self.count += len(rows)
+        if not len(rows):
+            return
+        who = _word(words, rows, layout.places.get(asked.TID), (1 << 64) - 1)
+        pid = who.astype(np.uint32)
+        flat, starts, lengths = _marked_chains(words, rows, chain_at, layout.places.get(asked.IP))
+        added: dict[str, npt.NDArray[np.generic]] = {
+            "at": np.minimum(_word(words, rows, layout.places.get(asked.TIME), 0), _LATEST).astype(np.int64),
+            "cpu": _word(words, rows, layout.places.get(asked.CPU), (1 << 64) - 1).astype(np.int32),
+            "pid": pid.astype(np.int32),
+            "tid": (who >> np.uint64(32)).astype(np.int32),
+            "chain": self.chains.numbered(flat, starts, lengths, pid.astype(np.uint64)),
+            "cgroup": (words[ends - layout.cgroup] if layout.cgroup else np.zeros(len(rows))).astype(np.int64),
+        }
+        for name, values in added.items():
+            self._columns[name].append(values)
+
+
+def _word(words: Words, rows: Places, place: int | None, otherwise: int) -> Words:
+    return words[rows + place] if place else np.full(len(rows), otherwise, np.uint64)
+
+
+def _chain_at(
+    words: Words, rows: Places, ends: Places, event: Event, layout: Layout, whole: npt.NDArray[np.bool_]
+) -> tuple[Places, npt.NDArray[np.bool_]]:
+    """For each sample the word that counts its chain, 0 where none was asked for; and whether all of it is there."""
+    if not event.sample_type & asked.CALLCHAIN:
+        return np.zeros(len(rows), np.int64), whole
+    at = rows + layout.variable
+    if event.sample_type & asked.READ:
+        each = 1 + sum(bool(event.read_format & bit) for bit in (asked.READ_ID, asked.READ_LOST))
+        times = sum(bool(event.read_format & bit) for bit in (asked.READ_ENABLED, asked.READ_RUNNING))
+        if event.read_format & asked.READ_GROUP:
+            members = words[np.minimum(at, len(words) - 1)]
+            whole = whole & (members < np.uint64(_LONGEST))
+            at = at + 1 + times + each * np.where(whole, members, 0).astype(np.int64)
+        else:
+            at = at + times + each
+    whole = whole & (at < ends)
+    count = words[np.where(whole, at, 0)]
+    whole = whole & (count <= np.uint64(_LONGEST))
+    whole = whole & (at + 1 + np.where(whole, count, 0).astype(np.int64) <= ends)
+    return at, whole
+
+
+def _marked_chains(words: Words, rows: Places, chain_at: Places, ip_at: int | None) -> tuple[Words, Places, Places]:
+    """The chains in a row, each beginning with a mark; a sample without a chain has the address it was taken at."""
+    asked_for = chain_at > 0
+    nr = np.where(asked_for, words[chain_at], 0).astype(np.int64)
+    first = words[np.where(nr > 0, chain_at + 1, 0)]
+    bare = (nr == 0) & bool(ip_at)
+    unmarked = bare | ((nr > 0) & (first < np.uint64(LOWEST_MARK)))
+    lengths = nr + unmarked + bare
+    ends = np.cumsum(lengths)
+    starts = ends - lengths
+    if not unmarked.any():  # as it nearly always is
+        return words[spread(chain_at + 1, lengths)], starts, lengths
+    flat = np.zeros(int(ends[-1]), np.uint64)
+    begins = starts + unmarked
+    flat[spread(begins, nr)] = words[spread(chain_at + 1, nr)]
+    mode = (words[rows] >> np.uint64(32)) & np.uint64(7)
+    kernel = (mode == np.uint64(_KERNEL)) | (mode == np.uint64(_GUEST_KERNEL))
+    flat[starts[unmarked]] = np.where(kernel, np.uint64(KERNEL_MARK), np.uint64(USER_MARK))[unmarked]
+    if ip_at:
+        flat[starts[bare] + 1] = words[rows[bare] + ip_at]
+    return flat, starts, lengths
