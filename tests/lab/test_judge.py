@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -20,6 +21,11 @@ def told(*chains: list[str], roots: tuple[str, ...] | None = None, riddles: tupl
         "root_causes": [{"sign": sign, "subject": f"unit:{sign}"} for sign in accused],
         "chains": [[{"sign": sign, "subject": f"unit:{sign}"} for sign in chain] for chain in chains],
         "findings": findings,
+        "links": [
+            {"cause": place, "effect": place + 1}
+            for place in range(len(findings) - 1)
+            if place + 1 not in accumulate(map(len, chains))
+        ],
         "unexplained": [
             {"finding": next(place for place, it in enumerate(findings) if it["sign"] == sign)} for sign in riddles
         ],
@@ -59,3 +65,27 @@ def test_a_symptom_that_nothing_explains_is_the_truth_where_it_is() -> None:
 
 def test_another_subject_is_not_the_culprit() -> None:
     assert judge(Truth(root="a", subject="cgroup:.*", chain=("a",)), told(["a"])).outcome == "wrong accusation"
+
+
+def test_of_two_faults_both_must_be_told_and_either_may_stand_first() -> None:
+    both = Truth(root="a", chain=("a", "c"), also=(Truth(root="x", chain=("x", "y")),))
+    assert judge(both, told(["a", "c"], ["x", "y"])).right
+    assert judge(both, told(["x", "y"], ["a", "c"])).right
+    assert judge(both, told(["x", "z"], ["a", "c"])).outcome == "in the chain", "its chain is not whole"
+    assert judge(both, told(["z"], ["a", "c"], ["x", "y"])).outcome == "in the chain", "somebody else stands first"
+    missed = judge(both, told(["a", "c"]))
+    assert missed.outcome == "missed" and "x is" in missed.why
+
+
+def test_what_is_found_and_did_no_harm_may_not_be_blamed_for_it() -> None:
+    truth = Truth(root="a", chain=("a", "c"), harmless=("loop",))
+    assert judge(truth, told(["a", "c"], ["loop"])).right
+    assert judge(truth, told(["loop"], ["a", "c"])).outcome == "in the chain", "it is not what to look at first"
+    blamed = judge(truth, told(["a", "c"], ["loop", "c"]))
+    assert blamed.outcome == "wrong accusation" and blamed.why == "loop of unit:loop"
+
+
+def test_a_whole_chain_of_another_culprit_does_not_count() -> None:
+    truth = Truth(root="a", subject="unit:a", chain=("a", "c"))
+    said = told(["a", "b"], ["z", "a", "c"])
+    assert judge(truth, said).outcome == "in the chain"

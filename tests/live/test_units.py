@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from tests.conftest import CANNOT, Run
 
-from zombiescope.lab import container_churn, crash_loop, crash_loop_harmless
+from zombiescope.lab import crash_loop, leak_beside_crash_loop
+from zombiescope.lab._judge import judge
 from zombiescope.lab._scenario import missing
-from zombiescope.lab._systemd import asked_by_diagnosis, booted
-from zombiescope.lab._zombies import leaked
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups")]
 
@@ -56,19 +55,11 @@ def test_a_leaking_crash_loop_is_the_root_with_its_dose(zombiescope: Run) -> Non
 
 
 def test_of_a_loop_and_a_leak_at_once_the_leak_is_blamed(zombiescope: Run) -> None:
-    units = {
-        "zslab-false.service": crash_loop_harmless.UNIT.format(pause=0.05),
-        "zslab-supervisor.service": container_churn.UNIT,
-    }
-    program = container_churn.SUPERVISOR.replace("PAUSE", "0.05")
-    with (
-        leaked(1_000, label="already"),
-        booted(units, files={container_churn.PROGRAM: program}, label="both") as systemd,
-        asked_by_diagnosis(systemd),
-    ):
-        shape = diagnosed(zombiescope, 10)
+    with leak_beside_crash_loop.run():
+        shape = diagnosed(zombiescope, leak_beside_crash_loop.SECONDS)
     assert found(shape, "crash_looping_unit") == ["unit:zslab-false.service"]
     ours = [
-        subject for _, subject in blamed_for_the_dead(shape) if "zslab-both" in subject or subject.startswith("unit:")
+        subject for _, subject in blamed_for_the_dead(shape) if "zslab-beside" in subject or subject.startswith("unit:")
     ]
-    assert ours == ["family:/zslab-both-<n>/system.slice/zslab-supervisor.service/<id>"]
+    assert ours == ["family:/zslab-beside-<n>/system.slice/zslab-supervisor.service/<id>"]
+    assert judge(leak_beside_crash_loop.TRUTH, shape).right

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import signal
 import sys
 import time
 from contextlib import ExitStack
 from types import ModuleType
 
-from zombiescope.core import UserError
+from zombiescope.core import UserError, harmless
 from zombiescope.core.rooms import healthy, names
 
 EXAMPLES = """examples:
@@ -23,10 +24,12 @@ EXAMPLES = """examples:
   zombiescope lab run zombie_walk --keep 120           keep it for two minutes, for a look with other tools
   zombiescope lab run crash_loop --record ./rec        record it, and diagnose the recording when it is over
   zombiescope lab score --runs 3 --format json         all of them, three times each
+  zombiescope lab score --only short                   a few of each kind, in two minutes
   zombiescope lab clean                                remove what a killed run left behind
 
 exit codes: 0 the truth was told, 1 it was not, 2 usage
 """
+MOST = 600  # seconds to keep a fault, runs of a score, times the usual size: the lab's own processes end after 600 s
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
@@ -36,13 +39,18 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     running.add_argument("name", metavar="NAME", help="see `lab list`")
     running.add_argument("--diagnose", action="store_true", help="diagnose it while it happens")
     running.add_argument("--record", metavar="DIR", default="", help="record it, and diagnose the recording afterwards")
-    running.add_argument("--keep", type=float, metavar="SECONDS", default=0.0, help="keep it so long [30]")
+    running.add_argument(
+        "--keep", type=_positive, metavar="SECONDS", help="keep it so long, for a look of your own [30]"
+    )
     scoring = acts.add_parser("score", help="all of them, judged")
-    scoring.add_argument("--runs", type=int, default=1, metavar="K", help="how often each [1]")
-    scoring.add_argument("--only", default="", metavar="A,B", help="these scenarios; `controls` are the innocent ones")
+    scoring.add_argument("--runs", type=_times, default=1, metavar="K", help="how often each [1]")
+    scoring.add_argument(
+        "--only", default="", metavar="A,B", help="these scenarios; `controls`: the innocent ones, `short`: a few"
+    )
+    scoring.add_argument("--seed", type=int, metavar="N", help="the order of an earlier score")
     acts.add_parser("clean", help="remove what a killed run left behind")
     for one in (running, scoring):
-        one.add_argument("--scale", type=float, default=1.0, metavar="N", help="times the usual size [1]")
+        one.add_argument("--scale", type=_positive, default=1.0, metavar="N", help="times the usual size [1]")
     for one in (listing, scoring):
         one.add_argument("--format", choices=("text", "json"), default="text", help="[text]")
 
@@ -59,7 +67,7 @@ def _list(args: argparse.Namespace) -> int:
     rows = [
         {
             "name": name,
-            "truth": " → ".join(it.TRUTH.chain) or it.TRUTH.root or "nobody is to blame",
+            "truth": " and ".join(" → ".join(one.chain) for one in (it.TRUTH, *it.TRUTH.also)) or "nobody is to blame",
             "says": (it.__doc__ or "").split("\n")[0],
             "missing": missing(it.NEEDS),
         }
@@ -77,6 +85,8 @@ def _run(args: argparse.Namespace) -> int:
     from zombiescope.lab._bench import diagnosed
 
     scenario = _scenario(args.name)
+    if args.keep and (args.diagnose or args.record):
+        raise UserError("--keep is for a look of your own: --diagnose and --record end it when they have seen enough")
     if not args.diagnose and not args.record:
         with ExitStack() as stack:
             fault = stack.enter_context(scenario.run(args.scale))
@@ -85,47 +95,84 @@ def _run(args: argparse.Namespace) -> int:
         return 0
     one = diagnosed(args.name, scenario, args.scale, args.record)
     for chain in one.told["chains"]:
-        print(" → ".join(f"{it['sign']} {it['subject']}" for it in chain))
-    print(f"{one.judgement.outcome}{': ' if one.judgement.why else ''}{one.judgement.why} ({one.seconds:.0f} s)")
+        print(harmless(" → ".join(f"{it['sign']} {it['subject']}" for it in chain)))
+    print(harmless(f"{one.judgement} ({one.seconds:.0f} s)"))
     return 0 if one.judgement.right else 1
 
 
 def _score(args: argparse.Namespace) -> int:
-    from zombiescope.lab._bench import Run, score, table
+    from zombiescope.lab._bench import order, table, undisturbed
     from zombiescope.lab._judge import OUTCOMES
-    from zombiescope.lab._scenario import missing
 
-    wanted = [it for it in args.only.split(",") if it]
-    chosen = {
-        name: it
-        for name, it in healthy("lab").items()
-        if not wanted or name in wanted or ("controls" in wanted and not it.TRUTH.root)
-    }
-    if unknown := [it for it in wanted if it not in chosen and it != "controls"]:
-        raise UserError(f"no scenario is called {unknown[0]!r}; there are {', '.join(names('lab'))}")
-    for name, it in list(chosen.items()):
-        if lacking := missing(it.NEEDS):
-            print(f"left out: {name} needs {'; '.join(lacking)}", file=sys.stderr)
-            del chosen[name]
+    chosen = _chosen([it for it in args.only.split(",") if it])
+    seed = args.seed if args.seed is not None else random.randrange(1_000_000)
+    print(f"{len(chosen)} scenarios, {args.runs} times each, in an order of --seed {seed}", file=sys.stderr)
 
-    def say(one: Run) -> None:
-        print(f"{one.name}: {one.judgement.outcome} {one.judgement.why}", file=sys.stderr)
+    def say(text: str) -> None:
+        print(harmless(text), file=sys.stderr, flush=True)
 
-    runs = score(chosen, args.runs, args.scale, say)
+    runs, not_made = [], []
+    for name in order(chosen, args.runs, seed):
+        try:
+            runs.append(one := undisturbed(name, chosen[name], args.scale, say))
+        except UserError as error:  # one that does not happen costs its own row, and the score its exit code
+            not_made.append({"name": name, "why": str(error)})
+            say(f"{name} could not be made: {error}")
+            continue
+        say(f"{name}: {one.judgement} ({one.seconds:.0f} s; others left {one.idle:.1f} cores idle)")
     rows = list(table(runs))
+    faults, controls = ([it for it in runs if bool(chosen[it.name].TRUTH.root) is guilty] for guilty in (True, False))
+    totals = {
+        "faults": len(faults),
+        "faults_right": sum(it.judgement.right for it in faults),
+        "controls": len(controls),
+        "controls_right": sum(it.judgement.right for it in controls),
+    }
     if args.format == "json":
         shape = [{"name": name, "outcomes": counts, "median_seconds": round(took, 1)} for name, counts, took in rows]
-        print(json.dumps({"runs": args.runs, "right": _right(runs), "of": len(runs), "scenarios": shape}, indent=1))
+        each = [
+            {
+                "name": it.name,
+                "outcome": it.judgement.outcome,
+                "why": it.judgement.why,
+                "seconds": round(it.seconds, 1),
+                "idle_cores": round(it.idle, 1),
+                "disturbed": it.disturbed,
+            }
+            for it in runs
+        ]
+        print(json.dumps({"seed": seed, **totals, "scenarios": shape, "runs": each, "not_made": not_made}, indent=1))
     else:
         print("scenario", *OUTCOMES, "seconds", sep="\t")
         for name, counts, took in rows:
             print(name, *(counts.get(outcome, 0) for outcome in OUTCOMES), f"{took:.0f}", sep="\t")
-        print(f"{_right(runs)} of {len(runs)} right")
-    return 0 if all(one.judgement.right for one in runs) else 1
+        print("{faults_right} of {faults} faults and {controls_right} of {controls} controls right".format(**totals))
+    return 0 if not not_made and all(one.judgement.right for one in runs) else 1
 
 
-def _right(runs: list) -> int:  # type: ignore[type-arg]
-    return sum(one.judgement.right for one in runs)
+def _chosen(wanted: list[str]) -> dict[str, ModuleType]:
+    """The scenarios that are wanted and can happen here; what cannot is said."""
+    from zombiescope.lab._scenario import missing
+
+    known = healthy("lab")
+    groups = {
+        "controls": {name for name, it in known.items() if not it.TRUTH.root},
+        "short": {name for name, it in known.items() if getattr(it, "SHORT", False)},
+    }
+    if unknown := [it for it in wanted if it not in known and it not in groups]:
+        raise UserError(f"no scenario is called {unknown[0]!r}; there are {', '.join([*known, *groups])}")
+    meant = set().union(*(groups.get(it, {it}) for it in wanted or known))
+    chosen = {}
+    for name, it in known.items():
+        if name not in meant:
+            continue
+        if lacking := missing(it.NEEDS):
+            print(f"left out: {name} needs {'; '.join(lacking)}", file=sys.stderr)
+        else:
+            chosen[name] = it
+    if not chosen:
+        raise UserError("none of them can happen here")
+    return chosen
 
 
 def _clean(args: argparse.Namespace) -> int:  # noqa: ARG001
@@ -145,3 +192,19 @@ def _scenario(name: str) -> ModuleType:
     if lacking := missing(found.NEEDS):
         raise UserError(f"{name} cannot happen here: it needs {'; '.join(lacking)}")
     return found
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0, and {MOST} at the most")
+    return value
+
+
+def _times(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text[:9]) <= MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {MOST}")
+    return int(text)

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
 from zombiescope.core.errors import UserError
 from zombiescope.lab._judge import Judgement, judge
+from zombiescope.lab._litter import others
+from zombiescope.lab._scenario import name_for
 
 SETTLE = 1.0  # seconds that a fault is given before anybody looks
+PATIENCE = 60.0  # seconds to wait for another lab on this machine to end
+DISTURBED = 3  # times that a run is tried beside another lab; then its answer counts as it is
+IDLE_FOR = 0.5  # seconds to see how busy the machine is with other work
 COMMAND = (sys.executable, "-m", "zombiescope")
 
 
@@ -27,10 +34,23 @@ class Run:
     judgement: Judgement
     seconds: float  # from the start of the diagnosis to its word
     told: dict[str, Any]
+    idle: float  # cores that others on the machine left idle, before it or after it, whichever was less
+    disturbed: int = 0  # times it was tried before, while another lab was at work
 
 
 def diagnosed(name: str, scenario: ModuleType, scale: float, folder: str = "") -> Run:
-    """Make it happen, look at it while it happens or record it into `folder` and look afterwards, and judge."""
+    """Make it happen, look at it while it happens or record it and look afterwards, and judge.
+
+    It is recorded into `folder`; without one, a scenario that is over when the diagnosis begins is into one of its own.
+    """
+    if folder or not getattr(scenario, "RECORDED", False):
+        return _diagnosed(name, scenario, scale, folder)
+    with tempfile.TemporaryDirectory(prefix=f"{name_for('recording')}-") as own:
+        return _diagnosed(name, scenario, scale, own)
+
+
+def _diagnosed(name: str, scenario: ModuleType, scale: float, folder: str) -> Run:
+    idle = _idle_cores()
     began = time.monotonic()
     with scenario.run(scale):
         time.sleep(SETTLE)
@@ -43,18 +63,28 @@ def diagnosed(name: str, scenario: ModuleType, scale: float, folder: str = "") -
             told = _told("--seconds", str(scenario.SECONDS), *past)
     if folder:  # the fault is over: the recording must still tell
         told = _told(folder)
-    return Run(name, judge(scenario.TRUTH, told), time.monotonic() - started, told)
+    seconds = time.monotonic() - started
+    return Run(name, judge(scenario.TRUTH, told), seconds, told, min(idle, _idle_cores()))
 
 
-def score(scenarios: dict[str, ModuleType], runs: int, scale: float, say: Callable[[Run], None]) -> list[Run]:
-    """Each scenario so many times, in random order: none may live on what another left behind."""
-    order = [name for name in scenarios for _ in range(runs)]
-    random.shuffle(order)
-    done = []
-    for name in order:
-        done.append(diagnosed(name, scenarios[name], scale))
-        say(done[-1])
-    return done
+def order(names: Iterable[str], runs: int, seed: int) -> list[str]:
+    """Each name so many times, in random order: no scenario may live on what another left behind."""
+    every = [name for name in names for _ in range(runs)]
+    random.Random(seed).shuffle(every)
+    return every
+
+
+def undisturbed(name: str, scenario: ModuleType, scale: float, say: Callable[[str], None]) -> Run:
+    """Diagnosed while no other lab is at work here; if one came meanwhile, it is done again, right or wrong."""
+    for tried in range(DISTURBED):
+        deadline = time.monotonic() + PATIENCE
+        while (them := others()) and time.monotonic() < deadline:
+            time.sleep(1.0)
+        run = replace(diagnosed(name, scenario, scale), disturbed=tried)
+        if not them and not (them := others()):
+            break
+        say(f"{name}: {run.judgement}, disturbed by another lab ({them[0]})")
+    return run
 
 
 def table(runs: Sequence[Run]) -> Iterator[tuple[str, dict[str, int], float]]:
@@ -67,13 +97,28 @@ def table(runs: Sequence[Run]) -> Iterator[tuple[str, dict[str, int], float]]:
         yield name, counts, sorted(run.seconds for run in its)[len(its) // 2]
 
 
+def _idle_cores() -> float:
+    """How many cores do nothing at this moment."""
+    before, began = _idle_seconds(), time.monotonic()
+    time.sleep(IDLE_FOR)
+    return (_idle_seconds() - before) / (time.monotonic() - began)
+
+
+def _idle_seconds() -> float:
+    """Of all cores since boot, those that wait for a disk among them: idle and iowait of proc(5)."""
+    with open("/proc/stat") as stat:
+        ticks = stat.readline().split()[4:6]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
 def _told(*argv: str) -> dict[str, Any]:
     shape: dict[str, Any] = json.loads(_command("diagnose", "--format", "json", *argv))
     return shape
 
 
 def _command(*argv: str) -> str:
+    """What it prints. That it could not see all is an answer; that it broke, which has the same exit code, is none."""
     done = subprocess.run([*COMMAND, *argv], capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 1, 3):
+    if done.returncode not in (0, 1, 3) or (argv[0] == "diagnose" and not done.stdout):
         raise UserError(f"zombiescope {' '.join(argv)}: {done.stderr.strip()[-400:]}")
     return done.stdout

@@ -37,6 +37,7 @@ class Podman:
             "podman",
             *(word for option, name in folders.items() for word in (f"--{option}", f"{folder}/{name}")),
             *("--cgroup-manager", "cgroupfs", "--runtime", "runc", "--storage-driver", "vfs"),
+            *("--runtime-flag", f"root={folder}/runc"),  # and not /run/runc, where a killed lab would leave them
             *("--events-backend", "none"),
         ]
 

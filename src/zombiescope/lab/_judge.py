@@ -17,36 +17,58 @@ class Judgement:
     outcome: str  # one of OUTCOMES
     why: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.outcome}: {self.why}" if self.why else self.outcome
+
     @property
     def right(self) -> bool:
         return self.outcome == "right"
 
 
 def judge(truth: Truth, told: Mapping[str, Any]) -> Judgement:
-    """The first root cause must be the true one, its chain whole, and nobody accused who is innocent."""
+    """The first root cause must be a true one, each true one's chain whole, and nobody accused who is innocent."""
     accused = [(it["sign"], it["subject"]) for it in told["root_causes"]]
-    innocent = [it for it in told["findings"] if it["sign"] in truth.silent]
+    findings = told["findings"]
+    innocent = [it for it in findings if it["sign"] in truth.silent]
+    innocent += [it for link in told["links"] if (it := findings[link["cause"]])["sign"] in truth.harmless]
     if innocent:
         return Judgement("wrong accusation", f"{innocent[0]['sign']} of {innocent[0]['subject']}")
     if not truth.root:
         return Judgement("wrong accusation", _named(accused)) if accused else Judgement("right")
-    true = [(sign, subject) for sign, subject in accused if sign == truth.root and truth.names(subject)]
-    if true and accused[0] in true:
-        whole = any(_in_order(truth.chain, [it["sign"] for it in chain]) for chain in told["chains"])
+    faults = (truth, *truth.also)
+    first = bool(accused) and any(_is(fault, *accused[0]) for fault in faults)
+    return max((_one(fault, first, accused, told) for fault in faults), key=lambda it: OUTCOMES.index(it.outcome))
+
+
+def _one(truth: Truth, first: bool, accused: Sequence[tuple[str, str]], told: Mapping[str, Any]) -> Judgement:
+    """What became of one fault; `first` says whether the first to be accused did it, or the other fault."""
+    named = any(_is(truth, *it) for it in accused)
+    if named and first:
+        whole = any(_is_chain_of(truth, chain) for chain in told["chains"])
         return Judgement("right") if whole else Judgement("in the chain", f"not as a whole: {_longest(told)}")
     stages = [it for chain in told["chains"] if len(chain) > 1 for it in chain]
-    if true or any(it["sign"] == truth.root and truth.names(it["subject"]) for it in stages):
+    if named or any(_is(truth, it["sign"], it["subject"]) for it in stages):
         return Judgement("in the chain", f"first accused: {_named(accused[:1])}")
     riddles = [told["findings"][it["finding"]] for it in told["unexplained"]]
-    if any(it["sign"] == truth.root and truth.names(it["subject"]) for it in riddles):
+    if any(_is(truth, it["sign"], it["subject"]) for it in riddles):
         as_it_is = truth.unexplained and not accused
         return Judgement("right") if as_it_is else Judgement("unexplained", _named(accused))
-    if accused:
+    if accused and not first:
         return Judgement("wrong accusation", _named(accused))
     state = next((it for it in told["verdicts"] if it["sign"] == truth.root), None)
     if state is not None and state["state"] == "blind":
         return Judgement("blind", state["says"])
     return Judgement("missed", f"{truth.root} is {state['state'] if state else 'not known'}")
+
+
+def _is(truth: Truth, sign: str, subject: str) -> bool:
+    return sign == truth.root and truth.names(subject)
+
+
+def _is_chain_of(truth: Truth, chain: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether it begins with this very culprit and has all that followed."""
+    signs = [it["sign"] for it in chain]
+    return _is(truth, signs[0], chain[0]["subject"]) and _in_order(truth.chain, signs)
 
 
 def _in_order(wanted: Sequence[str], chain: Sequence[str]) -> bool:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import mmap
 import os
+import signal
 import socket
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -18,6 +21,10 @@ from zombiescope.lab._zombies import memory_folder
 
 GROUP = "239.255.77.1"  # a multicast address for use within an organisation (RFC 2365)
 _PORT, _CHUNK = 7077, 1 << 20
+_FILES = 40  # C sources
+_FUNCTION = 'int f{0}(int x, char *s) {{ char b[64]; snprintf(b, 64, "%d%s", x, s); return strlen(b) * x + {0}; }}\n'
+# Two at a time, without make: all files in turn, for ever.
+_BUILD = "while :; do printf '%s\\n' *.c | xargs -P 2 -I{} gcc -O2 -c {} -o {}.o; done"
 
 
 def load(role: str, *argv: str, within: Sequence[str] = (), cgroup: str = "") -> AbstractContextManager[int]:
@@ -65,6 +72,29 @@ def sparse_file(label: str, size: int) -> Iterator[str]:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(path)
+
+
+@contextmanager
+def compiling(scale: float) -> Iterator[int]:
+    """A real compiler builds so many generated C files over and over, two at a time."""
+    functions = "".join(_FUNCTION.format(number) for number in range(max(1, round(40 * scale))))
+    with tempfile.TemporaryDirectory(prefix=f"{name_for('compile')}-", ignore_cleanup_errors=True) as folder:
+        for number in range(_FILES):
+            with open(os.path.join(folder, f"{number}.c"), "w") as source:
+                source.write(f"#include <stdio.h>\n#include <string.h>\n{functions}")
+        build = subprocess.Popen(
+            ["sh", "-c", _BUILD],
+            cwd=folder,
+            env={**os.environ, "TMPDIR": folder},  # what a compiler leaves behind when it is killed goes with the rest
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+        )
+        try:
+            yield _FILES
+        finally:
+            os.killpg(build.pid, signal.SIGKILL)
+            build.wait()
 
 
 def _stream(path: str) -> None:

@@ -1,7 +1,8 @@
 """The shapes of the lab: what is true of a fault, what it needs, and how it is known by name when it left litter.
 
 A scenario is a file: `TRUTH`, `NEEDS`, `SECONDS` that a diagnosis has to look, and `run(scale)`, a context manager that
-makes the fault happen, yields what it made, and takes all of it away again whatever happens.
+makes the fault happen, yields what it made, and takes all of it away again whatever happens. One with `SHORT = True` is
+part of the short score; one with `RECORDED = True` is over before the diagnosis begins, so it is recorded first.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ class Truth:
     unexplained: bool = False  # it is a symptom whose cause is no sign of ours: found, and nobody accused
     subject: str = ""  # a pattern for whom it names
     chain: tuple[str, ...] = ()  # the signs in order, first cause first
+    also: tuple[Truth, ...] = ()  # further faults at the same time: each must be told as well, in any order
+    harmless: tuple[str, ...] = ()  # signs that are found, and rightly, but led to nothing here
     silent: tuple[str, ...] = ()  # signs that must not be found: this fault's innocent bystanders
 
     def names(self, subject: str) -> bool:

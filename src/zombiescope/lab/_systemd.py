@@ -31,6 +31,7 @@ BUS = "/run/dbus/system_bus_socket"
 _ANOTHER_BUS = "ZOMBIESCOPE_SYSTEMD_BUS"  # see probes/systemd_units.py
 _NAMESPACES = ("--mount", "--pid", "--fork", "--cgroup", "--uts", "--ipc", "--net")
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_LEGACY = ("systemd.unified_cgroup_hierarchy=no", "systemd.legacy_systemd_cgroup_controller=yes")
 # By themselves these two would pull in sysinit.target: udev, sysctl, tmpfiles and whatever the host has enabled.
 _ALONE = "[Unit]\nDefaultDependencies=no\n"
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MNT_DETACH = 1, 32, 4096, 2  # include/uapi/linux/mount.h
@@ -80,14 +81,26 @@ class Booted:
 
 @contextmanager
 def booted(
-    units: Mapping[str, str], *, files: Mapping[str, str] | None = None, label: str = "systemd"
+    units: Mapping[str, str],
+    *,
+    files: Mapping[str, str] | None = None,
+    binds: Mapping[str, str] | None = None,
+    label: str = "systemd",
+    legacy: bool = False,
 ) -> Iterator[Booted]:
-    """systemd with these units started and these files in its root; ended and taken away with all that it made."""
+    """systemd with these units started and these files in its root; ended and taken away with all that it made.
+
+    `binds`: folders of this machine by the place where they are seen in there; the rest lies in memory.
+    `legacy`: it uses cgroup v1 alone, where nobody tells it that a cgroup has become empty.
+    """
+    if legacy and not any(mount.name == "systemd" for mount in cgroup_mounts(Host())):
+        raise UserError("no hierarchy of cgroup v1 for systemd is mounted here")
     name = name_for(label)
     remove_cgroups(name)
     with tempfile.TemporaryDirectory(prefix=f"{name}-") as folder, open(f"{folder}/console", "w+") as console:
         with open(f"{folder}/given.json", "w") as file:
-            json.dump({"units": dict(units), "files": dict(files or {})}, file)
+            given = {"units": dict(units), "files": dict(files or {}), "binds": dict(binds or {}), "legacy": legacy}
+            json.dump(given, file)
         launched = subprocess.Popen(
             [sys.executable, "-m", "zombiescope.lab._systemd", "enter", name, folder],
             stdin=subprocess.DEVNULL,
@@ -183,7 +196,7 @@ def _enter(name: str, folder: str) -> None:
 def _boot(folder: str) -> None:
     with open(f"{folder}/given.json") as file:
         given = json.load(file)
-    hierarchies = cgroup_mounts(Host())
+    hierarchies = [mount for mount in cgroup_mounts(Host()) if mount.version == 1 or not given["legacy"]]
     root = _overlay(folder, given["units"], given["files"])
     _mount("proc", f"{root}/proc", "proc")
     _mount(f"{root}/proc/sys", f"{root}/proc/sys", flags=_MS_BIND)
@@ -193,6 +206,9 @@ def _boot(folder: str) -> None:
     _devices(f"{root}/dev")
     for place in ("run", "tmp"):
         _mount("tmpfs", f"{root}/{place}", "tmpfs", data="mode=755" if place == "run" else "mode=1777")
+    for place, folder in given["binds"].items():
+        os.makedirs(f"{root}{place}", exist_ok=True)
+        _mount(folder, f"{root}{place}", flags=_MS_BIND)
     with suppress(OSError):
         subprocess.run(["ip", "link", "set", "lo", "up"], check=False)
     os.chdir(root)
@@ -202,7 +218,7 @@ def _boot(folder: str) -> None:
     _checked(_libc().umount2(b"/old", _MNT_DETACH), "umount /old")
     clean = {"container": "zslab", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
     argv = [SYSTEMD, "--system", "--unit=zslab.target", "--log-target=console", "--show-status=no"]
-    os.execve(SYSTEMD, argv, clean)
+    os.execve(SYSTEMD, [*argv, *(_LEGACY if given["legacy"] else ())], clean)
 
 
 def _overlay(folder: str, units: Mapping[str, str], others: Mapping[str, str]) -> str:

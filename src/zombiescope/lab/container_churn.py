@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from zombiescope.lab._scenario import Fault, Truth
 from zombiescope.lab._systemd import asked_by_diagnosis, booted
+from zombiescope.lab._units import SUPERVISOR, supervise
 from zombiescope.lab._zombies import leaked
 
 TRUTH = Truth(
@@ -18,42 +19,15 @@ TRUTH = Truth(
 NEEDS = ("root", "systemd", "unshare")
 SECONDS = 10.0
 ALREADY = 1_000  # dead when it begins
-PROGRAM = "/usr/local/lib/zslab-supervisor"
-UNIT = f"""
-[Unit]
-DefaultDependencies=no
-[Service]
-MemoryAccounting=yes
-Delegate=yes
-ExecStart=/bin/sh {PROGRAM}
-Restart=on-failure
-"""
-# v1 has the memory hierarchy to itself; in v2 the supervisor must leave its cgroup before it may give memory to others.
-SUPERVISOR = """
-own=$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup)
-top=/sys/fs/cgroup/memory
-if [ -z "$own" ]; then
-  own=$(sed -n 's/^0:://p' /proc/self/cgroup)
-  top=/sys/fs/cgroup
-  mkdir "$top$own/main" && echo 0 > "$top$own/main/cgroup.procs"
-  echo +memory > "$top$own/cgroup.subtree_control"
-fi
-while :; do
-  id=$(cat /proc/sys/kernel/random/uuid /proc/sys/kernel/random/uuid | tr -d '\\n-')
-  mkdir "$top$own/$id"
-  sh -c 'echo 0 > "$1/cgroup.procs"; echo failed > "/dev/shm/$2.log"' container "$top$own/$id" "$id"
-  rmdir "$top$own/$id"
-  sleep PAUSE
-done
-"""
+PAUSE = 0.05  # seconds between two containers
 
 
 @contextmanager
 def run(scale: float = 1.0) -> Iterator[Fault]:
-    program = SUPERVISOR.replace("PAUSE", f"{0.05 / max(scale, 0.01):.4f}")
+    files = supervise(PAUSE / max(scale, 0.01))
     with (
         leaked(ALREADY, label="already"),
-        booted({"zslab-supervisor.service": UNIT}, files={PROGRAM: program}, label="churn") as systemd,
+        booted({"zslab-supervisor.service": SUPERVISOR}, files=files, label="churn") as systemd,
         asked_by_diagnosis(systemd),
     ):
         yield Fault(

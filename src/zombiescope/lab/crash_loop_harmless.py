@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from zombiescope.lab._scenario import Fault, Truth
 from zombiescope.lab._systemd import asked_by_diagnosis, booted
+from zombiescope.lab._units import ENDING
 
 TRUTH = Truth(
     root="crash_looping_unit",
@@ -16,20 +17,10 @@ TRUTH = Truth(
 )
 NEEDS = ("root", "systemd", "unshare")
 SECONDS = 10.0
-UNIT = """
-[Unit]
-DefaultDependencies=no
-StartLimitIntervalSec=0
-[Service]
-MemoryAccounting=yes
-ExecStart=/bin/false
-Restart=always
-RestartSec={pause}
-"""
 
 
 @contextmanager
 def run(scale: float = 1.0) -> Iterator[Fault]:
-    units = {"zslab-false.service": UNIT.format(pause=0.05 / max(scale, 0.01))}
+    units = {"zslab-false.service": ENDING.format(pause=0.05 / max(scale, 0.01))}
     with booted(units, label="harmless") as systemd, asked_by_diagnosis(systemd):
         yield Fault(subject="unit:zslab-false.service", says="zslab-false.service is /bin/false, started for ever")

@@ -1,18 +1,21 @@
 """The incident this tool grew from: an unused agent crash-loops, its dead cgroups are walked, and a card resets.
 
 Real: systemd and the unit it restarts for ever, the dead cgroups, the walk through them, the drowned core, the spells
-without interrupts. Injected, and marked so: the driver's lines, since no card here can be starved on demand.
+without interrupts. Injected, and marked so: the driver's lines, since no card here can be starved on demand. Where Ray
+is installed, a real job of two nodes runs beside it: it loses its link at the injected reset, as at a real one,
+and Ray, whose health checks are tightened, gives the node up.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 from zombiescope.lab._nic import Queue, say_reset, served_queue
-from zombiescope.lab._scenario import Fault, Truth
+from zombiescope.lab._ray import cluster
+from zombiescope.lab._scenario import Fault, Truth, missing
 from zombiescope.lab._systemd import LEAKING, asked_by_diagnosis, booted
 from zombiescope.lab._walker import walking
 from zombiescope.lab._zombies import leaked, memory_folder
@@ -42,30 +45,41 @@ EVERY = 15.0  # seconds between resets
 def run(scale: float = 1.0) -> Iterator[Fault]:
     cores = os.sched_getaffinity(0)
     queue = served_queue(cores) or Queue("eth0", 5, max(cores))
-    with (
-        leaked(max(1_000, round(DEAD * scale)), label="pinterest") as leak,
-        booted({"ecs.service": LEAKING.format(pause=PAUSE)}, label="pinterest-systemd") as systemd,
-        asked_by_diagnosis(systemd),
-        walking(os.path.join(memory_folder(), "memory.stat"), core=queue.core, pages=leak.file),
-        _resetting(queue),
-    ):
+    with ExitStack() as undo:
+        lose_the_link, job = _job(undo)
+        leak = undo.enter_context(leaked(max(1_000, round(DEAD * scale)), label="pinterest"))
+        units = {"ecs.service": LEAKING.format(pause=PAUSE)}
+        systemd = undo.enter_context(booted(units, label="pinterest-systemd"))
+        undo.enter_context(asked_by_diagnosis(systemd))
+        stat = os.path.join(memory_folder(), "memory.stat")
+        undo.enter_context(walking(stat, core=queue.core, pages=leak.file))
+        undo.enter_context(_resetting(queue, lose_the_link))
         yield Fault(
             subject="unit:ecs.service",
             says=(
                 f"ecs.service crash-loops beside {len(leak.names):,} dead cgroups, which are walked through on core "
-                f"{queue.core}; it serves queue {queue.number} of {queue.nic}, whose resets are injected"
+                f"{queue.core}; it serves queue {queue.number} of {queue.nic}, whose resets are injected; {job}"
             ),
         )
 
 
+def _job(undo: ExitStack) -> tuple[Callable[[], None], str]:
+    """What happens to a job at a reset, and that in words."""
+    if missing(("ray", "ip")):
+        return (lambda: None), "no job is there to die of them, since Ray is not installed"
+    ray = undo.enter_context(cluster())
+    return ray.lose_the_link, "a real Ray job loses its link with them (its health checks are tightened)"
+
+
 @contextmanager
-def _resetting(queue: Queue) -> Iterator[None]:
+def _resetting(queue: Queue, lose_the_link: Callable[[], None]) -> Iterator[None]:
     ended = threading.Event()
 
     def reset_now_and_then() -> None:
         pause = RESET_AFTER
         while not ended.wait(pause):
             say_reset(queue)
+            lose_the_link()
             pause = EVERY
 
     worker = threading.Thread(target=reset_now_and_then, daemon=True)

@@ -15,6 +15,7 @@ TRUTH = Truth(
 )
 NEEDS: tuple[str, ...] = ()
 SECONDS = 8.0
+SHORT = True
 
 
 @contextmanager

@@ -24,6 +24,7 @@ TRUTH = Truth(
 )
 NEEDS = ("root", "ip")
 SECONDS = 8.0
+SHORT = True
 _TO = f"{PREFIX}vb"
 _PATIENCE = 10.0  # seconds for a thread to appear
 

@@ -17,6 +17,7 @@ TRUTH = Truth(
 )
 NEEDS: tuple[str, ...] = ()
 SECONDS = 8.0
+SHORT = True
 
 
 @contextmanager

@@ -18,6 +18,7 @@ TRUTH = Truth(
 )
 NEEDS = ("root",)
 SECONDS = 10.0
+SHORT = True
 DEAD = 8_000  # at 2 µs each a read holds its core for 16 ms
 
 

@@ -1,0 +1,52 @@
+"""Units for the lab's own systemd that are looped, fired or supervised; what they leave behind lies in its tmpfs."""
+
+from __future__ import annotations
+
+UNITS = "/usr/lib/systemd/system"  # for a unit that is not started by itself: given to `booted` as a file
+
+# It ends at once, is started again for ever, and leaves nothing behind.
+ENDING = """
+[Unit]
+DefaultDependencies=no
+StartLimitIntervalSec=0
+[Service]
+MemoryAccounting=yes
+ExecStart=/bin/false
+Restart=always
+RestartSec={pause}
+"""
+
+# A healthy service that starts its container anew for ever, as ecs-init does: systemd counts no restart.
+PROGRAM = "/usr/local/lib/zslab-supervisor"
+SUPERVISOR = f"""
+[Unit]
+DefaultDependencies=no
+[Service]
+MemoryAccounting=yes
+Delegate=yes
+ExecStart=/bin/sh {PROGRAM}
+Restart=on-failure
+"""
+# v1 has the memory hierarchy to itself; in v2 the supervisor must leave its cgroup before it may give memory to others.
+_SUPERVISE = """
+own=$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup)
+top=/sys/fs/cgroup/memory
+if [ -z "$own" ]; then
+  own=$(sed -n 's/^0:://p' /proc/self/cgroup)
+  top=/sys/fs/cgroup
+  mkdir "$top$own/main" && echo 0 > "$top$own/main/cgroup.procs"
+  echo +memory > "$top$own/cgroup.subtree_control"
+fi
+while :; do
+  id=$(cat /proc/sys/kernel/random/uuid /proc/sys/kernel/random/uuid | tr -d '\\n-')
+  mkdir "$top$own/$id"
+  sh -c 'echo 0 > "$1/cgroup.procs"; echo failed > "/dev/shm/$2.log"' container "$top$own/$id" "$id"
+  rmdir "$top$own/$id"
+  sleep PAUSE
+done
+"""
+
+
+def supervise(pause: float) -> dict[str, str]:
+    """The supervisor's program as a file, with so many seconds between two containers."""
+    return {PROGRAM: _SUPERVISE.replace("PAUSE", f"{pause:.4f}")}

@@ -1,0 +1,40 @@
+"""Trap: a process is throttled, then it ends and its cgroup goes, before anybody asks: only the recording tells."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from zombiescope.lab._cgroups import join, with_quota
+from zombiescope.lab._scenario import PREFIX, Fault, Truth
+from zombiescope.lab._starvers import starver
+
+TRUTH = Truth(
+    root="cpu_throttling",
+    subject=rf"cgroup:/{PREFIX}over-\d+",
+    chain=("cpu_throttling", "starved_thread"),
+    silent=("realtime_hog", "fork_storm", "defunct_processes", "blocked_tasks", "saturated_core"),
+)
+NEEDS = ("root",)
+SECONDS = 14.0
+LASTS = 10.0  # seconds; the recording goes on for some more
+RECORDED = True
+SHORT = True
+
+
+@contextmanager
+def run(scale: float = 1.0) -> Iterator[Fault]:
+    lasts = LASTS * max(scale, 1.0)
+    with ExitStack() as fault:
+        folder = fault.enter_context(with_quota("over"))
+        join(folder, fault.enter_context(starver("spin")))
+        over = threading.Timer(lasts, fault.close)
+        over.start()
+        try:
+            subject = f"cgroup:/{os.path.basename(folder)}"
+            yield Fault(subject=subject, says=f"a process is throttled for {lasts:.0f} seconds, and then gone")
+        finally:
+            over.cancel()
+            over.join()

@@ -1,0 +1,38 @@
+"""Trap: a compiler keeps both cores busy with thousands of processes, and the culprit beside it hardly uses any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from zombiescope.lab._loads import compiling
+from zombiescope.lab._scenario import Fault, Truth
+from zombiescope.lab._systemd import LEAKING, asked_by_diagnosis, booted
+from zombiescope.lab._zombies import leaked
+
+TRUTH = Truth(
+    root="crash_looping_unit",
+    subject="unit:ecs.service",
+    chain=("crash_looping_unit", "zombie_cgroups"),
+    silent=(
+        *("cpu_throttling", "stolen_cpu", "realtime_hog", "fork_storm", "page_fault_storm", "saturated_core"),
+        *("defunct_processes", "blocked_tasks", "direct_reclaim", "driver_reset"),
+    ),
+)
+NEEDS = ("root", "systemd", "unshare", "gcc")
+SECONDS = 15.0  # systemd too has to wait for a core
+ALREADY = 1_000  # dead when it begins
+PAUSE = 0.3  # seconds between two runs: about three a second
+
+
+@contextmanager
+def run(scale: float = 1.0) -> Iterator[Fault]:
+    with (
+        leaked(ALREADY, label="already"),
+        booted({"ecs.service": LEAKING.format(pause=PAUSE)}, label="quiet") as systemd,
+        asked_by_diagnosis(systemd),
+        compiling(scale),
+    ):
+        yield Fault(
+            subject="unit:ecs.service", says="ecs.service crash-loops and leaks beside a compiler at full speed"
+        )

@@ -1,0 +1,58 @@
+"""Sessions come and go as scopes of systemd, as when a monitor logs in for each check, and all leave a dead cgroup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from zombiescope.lab._scenario import Fault, Truth
+from zombiescope.lab._systemd import asked_by_diagnosis, booted
+from zombiescope.lab._zombies import leaked
+
+TRUTH = Truth(
+    root="cgroup_churn",
+    subject=r"family:/zslab-.*/user\.slice/user-<n>\.slice/session-<n>\.scope",
+    chain=("cgroup_churn", "zombie_cgroups"),
+    silent=("crash_looping_unit", "cpu_throttling", "direct_reclaim", "driver_reset"),
+)
+NEEDS = ("root", "systemd", "unshare")
+SECONDS = 12.0
+ALREADY = 1_000  # dead when it begins
+PAUSE = 0.1  # seconds between two sessions
+PROGRAM = "/usr/local/lib/zslab-logins"
+UNIT = f"""
+[Unit]
+DefaultDependencies=no
+After=dbus.service
+[Service]
+ExecStart=/bin/sh {PROGRAM}
+Restart=on-failure
+"""
+# The first session stays, as an open terminal does, and so does the user's slice; the others write a line and go.
+LOGINS = """
+session() {
+  systemd-run --quiet --scope --slice=user-1000.slice --unit="session-$1.scope" --property=MemoryAccounting=yes \\
+    sh -c "$2"
+}
+session 1 'exec sleep 600' &
+number=1
+while :; do
+  number=$((number + 1))
+  session $number "echo checked > /dev/shm/session-$number.log"
+  sleep PAUSE
+done
+"""
+
+
+@contextmanager
+def run(scale: float = 1.0) -> Iterator[Fault]:
+    program = LOGINS.replace("PAUSE", f"{PAUSE / max(scale, 0.01):.4f}")
+    with (
+        leaked(ALREADY, label="already"),
+        booted({"zslab-logins.service": UNIT}, files={PROGRAM: program}, label="sessions") as systemd,
+        asked_by_diagnosis(systemd),
+    ):
+        yield Fault(
+            subject=f"family:/{systemd.name}/user.slice/user-<n>.slice/session-<n>.scope",
+            says="somebody logs in, writes a line and logs out again, for ever",
+        )

@@ -1,0 +1,74 @@
+"""What scenarios may say beyond what every one must: further truths, the short score, faults that are over."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.conftest import Run
+
+from zombiescope.core.rooms import healthy, names
+from zombiescope.lab._bench import order
+from zombiescope.lab._litter import others
+from zombiescope.lab._scenario import PREFIX, name_for
+from zombiescope.lab._zombies import memory_folder
+
+SCENARIOS = healthy("lab")
+AROUND = 6.0  # seconds to make a fault, to settle, to examine and to clean up: less than that on an idle machine
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_further_truths_name_signs_that_exist(name: str) -> None:
+    truth, known = SCENARIOS[name].TRUTH, set(names("signs"))
+    for also in truth.also:
+        assert also.root and {also.root, *also.chain} <= known and also.chain[0] == also.root
+        assert not also.also and not also.silent and not also.harmless, "the first one says it for all"
+    assert set(truth.harmless) <= known and not set(truth.harmless) & set(truth.silent)
+
+
+def test_the_short_score_has_faults_controls_and_traps_and_takes_less_than_two_minutes() -> None:
+    short = {name: it for name, it in SCENARIOS.items() if getattr(it, "SHORT", False)}
+    assert any(not it.TRUTH.root for it in short.values()) and any(it.TRUTH.also for it in short.values())
+    assert any(getattr(it, "RECORDED", False) for it in short.values())
+    assert sum(it.SECONDS + AROUND for it in short.values()) < 150, "two minutes, as measured, are 110 s of looking"
+
+
+def test_a_whole_score_takes_less_than_twelve_minutes() -> None:
+    assert sum(it.SECONDS + AROUND for it in SCENARIOS.values()) < 12 * 60
+
+
+def test_the_order_of_a_score_is_random_and_can_be_had_again() -> None:
+    first = order(SCENARIOS, 3, seed=1)
+    assert first == order(SCENARIOS, 3, seed=1) != order(SCENARIOS, 3, seed=2)
+    assert sorted(first) == sorted(list(SCENARIOS) * 3) != first
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("run", "quiet", "--scale", "nan"), "not a number above 0"),
+        (("run", "quiet", "--keep", "-1"), "not a number above 0"),
+        (("run", "quiet", "--keep", "5", "--diagnose"), "--keep is for a look of your own"),
+        (("score", "--runs", "0"), "not a number from 1"),
+    ],
+)
+def test_a_score_of_nothing_is_a_mistake(zombiescope: Run, argv: tuple[str, ...], words: str) -> None:
+    assert words in zombiescope("lab", *argv, expect=2).stderr
+
+
+@pytest.mark.kernel
+def test_another_lab_at_work_is_noticed_and_ours_is_not() -> None:
+    folder = Path(memory_folder())
+    with subprocess.Popen(["sleep", "60"]) as somebody:
+        theirs, mine = folder / f"{PREFIX}theirs-{somebody.pid}", folder / name_for("mine")
+        try:
+            theirs.mkdir()
+            mine.mkdir()
+            assert theirs.name in others() and mine.name not in others()
+        finally:
+            somebody.kill()
+            for path in (theirs, mine):
+                path.rmdir()
+    assert theirs.name not in others()
