@@ -5,8 +5,10 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
+# The time-travel page is built where Node is; without it everything else works, and `view` says what is missing.
+PAGE := $(if $(shell command -v npm),src/zombiescope/web/static/page.js)
 
-.PHONY: help diagnose test tools test-kernels lint format docs bench clean
+.PHONY: help diagnose demo test tools test-kernels page lint format docs bench clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made here
@@ -15,13 +17,16 @@ help:  ## what can be made here
 diagnose: $(VENV)/.run  ## set everything up, then diagnose this machine (ARGS="--seconds 30")
 	@$(BIN)/zombiescope diagnose $(ARGS) || { code=$$?; test $$code -eq 1 -o $$code -eq 3 || exit $$code; }
 
-test: $(VENV)/.dev tools  ## set everything up, then run the whole test-suite (ARGS="-k census")
+demo: $(VENV)/.run tools  ## let the incident happen here, find it, cure it, prove it: two minutes, root (ARGS="--page")
+	@$(BIN)/python -m zombiescope.lab._demo $(ARGS)
+
+test: $(VENV)/.dev tools $(PAGE)  ## set everything up, then run the whole test-suite (ARGS="-k census")
 	$(BIN)/python -m pytest $(ARGS)
 
 # What the faults of the lab are made with, by package and by what tells that it is there. Root on Debian fetches what is
 # missing; elsewhere, and for anybody else, the tests that need it are skipped and say so.
 TOOLS := systemd=/lib/systemd/systemd dbus=dbus-daemon util-linux=unshare iproute2=ip podman=podman runc=runc gcc=gcc \
-  libc6-dev=/usr/include/stdio.h chromium=chromium
+  libc6-dev=/usr/include/stdio.h chromium=chromium linux-perf=perf golang-go=go nodejs=node npm=npm
 
 tools:
 	@test "$$(id -u)" = 0 && command -v apt-get >/dev/null || exit 0; missing=; \
@@ -32,6 +37,12 @@ tools:
 
 test-kernels: $(VENV)/.dev  ## boot Debian's 5.10, 6.1, 6.12 and 7.x under QEMU, run the census in each (ARGS="6.1")
 	$(BIN)/python -m tests.kernels.run $(ARGS)
+
+page: src/zombiescope/web/static/page.js  ## build the time-travel page (Node 18 or newer)
+
+src/zombiescope/web/static/page.js: page/package-lock.json page/build.mjs page/tsconfig.json $(wildcard page/src/*)
+	@command -v npm >/dev/null || { echo "the page needs Node 18 or newer with npm" >&2; exit 1; }
+	cd page && npm ci --no-audit --no-fund --silent && npm run --silent check && npm run --silent build
 
 lint: $(VENV)/.dev  ## ruff format and check, mypy --strict
 	$(BIN)/ruff format --check .
@@ -49,10 +60,10 @@ bench: $(VENV)/.dev  ## what we cost, as ratios against a peer in the same run
 	$(BIN)/python -m bench
 
 clean:  ## remove all that was set up
-	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist page/node_modules src/zombiescope/web/static .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/.run: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[web]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python

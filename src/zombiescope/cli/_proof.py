@@ -19,8 +19,9 @@ def write_text(proof: Proof, out: TextIO) -> None:
         print(f"  {_MARKS[check.state]} {harmless(check.name)}: {harmless(check.says, most=300)}", file=out)
     if proof.state == PROVED:
         links = [(link, it) for link in proof.case.links for it in link.grounds if it.kind == "experiment"]
-        for link, ground in links:
-            print(f"  experiment: {link.cause.sign} → {link.effect.sign}: {harmless(ground.says)}", file=out)
+        lines = [f"  experiment: {link.cause.sign} → {link.effect.sign}: {harmless(it.says)}" for link, it in links]
+        for line in dict.fromkeys(lines):  # a core that drowned several times is one line
+            print(line, file=out)
 
 
 def as_json(proof: Proof) -> dict[str, Any]:

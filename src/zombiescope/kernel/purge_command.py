@@ -17,6 +17,7 @@ from zombiescope.kernel.memcg_walk import walk
 from zombiescope.kernel.purge import Freed, drop_caches, drop_pinning_files, reclaim, unlink_advice
 
 ENOUGH = 14  # dead cgroups that stay whatever one does: metadata held by the journal, charges kept on each core
+SHOWN = 5  # lines of each kind; `zombiescope census --names` has every one of the dead with what pins it
 RUNGS: dict[str, Callable[[str], Freed]] = {
     # One that crashes writes a log of its own each time: as many files as dead cgroups.
     "files": partial(drop_pinning_files, files=100_000, seconds=120),
@@ -49,7 +50,13 @@ def told(rung: str, scope: str, enough: int) -> list[str]:
         return [f"{dead:,} dead cgroups are left, no more than is usual: nothing to do"]
     done = RUNGS[rung](scope)
     head = f"freed {done.freed:,} of {done.freed + done.left:,} in {done.seconds:.1f} s, {done.left:,} left"
-    return [head, *(f"did: {line}" for line in done.evidence[:20]), *(f"left: {line}" for line in done.why_left)]
+    return [head, *_most("did: ", done.evidence), *_most("left: ", done.why_left)]
+
+
+def _most(head: str, lines: tuple[str, ...]) -> list[str]:
+    """Those that mattered most come first."""
+    more = [f"{head}and {len(lines) - SHOWN} more like these"] if len(lines) > SHOWN else []
+    return [head + line for line in lines[:SHOWN]] + more
 
 
 if __name__ == "__main__":

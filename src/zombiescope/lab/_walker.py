@@ -20,12 +20,14 @@ from zombiescope.lab._worker import call_me, die_with_parent
 
 
 @contextmanager
-def walking(stat: str, *, core: int, pause: float = 0.0, pages: str = "") -> Iterator[int]:
+def walking(stat: str, *, core: int, pause: float = 0.0, pages: str = "", curable: bool = False) -> Iterator[int]:
     """A process on one core that reads `stat` over and over, or every `pause` seconds; gives its pid.
 
-    With `pages`, a file whose pages keep dead cgroups, these have all changed before each read.
+    With `pages`, a file whose pages keep dead cgroups, these have all changed before each read. If that is to be
+    `curable`, the pages are let go of after each change, so that they can be dropped; once most of the dead are gone
+    there is nothing left to change.
     """
-    argv = [sys.executable, "-m", "zombiescope.lab._walker", stat, str(core), str(pause), pages]
+    argv = [sys.executable, "-m", "zombiescope.lab._walker", stat, str(core), str(pause), pages, str(int(curable))]
     process = subprocess.Popen(argv, preexec_fn=die_with_parent)
     try:
         yield process.pid
@@ -34,9 +36,9 @@ def walking(stat: str, *, core: int, pause: float = 0.0, pages: str = "") -> Ite
         process.wait()
 
 
-def _walk(stat: str, pause: float, pages: str) -> None:
+def _walk(stat: str, pause: float, pages: str, curable: bool) -> None:
     handle = os.open(stat, os.O_RDONLY)
-    change = _changer(pages) if pages else None
+    change = _changer(pages, curable) if pages else None
     while True:
         if change is not None:
             next(change)
@@ -47,13 +49,13 @@ def _walk(stat: str, pause: float, pages: str) -> None:
             time.sleep(pause)
 
 
-def _changer(file: str) -> Iterator[None]:
+def _changer(file: str, curable: bool) -> Iterator[None]:
     """A child that changes all pages each time it is asked to; it is done when this goes on."""
     (asked, ask), (told, tell) = os.pipe(), os.pipe()
     if os.fork() == 0:
         die_with_parent()
         call_me("toucher")
-        for _ in _changed(file):
+        for _ in _changed_by_turns(file) if curable else _changed(file):
             if not os.read(asked, 1):
                 os._exit(0)
             os.write(tell, b".")
@@ -81,7 +83,28 @@ def _changed(file: str) -> Iterator[None]:
                     raise SystemExit(f"cannot lock {file} in memory: {os.strerror(ctypes.get_errno())}")
 
 
+def _changed_by_turns(file: str) -> Iterator[None]:
+    """The same with pages that are held only for the moment, as long as most of their cgroups are there."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    handle = os.open(file, os.O_RDWR)
+    size = os.fstat(handle).st_size
+    enough = known_cgroups() - size // mmap.PAGESIZE // 2
+    while True:
+        yield
+        if known_cgroups() >= enough:
+            with mmap.mmap(handle, size) as memory:
+                start = ctypes.c_char.from_buffer(memory)
+                libc.mlock(ctypes.c_void_p(ctypes.addressof(start)), ctypes.c_size_t(size))
+                del start  # or the memory could not be let go
+
+
+def known_cgroups() -> int:
+    """Memory cgroups that the kernel keeps, live and dead."""
+    with open("/proc/cgroups") as table:
+        return next((int(line.split()[2]) for line in table if line.startswith("memory\t")), 0)
+
+
 if __name__ == "__main__":
     os.sched_setaffinity(0, {int(sys.argv[2])})
     call_me("walker")
-    _walk(sys.argv[1], float(sys.argv[3]), sys.argv[4])
+    _walk(sys.argv[1], float(sys.argv[3]), sys.argv[4], sys.argv[5] == "1")

@@ -53,17 +53,20 @@ def memory_folder() -> str:
 
 
 @contextmanager
-def leaked(count: int, *, label: str = "lab", name: str = "z{}", folder: str = TMPFS) -> Iterator[Leak]:
+def leaked(
+    count: int, *, label: str = "lab", name: str = "z{}", folder: str = TMPFS, nested: int = 1
+) -> Iterator[Leak]:
     """`count` dead memory cgroups under one parent, called `name` with a number put in; all is freed at the end.
 
-    In another `folder`, on a disk, they are pinned by page cache, as logs pin them, and go when that is dropped.
+    In another `folder`, on a disk, they are pinned by page cache, as logs pin them, and go when that is dropped. With
+    `nested` each is a chain of so many, as pod and container are: one page keeps all of it.
     """
     parent = os.path.join(memory_folder(), name_for(label))
     leak = Leak(parent, os.path.join(folder, os.path.basename(parent)), [name.format(n) for n in range(count)])
     os.mkdir(parent)
     try:
         # In a process of its own: what it allocates meanwhile is charged to the cgroups it passes through.
-        work = [sys.executable, "-m", "zombiescope.lab._zombies", parent, leak.file]
+        work = [sys.executable, "-m", "zombiescope.lab._zombies", parent, leak.file, str(nested)]
         subprocess.run(work, input="\0".join(leak.names).encode(errors="surrogateescape"), check=True)
         yield leak
     finally:
@@ -71,18 +74,28 @@ def leaked(count: int, *, label: str = "lab", name: str = "z{}", folder: str = T
         remove(parent)
 
 
-def _make(parent: bytes, file: bytes, names: list[bytes]) -> None:
+def _make(parent: bytes, file: bytes, names: list[bytes], nested: int) -> None:
     home = os.open(_home(parent), os.O_WRONLY)
     pages = os.open(file, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     for place, name in enumerate(names):
-        folder = parent + b"/" + name
-        os.mkdir(folder)
-        procs = os.open(folder + b"/cgroup.procs", os.O_WRONLY)
-        os.write(procs, b"0")
-        os.close(procs)
+        chain = [parent + b"/" + name + b"/in" * depth for depth in range(nested)]
+        for above, folder in zip([b"", *chain], chain, strict=False):
+            with suppress(OSError):  # v1 needs no such word
+                _write(above + b"/cgroup.subtree_control", b"+memory")
+            os.mkdir(folder)
+        _write(chain[-1] + b"/cgroup.procs", b"0")
         os.pwrite(pages, b"z", place * _PAGE)
         os.write(home, b"0")
-        os.rmdir(folder)
+        for folder in reversed(chain):
+            os.rmdir(folder)
+
+
+def _write(path: bytes, text: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY)
+    try:
+        os.write(handle, text)
+    finally:
+        os.close(handle)
 
 
 def _home(parent: bytes) -> bytes:
@@ -94,4 +107,5 @@ def _home(parent: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    _make(os.fsencode(sys.argv[1]), os.fsencode(sys.argv[2]), sys.stdin.buffer.read().split(b"\0"))
+    given = sys.stdin.buffer.read().split(b"\0")
+    _make(os.fsencode(sys.argv[1]), os.fsencode(sys.argv[2]), given, int(sys.argv[3]))

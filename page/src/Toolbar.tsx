@@ -1,0 +1,187 @@
+// The bar on top: what this is of, search, filters, and how it looks.
+import { useMemo } from "preact/hooks";
+import { day, lasting } from "./format";
+import { EVERYBODY } from "./samples";
+import type { Filter } from "./samples";
+import type { State } from "./state";
+
+const MOST = 300; // of a list to choose from: those with most samples
+const SECONDS = [1, 2, 5, 10, 30, 60, 120];
+
+export function Toolbar({ state }: { state: State }) {
+  const { bundle } = state;
+  const { header } = bundle;
+  const filter = state.filter.value;
+  const wrong = typeof state.pattern.value === "string";
+  const [comms, cgroups] = useMemo(() => choices(state), []);
+  const set = (part: Partial<Filter>) => {
+    const next = { ...filter, ...part };
+    state.filter.value = Object.values(next).every((it) => it === null) ? EVERYBODY : next;
+  };
+  const cpus = bundle.cpus.filter((it) => it >= 0);
+  return (
+    <header class="bar">
+      <h1>zombiescope</h1>
+      <p class="what">
+        <b>{header.case?.node || header.label || "capture"}</b>
+        <span>
+          {[
+            header.case?.kernel && `Linux ${header.case.kernel}`,
+            day(bundle, 0),
+            header.length ? lasting(header.length) : "",
+            `${header.samples.toLocaleString("en")} samples`,
+            header.hz ? `${Number(header.hz.toPrecision(3))} Hz` : "",
+          ]
+            .filter(Boolean)
+            .join(" · ")}
+        </span>
+      </p>
+      <label
+        class={`search${wrong ? " wrong" : ""}`}
+        title={wrong ? String(state.pattern.value) : "a regular expression; / goes here"}
+      >
+        <input
+          id="search"
+          type="search"
+          placeholder="search functions (regex)"
+          spellcheck={false}
+          autocomplete="off"
+          value={state.search.value}
+          onInput={(event) => {
+            state.search.value = event.currentTarget.value;
+          }}
+        />
+      </label>
+      <Choice
+        name="core"
+        value={filter.cpu === null ? "" : String(filter.cpu)}
+        options={cpus.map((it) => [String(it), `core ${it}`])}
+        onChoice={(it) => set({ cpu: it === "" ? null : Number(it) })}
+      />
+      <Choice
+        name="process"
+        value={process(filter)}
+        options={comms}
+        onChoice={(it) =>
+          set({
+            comm: it ? it.slice(it.indexOf(" ") + 1) : null,
+            pid: it && !it.startsWith("* ") ? Number(it.split(" ")[0]) : null,
+          })
+        }
+      />
+      <Choice
+        name="cgroup"
+        value={filter.cgroup ?? ""}
+        options={cgroups}
+        onChoice={(it) => set({ cgroup: it || null })}
+      />
+      {header.events.length ? (
+        <label class="before" title="how long before an event that is clicked">
+          before
+          <select
+            value={String(state.before.value)}
+            onChange={(event) => {
+              state.before.value = Number(event.currentTarget.value);
+            }}
+          >
+            {SECONDS.map((it) => (
+              <option key={it} value={String(it)}>
+                {it} s
+              </option>
+            ))}
+          </select>
+        </label>
+      ) : null}
+      <button
+        class="round"
+        title="light or dark (d)"
+        aria-label="light or dark"
+        onClick={() => {
+          state.theme.value = state.theme.value === "dark" ? "light" : "dark";
+        }}
+      >
+        {state.theme.value === "dark" ? "☀" : "☾"}
+      </button>
+      <button
+        class="round"
+        title="help (?)"
+        aria-label="help"
+        onClick={() => {
+          state.helping.value = true;
+        }}
+      >
+        ?
+      </button>
+    </header>
+  );
+}
+
+function process(filter: Filter): string {
+  return filter.comm === null ? "" : `${filter.pid === null ? "*" : filter.pid} ${filter.comm}`;
+}
+
+interface ChoiceProps {
+  name: string;
+  value: string;
+  options: [string, string][];
+  onChoice: (value: string) => void;
+}
+
+function Choice({ name, value, options, onChoice }: ChoiceProps) {
+  if (options.length < 2) return null;
+  return (
+    <select
+      class={value ? "on" : ""}
+      name={name}
+      aria-label={name}
+      value={value}
+      onChange={(event) => onChoice(event.currentTarget.value)}
+    >
+      <option value="">every {name}</option>
+      {options.map(([key, words]) => (
+        <option key={key} value={key}>
+          {words}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** Processes by name, and each by number where one name has several; cgroups and those above them; by time. */
+function choices(state: State): [[string, string][], [string, string][]] {
+  const { whos, spent } = state.bundle;
+  const comms = new Map<string, number>();
+  const pids = new Map<string, number>();
+  const cgroups = new Map<string, number>();
+  const add = (to: Map<string, number>, key: string, more: number) => to.set(key, (to.get(key) ?? 0) + more);
+  whos.forEach((who, i) => {
+    if (!spent[i]) return;
+    add(comms, who.comm, spent[i]);
+    if (who.pid >= 0) add(pids, `${who.pid} ${who.comm}`, spent[i]);
+    for (let path = who.cgroup; path.length > 1; path = path.slice(0, path.lastIndexOf("/")))
+      add(cgroups, path, spent[i]);
+  });
+  const sorted = (from: Map<string, number>) =>
+    [...from]
+      .sort((a, b) => b[1] - a[1])
+      .slice(0, MOST)
+      .map(([key]) => key);
+  const several = new Set(
+    [...comms.keys()].filter((comm) => [...pids.keys()].filter((it) => it.endsWith(` ${comm}`)).length > 1),
+  );
+  const names = sorted(comms).flatMap((comm): [string, string][] => [
+    [`* ${comm}`, comm || "(no name)"],
+    ...(several.has(comm)
+      ? sorted(pids)
+          .filter((it) => it.endsWith(` ${comm}`))
+          .slice(0, 8)
+          .map((it): [string, string] => [it, `  ${comm} [${it.split(" ")[0]}]`])
+      : []),
+  ]);
+  return [
+    names,
+    sorted(cgroups)
+      .sort()
+      .map((it) => [it, it]),
+  ];
+}

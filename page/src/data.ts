@@ -1,0 +1,204 @@
+// The bundle's bytes as columns. What stands in it is told in src/zombiescope/web/payload.py.
+
+export type Numbers = Uint8Array | Uint16Array | Uint32Array | Float32Array | Float64Array;
+
+export interface Evidence {
+  what: string;
+  subject: string;
+  value: number | null;
+  at: number;
+  source: string;
+  text: string;
+}
+export interface Finding {
+  sign: string;
+  subject: string;
+  says: string;
+  span: { start: number; end: number };
+  evidence: Evidence[];
+}
+export interface Ground {
+  kind: string;
+  says: string;
+  evidence: Evidence[];
+}
+export interface Link {
+  law: string;
+  cause: number;
+  effect: number;
+  grounds: Ground[];
+}
+export interface Verdict {
+  sign: string;
+  state: string;
+  says: string;
+}
+export interface Case {
+  node: string;
+  kernel: string;
+  state: string;
+  says: string;
+  roots: number[];
+  tellings: { chain: number[]; again: number[][] }[];
+  findings: Finding[];
+  links: Link[];
+  verdicts: Verdict[];
+  unexplained: { finding: number; candidates: { law: string; why_not: string }[] }[];
+}
+
+/** Something that happened; times are seconds since the axis begins. */
+export interface Happening {
+  lane: "log" | "fix" | "finding";
+  name: string;
+  text: string;
+  start: number;
+  end: number;
+  finding?: number;
+}
+
+interface Header {
+  zombiescope: string;
+  label: string;
+  clock: "unix" | "machine" | "none";
+  unit: "samples" | "nanoseconds";
+  hz: number;
+  origin: string;
+  length: number;
+  tick: number;
+  cell: number;
+  samples: number;
+  cpus: number[]; // -1 is unknown
+  notes: string[];
+  events: Happening[];
+  case: Case | null;
+  series: { name: string; unit: string; of: string; cell: number }[];
+  cores: { cell: number; cells: number; cpus: number[]; modes: string[] } | null;
+  columns: Record<string, [string, number, number]>;
+}
+
+/** One row a sample, sorted by time. `cpu` is one more than the core's number; 0 is unknown. */
+export interface Rows {
+  at: Uint32Array;
+  cpu: Numbers;
+  who: Numbers;
+  leaf: Numbers;
+  weight: Numbers;
+  long: Numbers;
+}
+
+/** Nodes in the order a flame graph is drawn; all below node i stands from i + 1 to after[i]. */
+export interface Tree {
+  names: string[];
+  kinds: Uint8Array;
+  modules: string[];
+  label: Numbers;
+  parent: Numbers;
+  depth: Numbers;
+  after: Numbers;
+  deepest: number;
+}
+export interface Who {
+  pid: number;
+  comm: string;
+  cgroup: string;
+}
+
+/** Shares of each cell by mode, 250 for all of it and 255 where nobody looked: [core][cell][mode]. */
+export interface Modes {
+  cell: number;
+  cells: number;
+  cpus: number[];
+  shares: Uint8Array;
+  sampled: boolean;
+}
+
+export interface Bundle {
+  header: Header;
+  rows: Rows;
+  tree: Tree;
+  whos: Who[];
+  cpus: number[];
+  spent: Numbers; // weight of each who
+  modes: Modes | null;
+  series: Float32Array[];
+  heat: Numbers | null;
+}
+
+export const ROOT = 0;
+export const PROCESS = 1;
+export const USER = 2;
+export const KERNEL = 3; // kinds of names
+const TYPES = {
+  u1: Uint8Array,
+  u2: Uint16Array,
+  u4: Uint32Array,
+  f4: Float32Array,
+  f8: Float64Array,
+} as const;
+const MAGIC = "zsview01";
+
+export function decode(buffer: ArrayBuffer): Bundle {
+  const text = new TextDecoder();
+  if (text.decode(buffer.slice(0, 8)) !== MAGIC) throw new Error("this is not the data of a zombiescope page");
+  const length = new DataView(buffer).getUint32(8, true);
+  const header = JSON.parse(text.decode(new Uint8Array(buffer, 12, length))) as Header;
+  const base = 12 + length;
+
+  const numbers = (name: string): Numbers => {
+    const [type, offset, count] = header.columns[name] ?? ["u1", 0, 0];
+    return new TYPES[type as keyof typeof TYPES](buffer, base + offset, count);
+  };
+  const words = (name: string): string[] => {
+    const [, offset, count] = header.columns[name];
+    return text.decode(new Uint8Array(buffer, base + offset, count)).split("\n");
+  };
+
+  const pids = numbers("pids");
+  const comms = words("comms");
+  const cgroups = words("cgroups");
+  const whos = Array.from(pids, (pid, i) => ({ pid: pid - 1, comm: comms[i], cgroup: cgroups[i] }));
+  const modules = words("modules");
+  const depth = numbers("depth");
+  const rows: Rows = {
+    at: summed(numbers("at")),
+    cpu: numbers("cpu"),
+    who: numbers("who"),
+    leaf: numbers("leaf"),
+    weight: numbers("weight"),
+    long: numbers("long"),
+  };
+  let deepest = 0;
+  for (let i = 0; i < depth.length; i++) if (depth[i] > deepest) deepest = depth[i];
+  return {
+    header,
+    rows,
+    whos,
+    tree: {
+      names: words("names"),
+      kinds: numbers("kinds") as Uint8Array,
+      modules: Array.from(numbers("module"), (it) => modules[it]),
+      label: numbers("label"),
+      parent: numbers("parent"),
+      depth,
+      after: numbers("after"),
+      deepest,
+    },
+    cpus: header.cpus,
+    spent: numbers("spent"),
+    modes: header.cores && {
+      cell: header.cores.cell,
+      cells: header.cores.cells,
+      cpus: header.cores.cpus,
+      shares: numbers("modes") as Uint8Array,
+      sampled: false,
+    },
+    series: header.series.map((_, i) => numbers(`series${i}`) as Float32Array),
+    heat: header.columns.heat ? numbers("heat") : null,
+  };
+}
+
+function summed(steps: Numbers): Uint32Array {
+  const found = new Uint32Array(steps.length);
+  for (let i = 0, sum = 0; i < steps.length; i++) found[i] = sum += steps[i];
+  return found;
+}

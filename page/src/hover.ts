@@ -1,0 +1,110 @@
+// What is told of the point under the pointer.
+import type { Modes } from "./data";
+import { eventAt } from "./events";
+import { SECOND, amount, clock, lasting, percent, short, stretch } from "./format";
+import { cellAt, inCell, levelOf } from "./heatmap";
+import type { Lane } from "./lanes";
+import { secondsEach } from "./samples";
+import type { Range } from "./samples";
+import { valueAt } from "./SeriesView";
+import type { State } from "./state";
+import { FULL, MODES, UNSEEN, rowHeight } from "./strip";
+
+export interface Told {
+  title: string;
+  lines: string[];
+}
+
+export function toldOf(
+  state: State,
+  modes: Modes | null,
+  lane: Lane,
+  x: number,
+  y: number,
+  width: number,
+): Told | null {
+  const view = state.view.value;
+  const time = view.start + (x / width) * (view.end - view.start);
+  const { bundle } = state;
+  if (lane.kind === "heatmap") {
+    const range = cellAt(levelOf(view, width, bundle.header.cell), view, x, y - lane.top, width, lane.height);
+    const each = (secondsEach(bundle) * SECOND) / bundle.header.cell;
+    const busy = (weight: number) => (each ? `${short(weight * each)} cores` : `${short(weight)} samples in 20 ms`);
+    const { mean, peak } = inCell(state.grid.value, range, bundle.header.cell);
+    const found = state.foundGrid.value && inCell(state.foundGrid.value, range, bundle.header.cell);
+    return {
+      title: stretch(bundle, range),
+      lines: [
+        `busy: ${busy(mean)}${peak > mean * 1.05 ? `, at most ${busy(peak)}` : ""}`,
+        ...(found ? [`found: ${busy(found.mean)} (${percent(mean ? found.mean / mean : 0)})`] : []),
+      ],
+    };
+  }
+  if (lane.kind === "cores" && modes) {
+    const core = Math.min(modes.cpus.length - 1, Math.floor((y - lane.top) / rowHeight(modes.cpus.length)));
+    const cell = Math.floor(time / modes.cell);
+    const at = (core * modes.cells + cell) * MODES;
+    const names = ["user", "system", "interrupts", "softirq", "stolen"];
+    const shares = modes.shares.subarray(at, at + MODES);
+    const seen = shares.length && shares[0] !== UNSEEN;
+    return {
+      title: `core ${modes.cpus[core]} at ${clock(bundle, cell * modes.cell, modes.cell < SECOND ? 2 : 0)}`,
+      lines: seen
+        ? [
+            Array.from(shares, (it, i) => (it ? `${names[i]} ${percent(it / FULL)}` : ""))
+              .filter(Boolean)
+              .join(", ") || "idle",
+            `in ${lasting(modes.cell)}`,
+          ]
+        : ["nobody looked"],
+    };
+  }
+  if (lane.kind === "event") {
+    const it = eventAt(lane, view, width, x);
+    if (!it) return null;
+    const when =
+      it.end > it.start
+        ? stretch(bundle, { start: it.start * SECOND, end: it.end * SECOND })
+        : clock(bundle, it.start * SECOND, 3);
+    return {
+      title: `${it.name} · ${when}`,
+      lines: [it.text, `click: the ${state.before.value} s before it against quiet time`],
+    };
+  }
+  if (lane.kind === "series") {
+    const { name, unit, of, cell } = bundle.header.series[lane.index];
+    const value = valueAt(bundle.series[lane.index], cell, time);
+    const words = Number.isNaN(value) ? "unknown" : unit === "share" ? percent(value) : `${short(value)} ${unit}`;
+    return { title: `${name}: ${words}`, lines: [`${clock(bundle, time)} · ${of}`] };
+  }
+  return null;
+}
+
+/** What is told of a frame. */
+export function frameTold(state: State, node: number): Told {
+  const { tree } = state.bundle;
+  const label = tree.label[node];
+  const now = state.now.value;
+  const then = state.then.value;
+  const kind = ["everything", "process", "program", "kernel"][tree.kinds[label]];
+  const module = tree.modules[label];
+  const share = (weight: number, all: number) => `${amount(state.bundle, weight)} (${percent(all ? weight / all : 0)})`;
+  const cores = (weight: number, range: Range | null) => {
+    const length = range ? range.end - range.start : state.bundle.header.length;
+    return secondsEach(state.bundle) && length
+      ? `, ${short((weight * secondsEach(state.bundle) * SECOND) / length)} cores`
+      : "";
+  };
+  const lines = [
+    `${kind}${module ? ` · ${module}` : ""}`,
+    `in all ${share(now.total[node], now.all)}${cores(now.total[node], state.chosen.value)}`,
+    `itself ${share(now.own[node], now.all)}`,
+  ];
+  if (then) {
+    lines.push(
+      `baseline: in all ${share(then.total[node], then.all)}${cores(then.total[node], state.baseline.value)}`,
+      `baseline: itself ${share(then.own[node], then.all)}`,
+    );
+  }
+  return { title: tree.names[label], lines };
+}

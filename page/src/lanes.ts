@@ -1,0 +1,80 @@
+// Where everything under the time axis stands, from top to bottom.
+import type { Bundle, Happening, Modes } from "./data";
+import { rowHeight } from "./strip";
+
+export type Kind = "overview" | "axis" | "heatmap" | "cores" | "event" | "series";
+export interface Lane {
+  kind: Kind;
+  top: number;
+  height: number;
+  title: string;
+  more: string;
+  index: number;
+  events: Happening[];
+}
+
+const HEIGHTS = { overview: 28, axis: 20, heatmap: 150, event: 13, series: 32 };
+const GAP = 12;
+const CLOSE = 6;
+const MOST_ROWS = 14; // of events: the rest shares the last
+
+export function lanesOf(bundle: Bundle, modes: Modes | null): Lane[] {
+  const found: Lane[] = [];
+  let top = 0;
+  const add = (
+    kind: Kind,
+    height: number,
+    gap: number,
+    title: string,
+    more = "",
+    index = 0,
+    events: Happening[] = [],
+  ) => {
+    found.push({ kind, top, height, title, more, index, events });
+    top += height + gap;
+  };
+  add("overview", HEIGHTS.overview, 2, "overview");
+  add("axis", HEIGHTS.axis, 0, bundle.header.clock === "unix" ? "UTC" : "machine’s clock");
+  if (bundle.rows.at.length) add("heatmap", HEIGHTS.heatmap, GAP, "busy time");
+  if (modes) {
+    add(
+      "cores",
+      rowHeight(modes.cpus.length) * modes.cpus.length,
+      GAP,
+      "cores",
+      modes.sampled ? "by samples" : "by mode",
+    );
+  }
+  const rows = eventRows(bundle);
+  rows.forEach(([name, events], i) =>
+    add("event", HEIGHTS.event, i === rows.length - 1 ? GAP : 1, name, "", i, events),
+  );
+  bundle.header.series.forEach((it, i) => add("series", HEIGHTS.series, CLOSE, it.name, it.of, i));
+  return found;
+}
+
+export function heightOf(lanes: Lane[]): number {
+  const last = lanes[lanes.length - 1];
+  return last.top + last.height;
+}
+
+/** One row a kind: the log's and remedies first, then signs in the order in which the case tells them. */
+function eventRows({ header }: Bundle): [string, Happening[]][] {
+  const order = header.case?.tellings.flatMap((it) => it.chain.map((place) => header.case!.findings[place].sign)) ?? [];
+  const rank = (it: Happening) =>
+    it.lane !== "finding" ? -1 : order.includes(it.name) ? order.indexOf(it.name) : order.length;
+  const rows = new Map<string, Happening[]>();
+  for (const it of [...header.events].sort((a, b) => rank(a) - rank(b))) {
+    const key = it.lane === "finding" ? it.name : `log ${it.name}`;
+    const row = rows.get(key);
+    if (row) row.push(it);
+    else rows.set(key, [it]);
+  }
+  const found: [string, Happening[]][] = [...rows].map(([key, events]) => [key.replace(/^log /, ""), events]);
+  if (found.length <= MOST_ROWS) return found;
+  return [...found.slice(0, MOST_ROWS - 1), ["others", found.slice(MOST_ROWS - 1).flatMap(([, events]) => events)]];
+}
+
+export function laneAt(lanes: Lane[], y: number): Lane | null {
+  return lanes.find((it) => y >= it.top - 1 && y < it.top + it.height + 1) ?? null;
+}

@@ -1,0 +1,167 @@
+// Light and dark: what the style sheet cannot tell a canvas.
+
+export type Theme = "light" | "dark";
+type Colour = readonly [number, number, number];
+
+export interface Palette {
+  paper: string;
+  raised: string;
+  ink: string;
+  soft: string;
+  rule: string;
+  unseen: string;
+  chosen: string;
+  chosenWash: string;
+  baseline: string;
+  baselineWash: string;
+  event: string;
+  line: string;
+  wash: string;
+  modes: readonly Colour[]; // user, system, irq, softirq, steal
+  heat: Uint32Array;
+  grey: Uint32Array;
+  found: Uint32Array; // 256 shades each, as pixels
+  kernel: string[];
+  user: string[];
+  process: string[];
+  root: string;
+  match: string;
+  text: string;
+  rose: string[];
+  fell: string[];
+  same: string;
+}
+
+const LIGHT: Colour[] = [
+  [250, 249, 247],
+  [251, 231, 200],
+  [241, 164, 88],
+  [205, 70, 42],
+  [98, 14, 30],
+];
+const DARK: Colour[] = [
+  [24, 26, 30],
+  [58, 33, 38],
+  [132, 46, 42],
+  [206, 96, 44],
+  [250, 190, 96],
+];
+const GREYS: Colour[] = [
+  [250, 249, 247],
+  [150, 150, 148],
+];
+const DARK_GREYS: Colour[] = [
+  [24, 26, 30],
+  [104, 108, 116],
+];
+const FOUND: Colour[] = [
+  [226, 205, 243],
+  [150, 62, 201],
+  [88, 20, 140],
+];
+const DARK_FOUND: Colour[] = [
+  [84, 52, 110],
+  [178, 106, 230],
+  [240, 214, 255],
+];
+
+const light: Palette = {
+  paper: "#fdfdfc",
+  raised: "#f6f5f2",
+  ink: "#1d2024",
+  soft: "#5b616a",
+  rule: "#e2e0da",
+  unseen: "#efeeea",
+  chosen: "#1b5e9b",
+  chosenWash: "rgb(27 94 155 / 16%)",
+  baseline: "#0f766e",
+  baselineWash: "rgb(15 118 110 / 15%)",
+  event: "#a3261d",
+  line: "#1b5e9b",
+  wash: "rgb(27 94 155 / 10%)",
+  modes: [
+    [74, 144, 194],
+    [217, 130, 43],
+    [142, 91, 181],
+    [194, 57, 100],
+    [122, 128, 136],
+  ],
+  heat: ramp(LIGHT),
+  grey: ramp(GREYS),
+  found: ramp(FOUND),
+  kernel: ["#e3a25c", "#dd9448", "#e8ae70", "#d98b3b"],
+  user: ["#8bb8d8", "#7aadd2", "#9cc3de", "#6ea5cd"],
+  process: ["#d3d1cb", "#c9c7c0", "#dad8d3", "#cfcdc7"],
+  root: "#e6e4df",
+  match: "#c58be8",
+  text: "#1d2024",
+  rose: shades([238, 234, 231], [230, 102, 88]),
+  fell: shades([238, 234, 231], [104, 160, 218]),
+  same: "#eeeae7",
+};
+const dark: Palette = {
+  paper: "#16181b",
+  raised: "#1e2125",
+  ink: "#e7e6e2",
+  soft: "#a0a6af",
+  rule: "#33373d",
+  unseen: "#212429",
+  chosen: "#8fc2f5",
+  chosenWash: "rgb(143 194 245 / 20%)",
+  baseline: "#5fd0c0",
+  baselineWash: "rgb(95 208 192 / 18%)",
+  event: "#ff9a8f",
+  line: "#8fc2f5",
+  wash: "rgb(143 194 245 / 14%)",
+  modes: [
+    [84, 150, 200],
+    [226, 142, 58],
+    [168, 122, 206],
+    [226, 88, 130],
+    [140, 146, 154],
+  ],
+  heat: ramp(DARK),
+  grey: ramp(DARK_GREYS),
+  found: ramp(DARK_FOUND),
+  kernel: ["#b8732c", "#a96825", "#c27f3a", "#9f6122"],
+  user: ["#3f78a3", "#386d96", "#4a84b0", "#32648b"],
+  process: ["#4a4e55", "#43474d", "#52565e", "#474b52"],
+  root: "#33373d",
+  match: "#8d4fb5",
+  text: "#f2f1ee",
+  rose: shades([52, 54, 58], [214, 66, 54]),
+  fell: shades([52, 54, 58], [62, 126, 196]),
+  same: "#34363a",
+};
+
+export const PALETTES: Record<Theme, Palette> = { light, dark };
+
+/** 256 shades through the given stops, as the pixels of an image (little-endian: alpha, blue, green, red). */
+function ramp(stops: readonly Colour[]): Uint32Array {
+  return Uint32Array.from({ length: 256 }, (_, i) => pixel(between(stops, i / 255)));
+}
+
+function shades(from: Colour, to: Colour): string[] {
+  return Array.from(
+    { length: 9 },
+    (_, i) =>
+      `rgb(${between([from, to], i / 8)
+        .map(Math.round)
+        .join(" ")})`,
+  );
+}
+
+function between(stops: readonly Colour[], share: number): Colour {
+  const place = Math.min(share * (stops.length - 1), stops.length - 1 - 1e-9);
+  const first = Math.floor(place);
+  const mixed = [0, 1, 2].map((i) => stops[first][i] + (stops[first + 1][i] - stops[first][i]) * (place - first));
+  return [mixed[0], mixed[1], mixed[2]];
+}
+
+export function pixel([red, green, blue]: Colour): number {
+  return ((255 << 24) | (Math.round(blue) << 16) | (Math.round(green) << 8) | Math.round(red)) >>> 0;
+}
+
+export function preferred(): Theme {
+  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+}

@@ -1,0 +1,174 @@
+"""The time-travel page: a heatmap of any hours, the flame graph of any second, what changed before an event.
+
+Serves it on this machine and prints the address, or writes it (-o) as one file that opens from disk. Reads recordings,
+perf.data, the text of `perf script`, folded stacks and pprof. docs/time-travel.md tells how to read it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from zombiescope.core import UserError, harmless
+
+if TYPE_CHECKING:
+    from zombiescope.cli._sources import Source
+    from zombiescope.core.model import Span
+    from zombiescope.profile.capture import Capture
+
+EXAMPLES = """examples:
+  zombiescope view ./rec --open                         serve it here, and open a browser
+  zombiescope view ./rec --from 05:10 --to 05:40 -o incident.html
+  zombiescope view perf.data                            a capture of perf
+  zombiescope view perf.data.* -o heatmap.png           only the heatmap, of many files as one
+  zombiescope view ./rec --port 8080                    then, elsewhere: ssh -L 8080:localhost:8080 NODE
+
+times: unix seconds, 2025-03-04T05:06:07 or 05:06:07 (UTC), or plain seconds since the capture began
+"""
+TOKEN = 24  # bytes of randomness in the address
+_NEVER = 1 << 62  # nanoseconds: the year 2116
+_LOCAL = ("127.0.0.1", "::1", "localhost")
+
+
+def add_args(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="SOURCE", nargs="+", help="a recording, or files of samples that make one")
+    parser.add_argument("--from", dest="start", metavar="T", help="from this time on")
+    parser.add_argument("--to", dest="end", metavar="T", help="and before this one")
+    parser.add_argument(
+        "-o", dest="out", metavar="FILE", help="write .html (one file), or the heatmap alone as .png, .svg or .json"
+    )
+    parser.add_argument("--open", action="store_true", help="open a browser too")
+    parser.add_argument("--port", type=_port, default=0, metavar="P", help="[any that is free]")
+    parser.add_argument("--listen", default="127.0.0.1", metavar="HOST", help="an address for others [127.0.0.1]")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.out and not args.out.endswith((".html", ".png", ".svg", ".json")):
+        raise UserError(f"{args.out}: which format? give a name that ends in .html, .png, .svg or .json")
+    if not args.out or args.out.endswith(".html"):
+        _ready(serving=not args.out)
+    source = _opened(args)
+    for note in source.capture.notes:
+        print(f"{harmless(source.label)}: {harmless(note)}", file=sys.stderr)
+    return _written(args.out, source) if args.out else _served(args, source)
+
+
+def _ready(*, serving: bool) -> None:
+    """Whether what it needs is there, before anything is read: that may take a while."""
+    from zombiescope.web.onefile import built
+    from zombiescope.web.server import installed
+
+    built("page.js")
+    if serving:
+        installed()
+
+
+def _opened(args: argparse.Namespace) -> Source:
+    """The source, or the stretch of it that was asked for."""
+    from dataclasses import replace
+
+    from zombiescope.cli._sources import SECOND, instant, opened
+    from zombiescope.core.model import Span
+
+    source = opened(*args.source, span=_span(args))
+    if args.start is None and args.end is None:
+        return source
+    capture = source.capture
+    start = 0 if args.start is None else instant(args.start, capture)
+    end = _NEVER if args.end is None else instant(args.end, capture)
+    if start >= end:
+        raise UserError(f"{args.start} is not before {args.end}")
+    part = capture.only((capture.at >= start) & (capture.at < end))
+    span = Span(start / SECOND, end / SECOND)
+    return replace(source, capture=part, timeline=source.recording.timeline(span) if source.recording else None)
+
+
+def _span(args: argparse.Namespace) -> Span | None:
+    """What has to be read of a recording, where wall-clock times say so."""
+    from zombiescope.cli._looking import moment
+    from zombiescope.core.model import Span
+
+    try:
+        start, end = (None if it is None else moment(it) for it in (args.start, args.end))
+    except argparse.ArgumentTypeError:
+        return None  # seconds since the beginning: which is not known before it is open
+    if start is None and end is None:
+        return None
+    return Span(start or 0.0, float("inf") if end is None else end)
+
+
+def _written(path: str, source: Source) -> int:
+    content = _page(source) if path.endswith(".html") else _picture(path, source.capture)
+    try:
+        with open(path, "wb") as file:
+            file.write(content)
+    except OSError as error:
+        raise UserError(f"{path}: {(error.strerror or '').lower()}") from error
+    print(f"wrote {harmless(path)}, {len(content):,} bytes", file=sys.stderr)
+    return 0
+
+
+def _page(source: Source) -> bytes:
+    from zombiescope.web.onefile import one_file, title_of
+    from zombiescope.web.payload import bundle_of
+
+    return one_file(bundle_of(source), title_of(source))
+
+
+def _picture(path: str, capture: Capture) -> bytes:
+    """The heatmap, which needs no names and so is had in a moment."""
+    from zombiescope.profile.heatmap_images import as_png, as_svg
+
+    if path.endswith(".json"):
+        return _cells(capture)
+    return as_png(capture) if path.endswith(".png") else as_svg(capture)
+
+
+def _cells(capture: Capture) -> bytes:
+    """The heatmap in numbers: when it begins, how long a column is, and each column's rows."""
+    import json
+
+    from zombiescope.profile.heatmap_images import grid
+
+    found = grid(capture)
+    told = {
+        "label": harmless(capture.label),
+        "unit": capture.unit,
+        "clock": capture.clock,
+        "start_nanoseconds": found.start,
+        "column_nanoseconds": found.column,
+        "row_nanoseconds": found.column // len(found.heat),
+        "columns": found.heat.T.tolist(),
+    }
+    return json.dumps(told, separators=(",", ":")).encode() + b"\n"
+
+
+def _served(args: argparse.Namespace, source: Source) -> int:
+    from zombiescope.web.onefile import title_of
+    from zombiescope.web.payload import bundle_of
+    from zombiescope.web.server import address, application, listening, serve
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends it as Ctrl-C does
+    door = listening(args.listen, args.port)
+    token = secrets.token_urlsafe(TOKEN)
+    app = application(bundle_of(source), title_of(source), token)
+    url = address(door, token)
+    if args.listen not in _LOCAL:
+        print(f"anybody who can reach {args.listen} and knows the address can see it", file=sys.stderr)
+    print(url, flush=True)
+    print("Ctrl-C ends it", file=sys.stderr)
+    if args.open:
+        import webbrowser
+
+        webbrowser.open(url)
+    serve(app, door)
+    return 0
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 <= int(text[:9]) <= 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
+    return int(text)

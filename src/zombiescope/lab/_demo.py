@@ -1,0 +1,119 @@
+"""The incident told on a terminal in about two minutes: it happens for real, is found, cured and proved, and is gone.
+
+    python -m zombiescope.lab._demo [--page]
+
+Every command that is shown is run, and what it prints is what it printed. Injected are only the lines that a starved
+card's driver writes, since no card here can be starved on demand; they say so themselves, and stop when the dead are
+gone. With --page the recording stays open in the page until Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from zombiescope.core import UserError, harmless, lasting
+from zombiescope.core.rooms import load
+from zombiescope.lab._scenario import missing, name_for
+
+INCIDENT = load("lab", "pinterest")
+COMMAND = (sys.executable, "-m", "zombiescope")
+HEALTHY = 5.0  # seconds of looking before it breaks
+AVERAGED = 5.0  # seconds that dashboards average over
+RECORDED = 25.0  # seconds of the incident: the card resets twice
+PROVED = "1"  # minutes of proof
+RULE = "─" * 78
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="make demo", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--page", action="store_true", help="leave the recording open in the page")
+    args = parser.parse_args(argv)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return told(page=args.page)
+    except UserError as error:
+        print(f"demo: {harmless(str(error))}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nstopped; everything that was made is taken away", file=sys.stderr)
+        return 130
+
+
+def told(*, page: bool) -> int:
+    if lacking := missing(INCIDENT.NEEDS):
+        raise UserError("the incident really happens here, and that needs " + "; ".join(lacking))
+    began = time.monotonic()
+    # On a disk, as logs are: in memory the dead could not be purged.
+    with tempfile.TemporaryDirectory(prefix=f"{name_for('demo')}-", dir="/var/tmp") as folder:
+        recording, environment = f"{folder}/recording", {"ZOMBIESCOPE_LEDGER": f"{folder}/ledger"}
+        say("1  A healthy node", "Nothing has happened yet.")
+        shown("diagnose", "--seconds", f"{HEALTHY:g}", "--set", "kmsg.PAST=0", lines=4)
+        say(
+            "2  It breaks",
+            "A real systemd, in namespaces of its own, runs an agent that nobody needs. It crash-loops, and each crash "
+            f"leaves a dead cgroup. {INCIDENT.DEAD:,} are there already, as after some days. A process reads the "
+            "root's statistics, as kubelet does, and walks through all of them on one core.",
+        )
+        with INCIDENT.incident(folder=folder) as fault:
+            print(f"   now: {fault.says}")
+            say("3  What dashboards show", dashboards())
+            say("4  The flight recorder, and the question", "")
+            shown("record", recording, "--for", f"{RECORDED:g}s", "--hz", "99", "--set", "kmsg.PAST=0", lines=0)
+            shown("diagnose", recording)
+            say("5  The cure, and its proof", "Each step is written down first, and can be undone.")
+            code = shown("fix", "--apply", "--prove", PROVED, "--set", "kmsg.PAST=0", environment=environment)
+        say("6  Clean", f"All of it is taken away again. It took {lasting(time.monotonic() - began)}.")
+        if page:
+            say("7  Time travel", "The recording, in your browser. Ctrl-C ends it.")
+            shown("view", recording)
+    return code
+
+
+def say(title: str, words: str) -> None:
+    print(f"\n{RULE}\n{title}\n{RULE}", flush=True)
+    if words:
+        print(f"   {words}", flush=True)
+
+
+def shown(*argv: str, lines: int | None = None, environment: dict[str, str] | None = None) -> int:
+    """Run the command as a person would; of what it prints all, or the first lines."""
+    print(f"\n$ zombiescope {shlex.join(argv)}", flush=True)
+    whole, environ = [*COMMAND, *argv], os.environ | (environment or {})
+    if lines is None:
+        return subprocess.run(whole, env=environ, check=False).returncode
+    done = subprocess.run(whole, env=environ, check=False, capture_output=True, text=True)
+    told = done.stdout.splitlines()
+    print("\n".join(told[:lines]) + ("\n…" if lines and len(told) > lines else ""), flush=True)
+    return done.returncode
+
+
+def dashboards() -> str:
+    """Averages, as they are drawn: over all cores, and as if there were as many as on a large node."""
+    before, began = _busy(), time.monotonic()
+    time.sleep(AVERAGED)
+    cores = (_busy() - before) / (time.monotonic() - began)
+    count = os.cpu_count() or 1
+    with open("/proc/meminfo") as file:
+        kilobytes = {line.split(":")[0]: int(line.split()[1]) for line in file}
+    free = kilobytes["MemAvailable"] / kilobytes["MemTotal"]
+    return (
+        f"CPU {cores / count:.0%} busy on average over {count} cores (on a node of 96 it would be {cores / 96:.0%}), "
+        f"memory {free:.0%} free, no unit failed: whenever one looks, the agent is just starting. Nothing to see."
+    )
+
+
+def _busy() -> float:
+    with open("/proc/stat") as stat:
+        ticks = [int(word) for word in stat.readline().split()[1:]]
+    return (sum(ticks[:8]) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

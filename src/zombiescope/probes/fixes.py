@@ -1,0 +1,70 @@
+"""What was done to this node by us: each cure that was begun, carried out, or taken back, from its ledger.
+
+Overhead: one look whether the file is there, 10 µs; where it is, a read of a few KB for each fix ever made, only when
+    it has grown.
+Kernel: none: /var/lib/zombiescope/fixes.jsonl, or the folder that ZOMBIESCOPE_LEDGER names; see core/ledger.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from zombiescope.core import Host, Reading, Unreadable, lines
+from zombiescope.core.ledger import ENVIRONMENT, FOLDER
+
+EVERY = 5.0
+GIVES = ("fix_event",)
+EVENTS = GIVES
+TOLD = ("planned", "finished", "failed", "undone")  # of all that a ledger holds, what a person would mark on a chart
+PAST = 600.0  # seconds before the first look that are told too, as of the kernel's log
+MOST = 1_000  # events in one look
+
+
+@contextmanager
+def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading]]]:
+    """Remembers how far it has read."""
+    size, since = -1, 0.0
+
+    def look() -> Iterator[Reading]:
+        nonlocal size, since
+        path = _path(host)
+        status = host.status(path)
+        if status is None:
+            raise Unreadable(path, "no fix was ever made here")
+        if status.st_size != size:
+            size = status.st_size
+            found = [it for it in _events(host, path) if it.at > max(since, host.now() - PAST)]
+            since = max([since, *(it.at for it in found)])
+            yield from found[:MOST]
+
+    yield look
+
+
+def read(host: Host) -> Iterator[Reading]:
+    with watch(host) as look:
+        yield from look()
+
+
+def _path(host: Host) -> str:
+    folder = os.environ.get(ENVIRONMENT, FOLDER) if host.live else FOLDER
+    return f"{folder}/fixes.jsonl"
+
+
+def _events(host: Host, path: str) -> Iterator[Reading]:
+    plans: dict[str, str] = {}
+    for line in lines(host.read(path)):
+        try:
+            event = json.loads(line)
+            number, kind, at = str(event["fix"]), str(event["event"]), float(event["at"])
+            if kind == "planned":
+                plans[number] = f"{event['plan']['name']} for {event['plan']['cures']['subject']}"
+        except (ValueError, KeyError, TypeError):
+            continue  # torn by a crash
+        if kind in TOLD and number in plans:
+            word = "begun" if kind == "planned" else kind
+            yield Reading(
+                what=GIVES[0], subject=f"fix:{number}", value=1, at=at, source=path, text=f"{plans[number]}: {word}"
+            )

@@ -1,0 +1,106 @@
+"""The page's server: four files, on this machine only unless asked, for who has the token.
+
+The token is the first part of every path, so the page's own relative addresses carry it, and nothing else does. Whoever
+lacks it learns only that. The browser is told to run nothing but our script and to ask nobody but us.
+"""
+
+from __future__ import annotations
+
+import gzip
+import secrets
+import socket
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from zombiescope.core import UserError
+from zombiescope.web.onefile import built, shell
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+LEVEL = 1  # of compression: it goes no further than this machine, mostly
+
+
+def installed() -> None:
+    """Say so if what the server is made of is not there: it is needed for nothing else."""
+    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
+        raise UserError("the server is not installed: pip install 'zombiescope[web]', or write a file: -o")
+
+
+def application(bundle: bytes, title: str, token: str) -> Starlette:
+    """The page below /TOKEN/, everything else forbidden."""
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    head = '<link rel="stylesheet" href="page.css">\n<script src="page.js" defer></script>\n'
+    files = {
+        "": ("text/html; charset=utf-8", shell(title, head).encode()),
+        "page.js": ("text/javascript; charset=utf-8", built("page.js")),
+        "page.css": ("text/css; charset=utf-8", built("page.css")),
+        "bundle": ("application/octet-stream", bundle),
+    }
+    packed = {name: (kind, gzip.compress(body, LEVEL, mtime=0)) for name, (kind, body) in files.items()}
+
+    def answer(request: Request) -> Response:
+        given = str(request.path_params["token"])
+        # In constant time: how long a refusal takes must not tell how much of the guess was right.
+        if not secrets.compare_digest(given.encode(), token.encode()):
+            return Response("403: the address must be the one that was printed\n", 403, HEADERS, "text/plain")
+        name = request.path_params.get("name")
+        if name is None:  # the slash at the end was lost on the way; without it relative addresses would be wrong
+            return Response(status_code=307, headers=HEADERS | {"Location": f"/{token}/"})
+        found = packed.get(name)
+        if found is None:
+            return Response("404: no such part of the page\n", 404, HEADERS, "text/plain")
+        kind, body = found
+        return Response(body, 200, HEADERS | {"Content-Encoding": "gzip"}, kind)
+
+    return Starlette(routes=[Route("/{token}/{name:path}", answer), Route("/{token:path}", answer)])
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that is bound already: with port 0 the system chooses, and we can say which it was."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    door = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        door.bind((host, port))
+        door.listen()  # who comes before we are ready waits
+    except (OSError, OverflowError) as error:
+        door.close()
+        raise UserError(f"cannot listen on {host}:{port}: {getattr(error, 'strerror', None) or error}") from None
+    return door
+
+
+def address(door: socket.socket, token: str) -> str:
+    host, port = door.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/{token}/"
+
+
+def serve(app: Starlette, door: socket.socket) -> None:
+    """Until Ctrl-C."""
+    import uvicorn
+
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
+    )
+    try:
+        server.run(sockets=[door])
+    except KeyboardInterrupt:
+        pass  # asked to stop, and did
+    finally:
+        door.close()
