@@ -90,7 +90,8 @@ def _wanted(case: Case, cured: Sequence[Finding], proof: Collection[str]) -> dic
     for finding in cured:
         wanted.setdefault(finding.sign, set()).add(finding.subject)
     for sign in proof:
-        wanted.setdefault(sign, set()).update(it.subject for it in case.findings if it.sign == sign)
+        # Of a sign that was cured only whom it was cured of: another one's loop is not this cure's business.
+        wanted.setdefault(sign, {it.subject for it in case.findings if it.sign == sign})
     for link in _followed(case, cured):
         if link.effect.sign not in LEFT_BEHIND:
             wanted.setdefault(link.effect.sign, set()).add(link.effect.subject)
