@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import CANNOT
+from tests.loop_disk import loop_disk
 
 from zombiescope.core.errors import Unreadable, UserError
 from zombiescope.kernel import purge
@@ -165,6 +166,42 @@ def test_only_the_pinning_files_are_dropped(disk: Path, shm: Path, parent: Paren
     assert freed.freed >= 0.99 * (freed.freed + freed.left) and bool(freed.left) == bool(freed.why_left), freed
     assert all(any(f"{disk}/{name}-" in told for told in freed.evidence) for name in ("written", "read"))
     assert dead(mine) <= freed.left and dead(others) == 23, "zombies out of scope were touched"
+
+
+FOLDERS = """
+import os, sys
+parent, disk, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+rows = [line.strip().split(":") for line in open("/proc/self/cgroup")]
+home = "/sys/fs/cgroup/memory" + next(row[2] for row in rows if "memory" in row[1].split(","))
+for number in range(count):
+    os.mkdir(f"{parent}/{number}")
+    open(f"{parent}/{number}/cgroup.procs", "w").write("0")
+    for name in range(100):
+        os.makedirs(f"{disk}/{number}/{name}")
+    open(f"{home}/cgroup.procs", "w").write("0")
+    os.rmdir(f"{parent}/{number}")
+os.sync()
+"""
+
+
+def test_metadata_of_a_disk_is_forgotten_too(tmp_path: Path, parent: Parent) -> None:
+    """Whoever makes folders is charged for the blocks they are in, and these are cached by the disk, not by a file."""
+    if "memory" not in Path("/proc/self/cgroup").read_text():
+        pytest.skip(f"{CANNOT}go back to its own memory cgroup of v1")
+    mine = parent("metadata")
+    with loop_disk(tmp_path) as point:
+
+        def look(attempt: int) -> Freed | None:
+            argv = [sys.executable, "-c", FOLDERS, str(mine), str(point / str(attempt)), "20"]
+            subprocess.run(argv, check=True, timeout=60)
+            if dead(mine) < 20:
+                return None
+            freed = drop_pinning_files(below(mine))
+            return freed if freed.freed else None
+
+        freed = undisturbed(look)
+    assert any(line.startswith("metadata on /dev/loop") for line in freed.evidence), freed
+    assert freed.freed >= 15, freed
 
 
 def test_a_file_in_use_is_left_alone_and_named(disk: Path, parent: Parent) -> None:

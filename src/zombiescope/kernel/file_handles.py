@@ -83,6 +83,21 @@ class Handles:
         except struct.error:
             raise Unreadable(source, "no inode of this file system can have such a number") from None
 
+    def disk_of(self, device: Device, inode: int) -> str:
+        """The disk, if a page is of its own cache: metadata of the file system on it, such as folders; "" if not.
+
+        Such pages belong to a file system that is mounted nowhere, in which a disk's inode has the disk's number
+        (bdev_alloc, block/bdev.c). Only disks with a file system that is mounted here count.
+        """
+        disk = inode >> 20, inode & 0xFFFFF
+        if device[0] != 0 or device in self.mounts or disk not in self.mounts:
+            return ""
+        try:
+            told = Host().read(f"/sys/dev/block/{disk[0]}:{disk[1]}/uevent").splitlines()
+        except Unreadable:
+            return ""
+        return next((f"/dev/{line[8:]}" for line in told if line.startswith("DEVNAME=")), "")
+
     def write_back(self, pin: Pin) -> None:
         """Write the dirty pages of a file, if there is a way to it."""
         with suppress(Unreadable, OSError):
@@ -166,20 +181,22 @@ class PinningFiles:
         if spent or file in self._refused or self._tried[file] >= _TRIES:
             return ""
         self._tried[file] += 1
+        disk = self._handles.disk_of(pin.device, pin.inode)
         try:
-            descriptor = self._handles.open(*file)
-        except Unreadable as no:
-            self._refused[file] = no.why
+            descriptor = os.open(disk, os.O_RDONLY | os.O_CLOEXEC) if disk else self._handles.open(*file)
+        except (Unreadable, OSError) as no:
+            self._refused[file] = no.why if isinstance(no, Unreadable) else f"{disk}: {no.strerror}"
             return ""
         # Dirty pages are never dropped, so they are written first. The kernel empties the batches of all CPUs by itself
         # if a page is still in one (generic_fadvise calls lru_add_drain_all), so one call is enough.
         try:
-            os.fdatasync(descriptor)
+            if not disk:  # all metadata of a disk would take too long; what the journal has written already is clean
+                os.fdatasync(descriptor)
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             # Right only if the kernel had the file's name in memory; else a part of the path.
             path = os.readlink(f"/proc/self/fd/{descriptor}")
             named = os.path.exists(path) and os.path.samestat(os.stat(path), os.fstat(descriptor))
-            return path if named else pin.where
+            return f"metadata on {disk}" if disk else path if named else pin.where
         except OSError as error:
             self._refused[file] = _why(error)
             return ""
