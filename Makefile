@@ -64,6 +64,7 @@ clean:  ## remove all that was set up
 
 $(VENV)/.run: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[web]'
+	@test -z "$(PAGE)" || $(MAKE) --silent page >/dev/null || echo "the page could not be built: all but \`view\` works" >&2
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
