@@ -20,7 +20,7 @@ def chosen(case: Case, wanted: str, machine: Machine) -> list[Plan]:
     A word names a remedy, a sign, a subject or a unit. Of several remedies the first that acts without harm is taken.
     """
     if wanted:
-        named = [plan for plan in case.plans if wanted in _names(plan)]
+        named = [plan for plan in case.plans if wanted in names_of(plan.name, plan.cures.sign, plan.cures.subject)]
         if not named:
             _no_such(case, wanted, machine)
         return _first_of_each(named)
@@ -30,9 +30,9 @@ def chosen(case: Case, wanted: str, machine: Machine) -> list[Plan]:
     return sorted(_first_of_each(meant), key=lambda plan: plan.aftermath)
 
 
-def _names(plan: Plan) -> set[str]:
-    sign, subject = plan.cures.sign, plan.cures.subject
-    return {plan.name, sign, subject, subject.partition(":")[2], f"{sign}:{subject}"}
+def names_of(remedy: str, sign: str, subject: str) -> set[str]:
+    """The words by which a person may mean a plan."""
+    return {remedy, sign, subject, subject.partition(":")[2], f"{sign}:{subject}"}
 
 
 def _first_of_each(plans: list[Plan]) -> list[Plan]:

@@ -98,6 +98,9 @@ def _plan(args: argparse.Namespace, ledger: Ledger, machine: Machine) -> int:
     from zombiescope.cli import _plans, _proof
 
     before = _examined(args)
+    if args.finding and (earlier := _cured_before(before, args.finding, ledger)):
+        print(f"nothing of it is found any more: fix {earlier} was made for it")
+        return CLEAR
     plans = _plans.chosen(before.case, args.finding, machine)
     refused = {}
     for plan in plans:
@@ -108,7 +111,7 @@ def _plan(args: argparse.Namespace, ledger: Ledger, machine: Machine) -> int:
     told: dict[str, Any] = {"plans": [_plans.as_json(plan, machine, refused.get(plan.name, "")) for plan in plans]}
     if args.format == "text":
         _plans.write_text(plans, others, machine, refused, sys.stdout)
-    if not args.apply:
+    if not args.apply or not plans:
         code = _dry(before, plans, args)
     else:
         told["fixes"] = [_told(fix) for fix in _applied(plans, refused, args, ledger, machine)]
@@ -122,6 +125,17 @@ def _plan(args: argparse.Namespace, ledger: Ledger, machine: Machine) -> int:
         json.dump(told, sys.stdout, indent=1)
         print()
     return code
+
+
+def _cured_before(before: Examined, wanted: str, ledger: Ledger) -> str:
+    """The fix that was made for it, if it is gone now: to ask for a cure twice is no mistake."""
+    from zombiescope.cli._plans import names_of
+
+    if any(wanted in names_of(plan.name, plan.cures.sign, plan.cures.subject) for plan in before.case.plans):
+        return ""
+    made = [(fix, fix.plan["cures"]) for fix in ledger.fixes() if fix.state == "finished"]
+    found = [fix.id for fix, cure in made if wanted in names_of(fix.plan["name"], cure["sign"], cure["subject"])]
+    return found[-1] if found else ""
 
 
 def _dry(before: Examined, plans: list[Plan], args: argparse.Namespace) -> int:
@@ -148,7 +162,7 @@ def _applied(
         raise UserError("a recording cannot be cured: run it on the node, without --recording")
     acting = [plan for plan in plans if not plan.advice]
     if not acting:
-        raise UserError("nothing to apply: " + ("what is left is advice" if plans else "nothing was found"))
+        raise UserError("nothing to apply: what is left is advice")
     if refused:
         raise UserError("refused, nothing was changed: " + "; ".join(f"{name}: {why}" for name, why in refused.items()))
     _needs_root("the plan is shown above, nothing was changed")
