@@ -19,10 +19,10 @@ from rich.console import Console
 from rich.text import Text
 
 COLUMNS, ROWS = 118, 34
-LONGEST = 1.2  # seconds that a wait lasts in the picture
+SHORTEST, LONGEST = 0.08, 2.0  # seconds between two lines in the picture: a report comes at once, and is to be read
 HOLD = 8.0  # seconds that the end stays before it begins anew
 HIGH, WIDE, MARGIN = 17, 8.0, 12  # pixels
-CAST, SVG = (Path(__file__).parent / name for name in ("demo.cast", "demo.svg"))
+CAST, SVG = (Path(__file__).resolve().parent / name for name in ("demo.cast", "demo.svg"))
 PLAIN = "#d8dee4"
 
 
@@ -43,7 +43,8 @@ def recorded() -> list[object]:
     events: list[object] = [{"version": 2, "width": COLUMNS, "height": ROWS, "title": "make demo"}]
     while True:
         try:
-            text = os.read(mine, 1 << 16).decode(errors="replace")
+            # Where this project lies is nobody's business.
+            text = os.read(mine, 1 << 16).decode(errors="replace").replace(f"{CAST.parents[1]}/", "")
         except OSError:  # the other side has closed
             break
         events.append([round(time.monotonic() - began, 3), "o", text])
@@ -58,15 +59,15 @@ def lines(events: list[tuple[float, str]]) -> list[tuple[float, Text]]:
     for at, text in events:
         *whole, rest = (rest + text.replace("\r\n", "\n")).split("\n")
         found += [(at, line.split("\r")[-1].replace("\x1b[K", "")) for line in whole]
-    console = Console(width=COLUMNS)
-    return [(at, part) for at, line in found for part in (Text.from_ansi(line).wrap(console, COLUMNS) or [Text("")])]
+    texts = ((at, Text.from_ansi(line)) for at, line in found)
+    return [(at, part) for at, text in texts for part in text.divide(range(COLUMNS, len(text), COLUMNS))]
 
 
 def drawn(events: list[tuple[float, str]]) -> str:
     told = lines(events)
     times, now, last = [], 0.0, told[0][0]
     for at, _ in told:
-        now += min(at - last, LONGEST)
+        now += min(max(at - last, SHORTEST), LONGEST)
         last = at
         times.append(now)
     length = now + HOLD
@@ -79,13 +80,13 @@ def drawn(events: list[tuple[float, str]]) -> str:
             colour = style.color.get_truecolor().hex if style and style.color else PLAIN
             bold = ' font-weight="bold"' if style and style.bold else ""
             if segment.text.strip():
-                x = f"{MARGIN + column * WIDE:.0f}"
-                spans.append(f'<tspan x="{x}" fill="{colour}"{bold}>{escape(segment.text.rstrip())}</tspan>')
+                x = MARGIN + (column + len(segment.text) - len(segment.text.lstrip())) * WIDE
+                spans.append(f'<tspan x="{x:.0f}" fill="{colour}"{bold}>{escape(segment.text.strip())}</tspan>')
             column += segment.cell_length
         if spans:
             y = MARGIN + (place + 1) * HIGH
-            shown = f'<set attributeName="visibility" to="visible" begin="t.begin+{at:.2f}s" end="t.end"/>'
-            body.append(f'<text y="{y}" visibility="hidden">{"".join(spans)}{shown}</text>')
+            later = f'<set attributeName="visibility" to="hidden" begin="t.begin" end="t.begin+{at:.2f}s"/>'
+            body.append(f'<text y="{y}">{"".join(spans)}{later}</text>')
     steps = [(at, (place + 1 - ROWS) * HIGH) for place, at in enumerate(times) if place >= ROWS]
     keys = ";".join(f"{at / length:.4f}" for at, _ in [(0.0, 0), *steps])
     values = ";".join(f"0 {-up}" for _, up in [(0.0, 0), *steps])
@@ -99,7 +100,9 @@ def drawn(events: list[tuple[float, str]]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" font-family="monospace" font-size="13">\n'
         f'<rect width="100%" height="100%" rx="8" fill="#22272e">{clock}</rect>\n'
-        f'<svg x="0" y="{MARGIN // 2}" width="{wide}" height="{high - MARGIN}"><g xml:space="preserve">{scroll}\n'
+        # Where nothing moves, the end is shown.
+        f'<svg x="0" y="{MARGIN // 2}" width="{wide}" height="{high - MARGIN}">'
+        f'<g style="white-space: pre" transform="translate(0 {-steps[-1][1]})">{scroll}\n'
         + "\n".join(body)
         + "\n</g></svg></svg>\n"
     )

@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 
 from zombiescope.core import UserError, harmless, lasting
@@ -28,7 +29,8 @@ HEALTHY = 5.0  # seconds of looking before it breaks
 AVERAGED = 5.0  # seconds that dashboards average over
 RECORDED = 25.0  # seconds of the incident: the card resets twice
 PROVED = "1"  # minutes of proof
-RULE = "─" * 78
+WIDE = 100  # columns
+RULE = "─" * WIDE
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -62,7 +64,7 @@ def told(*, page: bool) -> int:
             "root's statistics, as kubelet does, and walks through all of them on one core.",
         )
         with INCIDENT.incident(folder=folder) as fault:
-            print(f"   now: {fault.says}")
+            print(textwrap.fill(f"now: {fault.says}", WIDE, initial_indent="   ", subsequent_indent="   "))
             say("3  What dashboards show", dashboards())
             say("4  The flight recorder, and the question", "")
             shown("record", recording, "--for", f"{RECORDED:g}s", "--hz", "99", "--set", "kmsg.PAST=0", lines=0)
@@ -79,7 +81,7 @@ def told(*, page: bool) -> int:
 def say(title: str, words: str) -> None:
     print(f"\n{RULE}\n{title}\n{RULE}", flush=True)
     if words:
-        print(f"   {words}", flush=True)
+        print(textwrap.fill(words, WIDE, initial_indent="   ", subsequent_indent="   "), flush=True)
 
 
 def shown(*argv: str, lines: int | None = None, environment: dict[str, str] | None = None) -> int:
