@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from zombiescope.core import Host, Reading, Unreadable, lines
 from zombiescope.core.ledger import ENVIRONMENT, FOLDER
 
-EVERY = 5.0
+EVERY = 30.0
 GIVES = ("fix_event",)
 EVENTS = GIVES
 TOLD = ("planned", "finished", "failed", "undone")  # of all that a ledger holds, what a person would mark on a chart
