@@ -56,6 +56,12 @@ def test_a_reset_names_its_queue_its_core_and_why() -> None:
     assert len(texts) == 5, "the dump of two hundred counters is one line"
 
 
+def test_what_the_lab_injected_is_called_so() -> None:
+    (real,) = case(log(EPISODE)).findings
+    (injected,) = case(log([f"{line} (injected by zombiescope lab)" for line in EPISODE])).findings
+    assert injected.says == f"{real.says}, injected by the lab"
+
+
 def test_resets_far_apart_are_two_and_close_ones_are_one() -> None:
     assert len(found([*log(EPISODE), *log(EPISODE, begin=9.0)])) == 1
     first, second = found([*log(EPISODE), *log(EPISODE, begin=60.0)])

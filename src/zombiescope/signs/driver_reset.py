@@ -44,7 +44,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
         yield Finding(
             subject=nic,
             span=span,
-            says=_says(lines),
+            says=_says(lines) + _injected(lines),
             evidence=(*(line.reading for line in _telling(lines)), *_ends(counted)),
         )
     # What the card counted and the log does not tell: older kernels warn of the watchdog once a boot only.
@@ -138,6 +138,11 @@ def _telling(lines: list[Told]) -> list[Told]:
         if key not in best or len(fields) > len(best[key].message.fields):
             best[key] = line
     return sorted(list(best.values())[:SHOWN], key=lambda line: line.reading.at)
+
+
+def _injected(lines: list[Told]) -> str:
+    """Lines of the lab say so themselves; what is told of them must not hide it."""
+    return ", injected by the lab" if any("(injected by" in line.reading.text for line in lines) else ""
 
 
 def _counted_nics(timeline: Timeline) -> list[str]:
