@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core import Span
-from zombiescope.core.stacks import Frames, Stacks
+from zombiescope.core.samples import Frames, Stacks
 from zombiescope.core.timeline import Series, Timeline
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.probes.proc_stat import MODES
 from zombiescope.probes.softirqs import KINDS
 

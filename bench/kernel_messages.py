@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 
-from zombiescope.core.kernel_messages import _formats, recognise
+from zombiescope.knowledge.kernel_messages import _formats, recognise
 
 LINES = 100_000
 LEAST = 100_000.0  # lines a second: an hour of a node that logs all the time is read within a breath

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from bench._commands import command
 from zombiescope.core import Span, UserError
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.recorder.layout import KINDS, SCHEMAS, WHOLE, file_name, segment_name
 from zombiescope.recorder.replay import opened
 

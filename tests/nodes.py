@@ -10,7 +10,7 @@ import numpy as np
 
 from zombiescope.core import Blind, Host, Reading
 from zombiescope.core.rooms import healthy
-from zombiescope.core.stacks import SOURCE
+from zombiescope.core.samples import SOURCE
 from zombiescope.core.timeline import Timeline
 from zombiescope.probes.proc_stat import MODES
 from zombiescope.recorder.loop import look

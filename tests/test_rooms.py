@@ -17,8 +17,8 @@ import zombiescope
 from zombiescope.core import Blind, Host, Reading, Unreadable
 from zombiescope.core.rooms import Broken, members, names
 from zombiescope.core.timeline import Timeline
-from zombiescope.detective.describe import describe
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.describe import describe
+from zombiescope.diagnosis.examine import examine
 from zombiescope.gate._image import Image
 from zombiescope.gate._objection import OCCASIONS
 from zombiescope.gate._rulings import rulings
@@ -32,23 +32,30 @@ ROOMS = ("probes", "signs", "laws", "questions", "remedies", "outputs", "gate", 
 # Who may import whom, of ours. A member never imports a member of its own room.
 MAY_IMPORT = {
     "core": {"core"},
+    "knowledge": {"core", "knowledge"},
+    "cgroups": {"core", "cgroups"},
+    "derived": {"core", "knowledge", "derived"},
     "kernel": {"core", "kernel"},
-    "probes": {"core", "probes", "kernel", "audit"},
+    "probes": {"core", "knowledge", "cgroups", "probes", "kernel", "audit"},
     "recorder": {"core", "recorder", "kernel", "profile"},
-    "signs": {"core"},
-    "laws": {"core"},
-    "questions": {"core"},
-    "remedies": {"core"},
-    "detective": {"core", "detective", "profile"},
+    "signs": {"core", "knowledge", "cgroups", "derived"},
+    "laws": {"core", "knowledge", "cgroups", "derived"},
+    "questions": {"core", "knowledge", "cgroups", "derived"},
+    "remedies": {"core", "knowledge", "cgroups", "derived"},
+    "diagnosis": {"core", "knowledge", "diagnosis"},
+    "compare": {"core", "derived", "diagnosis", "compare", "profile"},
+    "treatment": {"core", "knowledge", "cgroups", "kernel", "audit", "treatment"},
     "outputs": {"core", "outputs", "profile"},
-    "profile": {"core", "profile"},
-    "audit": {"core", "audit"},
-    "gate": {"core", "audit", "gate"},
-    "fleet": {"core", "detective", "recorder", "fleet", "profile"},
+    "profile": {"core", "knowledge", "profile"},
+    "audit": {"core", "knowledge", "audit"},
+    "gate": {"core", "knowledge", "cgroups", "audit", "gate"},
+    "fleet": {"core", "diagnosis", "compare", "recorder", "fleet", "profile"},
     "lab": {"core", "kernel", "lab", "probes"},
 }
 # Only these rooms touch the machine; signs, laws, remedies and outputs know what the timeline knows.
-PURE = ("signs", "laws", "questions", "remedies", "outputs", "detective", "profile")
+PURE = (
+    *("signs", "laws", "questions", "remedies", "outputs", "cgroups", "derived", "diagnosis", "compare", "profile"),
+)
 DOORS = {"os", "subprocess", "socket", "pathlib", "shutil", "ctypes", "fcntl", "mmap"}
 HEAVY = {"duckdb": "fleet", "ray": "fleet", "starlette": "web", "uvicorn": "web"}
 
@@ -114,7 +121,7 @@ def test_doors(path: Path) -> None:
     }
     assert room_of(path) not in PURE or not {"open", "print"} & told
     acts = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "act"]
-    assert not acts or path.relative_to(PACKAGE).as_posix() == "detective/apply.py", "only apply acts"
+    assert not acts or path.relative_to(PACKAGE).as_posix() == "treatment/apply.py", "only apply acts"
 
 
 def test_any_exception_is_caught_in_exactly_one_place() -> None:

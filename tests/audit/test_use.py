@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from zombiescope.audit.knowledge import Agent, SignOfUse, knowledge
 from zombiescope.audit.use import Usage, Use
 from zombiescope.core import Host
+from zombiescope.knowledge.agents import Agent, SignOfUse, agents
 
 MOUNTINFO = """22 27 0:21 / /proc rw - proc proc rw
 35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
@@ -76,7 +76,7 @@ def test_units_that_are_active(tmp_path: Path) -> None:
     assert of(usage(tmp_path, {}, None), docker).answer == "cannot tell", "systemd could not be asked"
 
 
-ECS = next(it for it in knowledge().agents if it.name == "ecs")
+ECS = next(it for it in agents() if it.name == "ecs")
 
 
 def test_ecs_unused_on_a_node_of_kubernetes(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_never_unused_when_needed_not_wanted_not_seen_or_not_claimable(tmp_path:
     machine = usage(tmp_path, {}, {})
     assert of(machine, ECS, ("docker.service",)).answer == "used"
     assert of(machine, ECS, wanted=False).answer == "cannot tell"
-    exporter = next(it for it in knowledge().agents if it.name == "node-exporter")
+    exporter = next(it for it in agents() if it.name == "node-exporter")
     assert of(usage(tmp_path, {"proc/net/tcp": ""}, {}), exporter).answer == "cannot tell"
     image = of(usage(tmp_path, {}, {}, live=False), ECS)
     assert image.answer == "cannot tell" and "running node only" in image.says

@@ -46,7 +46,7 @@ def test_the_incidents_image_is_found(zombiescope: Run, tmp_path: Path) -> None:
     assert ecs["used"] == "cannot tell", "in an image no cgroup and no process can be looked at"
     assert [it["held"] for it in ecs["signs_of_use"]] == [False] * 4 + [None] * 2
     assert ecs["fix"] and shape["system"] == "Ubuntu 20.04.6 LTS"
-    assert [it["since"] for it in shape["kernel_lacks"]] == ["5.8", "5.9", "6.12"] and not shape["blind"]
+    assert [it["since"] for it in shape["kernel_lacks"]] == ["5.8", "5.9", "5.13", "6.12", "7.1"] and not shape["blind"]
     assert shape["services"] == 2
 
 

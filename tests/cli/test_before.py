@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.compare.sick_node import T0, sick_node
 from tests.conftest import CANNOT, COMMAND, Run
-from tests.detective.sick_node import T0, sick_node
 from tests.recorder.written import Sampled, written
 
 from zombiescope.core import Reading

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import COMMAND, Run
-from tests.detective.incident import incident
-from tests.detective.test_prove import later, quick_reads
+from tests.diagnosis.incident import incident
 from tests.nodes import node
+from tests.treatment.test_prove import later, quick_reads
 
 from zombiescope.core import Reading
-from zombiescope.core.ledger import Ledger
 from zombiescope.core.timeline import Timeline
 from zombiescope.recorder.journal import Journal
+from zombiescope.treatment.ledger import Ledger
 
 pytestmark = pytest.mark.e2e
 

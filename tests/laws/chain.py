@@ -5,7 +5,7 @@ from __future__ import annotations
 from zombiescope.core import Case, Link
 from zombiescope.core.rooms import healthy
 from zombiescope.core.timeline import Timeline
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 
 
 def judged(timeline: Timeline, law: str) -> Case:

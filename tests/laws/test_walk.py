@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
-from tests.core.test_stacks import PRINT, SPIN, WALK
+from tests.core.test_samples import PRINT, SPIN, WALK
 from tests.laws.chain import judged, kinds, links
 from tests.nodes import Sampled, cores, node, read
 from tests.signs.test_cgroup_walker import samples

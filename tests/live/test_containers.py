@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from tests.conftest import CANNOT, Run
 
+from zombiescope.cgroups.owners import owner
 from zombiescope.core import Host, Reading, UserError
-from zombiescope.core.owners import owner
 from zombiescope.kernel.lru_drain import drain
 from zombiescope.lab import container_throttled
 from zombiescope.lab._containers import IMAGE, Podman, podman

@@ -14,15 +14,16 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import CANNOT, Run
-from tests.kernel.test_purge import cached_pages
 from tests.loop_disk import loop_disk
+from tests.treatment.test_purge import cached_pages
 
-from zombiescope.core.kept import State, kept, unit_files
-from zombiescope.core.ledger import ENVIRONMENT, Ledger
+from zombiescope.core.places import LEDGER_ENVIRONMENT
 from zombiescope.lab import crash_loop
 from zombiescope.lab._scenario import missing
 from zombiescope.lab._systemd import Booted, asked_by_diagnosis, booted
 from zombiescope.lab._zombies import leaked
+from zombiescope.treatment.kept import State, kept, unit_files
+from zombiescope.treatment.ledger import Ledger
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups")]
 # Each run writes a log on a disk, which outlives its cgroup and keeps it.
@@ -50,7 +51,7 @@ def _needs() -> None:
 
 @pytest.fixture
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "ledger"))
+    monkeypatch.setenv(LEDGER_ENVIRONMENT, str(tmp_path / "ledger"))
     return Ledger()
 
 

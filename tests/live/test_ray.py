@@ -21,7 +21,7 @@ from tests.conftest import CANNOT
 
 from zombiescope.core import Case, Host
 from zombiescope.core.rooms import healthy
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.lab._scenario import name_for
 from zombiescope.probes import ray_logs
 from zombiescope.recorder.loop import look

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from zombiescope.cgroups.census import count
 from zombiescope.core import Host
-from zombiescope.core.census import count
 from zombiescope.core.rooms import healthy
 from zombiescope.probes.cgroup_controllers import parse
 from zombiescope.recorder.loop import look

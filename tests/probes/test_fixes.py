@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.detective.test_apply import MACHINE, plan, tell, writing
+from tests.treatment.test_apply import MACHINE, plan, tell, writing
 
 from zombiescope.core import Host, Unreadable
-from zombiescope.core.ledger import ENVIRONMENT, Ledger
-from zombiescope.detective.apply import apply, undo
+from zombiescope.core.places import LEDGER_ENVIRONMENT
 from zombiescope.probes import fixes
+from zombiescope.treatment.apply import apply, undo
+from zombiescope.treatment.ledger import Ledger
 
 
 def test_a_cure_and_its_undoing_are_told_once_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "ledger"))
+    monkeypatch.setenv(LEDGER_ENVIRONMENT, str(tmp_path / "ledger"))
     with fixes.watch(Host()) as look:
         with pytest.raises(Unreadable, match="no fix was ever made"):
             list(look())

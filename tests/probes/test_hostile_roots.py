@@ -20,7 +20,7 @@ from tests.probes.machine import good, machine
 from zombiescope.core import Case, Host
 from zombiescope.core.rooms import healthy
 from zombiescope.core.timeline import Timeline
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.recorder.loop import look
 from zombiescope.recorder.tape import Tape
 

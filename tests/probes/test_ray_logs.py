@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zombiescope.core import Blind, Host, Reading, Unreadable
-from zombiescope.core.ray_messages import LONGEST, recognise, stamp
+from zombiescope.knowledge.ray_messages import LONGEST, recognise, stamp
 from zombiescope.probes import ray_logs
 
 DATA = Path(__file__).parent.parent / "data" / "ray"

@@ -11,10 +11,11 @@ import pytest
 from tests.profile.elf_file import TEXT_ADDRESS, TEXT_OFFSET, ElfFile, Symbol
 
 from zombiescope.core.errors import Unreadable
+from zombiescope.knowledge.functions import named
 from zombiescope.profile import symbols as module
 from zombiescope.profile.kallsyms import Kallsyms
 from zombiescope.profile.perf_map import PerfMap
-from zombiescope.profile.symbols import IDLE, KERNEL, OTHERS, Symbols, is_idle
+from zombiescope.profile.symbols import KERNEL, OTHERS, Symbols, is_idle
 
 LIBC = "/usr/lib/libc.so.6"
 BUILD_ID = bytes(range(20)).hex()
@@ -183,4 +184,4 @@ def test_all_this_kernel_marks_as_idle_is_idle() -> None:
     functions = [name for name in marked if not name.startswith("__") and ".cold" not in name]
     assert [name for name in functions if not is_idle(name)] == []
     assert len(functions) > 3
-    assert "default_idle" in IDLE
+    assert "default_idle" in named("idle")

@@ -16,9 +16,9 @@ from tests.remedies.planned import plans, to_nobody
 from tests.signs.test_starved_softirq import thread
 
 from zombiescope.core import Host, Unreadable
-from zombiescope.core.ledger import Ledger
-from zombiescope.detective.apply import Machine, apply, undo
-from zombiescope.kernel.napi_command import threads
+from zombiescope.treatment.apply import Machine, apply, undo
+from zombiescope.treatment.ledger import Ledger
+from zombiescope.treatment.napi_command import threads
 
 SIOCETHTOOL, ETHTOOL_SGRO = 0x8946, 0x2C  # include/uapi/linux/sockios.h, ethtool.h
 POLICIES = {os.SCHED_FIFO: "SCHED_FIFO", os.SCHED_OTHER: "SCHED_OTHER"}

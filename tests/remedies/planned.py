@@ -5,7 +5,7 @@ from __future__ import annotations
 from zombiescope.core import Case, Finding, Plan, Reading, Span
 from zombiescope.core.rooms import healthy
 from zombiescope.core.timeline import Timeline
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 
 
 def plans(timeline: Timeline, remedy: str, *signs: str, kernel: str = "6.8.0", host: str = "worker-1") -> list[Plan]:

@@ -11,9 +11,9 @@ from tests.signs.test_soft_lockup import soft
 from tests.signs.test_zombie_cgroups import v1
 
 from zombiescope.core import Host, Plan, Reading, Unreadable
-from zombiescope.core.ledger import Ledger
-from zombiescope.detective.apply import Machine, apply, undo
 from zombiescope.remedies import drain_and_reboot
+from zombiescope.treatment.apply import Machine, apply, undo
+from zombiescope.treatment.ledger import Ledger
 
 KUBELET = read("unit_active", "unit:kubelet.service", 1, 0.0)
 OTHER = read("unit_active", "unit:cron.service", 1, 0.0)

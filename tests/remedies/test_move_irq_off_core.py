@@ -14,9 +14,9 @@ from tests.signs.test_interrupts import FLOOD, SENDER, packets, queues
 from tests.signs.test_starved_softirq import thread
 
 from zombiescope.core import Host, Plan, Reading
-from zombiescope.core.ledger import Ledger
 from zombiescope.core.timeline import Timeline
-from zombiescope.detective.apply import Machine, apply, undo
+from zombiescope.treatment.apply import Machine, apply, undo
+from zombiescope.treatment.ledger import Ledger
 
 STARVED = thread("ksoftirqd/1", [0.9] * 8, [0.0] * 8)
 IDLE = {0: 0.5, 1: 0.0, 2: 0.9, 3: 0.8}

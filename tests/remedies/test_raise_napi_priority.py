@@ -16,9 +16,9 @@ from tests.signs.test_starved_softirq import thread
 
 from zombiescope.core import Plan, Reading, UserError
 from zombiescope.core.timeline import Timeline
-from zombiescope.kernel.napi_command import serves
 from zombiescope.lab._scenario import missing
 from zombiescope.lab._veth import cable
+from zombiescope.treatment.napi_command import serves
 
 NIC = read("nic_tx_timeouts_total", "nic:eth0", 0, 0.0)
 GAPS = [read("core_gap_seconds", "cpu:1", 0.04, place * 0.06) for place in range(100)]

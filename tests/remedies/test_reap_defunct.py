@@ -14,8 +14,8 @@ from tests.nodes import node, read
 from tests.remedies.planned import finding, plan_for, plans, to_nobody
 
 from zombiescope.core import Host, Plan, UserError
-from zombiescope.core.ledger import Ledger
-from zombiescope.detective.apply import Machine, apply
+from zombiescope.treatment.apply import Machine, apply
+from zombiescope.treatment.ledger import Ledger
 
 CHILDREN = 25
 # The children end before anybody listens for it, as in a supervisor that is busy for a moment too long.

@@ -11,12 +11,12 @@ from tests.remedies.planned import plans, to_nobody
 
 from zombiescope.audit.systemd import system_of
 from zombiescope.core import Host, Reading, UserError
-from zombiescope.core.ledger import Ledger
-from zombiescope.detective.apply import Machine, apply, undo
 from zombiescope.lab import empty_scopes as scenario
 from zombiescope.lab._scenario import missing
 from zombiescope.probes import systemd_scopes
 from zombiescope.signs import empty_scopes
+from zombiescope.treatment.apply import Machine, apply, undo
+from zombiescope.treatment.ledger import Ledger
 
 
 def test_in_commands_that_can_be_read() -> None:

@@ -6,7 +6,7 @@ import pytest
 from tests.nodes import node, read
 
 from zombiescope.core.model import Case, Reading
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.signs import blocked_tasks
 
 HUNG = "INFO: task jbd2/vda1-8:321 blocked for more than 120 seconds."

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.core.test_stacks import PRINT, SPIN, WALK
+from tests.core.test_samples import PRINT, SPIN, WALK
 from tests.nodes import Sampled, node, read
 
 from zombiescope.core import Case
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.signs import cgroup_walker
 
 

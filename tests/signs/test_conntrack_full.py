@@ -9,7 +9,7 @@ from tests.nodes import T0, node, read
 
 from zombiescope.core import Reading
 from zombiescope.core.model import Case
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.signs import conntrack_full
 
 FULL = "nf_conntrack: nf_conntrack: table full, dropping packet"

@@ -6,7 +6,7 @@ import pytest
 from tests.nodes import cores, node, read
 
 from zombiescope.core.model import Case
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.signs import cpu_throttling
 
 GROUP = "cgroup:/kubepods/pod1"

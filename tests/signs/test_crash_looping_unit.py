@@ -8,7 +8,7 @@ from tests.signs.test_zombie_cgroups import v1
 
 from zombiescope.core import Reading
 from zombiescope.core.model import Case
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.laws import (
     cgroup_churn_to_zombie_cgroups,
     crash_looping_unit_to_cgroup_churn,

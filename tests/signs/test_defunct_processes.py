@@ -6,7 +6,7 @@ from tests.nodes import node, read
 
 from zombiescope.core.model import Case
 from zombiescope.core.timeline import Timeline
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.signs import defunct_processes
 
 PARENT = "process:ini\x1b[t[1]"

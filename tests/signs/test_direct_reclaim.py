@@ -8,7 +8,7 @@ import pytest
 from tests.nodes import cores, node, read
 
 from zombiescope.core import Case, Reading
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.signs import direct_reclaim
 
 POD, OTHER = "cgroup:/kubepods/pod1", "cgroup:/kubepods/pod2"

@@ -9,7 +9,7 @@ from tests.nodes import T0, node, read
 
 from zombiescope.core import Finding, Reading
 from zombiescope.core.model import Case
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.signs import driver_reset
 
 ENA = "ena 0000:00:05.0 eth0: "

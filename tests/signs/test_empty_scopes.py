@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.nodes import node, read
 
 from zombiescope.core import Case, Reading
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.signs import empty_scopes
 
 

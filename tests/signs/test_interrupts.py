@@ -10,7 +10,7 @@ from tests.signs.test_direct_reclaim import counter
 
 from zombiescope.core import Case, Reading
 from zombiescope.core.timeline import Timeline
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.signs import irq_pile_up, softirq_storm
 
 FLOOD: Mapping[str, float] = {"softirq": 0.9, "irq": 0.05, "system": 0.05}

@@ -8,7 +8,7 @@ import pytest
 from tests.nodes import node, read
 
 from zombiescope.core import Case, Reading
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.signs import mount_explosion, slab_bloat
 
 TOTAL = 24e9

@@ -9,7 +9,7 @@ from tests.nodes import node, read
 
 from zombiescope.core import Reading
 from zombiescope.core.model import Case
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.signs import oom_kill
 
 

@@ -9,7 +9,7 @@ from tests.nodes import cores, node
 from tests.signs.test_direct_reclaim import counter, waiting
 
 from zombiescope.core import Case
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.signs import page_fault_storm
 
 

@@ -7,7 +7,7 @@ from tests.nodes import node, read
 
 from zombiescope.core.model import Case
 from zombiescope.core.timeline import Timeline
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.signs import realtime_hog
 
 HOG = "process:hog[7]"

@@ -7,7 +7,7 @@ from tests.nodes import node, read
 from tests.signs.test_zombie_cgroups import v1
 
 from zombiescope.core.model import Case
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.laws import zombie_cgroups_to_slow_stat_read as law
 from zombiescope.signs import slow_stat_read, zombie_cgroups
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.nodes import T0, node, read
 
 from zombiescope.core.model import Case
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.signs import soft_lockup
 
 

@@ -6,7 +6,7 @@ import pytest
 from tests.nodes import cores, node, read
 
 from zombiescope.core.model import Case, Reading
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.signs import starved_thread
 
 JOB = "process:job[7]"

@@ -8,7 +8,7 @@ import pytest
 from tests.nodes import cores, node
 
 from zombiescope.core.model import Case
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.signs import stolen_cpu
 
 IDLE: Mapping[str, float] = {}

@@ -7,7 +7,7 @@ from tests.nodes import T0, node, read
 
 from zombiescope.core import Reading
 from zombiescope.core.model import Case
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.signs import crash_looping_unit, unused_agent
 
 ECS = "ecs.service"

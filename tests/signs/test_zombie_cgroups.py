@@ -8,7 +8,7 @@ from tests.nodes import node, read
 from zombiescope.core import Finding, Reading
 from zombiescope.core.model import Case
 from zombiescope.core.timeline import Timeline
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.signs import zombie_cgroups
 
 

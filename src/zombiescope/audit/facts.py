@@ -6,12 +6,11 @@ fixes back, so what it lacks is said as what to look at.
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import dataclass
 
-from zombiescope.audit.knowledge import KernelChange, knowledge
 from zombiescope.core import Host, Unreadable, lines
+from zombiescope.knowledge.kernels import Fault, faults, version_of
 
 _RELEASES = ("/etc/os-release", "/usr/lib/os-release")
 _MOST = 1 << 20  # bytes of any of these
@@ -33,21 +32,16 @@ class Facts:
     parameters: tuple[str, ...]  # of the kernel's command line, those that bear on cgroups
 
     @property
-    def lacks(self) -> list[KernelChange]:
-        """What the oldest of the kernels has not got, by its version."""
+    def faults(self) -> list[Fault]:
+        """What is wrong with the oldest of the kernels, by its version."""
         versions = [version for kernel in self.kernels if (version := version_of(kernel)) is not None]
-        return [change for change in knowledge().kernel if versions and min(versions) < change.version]
+        return [fault for fault in faults() if versions and fault.is_in(min(versions))]
 
 
 def facts(host: Host) -> Facts:
     return Facts(
         system=_system(host), kernels=_kernels(host), cgroups=_cgroups(host), parameters=tuple(_parameters(host))
     )
-
-
-def version_of(kernel: str) -> tuple[int, int] | None:
-    found = re.match(r"(\d{1,3})\.(\d{1,3})(?!\d)", kernel)
-    return (int(found[1]), int(found[2])) if found else None
 
 
 def _system(host: Host) -> str:

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from zombiescope.audit.knowledge import Agent, knowledge
 from zombiescope.audit.loops import Judgement, RestartPolicy, judge
 from zombiescope.audit.systemd import POLICY, Systemd, Unit, address_for, policy_of
 from zombiescope.audit.unit_files import UnitFile, UnitFiles
 from zombiescope.audit.use import Usage, Use
 from zombiescope.core import Host, Unreadable
+from zombiescope.knowledge.agents import Agent, agent_of, gives_up_with, leaker_of
+from zombiescope.knowledge.units import never_judge
 
 RESTARTED = 3  # times, and rising or waiting to rise: fewer is a service that waits for another one at boot
 _DETAILS = ("NRestarts", *POLICY)
@@ -71,7 +72,7 @@ def survey(host: Host, *, agents_only: bool = False, again: float = 0.0) -> Surv
     usage = Usage(host, running.active if running else None)
     rows = []
     for name in sorted(names):
-        agent = None if name.endswith("@.service") else knowledge().agent_of(name)
+        agent = None if name.endswith("@.service") else agent_of(name)
         if agent or not agents_only:
             rows.append(_row(name, agent, files, running, usage))
     left = Counter() if agents_only else Counter(_leakers(usage))
@@ -84,7 +85,7 @@ def _leakers(usage: Usage) -> Iterator[str]:
     except Unreadable:  # who looks for signs of use tells it
         return
     for path in paths:
-        if leaker := knowledge().leaker_of(path):
+        if leaker := leaker_of(path):
             yield leaker.name
 
 
@@ -96,7 +97,7 @@ class _Running:
             every = systemd.units("*")
             self.active = {unit.name: unit.active for unit in every}
             self.units = {it.name: it for it in every if it.name.endswith(".service") and it.load == "loaded"}
-            agents = [unit.path for unit in self.units.values() if knowledge().agent_of(unit.name)]
+            agents = [unit.path for unit in self.units.values() if agent_of(unit.name)]
             paths = agents if agents_only else [unit.path for unit in self.units.values()]
             self.told = systemd.get(paths, _DETAILS)
             self.before: dict[str, Any] = {}
@@ -133,10 +134,10 @@ def _row(name: str, agent: Agent | None, files: UnitFiles, running: _Running | N
         restarts=restarts,
         restarting=restarting,
         policy=policy,
-        judged=judge(policy, knowledge().gives_up_with(name)),
+        judged=judge(policy, gives_up_with(name)),
         preset=files.preset(name),
         agent=agent,
-        essential=knowledge().is_essential(name),
+        essential=never_judge(name),
     )
     if agent is None or row.essential or file is None:  # without a file it is not this root's: a unit made on the fly
         return row

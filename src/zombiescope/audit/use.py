@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from zombiescope.audit.knowledge import Agent, SignOfUse
 from zombiescope.audit.running import running
 from zombiescope.core import Host, Unreadable, lines
+from zombiescope.knowledge.agents import Agent, SignOfUse
 
 MOST_BYTES = 4 << 20  # of a configuration, or of a socket table; a hostile one is not read to its end
 MOST_CGROUPS = 20_000  # cgroups walked once for all agents, 3 µs each

@@ -60,7 +60,7 @@ def _dot() -> str:
 
 
 def _svg() -> str:
-    from zombiescope.detective.describe import describe
+    from zombiescope.diagnosis.describe import describe
     from zombiescope.outputs._map import Arrow, Box, draw
 
     signs, laws = ({name: describe(it).summary for name, it in healthy(room).items()} for room in ("signs", "laws"))

@@ -19,7 +19,7 @@ SHOWN = 20  # families and pins in a table; JSON and CSV have them all
 
 def shape(after: Named, before: Named | None, pattern: str | None) -> dict[str, Any]:
     """What JSON has of names. `before` is an earlier look, for growth by family."""
-    from zombiescope.core.families import belongs_to, families
+    from zombiescope.cgroups.families import belongs_to, families
 
     family_of = families(zombie.path for zombie in after.zombies)
     wanted = [zombie for zombie in after.zombies if _matches(family_of[zombie.path], pattern)]

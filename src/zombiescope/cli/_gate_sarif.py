@@ -45,7 +45,7 @@ def write(report: Report, out: TextIO) -> None:
 
 
 def _rule(name: str) -> dict[str, Any]:
-    from zombiescope.detective.describe import describe
+    from zombiescope.diagnosis.describe import describe
 
     if name == BASELINE:
         summary, why, rest = _ON_THE_BASELINE, _ON_THE_BASELINE, _ON_THE_BASELINE

@@ -8,8 +8,8 @@ from typing import Any, TextIO
 
 from zombiescope.core import Case, Plan, UserError, harmless
 from zombiescope.core.rooms import healthy
-from zombiescope.detective.apply import Machine, shown
-from zombiescope.detective.describe import describe
+from zombiescope.diagnosis.describe import describe
+from zombiescope.treatment.apply import Machine, shown
 
 _WIDTH = 110
 
@@ -43,7 +43,7 @@ def _first_of_each(plans: list[Plan]) -> list[Plan]:
 
 
 def _no_such(case: Case, wanted: str, machine: Machine) -> None:
-    from zombiescope.audit.essential import why_essential
+    from zombiescope.treatment.essential import why_essential
 
     unit = wanted.removeprefix("unit:")
     if "." in unit and "/" not in unit and (why := why_essential(unit, machine.units)):
@@ -62,7 +62,7 @@ def _no_such(case: Case, wanted: str, machine: Machine) -> None:
 
 def refusal(plan: Plan, case: Case, machine: Machine, forced: Collection[str], disruptive: bool) -> str:
     """Why a plan is not carried out; empty if nothing speaks against it."""
-    from zombiescope.audit.essential import why_essential
+    from zombiescope.treatment.essential import why_essential
 
     if plan.advice:
         return "it is advice: there is nothing in it that could be done from here"

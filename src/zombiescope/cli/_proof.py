@@ -6,7 +6,7 @@ from typing import Any, TextIO
 
 from zombiescope.core import Reading, harmless, lasting
 from zombiescope.core.errors import BLIND, CLEAR, FOUND
-from zombiescope.detective.prove import CANNOT_TELL, NOT_PROVED, PROVED, Proof
+from zombiescope.treatment.prove import CANNOT_TELL, NOT_PROVED, PROVED, Proof
 
 EXIT = {PROVED: CLEAR, NOT_PROVED: FOUND, CANNOT_TELL: BLIND}
 _MARKS = {"held": "✓", "failed": "✗", "blind": "?"}

@@ -72,7 +72,7 @@ def shape(host: Host, *, every: bool) -> dict[str, Any]:
         "root": host.root,
         "system": known.system,
         "kernels": list(known.kernels),
-        "kernel_lacks": [{"since": it.since, "before": it.before} for it in known.lacks],
+        "kernel_lacks": [{"since": it.version, "before": it.fault} for it in known.faults],
         "cgroups": known.cgroups,
         "parameters": list(known.parameters),
         "units": [it for it in units if every or it["agent"] or it["trouble"]],
@@ -140,15 +140,15 @@ def _owners(host: Host, paths: list[str]) -> tuple[dict[str, Owner], str]:
 
 def _timers(host: Host) -> list[dict[str, Any]]:
     """Enabled timers that fire often: each run is a cgroup made and removed."""
-    from zombiescope.audit.knowledge import knowledge
     from zombiescope.audit.unit_files import UnitFiles
+    from zombiescope.knowledge.agents import timers
 
     try:
         files = UnitFiles(host)
     except Unreadable:
         return []
     paces = {name: files.every(name) for name in files.names("*.timer") if files.unit(name).starts}
-    often = knowledge().often_seconds
+    often = timers().often_seconds
     return [{"timer": name, "every_seconds": pace} for name, pace in paces.items() if pace <= often]
 
 

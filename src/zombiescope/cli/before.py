@@ -19,9 +19,9 @@ from zombiescope.core.model import Span
 
 if TYPE_CHECKING:
     from zombiescope.cli._sources import Source
-    from zombiescope.detective.before import Comparison
-    from zombiescope.detective.quiet_time import Event
-    from zombiescope.detective.rise import Rise
+    from zombiescope.compare.before import Comparison
+    from zombiescope.compare.quiet_time import Event
+    from zombiescope.compare.rise import Rise
 
 EXAMPLES = """examples:
   zombiescope before ./rec                                  before each reset of a network driver
@@ -56,7 +56,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from zombiescope.cli._sources import opened
-    from zombiescope.detective.before import compare
+    from zombiescope.compare.before import compare
 
     if args.seconds <= 0:
         raise UserError("--seconds must be more than 0")
@@ -82,8 +82,8 @@ def _stretch(args: argparse.Namespace) -> Span | None:
 
 def _events(source: Source, args: argparse.Namespace) -> list[Event]:
     from zombiescope.cli._sources import instant
-    from zombiescope.detective.before import DEFAULT_EVENT, events_of
-    from zombiescope.detective.quiet_time import Event
+    from zombiescope.compare.before import DEFAULT_EVENT, events_of
+    from zombiescope.compare.quiet_time import Event
 
     if args.at:
         return [Event(at=instant(it, source.capture) / 1e9, says="as asked") for it in args.at]
@@ -129,7 +129,7 @@ def _write(found: Comparison, source: Source, out: TextIO) -> None:
 
 
 def _answer(found: Comparison) -> str:
-    from zombiescope.detective.before import FEWEST
+    from zombiescope.compare.before import FEWEST
 
     if not found.enough:
         groups = "" if found.apart == len(found.events) else f" (these come in {found.apart}: give fewer --seconds)"

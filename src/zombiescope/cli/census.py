@@ -129,7 +129,7 @@ def _write(args: argparse.Namespace, result: dict[str, Any]) -> None:
 
 def shape(timeline: Timeline, controller: str | None = None) -> dict[str, Any]:
     """The census as JSON has it."""
-    from zombiescope.core.census import bytes_held, count, uncounted
+    from zombiescope.cgroups.census import bytes_held, count, uncounted
 
     counted = count(timeline)
     rows: dict[str, dict[str, int | None]] = {

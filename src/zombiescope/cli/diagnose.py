@@ -59,8 +59,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from zombiescope.detective.examine import examine
-    from zombiescope.detective.settings import override
+    from zombiescope.diagnosis.examine import examine
+    from zombiescope.diagnosis.settings import override
 
     settings = override(args.set)
     timeline, node, kernel = _recorded(args) if args.recording else _live(Host(), args.seconds, args.hz)

@@ -50,7 +50,7 @@ def _member(name: str) -> tuple[str, ModuleType]:
 
 
 def _in_words(room: str, name: str, member: ModuleType, style: str) -> str:
-    from zombiescope.detective.describe import describe
+    from zombiescope.diagnosis.describe import describe
 
     words = describe(member)
     joined = [law for law in names("laws") if room == "signs" and name in law.split("_to_")]
@@ -73,7 +73,7 @@ def _in_words(room: str, name: str, member: ModuleType, style: str) -> str:
 
 
 def _everything(style: str) -> str:
-    from zombiescope.detective.describe import describe
+    from zombiescope.diagnosis.describe import describe
 
     rows = [(room, name, describe(member).summary) for room in ROOMS for name, member in healthy(room).items()]
     if style == "json":

@@ -18,9 +18,9 @@ from zombiescope.core import Host, Plan, Unreadable, UserError, harmless
 from zombiescope.core.errors import BLIND, CLEAR, FOUND
 
 if TYPE_CHECKING:
-    from zombiescope.core.ledger import Fix, Ledger
-    from zombiescope.detective.apply import Machine
-    from zombiescope.detective.prove import Examined, Proof
+    from zombiescope.treatment.apply import Machine
+    from zombiescope.treatment.ledger import Fix, Ledger
+    from zombiescope.treatment.prove import Examined, Proof
 
 EXAMPLES = """examples:
   zombiescope fix                              what would be done about the root causes; changes nothing
@@ -77,8 +77,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from zombiescope.audit.systemd import system_of
-    from zombiescope.core.ledger import Ledger
-    from zombiescope.detective.apply import Machine, resume, undo
+    from zombiescope.treatment.apply import Machine, resume, undo
+    from zombiescope.treatment.ledger import Ledger
 
     if args.prove is not None and not args.apply:
         raise UserError("--prove shows whether --apply helped: it needs --apply (see also `zombiescope prove`)")
@@ -156,7 +156,7 @@ def _dry(before: Examined, plans: list[Plan], args: argparse.Namespace) -> int:
 def _applied(
     plans: list[Plan], refused: dict[str, str], args: argparse.Namespace, ledger: Ledger, machine: Machine
 ) -> list[Fix]:
-    from zombiescope.detective.apply import apply
+    from zombiescope.treatment.apply import apply
 
     if args.recording:
         raise UserError("a recording cannot be cured: run it on the node, without --recording")
@@ -184,8 +184,8 @@ def _applied(
 
 
 def _proved(before: Examined, plans: list[Plan], args: argparse.Namespace) -> Proof:
-    from zombiescope.detective.examine import examine
-    from zombiescope.detective.prove import Examined, prove
+    from zombiescope.diagnosis.examine import examine
+    from zombiescope.treatment.prove import Examined, prove
 
     timeline = look(Host(), args.prove * 60, hz=args.hz)
     case = examine(timeline, node=before.case.node, kernel=before.case.kernel, settings=before.case.settings)
@@ -194,9 +194,9 @@ def _proved(before: Examined, plans: list[Plan], args: argparse.Namespace) -> Pr
 
 
 def _examined(args: argparse.Namespace) -> Examined:
-    from zombiescope.detective.examine import examine
-    from zombiescope.detective.prove import Examined
-    from zombiescope.detective.settings import override
+    from zombiescope.diagnosis.examine import examine
+    from zombiescope.diagnosis.settings import override
+    from zombiescope.treatment.prove import Examined
 
     settings = override(args.set)
     host = Host()

@@ -97,7 +97,7 @@ def _image(args: argparse.Namespace, host: Host, allowed: list[str] | None) -> I
 
     timeline = case = None
     if args.soak is not None:
-        from zombiescope.detective.examine import examine
+        from zombiescope.diagnosis.examine import examine
 
         timeline = look(host, args.soak * 60, WATCHERS)
         signs = {name: load("signs", name) for name in SIGNS}

@@ -15,7 +15,7 @@ from zombiescope.cli._looking import recorded
 from zombiescope.core import Finding, UserError, harmless
 
 if TYPE_CHECKING:
-    from zombiescope.detective.prove import Examined
+    from zombiescope.treatment.prove import Examined
 
 EXAMPLES = """examples:
   zombiescope prove ./before ./after                          the root causes of the first must be gone in the second
@@ -37,7 +37,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from zombiescope.cli import _proof
-    from zombiescope.detective.prove import prove
+    from zombiescope.treatment.prove import prove
 
     before, after = _examined(args.before), _examined(args.after)
     if after.timeline.span.start < before.timeline.span.end:
@@ -62,8 +62,8 @@ def _cured(before: Examined, wanted: list[str]) -> list[Finding]:
 
 
 def _examined(folder: str) -> Examined:
-    from zombiescope.detective.examine import examine
-    from zombiescope.detective.prove import Examined
+    from zombiescope.diagnosis.examine import examine
+    from zombiescope.treatment.prove import Examined
 
     timeline, node, kernel = recorded(folder)
     return Examined(examine(timeline, node=node, kernel=kernel), timeline)

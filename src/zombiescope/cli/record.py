@@ -42,7 +42,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from zombiescope.detective.settings import override
+    from zombiescope.diagnosis.settings import override
     from zombiescope.recorder.flight import Flight
 
     settings = override(args.set)

@@ -6,7 +6,7 @@ its last word for ever. A recorder may therefore write only what changed; the an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar, cast
 
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core.model import Reading, Span
-from zombiescope.core.stacks import Frames, Samples, Stacks
+from zombiescope.core.samples import Frames, Samples, Stacks
 
 Floats = npt.NDArray[np.float64]
 _T = TypeVar("_T")
@@ -131,7 +131,7 @@ class Timeline:
         """`looks` says, for each thing that was looked for, when: 1 seen, 0 not seen and the text says why."""
         self.stacks = stacks or Stacks()
         self._looks = dict(looks or {})
-        self._once: dict[str, object] = {}
+        self._once: dict[object, object] = {}
         self._series: dict[str, dict[str, Series]] = {}
         for one in series:
             if len(one):
@@ -206,11 +206,11 @@ class Timeline:
             texts={},
         )
 
-    def once(self, name: str, make: Callable[[Timeline], _T]) -> _T:
-        """What several signs ask and is dear to work out (the kernel's log, line by line), worked out once."""
-        if name not in self._once:
-            self._once[name] = make(self)
-        return cast(_T, self._once[name])
+    def once(self, make: Callable[..., _T], *of: Hashable) -> _T:
+        """`make(timeline, *of)`, worked out once: for what several signs ask and is costly (a log, line by line)."""
+        if (make, of) not in self._once:
+            self._once[make, of] = make(self, *of)
+        return cast(_T, self._once[make, of])
 
     def rate(self, what: str, subject: str = "node", *, over: float = 0.0) -> Series:
         """How fast a counter rose between each look and the next, per second; `over` so many seconds at least.

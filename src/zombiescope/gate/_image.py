@@ -13,10 +13,10 @@ from posixpath import basename, dirname, join, normpath, split
 from typing import TYPE_CHECKING
 
 from zombiescope.audit.facts import Facts, facts
-from zombiescope.audit.knowledge import knowledge
 from zombiescope.audit.survey import Survey, survey
 from zombiescope.audit.unit_files import FOLDERS, UnitFile, UnitFiles
 from zombiescope.core import Blind, Case, Host, Unreadable
+from zombiescope.knowledge.units import never_judge
 
 if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline
@@ -93,7 +93,7 @@ class Image:
             yield from (Blind(what="unit_files", source=it, why=_STRANGE) for it in self._strange_links(folder, seen))
         for unit in self.starting:
             # What starts and says nothing at all, not even what to run, was not read; essential units are not judged.
-            if not unit.settings and not knowledge().is_essential(unit.name):
+            if not unit.settings and not never_judge(unit.name):
                 yield Blind(what="unit_files", source=unit.path, why="there, but nothing in it can be read")
 
     def _strange_links(self, folder: str, seen: Collection[str]) -> Iterator[str]:

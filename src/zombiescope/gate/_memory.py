@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from zombiescope.cgroups.census import count
 from zombiescope.core import Unreadable
-from zombiescope.core.census import count
 from zombiescope.core.timeline import Series, Timeline
 
 

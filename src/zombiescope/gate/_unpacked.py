@@ -22,10 +22,10 @@ from itertools import pairwise
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
-from zombiescope.audit.knowledge import knowledge
 from zombiescope.audit.packages import DPKG, RPM
 from zombiescope.core import UserError, amount
 from zombiescope.core.host import MOST_BYTES as MOST_READ
+from zombiescope.knowledge.agents import agents
 
 MOST_MEMBERS = 5_000_000  # of one tar: the largest machine images have about a million files
 MOST_BYTES = 1 << 37  # of all members, 137 GB; read past, never written
@@ -196,7 +196,7 @@ class _Wanted:
     """What the rules may ask for: files with what is in them, and folders of which the names in them are enough."""
 
     def __init__(self) -> None:
-        signs = [sign for agent in knowledge().agents for sign in agent.use if sign.path]
+        signs = [sign for agent in agents() for sign in agent.use if sign.path]
         self._files = {*_PLACES, *(it.path.lstrip("/") for it in signs if it.kind != "folder_filled")}
         self._names = {*_NAMES, *(it.path.lstrip("/") for it in signs if it.kind == "folder_filled")}
         self._ways = {above for it in self._files | self._names for above in _above(it)[:-1]}

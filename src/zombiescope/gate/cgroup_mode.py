@@ -12,15 +12,14 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from zombiescope.audit.facts import version_of
 from zombiescope.core import Blind, Unreadable, lines
 from zombiescope.gate._image import ABSENT, Image
 from zombiescope.gate._objection import Objection
+from zombiescope.knowledge.kernels import fault, version_of
 
 WHEN = ("image", "look", "soak")
 MOST_BYTES = 1 << 20  # of one boot loader's file; the largest grub.cfg in use have some hundred kilobytes
 MOST_FILES = 200  # boot entries and grub snippets of one image; a dozen is usual
-WALKS_UNTIL = (5, 8)  # the version before which v1's statistics walk the dead: dd8657b6c1cb
 _FILES = ("/etc/default/grub", "/etc/kernel/cmdline", "/boot/grub/grub.cfg", "/boot/grub2/grub.cfg")
 _FOLDERS = ("/etc/default/grub.d", "/boot/loader/entries", "/boot/efi/loader/entries", "/efi/loader/entries")
 # GRUB_CMDLINE_LINUX="…", options … of a boot entry, linux /boot/vmlinuz … of grub.cfg.
@@ -78,7 +77,8 @@ def _objections(image: Image, where: str, words: list[str]) -> Iterator[Objectio
     unified = settings.get("systemd.unified_cgroup_hierarchy", "on")
     if unified in _OFF or legacy:
         name = "systemd.unified_cgroup_hierarchy" if unified in _OFF else "systemd.legacy_systemd_cgroup_controller"
-        old = [it for it in image.kernels if (version_of(it) or WALKS_UNTIL) < WALKS_UNTIL]
+        walk = fault("numa_stat_walk")
+        old = [it for it in image.kernels if walk.is_in(version_of(it) or walk.fixed)]
         says = "forces cgroup v1, where the dead are not counted"
         walks = f", and {', '.join(old)} walks every one of them when a root's statistics are read" if old else ""
         yield _objection(f"{name}={settings[name]}", where, says + walks, "error" if old else "note")

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.audit.knowledge import knowledge
 from zombiescope.audit.survey import Row
 from zombiescope.core import Blind
 from zombiescope.gate._image import Image
 from zombiescope.gate._objection import Objection
+from zombiescope.knowledge.agents import gives_up_with
 
 WHEN = ("image", "look", "soak")
 FAST = 2.0  # seconds between two starts: systemd's own limit, 5 in 10 s, gives up on what is faster
@@ -26,7 +26,7 @@ DAY = 86_400  # seconds, to say how many starts a day would make
 def look(image: Image) -> Iterator[Objection | Blind]:
     for row in _services(image):
         if row.judged.for_ever:
-            code = knowledge().gives_up_with(row.unit)
+            code = gives_up_with(row.unit)
             unlimited = row.policy.interval <= 0 or row.policy.burst <= 0
             yield Objection(
                 subject=f"unit:{row.unit}",

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.audit.knowledge import knowledge
 from zombiescope.core import Blind
 from zombiescope.gate._image import Image
 from zombiescope.gate._objection import Objection
+from zombiescope.knowledge.agents import timers
 
 WHEN = ("image", "look", "soak")
 FASTEST = 60.0  # seconds: no distribution we know ships a faster one, and at this pace 1,000 runs take 17 hours
@@ -22,11 +22,11 @@ DAY = 86_400  # seconds, to say how many runs that is a day
 
 def look(image: Image) -> Iterator[Objection | Blind]:
     for name, pace in _paces(image).items():
-        if pace <= knowledge().often_seconds:
+        if pace <= timers().often_seconds:
             runs = f"{DAY / pace:,.0f} runs a day" if pace > 0 else "without a pause"
             yield Objection(
                 subject=f"unit:{name}",
-                says=f"fires every {pace:g} s, {runs}: {knowledge().timers_leak}",
+                says=f"fires every {pace:g} s, {runs}: {timers().leaks}",
                 where=image.files.unit(name).path,
                 level="error" if pace < FASTEST else "note",
                 fix=(f"systemctl disable {name}", "or let one long-running service do the work"),

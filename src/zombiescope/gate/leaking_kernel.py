@@ -8,32 +8,15 @@ Passes: kernels of 5.8 and newer, with a note below 7.1. Distributions carry fix
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from functools import lru_cache
-from importlib import resources
 
-from zombiescope.audit.facts import version_of
 from zombiescope.audit.packages import owners
 from zombiescope.core import Blind, Unreadable
 from zombiescope.gate._image import Image
 from zombiescope.gate._objection import Objection
+from zombiescope.knowledge.kernels import carries_fixes_back, faults, version_of
 
 WHEN = ("image", "look", "soak")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    until: str
-    level: str
-    says: str
-    cure: str
-    since: str = "0.0"
-
-    def in_kernel(self, version: tuple[int, int]) -> bool:
-        return (version_of(self.since) or (0, 0)) <= version < (version_of(self.until) or (0, 0))
 
 
 def look(image: Image) -> Iterator[Objection | Blind]:
@@ -41,34 +24,26 @@ def look(image: Image) -> Iterator[Objection | Blind]:
     yield from image.unread("/boot")
     if not found:
         yield Blind(what="kernel", source="/boot", why="no kernel in this root: neither /boot/vmlinuz-* nor modules")
-    faults, carried_back = matrix()
     for release, where in found.items():
         version = version_of(release)
         if version is None:
             yield Blind(what="kernel", source=where, why=f"{release} is not a version")
             continue
-        carries = any(fnmatchcase(release, pattern) for pattern in carried_back)
         package = _package(image, where)
-        for fault in faults:
-            if fault.in_kernel(version):
+        for fault in faults():
+            if fault.level and fault.is_in(version):
                 doubt = ", unless its distribution carried the fix back" if fault.level == "error" else ""
                 yield Objection(
                     subject=f"kernel:{release}",
-                    says=f"{package}older than {fault.until}: {fault.says}{doubt} ({fault.cure})",
+                    says=f"{package}older than {fault.version}: {fault.fault}{doubt} ({fault.commit})",
                     where=where,
-                    level="note" if carries else fault.level,
-                    fix=(f"a kernel of {fault.until} or newer, or one with that fix",),
+                    level="note" if carries_fixes_back(release) else fault.level,
+                    fix=(f"a kernel of {fault.version} or newer, or one with that fix",),
                 )
 
 
 def saw(image: Image) -> str:
     return ", ".join(image.kernels) or "no kernel"
-
-
-@lru_cache(maxsize=1)
-def matrix() -> tuple[tuple[Fault, ...], tuple[str, ...]]:
-    table = tomllib.loads(resources.files("zombiescope.gate").joinpath("kernels.toml").read_text(encoding="utf-8"))
-    return tuple(Fault(**it) for it in table["fault"]), tuple(table["carried_back"])
 
 
 def _package(image: Image, where: str) -> str:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.audit.knowledge import knowledge
 from zombiescope.audit.unit_files import UnitFile
 from zombiescope.core import Blind
 from zombiescope.gate._image import Image
 from zombiescope.gate._objection import Objection
+from zombiescope.knowledge.units import never_judge
 
 WHEN = ("image", "look", "soak")
 NEEDS_LIST = True
@@ -37,4 +37,4 @@ def saw(image: Image) -> str:
 
 
 def _questionable(image: Image) -> list[UnitFile]:
-    return [unit for unit in image.starting if not knowledge().is_essential(unit.name)]
+    return [unit for unit in image.starting if not never_judge(unit.name)]

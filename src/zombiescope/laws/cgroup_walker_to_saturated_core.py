@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
-from zombiescope.core.walks import walks
+from zombiescope.knowledge.functions import walks
 
 WITHIN = 1.0  # seconds: the core is busy while the walk goes on
 LEAST = 0.33  # of what that core did in that time, and more than anybody else there: less, and others hold it

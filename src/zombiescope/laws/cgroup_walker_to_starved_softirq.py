@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
-from zombiescope.core.walks import visits
+from zombiescope.knowledge.functions import visits
 
 WITHIN = 2.0  # seconds: both are there while the walk goes on
 MOSTLY = 0.5  # of the time with interrupts off that ends in such a stack: less, and somebody else keeps them off

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.core import Finding, Ground
-from zombiescope.core.ray_messages import ray_nodes, told
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.ray_log import lines_of, ray_nodes
 
 WITHIN = 60.0  # seconds: five health checks and their time to answer
 
@@ -14,7 +14,7 @@ WITHIN = 60.0  # seconds: five health checks and their time to answer
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
     nodes = ray_nodes(timeline)
     throttled = cause.subject.removeprefix("cgroup:")
-    for one in told(timeline):
+    for one in lines_of(timeline):
         node = nodes.get(one.node)
         if one.reading not in effect.evidence or one.death.how != "heartbeats" or not one.death.dead or node is None:
             continue

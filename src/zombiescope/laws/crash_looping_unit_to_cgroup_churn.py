@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from zombiescope.cgroups.unit_cgroups import is_of
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
-from zombiescope.core.unit_cgroups import is_of
 
 WITHIN = 60.0  # seconds: the cgroup goes with the last process of a run
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from zombiescope.cgroups.census import count
+from zombiescope.cgroups.unit_cgroups import families_of
 from zombiescope.core import Finding, Ground, Reading
-from zombiescope.core.census import count
 from zombiescope.core.timeline import Timeline
-from zombiescope.core.unit_cgroups import families_of
 
 WITHIN = 600.0  # seconds: what pins the dead may be let go of late, and the count is then still high
 KEPT = 0.5  # of the unit's cgroups that were removed: fewer is the ordinary delay between removal and release

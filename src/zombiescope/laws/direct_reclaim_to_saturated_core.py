@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
+from zombiescope.knowledge.functions import shows
 
 WITHIN = 1.0  # seconds: the core is busy while the search goes on
 MOSTLY = 0.5  # of what that core did in that time: less, and something else fills it
-_RECLAIM = frozenset({"try_to_free_mem_cgroup_pages", "try_to_free_pages"})
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
     there = timeline.samples(effect.span, cpu=int(effect.subject.removeprefix("cpu:")))
-    reclaim = there.where(lambda frames: any(frame.partition(".")[0] in _RECLAIM for frame in frames))
+    reclaim = there.where(lambda frames: shows(frames, "direct_reclaim"))
     if len(reclaim) and reclaim.seconds >= MOSTLY * there.seconds:
         share = f"{reclaim.seconds / there.seconds:.0%}"
         yield Ground(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.core import Finding, Ground
-from zombiescope.core.ray_messages import nodes_here, ray_nodes, told
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.ray_log import lines_of, nodes_here, ray_nodes
 
 WITHIN = 90.0  # seconds: Ray asks a node five times, 3 s apart with 10 s to answer each, before it gives it up
 _NETWORK = ("heartbeats", "gcs")  # the deaths that a lost packet can cause: no other is one
@@ -14,7 +14,7 @@ _NETWORK = ("heartbeats", "gcs")  # the deaths that a lost packet can cause: no 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
     here, addresses = nodes_here(timeline), _addresses(timeline)
-    for one in told(timeline):
+    for one in lines_of(timeline):
         if one.reading not in effect.evidence or one.death.how not in _NETWORK or not one.death.dead:
             continue
         address = addresses.get(one.node, "")
@@ -33,4 +33,6 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
 def _addresses(timeline: Timeline) -> dict[str, str]:
     """Where each Ray node is reached: as its raylet was told, or as the cluster's head says."""
     found = {node.id: node.address for node in ray_nodes(timeline).values()}
-    return found | {one.node: one.death.fields["address"] for one in told(timeline) if "address" in one.death.fields}
+    return found | {
+        one.node: one.death.fields["address"] for one in lines_of(timeline) if "address" in one.death.fields
+    }

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from zombiescope.cgroups.owners import owner, owners
 from zombiescope.core import Finding, Ground, Reading
-from zombiescope.core.kernel_messages import recognise
-from zombiescope.core.owners import owner, owners
-from zombiescope.core.ray_messages import ray_nodes, told
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.ray_log import lines_of, ray_nodes
+from zombiescope.knowledge.kernel_messages import recognise
 
 WITHIN = 120.0  # seconds: a worker's death is told at once, a container's restart is seen once a minute
 _RAY = "ray::"  # begins the name of every process that runs a task or an actor
@@ -16,7 +16,7 @@ _RAY = "ray::"  # begins the name of every process that runs a task or an actor
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
     killed = [(it, message.fields) for it in cause.evidence if (message := recognise(it.text)) is not None]
-    died = [one for one in told(timeline) if one.reading in effect.evidence and one.death.how == "crashed"]
+    died = [one for one in lines_of(timeline) if one.reading in effect.evidence and one.death.how == "crashed"]
     cgroups = {fields["task_memcg"]: it for it, fields in killed if "task_memcg" in fields}
     for reading, fields in killed:
         worker = next((one.reading for one in died if one.death.fields.get("pid") == fields.get("pid", "none")), None)

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
+from zombiescope.knowledge.functions import shows
 
 WITHIN = 1.0  # seconds: the work is done where and when the page is touched
 MOSTLY = 0.5  # of what that core did, or of the node's kernel time: less, and something else fills it
 DEAREST = 17e-6  # seconds of kernel time for each fault: 0.5 µs on hardware, up to 8 µs in a nested virtual machine
-_FAULT = frozenset({"asm_exc_page_fault", "exc_page_fault", "do_user_addr_fault", "do_page_fault", "handle_mm_fault"})
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
     there = timeline.samples(effect.span, cpu=int(effect.subject.removeprefix("cpu:")))
-    faults = there.where(lambda frames: any(frame.partition(".")[0] in _FAULT for frame in frames))
+    faults = there.where(lambda frames: shows(frames, "page_fault"))
     if len(there):
         if len(faults) and faults.seconds >= MOSTLY * there.seconds:
             share = f"{faults.seconds / there.seconds:.0%}"

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from zombiescope.core import Finding, Ground, Reading
-from zombiescope.core.kernel_messages import recognise
 from zombiescope.core.timeline import Timeline
+from zombiescope.knowledge.kernel_messages import recognise
 
 WITHIN = 10.0  # seconds: ENA gives up after 5, others after 5 to 10, and the log comes a little later
 LATE = 1.0  # seconds since the queue was last served: less, and the card itself was slow

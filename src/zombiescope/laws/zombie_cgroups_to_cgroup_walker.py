@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from zombiescope.cgroups.census import count
 from zombiescope.core import Finding, Ground
-from zombiescope.core.census import count
 from zombiescope.core.timeline import Timeline
 
 WITHIN = 600.0  # seconds: the dead stay long after what made them

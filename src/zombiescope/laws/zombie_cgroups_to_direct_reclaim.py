@@ -4,30 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from zombiescope.cgroups.families import family
 from zombiescope.core import Finding, Ground, Reading
-from zombiescope.core.families import family
-from zombiescope.core.stacks import Frames
 from zombiescope.core.timeline import Timeline
+from zombiescope.knowledge.functions import shows
 
 WITHIN = 600.0  # seconds: the dead stay, and are met by every later search
 FEWEST = 100  # dead below the cgroup: a pass over fewer is lost in the work on one page
 CHEAPEST, DEAREST = 0.01e-6, 1e-6  # seconds for each dead and hit: 0.04 µs measured at a limit, 0.8 µs for a whole pass
 STEPPING = 0.5  # of the time in reclaim spent between pages, not on them: a fifth where no dead are met
 OUTNUMBERED = 10.0  # dead for each live cgroup: else it may be the live ones that take the time
-# What reclaim does with pages; a stack of reclaim without any of these is on its way from one cgroup to the next.
-_RECLAIM = frozenset({"try_to_free_mem_cgroup_pages", "try_to_free_pages", "do_try_to_free_pages", "balance_pgdat"})
-_PAGES = frozenset(
-    {
-        "shrink_inactive_list",
-        "shrink_active_list",
-        "shrink_folio_list",
-        "shrink_page_list",
-        "evict_folios",
-        "evict_pages",
-        "shrink_slab",
-        "reclaim_throttle",
-    }
-)
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
@@ -71,8 +57,8 @@ def _dose(effect: Finding, below: Reading) -> Iterator[Ground]:
 
 def _mechanism(effect: Finding, timeline: Timeline, dead: Reading) -> Iterator[Ground]:
     live = next((it for it in timeline.latest("cgroup_folders") if it.subject == "controller:memory"), None)
-    reclaim = timeline.samples(effect.span, wanted=_reclaims)
-    stepping = reclaim.where(lambda frames: not _PAGES.intersection(map(_plain, frames)))
+    reclaim = timeline.samples(effect.span, wanted=lambda it: shows(it, "direct_reclaim", "background_reclaim"))
+    stepping = reclaim.where(lambda frames: not shows(frames, "reclaim_pages"))
     outnumbered = live is None or dead.value >= OUTNUMBERED * live.value
     if outnumbered and len(stepping) and stepping.seconds >= STEPPING * reclaim.seconds:
         yield Ground(
@@ -84,11 +70,3 @@ def _mechanism(effect: Finding, timeline: Timeline, dead: Reading) -> Iterator[G
             ),
             evidence=(stepping.reading(effect.subject, "stepping_sampled_seconds"), dead, *([live] if live else [])),
         )
-
-
-def _reclaims(frames: Frames) -> bool:
-    return bool(_RECLAIM.intersection(map(_plain, frames)))
-
-
-def _plain(frame: str) -> str:
-    return frame.partition(".")[0]

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
+from zombiescope.cgroups.families import family
 from zombiescope.core import Blind, Host, Reading, Unreadable
-from zombiescope.core.families import family
 from zombiescope.kernel.cgroup_events import SOURCE, CgroupEvents, memory_hierarchy, watching
 from zombiescope.kernel.mounts import MOUNTINFO, CgroupMount, cgroup_mounts, whole
 

@@ -2,7 +2,7 @@
 
 Overhead: one look whether the file is there, 10 µs; where it is, a read of a few KB for each fix ever made, only when
     it has grown.
-Kernel: none: /var/lib/zombiescope/fixes.jsonl, or the folder that ZOMBIESCOPE_LEDGER names; see core/ledger.py.
+Kernel: none: /var/lib/zombiescope/fixes.jsonl, or the folder that ZOMBIESCOPE_LEDGER names; see treatment/ledger.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from zombiescope.core import Host, Reading, Unreadable, lines
-from zombiescope.core.ledger import ENVIRONMENT, FOLDER
+from zombiescope.core.places import LEDGER_ENVIRONMENT, LEDGER_FILE, LEDGER_FOLDER
 
 EVERY = 30.0
 GIVES = ("fix_event",)
@@ -49,8 +49,8 @@ def read(host: Host) -> Iterator[Reading]:
 
 
 def _path(host: Host) -> str:
-    folder = os.environ.get(ENVIRONMENT, FOLDER) if host.live else FOLDER
-    return f"{folder}/fixes.jsonl"
+    folder = os.environ.get(LEDGER_ENVIRONMENT, LEDGER_FOLDER) if host.live else LEDGER_FOLDER
+    return f"{folder}/{LEDGER_FILE}"
 
 
 def _events(host: Host, path: str) -> Iterator[Reading]:

@@ -18,7 +18,7 @@ from zombiescope.audit.log_tail import Place, Tail, listing
 from zombiescope.audit.ray_sessions import Session, sessions
 from zombiescope.audit.running import sees_all
 from zombiescope.core import Blind, Host, Reading, Unreadable
-from zombiescope.core.ray_messages import LONGEST, level, recognise, stamp
+from zombiescope.knowledge.ray_messages import LONGEST, level, recognise, stamp
 
 EVERY = 5.0
 GIVES = ("ray_event", "ray_node", "ray_log_bytes_skipped_total")

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from zombiescope.audit.knowledge import knowledge
 from zombiescope.audit.loops import judge
 from zombiescope.audit.running import sees_all
 from zombiescope.audit.systemd import (
@@ -29,6 +28,7 @@ from zombiescope.audit.systemd import (
     policy_of,
 )
 from zombiescope.core import Blind, Host, Reading, Unreadable
+from zombiescope.knowledge.agents import gives_up_with
 
 EVERY = 5.0
 GIVES = (
@@ -171,7 +171,7 @@ class _Eye:
             self._groups[unit.name] = self._prefix + cgroup_of(unit.name, told)
         source = self._systemd.source(unit, "ControlGroup")
         yield Reading(what=GIVES[2], subject=subject, value=1, at=at, source=source, text=self._groups[unit.name])
-        judged = judge(policy_of(told), knowledge().gives_up_with(unit.name))
+        judged = judge(policy_of(told), gives_up_with(unit.name))
         source = self._systemd.source(unit, "Restart")
         yield Reading(
             what=GIVES[3], subject=subject, value=float(judged.for_ever), at=at, source=source, text=judged.says

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from zombiescope.core.errors import Unparsable
+from zombiescope.knowledge.functions import is_idle
 from zombiescope.profile.capture import Capture, Frames, Function, Mask, Who
-from zombiescope.profile.idle import is_idle
 
 MOST_SAMPLES = 20_000_000  # 40 bytes each: 800 MB. As text they would be some 8 GB
 LONGEST_LINE = 16 << 20  # a folded stack of 1,024 frames of 8 KB is 8 MB; what is longer is no text

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from zombiescope.core.errors import Unparsable
 from zombiescope.core.words import harmless
+from zombiescope.knowledge.functions import is_idle
 from zombiescope.profile import perf_data_header
 from zombiescope.profile.capture import Capture, Frames, Ints, Mask, Who
-from zombiescope.profile.idle import is_idle
 from zombiescope.profile.kallsyms import Kallsyms, KallsymsText
 from zombiescope.profile.perf_data_chains import Chains, Stacks
 from zombiescope.profile.perf_data_header import CPU, ID, STREAM_ID, TID, TIME, Event, Header, Read

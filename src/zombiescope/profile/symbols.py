@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from zombiescope.core.errors import Unparsable, Unreadable
+from zombiescope.knowledge.functions import is_idle
 from zombiescope.profile.elf import Elf
-from zombiescope.profile.idle import IDLE, is_idle
 from zombiescope.profile.kallsyms import UNKNOWN, Kallsyms
 from zombiescope.profile.perf_map import PerfMap
 from zombiescope.profile.ranges import Addresses
 
-__all__ = ["IDLE", "KERNEL", "OTHERS", "Read", "Symbols", "is_idle"]
+__all__ = ["KERNEL", "OTHERS", "Read", "Symbols", "is_idle"]
 
 # Path and build-id in hexadecimal ("" if not recorded) to the file's contents, None if it is not at hand.
 Read = Callable[[str, str], bytes | memoryview | None]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zombiescope.core import Span, UserError
-from zombiescope.core.stacks import Frames, Stacks
+from zombiescope.core.samples import Frames, Stacks
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.recorder.journal import LOOKED, UNSEEN
 from zombiescope.recorder.layout import FORMAT, META, SCHEMAS, file_name, is_segment

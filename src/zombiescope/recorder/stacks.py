@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
-from zombiescope.core.stacks import SOURCE
+from zombiescope.core.samples import SOURCE
 from zombiescope.kernel.mappings import Mappings
 from zombiescope.kernel.perf_event import Sampler, Samples, gaps
 from zombiescope.kernel.perf_records import Comm, Exit, Fork

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core import Blind, Reading, Span
-from zombiescope.core.stacks import Frames, Stacks
+from zombiescope.core.samples import Frames, Stacks
 from zombiescope.core.timeline import Series, Timeline
 
 

@@ -19,8 +19,8 @@ from itertools import cycle
 import numpy as np
 
 from zombiescope.core import Case, Finding, Plan, Step, harmless
-from zombiescope.core.nic_queues import Queue, served
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.nic_queues import Queue, served
 
 CURES = ("starved_softirq", "irq_pile_up")
 MOST = 16  # interrupts moved at once, the busiest: two cards with a queue for each of eight cores

@@ -19,7 +19,7 @@ from zombiescope.core.timeline import Timeline
 
 CURES = ("zombie_cgroups",)
 AFTERMATH = True
-COMMAND = (sys.executable, "-m", "zombiescope.kernel.purge_command")
+COMMAND = (sys.executable, "-m", "zombiescope.treatment.purge_command")
 RUNGS = (
     ("files", "safe", "forget the cached pages of the files that pin them"),
     ("advice", "safe", "name the files in tmpfs that pin them; nothing is removed"),

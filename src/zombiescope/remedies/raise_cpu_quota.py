@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 
+from zombiescope.cgroups.owners import by_path, owner
 from zombiescope.core import Case, Finding, Plan, Step, harmless
-from zombiescope.core.owners import by_path, owner
 from zombiescope.core.timeline import Timeline
 
 CURES = ("cpu_throttling",)

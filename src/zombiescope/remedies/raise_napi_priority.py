@@ -20,11 +20,11 @@ import sys
 from collections.abc import Iterator
 
 from zombiescope.core import Case, Finding, Plan, Step, harmless
-from zombiescope.core.nic_queues import served
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.nic_queues import served
 
 CURES = ("starved_softirq", "realtime_hog")
-COMMAND = (sys.executable, "-m", "zombiescope.kernel.napi_command")
+COMMAND = (sys.executable, "-m", "zombiescope.treatment.napi_command")
 PRIORITY = 60  # above interrupts that are threads, 50
 HIGHEST = 97  # what is above is left to watchdogs
 SINCE = (5, 12)  # of Linux: 5fdd2f0e5c64 ("net: add sysfs attribute to control napi threaded mode")

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from zombiescope.core import Finding, Reading, Span, harmless, lasting
-from zombiescope.core.kernel_messages import LOG, told
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.kernel_log import LOG, lines_of
 
 _SECONDS = "process_blocked_seconds"
 SYMPTOM = True
@@ -69,7 +69,7 @@ def _stuck(timeline: Timeline) -> Iterator[_Stuck]:
         longest = series.reading(int(series.values.argmax()))
         span = Span(longest.at - longest.value, longest.at)
         found[subject] = _Stuck(subject, span, longest.text, longest)
-    for line in told(timeline, "hung_task"):
+    for line in lines_of(timeline, "hung_task"):
         fields, at = line.message.fields, line.reading.at
         subject = f"process:{fields['process']}[{fields['pid']}]"
         seconds = float(fields["seconds"][:9])

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from zombiescope.cgroups.families import family
+from zombiescope.cgroups.owners import owner, owners
 from zombiescope.core import Blind, Finding, Reading, Span
-from zombiescope.core.families import family
 from zombiescope.core.model import SLACK
-from zombiescope.core.owners import owner, owners
 from zombiescope.core.timeline import Series, Timeline
 
 NEEDS = ("cgroup_births_total", "cgroup_removals_total")

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from zombiescope.core import Finding, Reading, Span, harmless
-from zombiescope.core.stacks import Samples
+from zombiescope.core.samples import Samples
 from zombiescope.core.timeline import Timeline
-from zombiescope.core.walks import deepest, visits, walks
+from zombiescope.knowledge.functions import visits, walked_in, walks
 
 NEEDS = ("samples_total", "kernel_symbols")
 MUCH = 0.1  # of one core, over the whole recording: a healthy kubelet stays below 0.01 for all it does
@@ -42,7 +42,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                 span=Span(float(spell.at[0]), float(spell.at[-1])),
                 says=(
                     f"walked cgroups for {seconds:.1f} s of {length:.0f} s, {visiting.seconds / seconds:.0%} of it "
-                    f"visiting one after the other, mostly in {harmless(deepest(spell.hottest()))} on "
+                    f"visiting one after the other, mostly in {harmless(walked_in(spell.hottest()))} on "
                     f"cpu:{core}; up to {busiest:.0%} of a core within a second"
                 ),
                 evidence=(
@@ -62,17 +62,21 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
 
 def walkers(timeline: Timeline) -> list[tuple[str, Samples]]:
     """Who walks, by process; the kernel's own workers by what they were at, since any of them may do it."""
-    samples = timeline.once("samples that walk cgroups", lambda it: it.samples(wanted=walks))
+    samples = timeline.once(_walking)
     found: dict[str, list[Samples]] = {}
     for name, pid, own in samples.processes():
         worker = name.startswith("kworker/")
-        subject = f"process:kworker ({deepest(own.hottest())})" if worker else f"process:{name}[{pid}]"
+        subject = f"process:kworker ({walked_in(own.hottest())})" if worker else f"process:{name}[{pid}]"
         found.setdefault(subject, []).append(own)
     merged = [
         (subject, group[0] if len(group) == 1 else samples.only(np.isin(samples.pid, [it.pid[0] for it in group])))
         for subject, group in found.items()
     ]
     return sorted(merged, key=lambda one: -one[1].seconds)
+
+
+def _walking(timeline: Timeline) -> Samples:
+    return timeline.samples(wanted=walks)
 
 
 def _spells(samples: Samples) -> Iterator[Samples]:

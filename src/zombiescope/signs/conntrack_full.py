@@ -15,8 +15,8 @@ from dataclasses import replace
 import numpy as np
 
 from zombiescope.core import Blind, Finding, Reading, Span
-from zombiescope.core.kernel_messages import LOG, Told, told
 from zombiescope.core.timeline import Series, Timeline
+from zombiescope.derived.kernel_log import LOG, Line, lines_of
 
 _ENTRIES, _LIMIT, _DROPS = "conntrack_entries", "conntrack_limit", "conntrack_drops_total"
 NEEDS = ((_ENTRIES, LOG),)
@@ -26,8 +26,8 @@ SHOWN = 4  # lines of one episode as evidence
 
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
-    heard: dict[str, list[Told]] = {"node": []}
-    for line in told(timeline, "conntrack_full"):
+    heard: dict[str, list[Line]] = {"node": []}
+    for line in lines_of(timeline, "conntrack_full"):
         netns = line.message.fields.get("netns")
         heard.setdefault(f"netns:{netns}" if netns else "node", []).append(line)
     for run in _share(timeline).runs(above=FULL, lasting=0.0):
@@ -57,8 +57,8 @@ def _share(timeline: Timeline) -> Series:
     return replace(entries, values=entries.values / np.where(limit > 0, limit, np.nan))
 
 
-def _episodes(lines: list[Told]) -> Iterator[list[Told]]:
-    episode: list[Told] = []
+def _episodes(lines: list[Line]) -> Iterator[list[Line]]:
+    episode: list[Line] = []
     for line in lines:
         if episode and line.reading.at - episode[-1].reading.at > EPISODE:
             yield episode
@@ -68,7 +68,7 @@ def _episodes(lines: list[Told]) -> Iterator[list[Told]]:
         yield episode
 
 
-def _finding(subject: str, span: Span, heard: list[Told], timeline: Timeline) -> Finding:
+def _finding(subject: str, span: Span, heard: list[Line], timeline: Timeline) -> Finding:
     said: list[str] = []
     evidence: list[Reading] = []
     entries, limit = timeline.series(_ENTRIES).between(span), timeline.series(_LIMIT)

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from zombiescope.cgroups.owners import owner, owners
 from zombiescope.core import Finding, Reading, Span, lasting
-from zombiescope.core.owners import owner, owners
 from zombiescope.core.timeline import Series, Timeline
 
 NEEDS = (

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from zombiescope.core import Blind, Finding, Reading, Span, lasting
-from zombiescope.core.kernel_messages import Told, told
 from zombiescope.core.timeline import Series, Timeline
+from zombiescope.derived.kernel_log import Line, lines_of
 
 COUNTER, LOG = "unit_restarts_total", "kernel_log"
 NEEDS = ((COUNTER, LOG),)
@@ -90,8 +90,8 @@ def _finding(timeline: Timeline, counter: Series, span: Span, pace: str) -> Find
 
 def _logged(timeline: Timeline) -> Iterator[Finding]:
     """By what systemd wrote to the kernel's log, as it does where no journal runs."""
-    lines: dict[str, list[Told]] = {}
-    for one in told(timeline, "unit_restart"):
+    lines: dict[str, list[Line]] = {}
+    for one in lines_of(timeline, "unit_restart"):
         lines.setdefault(one.message.fields["unit"], []).append(one)
     for unit, group in lines.items():
         first, last = group[0].reading, group[-1].reading

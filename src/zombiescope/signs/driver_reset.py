@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from zombiescope.core import Blind, Finding, Reading, Span, lasting
-from zombiescope.core.kernel_messages import LOG, Told, told, unheard
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.kernel_log import LOG, Line, lines_of, unheard
 
 _RESETS, _TIMEOUTS = "nic_resets_total", "nic_tx_timeouts_total"
 SYMPTOM = True
@@ -70,11 +70,11 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     return f"no reset in {heard:,} lines of the log", tuple(counters) or tuple(looks)
 
 
-def _episodes(timeline: Timeline) -> Iterator[tuple[str, list[Told]]]:
+def _episodes(timeline: Timeline) -> Iterator[tuple[str, list[Line]]]:
     """Lines about one card that follow one another closely."""
-    lines = told(timeline, _STUCK, _RESET, _STARVED, _ALIVE, _HEALTH, _DUMP)
+    lines = lines_of(timeline, _STUCK, _RESET, _STARVED, _ALIVE, _HEALTH, _DUMP)
     named: dict[str, str] = {}
-    by_nic: dict[str, list[Told]] = {}
+    by_nic: dict[str, list[Line]] = {}
     for line in lines:
         fields = line.message.fields
         # A reset's end names the device alone: it has the name that it had last, for a name may go to another device.
@@ -93,7 +93,7 @@ def _episodes(timeline: Timeline) -> Iterator[tuple[str, list[Told]]]:
         yield nic, episode
 
 
-def _says(lines: list[Told]) -> str:
+def _says(lines: list[Line]) -> str:
     kinds = {line.message.kind for line in lines}
     driver = next((line.message.fields["driver"] for line in lines if "driver" in line.message.fields), "")
     who = f"driver {driver}" if driver else "the driver"
@@ -103,7 +103,7 @@ def _says(lines: list[Told]) -> str:
     return f"{who} says: {'; '.join(why)}; no reset followed"
 
 
-def _why(lines: list[Told], kinds: set[str]) -> Iterator[str]:
+def _why(lines: list[Line], kinds: set[str]) -> Iterator[str]:
     stuck = [line.message.fields for line in lines if line.message.kind == _STUCK]
     if stuck:
         queues = sorted({it["queue"] for it in stuck if "queue" in it}, key=lambda it: (len(it), it))
@@ -128,9 +128,9 @@ def _for_how_long(stuck: list[Mapping[str, str]]) -> str:
     return f", {', '.join(said)}" if said else ""
 
 
-def _telling(lines: list[Told]) -> list[Told]:
+def _telling(lines: list[Line]) -> list[Line]:
     """The lines that say most: of each kind one for each queue and one that names its core; in their order."""
-    best: dict[tuple[str, ...], Told] = {}
+    best: dict[tuple[str, ...], Line] = {}
     for line in lines:
         kind, fields = line.message.kind, line.message.fields
         # Each step of a reset has its own words; what is stuck is said again for each packet.
@@ -140,7 +140,7 @@ def _telling(lines: list[Told]) -> list[Told]:
     return sorted(list(best.values())[:SHOWN], key=lambda line: line.reading.at)
 
 
-def _injected(lines: list[Told]) -> str:
+def _injected(lines: list[Line]) -> str:
     """Lines of the lab say so themselves; what is told of them must not hide it."""
     return ", injected by the lab" if any("(injected by" in line.reading.text for line in lines) else ""
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from zombiescope.cgroups.families import family
 from zombiescope.core import Finding, Reading, harmless
-from zombiescope.core.families import family
 from zombiescope.core.timeline import Timeline
 
 NEEDS = ("empty_scopes",)

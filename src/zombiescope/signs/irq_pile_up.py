@@ -75,7 +75,7 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
 
 
 def _work(timeline: Timeline, cpu: str) -> Series:
-    return timeline.once(f"interrupt work of {cpu}", lambda it: _worked(it, cpu))
+    return timeline.once(_worked, cpu)
 
 
 def _worked(timeline: Timeline, cpu: str) -> Series:

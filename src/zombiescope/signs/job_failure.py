@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.core import Finding, Reading, Span, lasting
-from zombiescope.core.ray_messages import Told, nodes_here, ray_nodes, told
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.ray_log import Line, lines_of, nodes_here, ray_nodes
 
 SYMPTOM = True
 NEEDS = (("ray_event", "container_restarts_total"),)
@@ -46,10 +46,10 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
 
 
 def _ray(timeline: Timeline) -> Iterator[Finding]:
-    every = told(timeline)
+    every = lines_of(timeline)
     reasons = _reasons(every)
     failed = {one.reading.subject for one in every if "submission" in one.death.fields}
-    groups: dict[tuple[str, str], list[list[Told]]] = {}
+    groups: dict[tuple[str, str], list[list[Line]]] = {}
     for one in every:
         if "exception" in one.death.fields and one.reading.subject not in failed:
             continue  # an exception that the program printed, and went on
@@ -64,7 +64,7 @@ def _ray(timeline: Timeline) -> Iterator[Finding]:
                 yield _finding(subject, how, spell, timeline)
 
 
-def _because(one: Told, reasons: dict[str, list[Told]]) -> list[Told]:
+def _because(one: Line, reasons: dict[str, list[Line]]) -> list[Line]:
     """A line, and the one that tells what it does not: of what the node, the worker or the job died."""
     if one.death.how != "unknown":
         return [one]
@@ -75,9 +75,9 @@ def _because(one: Told, reasons: dict[str, list[Told]]) -> list[Told]:
     return [one, *sorted(near, key=lambda it: (it.death.how != "heartbeats", abs(it.reading.at - at)))[:1]]
 
 
-def _reasons(every: list[Told]) -> dict[str, list[Told]]:
+def _reasons(every: list[Line]) -> dict[str, list[Line]]:
     """The deaths whose cause is told, by whom they befell and by the node they happened on."""
-    found: dict[str, list[Told]] = {}
+    found: dict[str, list[Line]] = {}
     for one in every:
         if one.death.dead and one.death.how != "unknown":
             for key in filter(None, (one.reading.subject, one.node)):
@@ -85,7 +85,7 @@ def _reasons(every: list[Told]) -> dict[str, list[Told]]:
     return found
 
 
-def _finding(subject: str, how: str, spell: list[Told], timeline: Timeline) -> Finding:
+def _finding(subject: str, how: str, spell: list[Line], timeline: Timeline) -> Finding:
     # The same is told by several logs: once a second and process is enough.
     once = {(one.death.how, one.death.dead, round(one.reading.at), one.death.fields.get("pid")): one for one in spell}
     lines = list(once.values())
@@ -99,7 +99,7 @@ def _finding(subject: str, how: str, spell: list[Told], timeline: Timeline) -> F
     )
 
 
-def _says(subject: str, how: str, spell: list[Told], timeline: Timeline) -> str:
+def _says(subject: str, how: str, spell: list[Line], timeline: Timeline) -> str:
     kind = subject.partition(":")[0]
     fields = {name: value for one in spell for name, value in one.death.fields.items()}
     if how == "heartbeats" and kind == "raynode":

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from zombiescope.core import Blind, Finding, Reading, Span, amount
-from zombiescope.core.kernel_messages import LOG, Told, told, unheard
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.kernel_log import LOG, Line, lines_of, unheard
 
 _KILLS = "vmstat_oom_kill_total"
 NEEDS = ((LOG, _KILLS),)
@@ -28,7 +28,7 @@ NAMED = 3  # processes of one event that are named; memory.oom.group kills them 
 class _Kill:
     """One process: why it was chosen, where the kernel still said so, and that it was killed."""
 
-    lines: list[Told]
+    lines: list[Line]
     subject: str
     task: str  # its cgroup
     process: str
@@ -62,9 +62,9 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
 
 
 def _kills(timeline: Timeline) -> Iterator[_Kill]:
-    reason: Told | None = None
+    reason: Line | None = None
     answered = True
-    for line in told(timeline, "oom_context", "oom_kill"):
+    for line in lines_of(timeline, "oom_context", "oom_kill"):
         if line.message.kind == "oom_context":
             if reason is not None and not answered:  # its kill was not heard
                 yield _kill([reason], reason)
@@ -78,7 +78,7 @@ def _kills(timeline: Timeline) -> Iterator[_Kill]:
         yield _kill([reason], reason)
 
 
-def _belongs(reason: Told, kill: Told) -> bool:
+def _belongs(reason: Line, kill: Line) -> bool:
     """Whether a kill is for that reason. Reasons are rate-limited, so the last one may be another's."""
     passed, why = kill.reading.at - reason.reading.at, reason.message.fields
     if why.get("pid") in (None, kill.message.fields["pid"]):  # kernels before 4.19 do not name the task here
@@ -87,7 +87,7 @@ def _belongs(reason: Told, kill: Told) -> bool:
     return group and passed <= GROUP
 
 
-def _kill(lines: list[Told], reason: Told | None) -> _Kill:
+def _kill(lines: list[Line], reason: Line | None) -> _Kill:
     why = reason.message.fields if reason is not None else {}
     what = lines[-1].message.fields
     within = why.get("oom_memcg", "") if why.get("constraint", "MEMCG") == "MEMCG" else ""

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.core import Blind, Finding, Reading, Span, lasting
-from zombiescope.core.kernel_messages import LOG, Told, told, unheard
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.kernel_log import LOG, Line, lines_of, unheard
 
 SYMPTOM = True
 NEEDS = (LOG,)
@@ -24,9 +24,9 @@ _SOFT, _HARD, _RCU = "soft_lockup", "hard_lockup", "rcu_stall"
 
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
-    by_core: dict[str, list[Told]] = {}
-    heading: Told | None = None
-    for line in told(timeline, _SOFT, _HARD, _RCU):
+    by_core: dict[str, list[Line]] = {}
+    heading: Line | None = None
+    for line in lines_of(timeline, _SOFT, _HARD, _RCU):
         core = line.message.fields.get("cpu")
         if core is None:
             if heading is not None:  # nobody said which core it was about
@@ -50,7 +50,7 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     return f"no lockup in {len(timeline.series(LOG)):,} lines of the log", (timeline.looks(LOG).latest,)
 
 
-def _episodes(lines: list[Told]) -> Iterator[list[Told]]:
+def _episodes(lines: list[Line]) -> Iterator[list[Line]]:
     episode = lines[:1]
     for line in lines[1:]:
         if line.reading.at - episode[-1].reading.at > EPISODE:
@@ -60,7 +60,7 @@ def _episodes(lines: list[Told]) -> Iterator[list[Told]]:
     yield episode
 
 
-def _finding(subject: str, lines: list[Told]) -> Finding:
+def _finding(subject: str, lines: list[Line]) -> Finding:
     stuck = [(float(line.message.fields["seconds"][:9]), line) for line in lines if line.message.kind == _SOFT]
     kinds = {line.message.kind for line in lines}
     said = []

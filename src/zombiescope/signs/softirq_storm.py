@@ -15,30 +15,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from zombiescope.core import Finding, Reading, Span, lasting
-from zombiescope.core.stacks import Frames
 from zombiescope.core.timeline import Series, Timeline
+from zombiescope.knowledge.functions import softirq_kind
 
 NEEDS = ("cpu_softirq_seconds_total",)
 HEAVY = 0.6  # of a core: loopback TCP takes at most 0.34, a busy gateway about half
 SECONDS = 3.0  # shorter bursts are ordinary; a network driver gives up after 5
 BRIDGE = 0.6  # seconds: ticks are coarse, two looks below HEAVY do not make two storms of one
 SHOWN = 3  # kinds named by their counts
-# The function that runs each kind: what a stack shows.
-_KINDS = {
-    "net_rx_action": "NET_RX",
-    "net_tx_action": "NET_TX",
-    "run_timer_softirq": "TIMER",
-    "hrtimer_run_softirq": "HRTIMER",
-    "rcu_core": "RCU",
-    "rcu_core_si": "RCU",
-    "tasklet_action": "TASKLET",
-    "tasklet_action_common": "TASKLET",
-    "workqueue_softirq_action": "TASKLET",
-    "blk_done_softirq": "BLOCK",
-    "irq_poll_softirq": "IRQ_POLL",
-    "sched_balance_softirq": "SCHED",
-    "run_rebalance_domains": "SCHED",
-}
 _COUNTED = ("hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu")
 
 
@@ -71,19 +55,15 @@ def _kinds(timeline: Timeline, cpu: str, span: Span) -> tuple[str, tuple[Reading
     counted = tuple(
         _often(rates[kind], often[kind]) for kind in sorted(often, key=lambda it: often[it], reverse=True)[:SHOWN]
     )
-    caught = timeline.samples(span, cpu=int(cpu.removeprefix("cpu:")), wanted=lambda it: bool(_kind(it)))
+    caught = timeline.samples(span, cpu=int(cpu.removeprefix("cpu:")), wanted=lambda it: bool(softirq_kind(it)))
     if len(caught):
-        kinds = [_kind(caught.frames[stack]) for stack in caught.stack.tolist()]
+        kinds = [softirq_kind(caught.frames[stack]) for stack in caught.stack.tolist()]
         first = max(set(kinds), key=kinds.count)
         words = f"{first} in {kinds.count(first):,} of {len(kinds):,} stacks"
         rate = often.get(first.lower())
         return f"{words}{f', {rate:,.0f} a second' if rate else ''}", (caught.reading(cpu), *counted)
     words = ", ".join(f"{it.what[9:-11].upper()} {it.value:,.0f} a second" for it in counted)
     return words or "of what kind is not known", counted
-
-
-def _kind(frames: Frames) -> str:
-    return next((_KINDS[frame] for frame in frames if frame in _KINDS), "")
 
 
 def _often(rate: Series, value: float) -> Reading:

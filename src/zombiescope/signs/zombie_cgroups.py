@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from zombiescope.cgroups.census import Census, bytes_each, bytes_held, count, uncounted
+from zombiescope.cgroups.owners import owner, owners
 from zombiescope.core import Blind, Finding, Reading, amount, lasting
-from zombiescope.core.census import Census, bytes_each, bytes_held, count, uncounted
-from zombiescope.core.owners import owner, owners
 from zombiescope.core.timeline import Timeline
 
 NEEDS = (("cgroup_folders", "cgroup_dying_descendants"),)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zombiescope.core.census import count
+from zombiescope.cgroups.census import count
 from zombiescope.core.timeline import Floats, Series, Timeline
 from zombiescope.web._axis import SECOND, Axis
 

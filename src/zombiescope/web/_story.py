@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from zombiescope.core import Case, harmless
-from zombiescope.core.kernel_messages import told as messages
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.kernel_log import lines_of as messages
 from zombiescope.outputs._story import headline, tellings
 from zombiescope.outputs.json import shape
 from zombiescope.web._axis import SECOND, Axis

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from zombiescope import __version__
 from zombiescope.core import Case, harmless
 from zombiescope.core.timeline import Timeline
-from zombiescope.detective.examine import examine
+from zombiescope.diagnosis.examine import examine
 from zombiescope.profile.capture import Capture
 from zombiescope.profile.heatmap import heatmap
 from zombiescope.profile.tree import planted

@@ -1,0 +1,1 @@
+"""Cgroups: how many there are, which belong together, whose they are."""

@@ -1,0 +1,130 @@
+"""Who is behind a cgroup: what its path alone tells, and names and images where a probe has read them.
+
+The paths are those that docker, containerd, CRI-O, podman, kubelet (both its cgroup drivers), Amazon ECS, LXC, Nomad
+and systemd make. A family (/docker/<id>) is read like a path, with the made-up parts in brackets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from zombiescope.cgroups.families import family
+from zombiescope.core.model import Reading
+from zombiescope.core.timeline import Timeline
+
+SHOWN = 2  # owners of one family told by name; a family of many is told by how many
+_ID = r"([0-9a-f]{64}|<id>)"
+_UID = r"([0-9a-fA-F]{8}(?:[-_][0-9a-fA-F]{4}){3}[-_][0-9a-fA-F]{12}|[0-9a-f]{32}|<uid>|<id>)"
+# Where a container's own name stands in a path, by who puts it there. What a runtime keeps for itself (conmon) counts
+# as the container it keeps it for.
+_CONTAINERS = tuple(
+    (runtime, re.compile(pattern))
+    for runtime, pattern in (
+        ("containerd", rf"(?:^|[/:])cri-containerd[-:]{_ID}"),
+        ("cri-o", rf"/crio-(?:conmon-)?{_ID}"),
+        ("podman", rf"/libpod-(?:conmon-|payload-)?{_ID}"),
+        ("docker", rf"/(?:docker[-/]|ecs/.*/){_ID}"),
+        ("nomad", rf"/nomad(?:\.slice)?/(?:[^/]+\.slice/)?((?:{_UID[1:-1]})\.[^/]+?)(?:\.scope)?(?:/|$)"),
+        ("lxc", r"/lxc(?:\.payload|\.monitor)?[./]([^/]+)"),
+        ("", rf"/{_ID}(?:/|$)"),
+    )
+)
+_POD = re.compile(rf"pod{_UID}(?:\.slice)?(?:[/:]|$)")
+_SESSION = re.compile(r"/session-([^/]+)\.scope(?:/|$)")
+_SERVICE = re.compile(r"/([^/]+\.service)(?=/)")
+_UNIT = re.compile(r"/([^/]+\.(?:service|scope|socket|mount|swap))(?=/|$)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """What a path tells of whose cgroup it is."""
+
+    kind: str  # container, pod, session, unit, or cgroup: nobody that we know
+    name: str  # the container's id, the pod's uid, the unit's name; the path itself where nobody is known
+    runtime: str = ""  # docker, containerd, cri-o, podman, nomad, lxc; empty where the path does not tell
+    pod: str = ""  # the uid of the pod it belongs to, with dashes
+    unit: str = ""  # the service that it is kept in
+
+    @property
+    def words(self) -> str:
+        """As people say it; empty where nothing is known that the path does not show."""
+        if self.kind == "cgroup":
+            return ""
+        if self.kind == "session":
+            return f"login session {self.name}"
+        # Of a family no name is known, only that there are many.
+        who = f"{self.kind}s" if self.name.startswith("<") else f"{self.kind} {self.name[: _long(self.name)]}"
+        if self.kind == "container":
+            who += f" of pod {self.pod}" if self.pod and not self.pod.startswith("<") else ""
+            who += f" in unit {self.unit}" if self.unit else ""
+        return who + (f" ({self.runtime})" if self.runtime else "")
+
+
+def by_path(path: str) -> Owner:
+    """Whose cgroup a path, or a family of paths, tells it to be."""
+    pod = _POD.search(path)
+    uid = pod[1].replace("_", "-") if pod else ""
+    for runtime, pattern in _CONTAINERS:
+        if found := pattern.search(path):
+            services = _SERVICE.findall(path)
+            return Owner(
+                kind="container", name=found[1], runtime=runtime, pod=uid, unit=services[-1] if services else ""
+            )
+    if uid:
+        return Owner(kind="pod", name=uid, pod=uid)
+    if session := _SESSION.search(path):
+        return Owner(kind="session", name=session[1])
+    if units := _UNIT.findall(path):
+        return Owner(kind="unit", name=units[-1])
+    return Owner(kind="cgroup", name=path)
+
+
+def owner(timeline: Timeline, subject: str) -> str:
+    """In words, whose `cgroup:/path` or `family:/path/<id>` it is: container web of pod default/web-1, image …
+
+    Empty where nothing is known. Of a family whose containers come and go, those that went are named.
+    """
+    readings = owners(timeline, subject)
+    if not readings:
+        return by_path(_path(subject)).words
+    words = [words for words, _ in Counter(reading.text for reading in readings).most_common()]
+    more = f" and {len(words) - SHOWN} more" if len(words) > SHOWN else ""
+    return ", ".join(words[:SHOWN]) + more
+
+
+def owners(timeline: Timeline, subject: str) -> list[Reading]:
+    """The readings that say whose it is: the evidence for `owner`."""
+    known, path = timeline.once(_Known), _path(subject)
+    told = by_path(path)
+    exact = known.by_key.get(path) or known.by_key.get(told.name) or known.by_key.get(told.pod or path)
+    if exact is not None:
+        return [exact]
+    members = known.by_family.get(path, [])
+    gone = [reading for reading in members if not reading.value]
+    return gone or members
+
+
+class _Known:
+    """All that probes have read of owners, by path, by id and by family."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.by_key: dict[str, Reading] = {}
+        self.by_family: dict[str, list[Reading]] = {}
+        for reading in timeline.latest("pod_info"):
+            self.by_key[reading.subject.removeprefix("pod:")] = reading
+        for reading in timeline.latest("container_info"):
+            path = _path(reading.subject)
+            self.by_key[path] = self.by_key[by_path(path).name] = reading
+            self.by_family.setdefault(family(path), []).append(reading)
+
+
+def _path(subject: str) -> str:
+    kind, _, name = subject.partition(":")
+    return name if kind in ("cgroup", "family") else f"/{name}" if kind == "container" else subject
+
+
+def _long(name: str) -> int:
+    """How much of a name is shown: of an id twelve digits, as docker does."""
+    return 12 if re.fullmatch("[0-9a-f]{64}", name) else len(name)

@@ -1,0 +1,1 @@
+"""Statistics: what was different before an event, over all events at once."""

@@ -1,0 +1,7 @@
+"""Where zombiescope keeps what it writes on a node, and how a user moves it."""
+
+from __future__ import annotations
+
+LEDGER_FOLDER = "/var/lib/zombiescope"  # what `fix` did, and how it was before
+LEDGER_ENVIRONMENT = "ZOMBIESCOPE_LEDGER"  # another folder for it
+LEDGER_FILE = "fixes.jsonl"

@@ -1,0 +1,89 @@
+"""The lines of the kernel's log that mean something, of a whole recording, in the order of their times."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from zombiescope.core.model import Blind, Reading
+from zombiescope.core.timeline import Timeline
+from zombiescope.knowledge.kernel_messages import Message, recognise
+
+LOG = "kernel_log"
+DUMP = 10.0  # seconds that a driver may take to write all its counters, a thousand lines on a slow console
+_COUNTER = re.compile(r"(?P<name>[a-z][a-z0-9_]{0,40}): (?P<value>\d{1,20})", re.ASCII)
+_WHOSE = ("driver", "device", "nic")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line that means something."""
+
+    reading: Reading
+    message: Message
+
+
+def lines_of(timeline: Timeline, *kinds: str) -> list[Line]:
+    """The lines of these kinds (of all, if none is named), in the order of their times."""
+    every = timeline.once(_all)
+    return [one for one in every if not kinds or one.message.kind in kinds]
+
+
+def unheard(timeline: Timeline) -> Blind | None:
+    """Why the log does not tell everything: it could not be read, or lines came faster than they were taken."""
+    looks = timeline.looks(LOG)
+    if not len(looks):
+        return Blind(what=LOG, source="/dev/kmsg", why="nobody looked at the kernel's log")
+    missed = next((looks.reading(place) for place in sorted(looks.texts)), None)
+    return Blind(what=LOG, source=missed.source, why=missed.text) if missed is not None else None
+
+
+def _all(timeline: Timeline) -> list[Line]:
+    return list(_understood(timeline))
+
+
+def _understood(timeline: Timeline) -> Iterator[Line]:
+    """Every line that says something. What only makes sense after another line is understood here."""
+    log = timeline.series(LOG)
+    reset: Line | None = None  # the last one of a driver that tells its counters after it
+    dump: dict[str, str] = {}
+    lost: Message | None = None
+    for place in sorted(log.texts):
+        message = recognise(log.texts[place])
+        if message is None:
+            if reset is None or float(log.at[place]) - reset.reading.at > DUMP:
+                continue
+            counter = _counter(log.texts[place], reset.message.fields)
+            if counter is None:
+                continue
+            if not dump:
+                yield Line(log.reading(place), Message("nic_counters", MappingProxyType(dump)))
+                dump |= {name: reset.message.fields[name] for name in _WHOSE if name in reset.message.fields}
+            dump[counter[0]] = counter[1]
+            continue
+        message = _put_right(message, lost)
+        one = Line(log.reading(place), message)
+        if message.kind == "nic_reset":
+            reset, dump = one, {}
+        lost = message if "lost" in message.fields else None
+        yield one
+
+
+def _counter(text: str, whose: Mapping[str, str]) -> tuple[str, str] | None:
+    """A counter of the dump: written by whom the reset was, a name and a number and nothing else."""
+    head = " ".join(whose[name] for name in _WHOSE if name in whose) + ": "
+    found = _COUNTER.fullmatch(text.removeprefix(head)) if text.startswith(head) else None
+    return (found["name"], found["value"]) if found else None
+
+
+def _put_right(message: Message, lost: Message | None) -> Message:
+    """The second of ENA 2.17's two lines has queue and core swapped; should a later driver have them right, the first
+    line, which names the queue, tells."""
+    fields = message.fields
+    if lost is None or "queue" not in lost.fields or set(fields) - set(_WHOSE) != {"queue", "cpu"}:
+        return message
+    if fields["queue"] == lost.fields["queue"] or fields["cpu"] != lost.fields["queue"]:
+        return message
+    return Message(message.kind, MappingProxyType({**fields, "queue": fields["cpu"], "cpu": fields["queue"]}))

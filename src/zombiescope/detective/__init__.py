@@ -1,1 +1,0 @@
-"""The engine: it knows rooms, never members."""

@@ -1,0 +1,45 @@
+"""A member in words: its docstring by headings, and its thresholds with the reasons written beside them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import dataclass
+from types import ModuleType
+
+from zombiescope.diagnosis.settings import constants
+
+_HEADING = re.compile(r"^([A-Z][a-z]+(?: [a-z]+)*): ", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    name: str
+    value: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a member says of itself."""
+
+    summary: str
+    sections: dict[str, str]
+    thresholds: tuple[Threshold, ...]
+
+
+def describe(member: ModuleType) -> Words:
+    summary, *rest = _HEADING.split(inspect.getdoc(member) or "")
+    sections = {heading: " ".join(text.split()) for heading, text in zip(rest[::2], rest[1::2], strict=True)}
+    return Words(" ".join(summary.split()), sections, tuple(_thresholds(member)))
+
+
+def _thresholds(member: ModuleType) -> list[Threshold]:
+    """Every number in capitals with the comment on its line: a threshold without a reason is a guess."""
+    source = inspect.getsource(member)
+    found = []
+    for name, value in constants(member).items():
+        line = re.search(rf"^{name} = [^#\n]*(?:# (.*))?$", source, re.MULTILINE)
+        if line:
+            found.append(Threshold(name, value, line[1] or ""))
+    return found

@@ -1,0 +1,151 @@
+"""Run every sign over a timeline, then join what they found by every law: the whole case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from types import ModuleType
+
+from zombiescope.core import Answer, Blind, Case, Finding, Link, Plan, Reading, Tally, Unparsable, Unreadable, Verdict
+from zombiescope.core.rooms import Broken, guarded, members
+from zombiescope.core.timeline import Timeline
+from zombiescope.diagnosis.explain import explain
+from zombiescope.diagnosis.join import ends, join, tally
+
+MOST = 500  # findings of one sign: a node that flaps faster has one cause to find, not thousands of pairs to weigh
+SHOWN = 8  # readings that a verdict of clear carries when the sign does not choose them itself
+Members = Mapping[str, ModuleType | Broken]
+
+
+def examine(
+    timeline: Timeline,
+    *,
+    node: str = "",
+    kernel: str = "",
+    settings: tuple[str, ...] = (),
+    signs: Members | None = None,
+    laws: Members | None = None,
+    questions: Members | None = None,
+    remedies: Members | None = None,
+) -> Case:
+    """Signs know no other sign and laws know two, so their order never matters. Rooms are looked up unless given."""
+    verdicts: list[Verdict] = []
+    found: dict[str, list[Finding]] = {}
+    for name, sign in (members("signs") if signs is None else signs).items():
+        found[name], verdict = _look(name, sign, timeline)
+        verdicts.append(verdict)
+    links: list[Link] = []
+    tallies: list[Tally] = []
+    sound: dict[str, ModuleType] = {}
+    for name, law in (members("laws") if laws is None else laws).items():
+        causes, effects = (found.get(end, []) for end in ends(name))
+        joined = law if isinstance(law, Broken) else guarded(partial(join, name, law, causes, effects, timeline))
+        if isinstance(joined, Broken):
+            verdicts.append(Verdict(sign=f"laws/{name}", state="broken", says=joined.why))
+            continue
+        sound[name] = law  # type: ignore[assignment]
+        links += joined
+        if causes and effects:
+            tallies.append(tally(name, joined, causes, effects))
+    case = Case(
+        node=node,
+        kernel=kernel,
+        span=timeline.span,
+        findings=tuple(finding for group in found.values() for finding in group),
+        links=tuple(links),
+        verdicts=tuple(verdicts),
+        tallies=tuple(tallies),
+        answers=tuple(_answers(timeline, members("questions") if questions is None else questions)),
+        settings=settings,
+    )
+    case = replace(case, unexplained=explain(case, sound))
+    return replace(case, plans=tuple(_plans(case, timeline, members("remedies") if remedies is None else remedies)))
+
+
+def _look(name: str, sign: ModuleType | Broken, timeline: Timeline) -> tuple[list[Finding], Verdict]:
+    """What one sign came to: blind where a need was never seen, clear only where it looked and found nothing."""
+    if isinstance(sign, Broken):
+        return [], Verdict(sign=name, state="broken", says=sign.why)
+    missing = [need for need in sign.NEEDS if not any(_seen(timeline, what) for what in _alternatives(need))]
+    if missing:
+        whats = [what for need in missing for what in _alternatives(need)]
+        return [], Verdict(sign=name, state="blind", says=_why_blind(whats, timeline), evidence=_tried(whats, timeline))
+    try:
+        seen = guarded(lambda: list(islice(sign.find(timeline), MOST)))
+        told = guarded(lambda: _saw(sign, timeline))
+    except (Unreadable, Unparsable) as error:
+        return [], Verdict(sign=name, state="blind", says=str(error))
+    if isinstance(seen, Broken) or isinstance(told, Broken):
+        return [], Verdict(sign=name, state="broken", says=seen.why if isinstance(seen, Broken) else told.why)  # type: ignore[union-attr]
+    symptom = bool(getattr(sign, "SYMPTOM", False))
+    findings = [replace(item, sign=name, symptom=symptom) for item in seen if isinstance(item, Finding)]
+    unseen = [item for item in seen if isinstance(item, Blind)]
+    if findings:
+        cut = f", the first {MOST}" if len(seen) == MOST else ""
+        return findings, Verdict(
+            sign=name, state="found", says=f"{len(findings)} found{cut}", evidence=findings[0].evidence
+        )
+    says, evidence = told
+    if unseen:
+        why = "; ".join(f"{blind.why} ({blind.source})" for blind in unseen)
+        return [], Verdict(sign=name, state="blind", says=why, evidence=evidence)
+    return [], Verdict(sign=name, state="clear", says=says, evidence=evidence)
+
+
+def _alternatives(need: str | tuple[str, ...]) -> tuple[str, ...]:
+    """A need is one thing, or any one of several."""
+    return (need,) if isinstance(need, str) else need
+
+
+def _seen(timeline: Timeline, what: str) -> bool:
+    """A counter tells nothing until it was seen twice."""
+    return timeline.looked(what, times=2 if what.endswith("_total") else 1)
+
+
+def _tried(whats: list[str], timeline: Timeline) -> tuple[Reading, ...]:
+    """The last look at each thing: where somebody looked, and why it was in vain."""
+    return tuple(looks.latest for what in whats if len(looks := timeline.looks(what)))
+
+
+def _why_blind(whats: list[str], timeline: Timeline) -> str:
+    reasons = []
+    for what in whats:
+        looks = timeline.looks(what)
+        if not len(looks):
+            reasons.append(f"nobody looked for {what}")
+        elif looks.latest.value:
+            reasons.append("seen once only, and a rate needs two looks")
+        else:
+            reasons.append(f"{looks.latest.source}: {looks.latest.text}")
+    return "; ".join(dict.fromkeys(reasons))
+
+
+def _saw(sign: ModuleType, timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
+    """In the sign's own words what it looked at, or else the latest of what it needs."""
+    if hasattr(sign, "saw"):
+        says, evidence = sign.saw(timeline)
+        return says, evidence
+    latest = (reading for need in sign.NEEDS for what in _alternatives(need) for reading in timeline.latest(what))
+    return "", tuple(islice(latest, SHOWN))
+
+
+def _answers(timeline: Timeline, questions: Members) -> Iterator[Answer]:
+    for name, question in questions.items():
+        told = question if isinstance(question, Broken) else guarded(partial(question.answer, timeline))
+        if isinstance(told, Broken):
+            yield Answer(question=name, state="cannot tell", says=f"broken: {told.why}")
+        else:
+            yield replace(told, question=name)
+
+
+def _plans(case: Case, timeline: Timeline, remedies: Members) -> Iterator[Plan]:
+    """What could be done about each finding, first causes first. A remedy that breaks offers nothing."""
+    roots = case.root_causes()
+    for finding in sorted(case.findings, key=lambda finding: finding not in roots):
+        for name, remedy in remedies.items():
+            if not isinstance(remedy, Broken) and finding.sign in remedy.CURES:
+                plan = guarded(partial(remedy.plan, finding, case, timeline))
+                if isinstance(plan, Plan):
+                    yield replace(plan, name=name, aftermath=bool(getattr(remedy, "AFTERMATH", False)))

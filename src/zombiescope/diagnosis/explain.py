@@ -1,0 +1,38 @@
+"""For a finding that nothing explains: which laws could have, and why each did not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType
+
+from zombiescope.core import Candidate, Case, Finding, Unexplained
+from zombiescope.diagnosis.join import ends, in_order
+
+
+def explain(case: Case, laws: Mapping[str, ModuleType]) -> tuple[Unexplained, ...]:
+    """Every finding without a cause that some law has as its effect; what no law could explain is a root."""
+    explained = {link.effect for link in case.links}
+    riddles = []
+    for finding in case.findings:
+        able = [name for name in laws if ends(name)[1] == finding.sign]
+        if able and finding not in explained:
+            candidates = tuple(_candidate(name, laws[name], finding, case) for name in able)
+            riddles.append(Unexplained(finding=finding, candidates=candidates))
+    return tuple(riddles)
+
+
+def _candidate(name: str, law: ModuleType, effect: Finding, case: Case) -> Candidate:
+    sign = ends(name)[0]
+    causes = [finding for finding in case.findings if finding.sign == sign]
+    if causes:
+        timely = [cause for cause in causes if in_order(cause, effect, within=law.WITHIN, began=case.span.start)]
+        if not timely:
+            why = f"{sign} was found, but none of {len(causes)} began before it and within reach"
+        else:
+            why = f"{sign} was found in time, but nothing beyond timing ties {timely[0].subject} to {effect.subject}"
+        return Candidate(law=name, why_not=why)
+    verdict = next((verdict for verdict in case.verdicts if verdict.sign == sign), None)
+    if verdict is None:
+        return Candidate(law=name, why_not=f"no sign {sign} was asked", blind=True)
+    why = f"{sign} is {verdict.state}" + (f": {verdict.says}" if verdict.says else "")
+    return Candidate(law=name, why_not=why, blind=verdict.state != "clear")

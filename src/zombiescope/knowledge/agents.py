@@ -1,0 +1,114 @@
+"""What is known of agents: their units and cgroups, how they leak, what shows that they are used, what helps.
+
+The facts are data (agents.toml, timers.toml); this file gives them a shape and finds what a name belongs to.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from zombiescope.knowledge.tables import Entry, entries
+
+# What a sign of use may ask of a machine, and what it has to name.
+KINDS = {
+    "file_exists": ("path",),
+    "file_contains": ("path", "pattern"),
+    "folder_filled": ("path",),
+    "cgroup_exists": ("pattern",),
+    "process_running": ("names",),
+    "unit_active": ("pattern",),
+    "port_connected": ("port",),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignOfUse:
+    """One way to see that an agent is used."""
+
+    kind: str
+    says: str
+    path: str = ""
+    pattern: str = ""
+    names: tuple[str, ...] = ()
+    port: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"no such kind of sign of use: {self.kind}; there are {', '.join(KINDS)}")
+        missing = [name for name in KINDS[self.kind] if not getattr(self, name)]
+        if missing:
+            raise ValueError(f"{self.kind} ({self.says}) has no {missing[0]}")
+        if self.kind == "file_contains":
+            re.compile(self.pattern)
+
+    @property
+    def subject(self) -> str:
+        """What it looks at, in one word: told apart from the others of an agent by it."""
+        return f"{self.kind}/{self.path or self.pattern or ','.join(self.names) or self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """A program that runs on nodes on somebody's behalf."""
+
+    name: str
+    says: str
+    units: tuple[str, ...] = ()
+    cgroups: tuple[str, ...] = ()
+    leaks: str = ""
+    gives_up_with: int | None = None
+    claim: bool = True
+    fix: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    use: tuple[SignOfUse, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timers:
+    """How often a timer has to fire to be named, and why."""
+
+    often_seconds: float
+    leaks: str
+    references: tuple[str, ...] = ()
+
+
+@cache
+def agents() -> tuple[Agent, ...]:
+    return entries("agent", _agent)
+
+
+@cache
+def timers() -> Timers:
+    return entries("timer", lambda entry: Timers(**_frozen(entry)))[0]
+
+
+def agent_of(unit: str) -> Agent | None:
+    return next((agent for agent in agents() if _any_matches(unit, agent.units)), None)
+
+
+def gives_up_with(unit: str) -> int | None:
+    """The exit code with which its program says that trying again is no use."""
+    agent = agent_of(unit)
+    return agent.gives_up_with if agent else None
+
+
+def leaker_of(cgroup: str) -> Agent | None:
+    """Who is known to leave cgroups of this name behind."""
+    return next((agent for agent in agents() if agent.leaks and _any_matches(cgroup, agent.cgroups)), None)
+
+
+def _agent(entry: Entry) -> Agent:
+    """An entry that is misspelt is an error at once, not an agent that is never found."""
+    signs = tuple(SignOfUse(**_frozen(it)) for it in entry.get("use", ()))
+    return Agent(**{**_frozen(entry), "use": signs})
+
+
+def _frozen(entry: Entry) -> Entry:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
+
+
+def _any_matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)

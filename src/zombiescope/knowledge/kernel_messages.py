@@ -1,0 +1,106 @@
+"""What a line of the kernel's log means: one kind and one spelling of the fields, whichever driver wrote it.
+
+The formats are data, in kernel_messages.toml. A line is first asked for a short piece that each format
+must have; an ordinary line has none of them and costs some two microseconds. Only what has one meets its expression.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from zombiescope.knowledge.tables import Entry, entries
+
+LONGEST = 2_000  # characters of a line that are looked at: printk ends lines at about 1,000
+_UNITS = {"_us": 1e-6, "_ms": 1e-3}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a line says: its kind, and its fields as the text has them but for times, which are in seconds."""
+
+    kind: str
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    kind: str
+    pattern: str
+    holds: str
+    driver: str = ""
+
+    @property
+    def expression(self) -> re.Pattern[str]:
+        return _compiled(self.pattern)
+
+
+@functools.cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Not before a line needs it: all of them together take as long as the whole command's start."""
+    return re.compile(pattern, re.ASCII)
+
+
+def _made(entry: Entry) -> _Format:
+    made = _Format(**{name: entry[name] for name in ("kind", "pattern", "holds", "driver") if name in entry})
+    if unknown := entry.keys() - {"kind", "pattern", "holds", "driver", "known"}:
+        raise ValueError(f"no such key: {', '.join(sorted(unknown))}")
+    return made
+
+
+@functools.cache
+def _formats() -> tuple[tuple[str, tuple[_Format, ...]], ...]:
+    """The formats by the piece that a line of theirs has."""
+    found: dict[str, list[_Format]] = {}
+    for one in entries("kernel_message", _made):
+        found.setdefault(one.holds, []).append(one)
+    return tuple((piece, tuple(formats)) for piece, formats in found.items())
+
+
+def recognise(text: str) -> Message | None:
+    """What one line says, or None: most say nothing to us. Text before the message names the driver and the card."""
+    text = text[:LONGEST]
+    for piece, formats in _formats():
+        if piece in text:
+            for one in formats:
+                found = one.expression.search(text)
+                if found is not None:
+                    return Message(one.kind, MappingProxyType(_fields(one, found)))
+    return None
+
+
+def _fields(one: _Format, found: re.Match[str]) -> dict[str, str]:
+    fields = _whose(found.string[: found.start()], one.driver) if one.kind.startswith("nic_") else {}
+    for name, value in found.groupdict().items():
+        if value is None:
+            continue
+        unit = _UNITS.get(name[-3:])
+        if unit is None:
+            fields[name] = value
+        else:
+            # Longer than any counter is no time but somebody's joke.
+            fields[name[:-3] + "_seconds"] = f"{int(value[:20]) * unit:.6f}".rstrip("0").rstrip(".")
+    return fields
+
+
+# [1371895.517318] ena 0000:00:05.0 ens5:     a message about an interface
+# kernel: [108533.5] ena 0000:00:05.0:        about a device, whose interface has no name yet or is not at hand
+# zslab9 (unregistering):                     about an interface that has no device
+def _whose(before: str, driver: str) -> dict[str, str]:
+    """Driver, device and interface, from what stands before the message."""
+    fields = {"driver": driver} if driver else {}
+    head = before.rpartition("] ")[2].rpartition("kernel: ")[2].rstrip()
+    if not head.endswith(":"):
+        return fields
+    words = [word for word in head[:-1].split() if not word.startswith("(")]
+    match words[-3:]:
+        case [its_driver, device, nic]:
+            fields |= {"driver": its_driver, "device": device, "nic": nic}
+        case [its_driver, device]:
+            fields |= {"driver": its_driver, "device": device}
+        case [nic] if nic != driver:
+            fields |= {"nic": nic}
+    return fields

@@ -1,0 +1,70 @@
+"""What a line of Ray's logs means: that something died, and of what. The formats are data, in ray_messages.toml."""
+
+from __future__ import annotations
+
+import calendar
+import functools
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from zombiescope.knowledge.tables import Entry, entries
+
+LONGEST = 2_000  # characters of a line that are looked at; the longest message has 1,500 before its last field
+# [2026-11-15 23:15:46,714 W 11650 11650] (gcs_server) …    and Python's    2026-11-15 23:18:16,182	INFO …
+_STAMP = re.compile(r"\[?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3})[ \t]", re.ASCII)
+_LEVEL = re.compile(r"\[\S+ \S+ ([A-Z]) ")
+LEVELS = {"D": 7, "I": 6, "W": 4, "E": 3, "C": 2, "F": 2}  # as the kernel's log counts them
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """What a line tells: of what it died, and the fields of the line. `dead` is false for a warning before it."""
+
+    how: str
+    dead: bool
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    how: str
+    dead: bool
+    holds: str
+    expression: re.Pattern[str]
+
+
+@functools.cache
+def _formats() -> tuple[_Format, ...]:
+    return entries("ray_message", _made)
+
+
+def _made(entry: Entry) -> _Format:
+    return _Format(entry["how"], entry.get("dead", True), entry["holds"], re.compile(entry["pattern"], re.ASCII))
+
+
+def recognise(text: str) -> Death | None:
+    """What one line tells, or None: nearly all tell of nothing."""
+    text = text[:LONGEST]
+    for one in _formats():
+        if one.holds in text and (found := one.expression.search(text)) is not None:
+            return Death(one.how, one.dead, {name: value for name, value in found.groupdict().items() if value})
+    return None
+
+
+def stamp(line: str) -> float | None:
+    """When a line was written, by a clock whose zone it does not tell: taken as UTC."""
+    found = _STAMP.match(line)
+    if found is None:
+        return None
+    try:
+        return calendar.timegm(time.strptime(found[1], "%Y-%m-%d %H:%M:%S")) + int(found[2]) / 1000
+    except ValueError:
+        return None
+
+
+def level(line: str) -> int:
+    """How grave a line is, as the kernel counts: 2 fatal, 3 error, 4 warning, 6 information."""
+    found = _LEVEL.match(line)
+    return LEVELS.get(found[1], 6) if found else 3

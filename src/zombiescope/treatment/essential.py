@@ -1,0 +1,67 @@
+"""Whether a node can do without a unit: what must not be stopped by mistake, with the reason.
+
+Which units those are is data (knowledge/units.toml). What cannot be seen counts as in use: a refusal costs a word more
+on the command line, a node that is gone costs the node.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+
+from zombiescope.audit.systemd import Systemd, address_for
+from zombiescope.core import Host, Unreadable
+from zombiescope.knowledge.units import Units, never_stop
+
+# A process of each container: who holds its terminal and waits for its end.
+_SHIMS = re.compile(r"containerd-shim|docker-containe|conmon|crun|runc")
+_UNIT = re.compile(r"/([^/\n]+\.(?:service|scope))(?=/|$)", re.MULTILINE)
+
+
+def why_essential(unit: str, host: Host) -> str:
+    """The reason not to stop or change a unit; empty if there is none. `host` is the system that runs it."""
+    needed = never_stop(unit)
+    if always := next((it for it in needed if not it.only_while), None):
+        return always.why
+    if unit in _own_units(host):
+        return "this very command runs in it"
+    return next((it.why for it in needed if _holds(it, unit, host)), "")
+
+
+def _holds(needed: Units, unit: str, host: Host) -> bool:
+    if needed.only_while == "containers_run":
+        return _containers(host)
+    return not _other_ways(unit, needed, host)
+
+
+def _own_units(host: Host) -> set[str]:
+    """Those that this process is in: an agent that gives us a shell must not be stopped from within it."""
+    try:
+        return set(_UNIT.findall(host.read("/proc/self/cgroup")))
+    except Unreadable:
+        return set()
+
+
+def _containers(host: Host) -> bool:
+    try:
+        pids = [name for name in host.listing("/proc") if name.isdecimal()]
+    except Unreadable:
+        return True
+    for pid in pids:
+        try:
+            if _SHIMS.match(host.read(f"/proc/{pid}/comm", most=100)):
+                return True
+        except Unreadable:
+            continue  # it has ended
+    return False
+
+
+def _other_ways(unit: str, group: Units, host: Host) -> bool:
+    try:
+        with closing(Systemd(address_for(host))) as systemd:
+            open_ways = {it.name for it in systemd.units(*group.units) if it.active in ("active", "activating")}
+    except Unreadable:
+        return False
+    # ssh.service and ssh.socket are one way, not two.
+    name = unit.rpartition(".")[0]
+    return bool({it for it in open_ways if it.rpartition(".")[0] != name})

@@ -1,0 +1,152 @@
+"""What was changed on this node, by whom, and how it was before: written down, and on the disk, before it is done.
+
+One line of JSON for each event, only ever appended. A line that a crash tore is no line: what it would have told had
+not begun. One fix at a time: who holds the ledger's lock may act, everybody may read.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pwd
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from zombiescope.core.errors import Unreadable, UserError
+from zombiescope.core.places import LEDGER_ENVIRONMENT, LEDGER_FILE, LEDGER_FOLDER
+
+MOST_BYTES = 256 << 20  # a fix takes a few KB
+_LOCK = "fixes.lock"
+Event = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Fix:
+    """All that the ledger tells of one fix."""
+
+    id: str
+    events: list[Event] = field(default_factory=list)
+
+    @property
+    def plan(self) -> Event:
+        found: Event = self.events[0]["plan"]
+        return found
+
+    @property
+    def state(self) -> str:
+        """finished, undone, failed at a step, or interrupted: the last word is about a step that never ended."""
+        last = self.events[-1]["event"]
+        return last if last in ("finished", "undone", "failed") else "interrupted"
+
+    def steps(self) -> dict[int, dict[str, Event]]:
+        """The last event of each kind for each step that was begun and is not undone."""
+        found: dict[int, dict[str, Event]] = {}
+        for event in self.events:
+            step = event.get("step")
+            if step is None:
+                continue
+            if event["event"] == "step undone":
+                found.pop(step, None)
+            elif event["event"] != "begins" or step not in found:
+                # The first beginning tells how it was; one that was tried again has been touched.
+                found.setdefault(step, {})[event["event"]] = event
+        return found
+
+
+class Ledger:
+    """The ledger of one node."""
+
+    def __init__(self, folder: str = "") -> None:
+        self.folder = folder or os.environ.get(LEDGER_ENVIRONMENT) or LEDGER_FOLDER
+        self.path = os.path.join(self.folder, LEDGER_FILE)
+        self._locked = False
+
+    def fixes(self) -> list[Fix]:
+        """Every fix, the oldest first."""
+        found: dict[str, Fix] = {}
+        for event in self._events():
+            if event["fix"] in found or (event["event"] == "planned" and isinstance(event.get("plan"), dict)):
+                found.setdefault(event["fix"], Fix(event["fix"])).events.append(event)
+        return list(found.values())
+
+    def fix(self, identity: str) -> Fix:
+        known = {fix.id: fix for fix in self.fixes()}
+        if identity not in known:
+            there = f"there are {', '.join(known)}" if known else "there is none yet"
+            raise UserError(f"{self.path}: no fix {identity!r}; {there}")
+        return known[identity]
+
+    def next_id(self) -> str:
+        return str(1 + max((int(fix.id) for fix in self.fixes()), default=0))
+
+    def write(self, fix: str, event: str, **rest: Any) -> None:
+        """One event, on the disk when this returns."""
+        if not self._locked:
+            raise RuntimeError("nobody writes the ledger without its lock")
+        line = json.dumps({"fix": fix, "at": time.time(), "event": event, **rest}) + "\n"
+        try:
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            try:
+                size = os.fstat(handle).st_size
+                torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
+                whole = (b"\n" if torn else b"") + line.encode()
+                if os.write(handle, whole) != len(whole):
+                    raise OSError(28, "no space left on device")
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise Unreadable(self.path, f"cannot be written, so nothing is done: {error.strerror}") from error
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """For one who acts; somebody else who does is named."""
+        try:
+            os.makedirs(self.folder, mode=0o700, exist_ok=True)
+            handle = os.open(os.path.join(self.folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            why = (error.strerror or "").lower()
+            raise UserError(f"{self.folder}: {why}; a fix is written down there before it is made") from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+            self._locked = True
+            yield
+        except BlockingIOError:
+            holder = os.pread(handle, 20, 0).decode(errors="replace").strip()
+            raise UserError(f"another fix is at work (process {holder or '?'}): one at a time") from None
+        finally:
+            self._locked = False
+            os.close(handle)
+
+    def _events(self) -> Iterator[Event]:
+        try:
+            with open(self.path, "rb") as file:
+                text = file.read(MOST_BYTES)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise Unreadable(self.path, (error.strerror or "").lower()) from error
+        for line in text.split(b"\n"):
+            try:
+                event = json.loads(line)
+            except ValueError:
+                continue  # torn by a crash, or the end
+            if isinstance(event, dict) and {"fix", "at", "event"} <= event.keys() and str(event["fix"]).isdecimal():
+                yield event
+
+
+def who() -> dict[str, Any]:
+    """Who acts: the user, whom sudo speaks for, and the command as it was given."""
+    uid = os.getuid()
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = str(uid)
+    return {"user": name, "for": os.environ.get("SUDO_USER", ""), "pid": os.getpid(), "argv": sys.argv[:50]}

@@ -1,0 +1,85 @@
+"""The NAPI threads of a network card given real-time priority, or taken it back, as a command of its own.
+
+    python -m zombiescope.treatment.napi_command raise|lower NIC PRIORITY
+
+To raise, threaded NAPI is switched on first: only then are there threads, so that no command could name them before.
+Threads that somebody has given a real-time priority are left alone; to lower touches only those of the priority given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+
+from zombiescope.core import Host, Unreadable, harmless
+
+CHILDREN = "/proc/2/task/2/children"  # kernel threads are the children of kthreadd
+CUT = 15  # characters of a thread's name before v5.17
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="napi_command", description=__doc__)
+    parser.add_argument("what", choices=("raise", "lower"))
+    parser.add_argument("nic")
+    parser.add_argument("priority", type=int, choices=range(1, 100), metavar="PRIORITY")
+    args = parser.parse_args(argv)
+    try:
+        done = raised(args.nic, args.priority) if args.what == "raise" else lowered(args.nic, args.priority)
+    except (OSError, Unreadable) as error:
+        print(harmless(str(error)), file=sys.stderr)
+        return 1
+    print("\n".join(map(harmless, done)))
+    return 0
+
+
+def raised(nic: str, priority: int) -> list[str]:
+    threads(nic)  # threads of ordinary priority are worse than none: where they cannot be found, nothing is switched
+    with open(f"/sys/class/net/{nic}/threaded", "w") as switch:
+        switch.write("1")
+    found = threads(nic)
+    if not found:
+        raise Unreadable(CHILDREN, f"{nic} has no NAPI thread")
+    said = []
+    for pid, name in found.items():
+        if (policy := os.sched_getscheduler(pid)) in (os.SCHED_FIFO, os.SCHED_RR):
+            said.append(f"{name}[{pid}] has real-time priority {os.sched_getparam(pid).sched_priority} already")
+            continue
+        os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(priority))
+        said.append(f"{name}[{pid}]: SCHED_FIFO {priority}, was policy {policy}")
+    return said
+
+
+def lowered(nic: str, priority: int) -> list[str]:
+    said = []
+    for pid, name in threads(nic).items():
+        if os.sched_getscheduler(pid) == os.SCHED_FIFO and os.sched_getparam(pid).sched_priority == priority:
+            os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
+            said.append(f"{name}[{pid}]: SCHED_OTHER")
+    return said or [f"{nic} has no NAPI thread of priority {priority}"]
+
+
+def threads(nic: str) -> dict[int, str]:
+    """Its NAPI threads by pid. Newer kernels end them when the switch is off; then there are none."""
+    host, found = Host(), {}
+    for pid in host.read(CHILDREN).split():
+        try:
+            name = host.read(f"/proc/{pid}/comm").removesuffix("\n")
+        except Unreadable:
+            continue  # it ended meanwhile
+        if serves(name, nic):
+            found[int(pid)] = name
+    return found
+
+
+# napi/eth0-8193
+def serves(thread: str, nic: str) -> bool:
+    head = f"napi/{nic}-"
+    if len(thread) == CUT and len(head) >= CUT:
+        return head.startswith(thread)
+    return re.fullmatch(re.escape(head) + r"\d+", thread) is not None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

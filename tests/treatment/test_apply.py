@@ -1,0 +1,184 @@
+"""Plans are carried out step by step and taken back byte for byte, also after a kill at any step."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.nodes import read
+
+from zombiescope.core import Finding, Host, Plan, Span, Step, Unreadable, UserError
+from zombiescope.treatment.apply import Machine, apply, resume, undo
+from zombiescope.treatment.ledger import Ledger
+
+MACHINE = Machine(Host(), Host())
+FINDING = Finding(subject="node", span=Span(0, 1), says="sick", evidence=(read("x", "node", 1, 0),), sign="z")
+
+
+def writing(path: Path, text: str, risk: str = "") -> Step:
+    return Step(says=f"write {text}", argv=("tee", str(path)), stdin=text, keeps=(str(path),), risk=risk)
+
+
+def plan(*steps: Step) -> Plan:
+    return Plan(cures=FINDING, steps=steps, risk="safe", proof=(), name="cure")
+
+
+def tell(_: str) -> None:
+    pass
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(str(tmp_path / "ledger"))
+
+
+def test_steps_are_done_in_turn_and_taken_back_in_the_other(tmp_path: Path, ledger: Ledger) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.write_bytes(b"\xff as it was")
+    one.chmod(0o640)
+    told: list[str] = []
+    fix = apply(plan(writing(one, "1"), writing(two, "2"), writing(one, "3")), MACHINE, ledger, told.append)
+    assert (fix.state, one.read_text(), two.read_text()) == ("finished", "3", "2")
+    assert "step 2 of 3: write 2" in told
+    assert undo(fix.id, MACHINE, ledger, tell).state == "undone"
+    assert one.read_bytes() == b"\xff as it was" and one.stat().st_mode & 0o777 == 0o640 and not two.exists()
+
+
+def test_what_disrupts_is_left_out_unless_allowed_and_advice_is_never_done(tmp_path: Path, ledger: Ledger) -> None:
+    path = tmp_path / "x"
+    both = plan(Step(says="think first"), writing(path, "safe"), writing(path, "harsh", "disruptive"))
+    apply(both, MACHINE, ledger, tell)
+    assert path.read_text() == "safe"
+    apply(both, MACHINE, ledger, tell, disruptive=True)
+    assert path.read_text() == "harsh"
+
+
+def test_the_first_failure_ends_it_and_both_ways_are_open(tmp_path: Path, ledger: Ledger) -> None:
+    gate, path = tmp_path / "gate", tmp_path / "x"
+    failing = Step(says="pass the gate", argv=("test", "-e", str(gate)))
+    with pytest.raises(Unreadable, match="exit code 1"):
+        apply(plan(writing(path, "1"), failing, writing(path, "2")), MACHINE, ledger, tell)
+    assert ledger.fix("1").state == "failed" and path.read_text() == "1"
+    with pytest.raises(UserError, match="--resume or --undo 1"):
+        apply(plan(writing(path, "9")), MACHINE, ledger, tell)
+    gate.touch()
+    assert resume("1", MACHINE, ledger, tell).state == "finished" and path.read_text() == "2"
+    undo("1", MACHINE, ledger, tell)
+    assert not path.exists()
+
+
+def test_what_somebody_else_changed_since_is_not_overwritten(tmp_path: Path, ledger: Ledger) -> None:
+    path = tmp_path / "x"
+    apply(plan(writing(path, "ours")), MACHINE, ledger, tell)
+    path.write_text("theirs")
+    with pytest.raises(UserError, match="somebody else"):
+        undo("1", MACHINE, ledger, tell)
+    assert path.read_text() == "theirs"
+    undo("1", MACHINE, ledger, tell, force=True)
+    assert not path.exists()
+
+
+def test_a_later_fix_of_the_same_is_undone_first(tmp_path: Path, ledger: Ledger) -> None:
+    path = tmp_path / "x"
+    path.write_text("0")
+    apply(plan(writing(path, "1")), MACHINE, ledger, tell)
+    apply(plan(writing(path, "2")), MACHINE, ledger, tell)
+    with pytest.raises(UserError, match="fix 2 came later"):
+        undo("1", MACHINE, ledger, tell)
+    undo("2", MACHINE, ledger, tell)
+    undo("1", MACHINE, ledger, tell)
+    assert path.read_text() == "0"
+    for act in (undo, resume):
+        with pytest.raises(UserError, match="undone"):
+            act("1", MACHINE, ledger, tell)
+
+
+def test_a_full_disk_stops_it_before_anything_is_done(tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "fixes.jsonl").symlink_to("/dev/full")
+    with pytest.raises(Unreadable, match="nothing is done"):
+        apply(plan(writing(tmp_path / "x", "1")), MACHINE, Ledger(str(full)), tell)
+    assert not (tmp_path / "x").exists()
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from tests.treatment.test_apply import MACHINE, tell, three_steps
+from zombiescope.treatment.ledger import Ledger
+from zombiescope.treatment.apply import apply, resume, undo
+folder, way = Path(sys.argv[1]), sys.argv[2]
+ledger = Ledger(str(folder / "ledger"))
+if way == "apply": apply(three_steps(folder), MACHINE, ledger, tell)
+if way == "resume": resume("1", MACHINE, ledger, tell)
+if way == "undo": undo("1", MACHINE, ledger, tell)
+"""
+
+
+def three_steps(folder: Path) -> Plan:
+    """Each kills who runs it, once, where a file says so: before it does what it should, or after."""
+    script = (
+        '[ -e "$0/before-$1" ] && rm "$0/before-$1" && kill -9 $PPID && exit; echo "step $1" > "$0/file-$1"; '
+        '[ -e "$0/after-$1" ] && rm "$0/after-$1" && kill -9 $PPID; true'
+    )
+    return plan(
+        *(
+            Step(
+                says=f"step {number}",
+                argv=("sh", "-c", script, str(folder), str(number)),
+                keeps=(str(folder / f"file-{number}"),),
+            )
+            for number in range(3)
+        )
+    )
+
+
+@pytest.mark.parametrize("way", ["resume", "undo"])
+@pytest.mark.parametrize("step", range(3))
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_killed_at_any_step_the_ledger_tells_the_truth_and_both_ways_work(
+    tmp_path: Path, moment: str, step: int, way: str
+) -> None:
+    before = {path.name: path.read_text() for path in _made(tmp_path)}
+    (tmp_path / f"{moment}-{step}").touch()
+    assert _run(tmp_path, "apply") == -signal.SIGKILL
+    fix = Ledger(str(tmp_path / "ledger")).fix("1")
+    assert fix.state == "interrupted"
+    done = [number for number, events in fix.steps().items() if "done" in events]
+    assert done == list(range(step)) and list(fix.steps()) == list(range(step + 1))
+    assert _run(tmp_path, way) == 0
+    fix = Ledger(str(tmp_path / "ledger")).fix("1")
+    files = {path.name: path.read_text() for path in tmp_path.glob("file-*")}
+    if way == "resume":
+        assert fix.state == "finished" and files == {f"file-{number}": f"step {number}\n" for number in range(3)}
+        assert _run(tmp_path, "undo") == 0
+        files = {path.name: path.read_text() for path in tmp_path.glob("file-*")}
+    assert files == before
+    assert Ledger(str(tmp_path / "ledger")).fix("1").state == "undone"
+
+
+def _made(folder: Path) -> list[Path]:
+    """One was there before, one is new, one was empty."""
+    (folder / "file-0").write_text("as it was")
+    (folder / "file-2").write_text("")
+    return [folder / "file-0", folder / "file-2"]
+
+
+def _run(folder: Path, way: str) -> int:
+    return subprocess.run([sys.executable, "-c", KILLED, str(folder), way], check=False, timeout=60).returncode
+
+
+def test_the_ledger_holds_who_when_and_what_was_before(tmp_path: Path, ledger: Ledger) -> None:
+    path = tmp_path / "x"
+    path.write_text("before")
+    apply(plan(writing(path, "after")), MACHINE, ledger, tell)
+    events = [json.loads(line) for line in Path(ledger.path).read_text().splitlines()]
+    assert [event["event"] for event in events] == ["planned", "begins", "done", "finished"]
+    assert events[0]["who"]["user"] and all(event["at"] > 1e9 for event in events)
+    assert events[1]["before"]["files"][str(path)]["kind"] == "file"
+    assert Path(ledger.path).stat().st_mode & 0o77 == 0

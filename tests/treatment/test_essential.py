@@ -1,0 +1,52 @@
+"""What a node cannot do without is known, with the reason; and in doubt it is left alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from zombiescope.core import Host
+from zombiescope.treatment.essential import why_essential
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Host:
+    """A machine without containers, whose bus cannot be asked."""
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text("4:memory:/system.slice/amazon-cloudwatch-agent.service\n0::/\n")
+    (tmp_path / "proc/12").mkdir()
+    (tmp_path / "proc/12/comm").write_text("bash\n")
+    return Host(str(tmp_path), live=False)
+
+
+@pytest.mark.parametrize(
+    ("unit", "why"),
+    [
+        ("dbus.service", "talk over it"),
+        ("systemd-journald.service", "systemd itself"),
+        ("kubelet.service", "pods"),
+        ("NetworkManager.service", "network"),
+        ("multipathd.service", "storage"),
+        ("nvidia-fabricmanager.service", "fabric"),
+        ("sshd.service", "only way left"),
+        ("amazon-cloudwatch-agent.service", "this very command runs in it"),
+    ],
+)
+def test_essential(machine: Host, unit: str, why: str) -> None:
+    assert why in why_essential(unit, machine)
+
+
+@pytest.mark.parametrize("unit", ["ecs.service", "snapd.service", "my-kubelet-exporter.service", "containerd.service"])
+def test_not_essential(machine: Host, unit: str) -> None:
+    assert why_essential(unit, machine) == ""
+
+
+@pytest.mark.parametrize("shim", ["containerd-shim", "conmon"])
+def test_a_runtime_is_essential_while_a_container_runs(machine: Host, shim: str) -> None:
+    Path(machine.root, "proc/12/comm").write_text(f"{shim}\n")
+    assert "containers" in why_essential("containerd.service", machine)
+
+
+def test_where_processes_cannot_be_seen_a_runtime_is_in_use(tmp_path: Path) -> None:
+    assert "containers" in why_essential("docker.service", Host(str(tmp_path), live=False))

@@ -1,0 +1,88 @@
+"""Files are put back as they were, whatever became of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from zombiescope.core import Host, Unreadable
+from zombiescope.treatment.kept import changed, kept, restoring, unit_files
+
+NAMES = ("a", "b", "c d", "-x")
+things = st.one_of(
+    st.just(None),
+    st.tuples(st.just("file"), st.binary(max_size=20), st.sampled_from([0o644, 0o600, 0o755])),
+    st.tuples(st.just("link"), st.sampled_from(["/dev/null", "../b", "nowhere"])),
+    st.tuples(st.just("folder"), st.dictionaries(st.sampled_from(NAMES), st.binary(max_size=5), max_size=2)),
+)
+trees = st.fixed_dictionaries(dict.fromkeys(NAMES, things))
+
+
+def make(folder: Path, tree: dict[str, tuple[object, ...] | None]) -> None:
+    for name, thing in tree.items():
+        path = folder / name
+        match thing:
+            case ("file", bytes(content), int(mode)):
+                path.write_bytes(content)
+                path.chmod(mode)
+            case ("link", str(target)):
+                path.symlink_to(target)
+            case ("folder", dict(inside)):
+                path.mkdir()
+                for child, content in inside.items():
+                    (path / child).write_bytes(content)
+
+
+def clear(folder: Path) -> None:
+    subprocess.run(["find", str(folder), "-mindepth", "1", "-delete"], check=True)
+
+
+@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(before=trees, after=trees)
+def test_whatever_was_changed_is_as_before(before: dict[str, object], after: dict[str, object], tmp_path: Path) -> None:
+    host, paths = Host(), [str(tmp_path / name) for name in NAMES]
+    clear(tmp_path)
+    make(tmp_path, before)  # type: ignore[arg-type]
+    was = kept(host, paths)
+    clear(tmp_path)
+    make(tmp_path, after)  # type: ignore[arg-type]
+    for argv, stdin in restoring(was, kept(host, paths)):
+        subprocess.run(argv, input=stdin, check=True, stdout=subprocess.DEVNULL)
+    assert changed(was, kept(host, paths)) == []
+    assert restoring(was, kept(host, paths)) == []
+
+
+def test_a_unit_is_kept_with_its_mask_drop_ins_wants_and_aliases(tmp_path: Path) -> None:
+    top = tmp_path / "etc/systemd/system"
+    (top / "multi-user.target.wants").mkdir(parents=True)
+    (top / "alias.service").symlink_to("/lib/systemd/system/ecs.service")
+    (top / "other.service").symlink_to("/dev/null")
+    paths = unit_files(Host(str(tmp_path), live=False), "ecs.service")
+    assert "/etc/systemd/system/ecs.service" in paths and "/etc/systemd/system/ecs.service.d" in paths
+    assert "/etc/systemd/system/multi-user.target.wants/ecs.service" in paths
+    assert "/etc/systemd/system/alias.service" in paths and "/etc/systemd/system/other.service" not in paths
+
+
+@pytest.mark.parametrize("name", ["", "..", "../../etc/passwd", "a/b.service"])
+def test_what_is_no_name_of_a_unit_leads_nowhere(name: str) -> None:
+    with pytest.raises(Unreadable):
+        unit_files(Host(), name)
+
+
+def test_what_is_no_file_is_left_alone(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(Unreadable, match="not touched"):
+        kept(Host(), [str(tmp_path / "pipe")])
+
+
+def test_a_setting_of_the_kernel_is_written_to_not_replaced() -> None:
+    path = "/proc/self/oom_score_adj"
+    was = kept(Host(), [path])
+    assert was[path]["kind"] == "setting"
+    changed_since = {path: {**was[path], "content": "MQ=="}}
+    assert restoring(was, changed_since)[0][0] == ("tee", path)

@@ -1,0 +1,140 @@
+"""A cure is proved only where the same signs looked all the time and came back clear."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.diagnosis.incident import SECONDS, card, incident, resets
+from tests.nodes import T0, cores, node, read
+from tests.signs.test_starved_softirq import thread
+from tests.signs.test_zombie_cgroups import v1
+
+from zombiescope.core import Reading
+from zombiescope.core.timeline import Timeline
+from zombiescope.diagnosis.examine import examine
+from zombiescope.treatment.prove import Examined, Proof, prove
+
+LATER = SECONDS + 30.0
+ECS = "unit:ecs.service"
+
+
+def often(what: str, value: float, every: int = 5, subject: str = "node", text: str = "") -> list[Reading]:
+    return [read(what, subject, value, float(at), text) for at in range(0, SECONDS + 1, every)]
+
+
+def quick_reads() -> list[Reading]:
+    file = "file:/sys/fs/cgroup/memory/memory.stat"
+    return [*often("stat_read_seconds", 1e-4, 10, file), *often("stat_read_cpu_seconds", 5e-5, 10, file)]
+
+
+def later(*, grows: float = 0.0, without: str = "", extra: list[Reading] | None = None) -> Timeline:
+    """Two minutes after the cure: everything is looked at and well; or one part is not looked at."""
+    parts = {
+        "units": often("unit_restarts_total", 0, subject=ECS),
+        "dead": v1([68_620.0 + grows * second for second in range(SECONDS + 1)]),
+        "cores": cores({core: [{"user": 0.02}] * SECONDS for core in range(8)}, every=1.0),
+        "threads": thread("ksoftirqd/3", [0.001] * SECONDS, [0.002] * SECONDS),
+        "card": card(),
+        "log": often("kernel_log", 6, 1, text="all is well"),
+        "ray": often("ray_event", 0, subject="raynode:x"),
+        "stacks": [*often("samples_total", 0), *often("kernel_symbols", 1)],
+        "reads": quick_reads(),
+    }
+    readings = [it for name, part in parts.items() if name != without for it in [*part]]
+    return node([replace(it, at=it.at + LATER) for it in [*readings, *(extra or [])]])
+
+
+def proved(after: Timeline, cured: str = ECS) -> Proof:
+    timeline = incident(extra=quick_reads())
+    before = Examined(examine(timeline), timeline)
+    found = [it for it in before.case.findings if it.subject == cured]
+    assert found
+    return prove(before, Examined(examine(after), after), found, (found[0].sign,))
+
+
+def states(proof: Proof) -> dict[str, str]:
+    return {check.name.split(" of ")[0]: check.state for check in proof.checks}
+
+
+def test_all_that_followed_is_gone_so_the_cure_is_proved_and_is_an_experiment() -> None:
+    proof = proved(later())
+    assert proof.state == "proved", states(proof)
+    assert {
+        "crash_looping_unit",
+        "cgroup_walker",
+        "saturated_core",
+        "starved_softirq",
+        "driver_reset",
+        "job_failure",
+    } <= {*states(proof)}
+    tried = {link.law for link in proof.case.links for it in link.grounds if it.kind == "experiment"}
+    assert {"crash_looping_unit_to_zombie_cgroups", "starved_softirq_to_driver_reset"} <= tried
+    assert all(it.evidence for link in proof.case.links for it in link.grounds)
+
+
+@pytest.mark.parametrize("without", ["units", "dead", "cores", "threads", "log", "ray", "stacks", "reads"])
+def test_what_nobody_looked_at_cannot_be_told(without: str) -> None:
+    proof = proved(later(without=without))
+    assert proof.state == "cannot tell" and "failed" not in states(proof).values()
+    assert not [it for link in proof.case.links for it in link.grounds if it.kind == "experiment"]
+
+
+def test_a_leak_that_goes_on_is_not_proved_though_its_suspect_is_stopped() -> None:
+    proof = proved(later(grows=1.0))
+    assert proof.state == "not proved"
+    assert states(proof)["dead memory cgroups do not grow"] == "failed"
+
+
+def test_a_few_that_come_and_stay_are_no_leak() -> None:
+    assert proved(later(grows=10 / SECONDS)).state == "proved"
+
+
+def test_a_reset_after_the_cure_speaks_against_it() -> None:
+    assert states(proved(later(extra=resets())))["driver_reset"] == "failed"
+
+
+def test_a_reset_before_the_cure_that_the_log_still_holds_does_not() -> None:
+    whole = later()
+    old = node(resets()).series("kernel_log")  # told in the window's first look, of a time before it
+    series = [whole.series(what, subject) for what in whole.whats() for subject in whole.subjects(what)]
+    looks = {what: whole.looks(what) for what in whole.looked_for()}
+    after = Timeline([it for it in series if it.what != "kernel_log"] + [replace(old, until=whole.span.end)], looks)
+    assert [it.sign for it in examine(after).findings if it.sign == "driver_reset"]
+    assert proved(after).state == "proved"
+
+
+def test_the_same_unit_looping_again_is_not_proved() -> None:
+    again = [read("unit_restarts_total", ECS, float(at), float(at)) for at in range(0, SECONDS + 1, 5)]
+    proof = proved(later(without="units", extra=again))
+    assert proof.state == "not proved" and states(proof)["crash_looping_unit"] == "failed"
+
+
+def test_another_unit_looping_is_not_this_cure_s_fault() -> None:
+    other = [read("unit_restarts_total", "unit:other.service", float(at), float(at)) for at in range(0, SECONDS + 1, 5)]
+    proof = proved(later(extra=other))
+    assert states(proof)["crash_looping_unit"] == "held"
+
+
+def test_a_recorder_that_slept_did_not_look_all_the_time() -> None:
+    whole = later()
+    after = Examined(examine(whole), whole)
+    sleepy = _without(whole, LATER + 40, LATER + 100)
+    timeline = incident(extra=quick_reads())
+    before = Examined(examine(timeline), timeline)
+    cured = [it for it in before.case.findings if it.subject == ECS]
+    assert prove(before, after, cured).state == "proved"
+    proof = prove(before, Examined(examine(sleepy), sleepy), cured)
+    assert proof.state == "cannot tell" and states(proof)["was looked at all the time"] == "blind"
+
+
+def _without(timeline: Timeline, start: float, end: float) -> Timeline:
+    kept = [
+        one.reading(place)
+        for what in timeline.whats()
+        for subject in timeline.subjects(what)
+        for one in (timeline.series(what, subject),)
+        for place in range(len(one))
+        if not T0 + start < one.at[place] < T0 + end
+    ]
+    return node(kept)
