@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from zombiescope.cli.census import COUNTERS
 from zombiescope.core import Host
-from zombiescope.core.rooms import load
 from zombiescope.lab._zombies import leaked
+from zombiescope.members.rooms import load
 from zombiescope.recorder.loop import look
 from zombiescope.recorder.tape import Tape
 

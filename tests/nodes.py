@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from zombiescope.core import Blind, Host, Reading
-from zombiescope.core.rooms import healthy
 from zombiescope.core.samples import SOURCE
 from zombiescope.core.timeline import Timeline
+from zombiescope.members.rooms import healthy
 from zombiescope.probes.proc_stat import MODES
 from zombiescope.recorder.loop import look
 from zombiescope.recorder.stacks import GIVES, NAME

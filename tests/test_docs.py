@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import PROJECT
 
-from zombiescope.core.rooms import names
+from zombiescope.members.rooms import names
 
 DOCS = PROJECT / "docs"
 PAGES = sorted(page.relative_to(PROJECT).as_posix() for page in [*PROJECT.glob("*.md"), *DOCS.rglob("*.md")])

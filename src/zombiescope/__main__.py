@@ -10,7 +10,7 @@ from types import ModuleType
 
 from zombiescope import __version__
 from zombiescope.core.errors import BLIND, USAGE, Unparsable, Unreadable, UserError
-from zombiescope.core.rooms import Broken, guarded, healthy, load, names
+from zombiescope.members.rooms import Broken, guarded, healthy, load, names
 
 DESCRIPTION = "Find out why a Linux node that looks healthy starves its work, with evidence."
 EXAMPLES = """examples:

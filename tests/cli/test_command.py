@@ -16,7 +16,7 @@ from tests.conftest import COMMAND, Run
 from tests.nodes import QUIET
 
 from zombiescope import __version__
-from zombiescope.core.rooms import names
+from zombiescope.members.rooms import names
 
 pytestmark = pytest.mark.e2e
 

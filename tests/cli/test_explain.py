@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import Run
 
 from zombiescope.cli._causal_map import causal_map, joins
-from zombiescope.core.rooms import names
+from zombiescope.members.rooms import names
 
 
 def test_the_tree_shows_each_law_at_least_once_and_unfolds_nothing_twice() -> None:

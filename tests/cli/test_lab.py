@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import COMMAND, Run
 
-from zombiescope.core.rooms import names
+from zombiescope.members.rooms import names
 
 
 @pytest.mark.e2e

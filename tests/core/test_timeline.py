@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zombiescope.core import Blind, Host, Reading, Span
-from zombiescope.core.rooms import load
 from zombiescope.core.timeline import Series, Timeline
+from zombiescope.members.rooms import load
 from zombiescope.recorder.loop import look
 from zombiescope.recorder.tape import Tape
 

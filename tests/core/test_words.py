@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zombiescope.core import amount, cure_for_blindness, harmless, lasting
+from zombiescope.core import amount, harmless, lasting
+from zombiescope.knowledge.blind_causes import what_to_do
 
 ANYTHING = st.text(st.characters())  # lone surrogates too
 
@@ -92,6 +93,6 @@ def test_no_number_is_too_odd_to_be_said(number: float) -> None:
 
 
 def test_a_cure_for_the_reasons_that_we_know() -> None:
-    assert "root" in cure_for_blindness("/proc/kallsyms: permission denied")
-    assert "host" in cure_for_blindness("only a part of the hierarchy is visible from this container")
-    assert cure_for_blindness("the moon is full") == ""
+    assert "root" in what_to_do("/proc/kallsyms: permission denied")
+    assert "host" in what_to_do("only a part of the hierarchy is visible from this container")
+    assert what_to_do("the moon is full") == ""

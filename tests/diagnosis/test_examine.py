@@ -10,9 +10,9 @@ import pytest
 from tests.nodes import T0, node, read
 
 from zombiescope.core import Blind, Finding, Ground, Plan, Reading, Span, Step, Unreadable
-from zombiescope.core.rooms import Broken
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.examine import Members, examine
+from zombiescope.members.rooms import Broken
 
 LONG = node([read("seen", "node", 1, 0), read("seen", "node", 1, 1000)], unseen={"hidden": "permission denied"})
 PROOF = (read("seen", "node", 1, 0),)

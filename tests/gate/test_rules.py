@@ -11,7 +11,6 @@ from tests.nodes import node, read
 
 from zombiescope.core import Host
 from zombiescope.core.model import Case, Span
-from zombiescope.core.rooms import load
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.examine import examine
 from zombiescope.gate._image import Image
@@ -19,6 +18,7 @@ from zombiescope.gate._objection import Ruling
 from zombiescope.gate._rulings import rulings
 from zombiescope.gate.growing_cgroups import NOISE
 from zombiescope.knowledge.kernels import faults
+from zombiescope.members.rooms import load
 
 UNIFIED, LEGACY = "systemd.unified_cgroup_hierarchy", "systemd.legacy_systemd_cgroup_controller"
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from tests.conftest import Run
 
-from zombiescope.core.rooms import healthy, names
 from zombiescope.lab._bench import order
 from zombiescope.lab._litter import others
 from zombiescope.lab._scenario import PREFIX, name_for
 from zombiescope.lab._zombies import memory_folder
+from zombiescope.members.rooms import healthy, names
 
 SCENARIOS = healthy("lab")
 AROUND = 6.0  # seconds to make a fault, to settle, to examine and to clean up: less than that on an idle machine

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from zombiescope.core import Case, Link
-from zombiescope.core.rooms import healthy
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.examine import examine
+from zombiescope.members.rooms import healthy
 
 
 def judged(timeline: Timeline, law: str) -> Case:

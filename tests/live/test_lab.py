@@ -17,10 +17,10 @@ from tests.conftest import CANNOT, COMMAND
 from tests.lab.machine_state import changes, machine_state
 
 from zombiescope.core import UserError
-from zombiescope.core.rooms import healthy
 from zombiescope.lab import pinterest
 from zombiescope.lab._bench import diagnosed, undisturbed
 from zombiescope.lab._scenario import missing
+from zombiescope.members.rooms import healthy
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups")]
 ELSEWHERE = {  # each is judged there, and more is asked of it

@@ -20,9 +20,9 @@ import pytest
 from tests.conftest import CANNOT
 
 from zombiescope.core import Case, Host
-from zombiescope.core.rooms import healthy
 from zombiescope.diagnosis.examine import examine
 from zombiescope.lab._scenario import name_for
+from zombiescope.members.rooms import healthy
 from zombiescope.probes import ray_logs
 from zombiescope.recorder.loop import look
 from zombiescope.recorder.tape import Tape

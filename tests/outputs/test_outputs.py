@@ -28,8 +28,8 @@ from zombiescope.core import (
     Unexplained,
     Verdict,
 )
-from zombiescope.core.rooms import load, names
 from zombiescope.core.timeline import Timeline
+from zombiescope.members.rooms import load, names
 from zombiescope.outputs._story import tellings
 
 EVIL = 'a\x1b[31mred\nname "quoted" \udcff\u202e' + "x" * 300

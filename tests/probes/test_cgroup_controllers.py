@@ -6,7 +6,7 @@ from pathlib import Path
 
 from zombiescope.cgroups.census import count
 from zombiescope.core import Host
-from zombiescope.core.rooms import healthy
+from zombiescope.members.rooms import healthy
 from zombiescope.probes.cgroup_controllers import parse
 from zombiescope.recorder.loop import look
 from zombiescope.recorder.tape import Tape

@@ -18,9 +18,9 @@ import pytest
 from tests.probes.machine import good, machine
 
 from zombiescope.core import Case, Host
-from zombiescope.core.rooms import healthy
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.examine import examine
+from zombiescope.members.rooms import healthy
 from zombiescope.recorder.loop import look
 from zombiescope.recorder.tape import Tape
 

@@ -9,8 +9,9 @@ import pytest
 from tests.probes.machine import machine, told, unseen
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.text import cores
 from zombiescope.probes import nic_irqs
-from zombiescope.probes.nic_irqs import Nic, parse, parse_cores
+from zombiescope.probes.nic_irqs import Nic, parse
 
 VIRTIO = """\
            CPU0       CPU1
@@ -143,8 +144,8 @@ def test_damage(text: str, line: int) -> None:
 
 
 def test_cores() -> None:
-    assert parse_cores("0-2,7\n") == {0, 1, 2, 7}
-    assert parse_cores("\n") == set()
+    assert cores("0-2,7\n", "x") == [0, 1, 2, 7]
+    assert cores("\n", "x") == []
 
 
 def test_256_cores_are_one_quick_pass() -> None:

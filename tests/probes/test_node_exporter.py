@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from zombiescope.core import Host
-from zombiescope.core.rooms import load
+from zombiescope.members.rooms import load
 from zombiescope.recorder.loop import look
 from zombiescope.recorder.tape import Tape
 

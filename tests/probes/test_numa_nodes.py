@@ -8,8 +8,8 @@ import pytest
 from tests.probes.machine import machine, told
 
 from zombiescope.core import Unparsable, Unreadable
+from zombiescope.kernel.text import cores as parse
 from zombiescope.probes import numa_nodes
-from zombiescope.probes.numa_nodes import parse
 
 FOLDER = "sys/devices/system/node"
 
@@ -18,13 +18,13 @@ FOLDER = "sys/devices/system/node"
     ("text", "cores"), [("0-1\n", [0, 1]), ("0,2-3\n", [0, 2, 3]), ("\n", []), ("5\n", [5])], ids=repr
 )
 def test_parse(text: str, cores: list[int]) -> None:
-    assert parse(text) == cores
+    assert parse(text, "cpulist") == cores
 
 
 @pytest.mark.parametrize("text", ["x\n", "3-1\n", "1-\n", "-1\n", "0-99999999\n", "0;1\n", "1,,2\n"])
 def test_damage(text: str) -> None:
     with pytest.raises(Unparsable):
-        parse(text)
+        parse(text, "cpulist")
 
 
 def test_two_nodes_and_one_of_memory_alone(tmp_path: Path) -> None:

@@ -17,9 +17,10 @@ from tests.probes.machine import machine
 from tests.probes.test_processes import Clock, stat
 
 from zombiescope.core import Blind, Host, Reading, Unparsable
+from zombiescope.kernel.text import cores
 from zombiescope.probes import _process_threads, _process_waits, processes
 from zombiescope.probes._process_stat import parse
-from zombiescope.probes._process_waits import parse_cores, parse_group, parse_schedstat, parse_status, parse_turns
+from zombiescope.probes._process_waits import parse_group, parse_schedstat, parse_status, parse_turns
 
 STATUS = "Name:\tnfsd\nState:\tD (disk sleep)\nCpus_allowed_list:\t{cores}\n" + (
     "voluntary_ctxt_switches:\t{turns}\nnonvoluntary_ctxt_switches:\t7\n"
@@ -232,10 +233,10 @@ def test_whose_children_used_most(going: Going) -> None:
 
 def test_small_parsers() -> None:
     assert parse_schedstat("559752743 2136075119 56\n") == (0.559752743, 2.136075119, 56)
-    assert (parse_cores("0-3,8"), parse_cores("1"), parse_cores("")) == (5, 1, 0)
+    assert (cores("0-3,8", "x"), cores("1", "x"), cores("", "x")) == ([0, 1, 2, 3, 8], [1], [])
     assert parse_turns(status(5)) == 12
     assert parse_group("1:cpu:/a:b\n0::/x\n") == "/a:b" and parse_group("0::/x\n") == "/x" and parse_group("") == ""
-    for damaged in (lambda: parse_cores("x"), lambda: parse_status("x"), lambda: parse_turns("Name:\tx\n")):
+    for damaged in (lambda: cores("x", "x"), lambda: parse_status("x"), lambda: parse_turns("Name:\tx\n")):
         with pytest.raises(Unparsable):
             damaged()
 

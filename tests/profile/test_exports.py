@@ -20,7 +20,7 @@ from tests.npm import text_of
 from tests.profile.captures import Row, capture
 
 from zombiescope.core.errors import UserError
-from zombiescope.core.rooms import load, names
+from zombiescope.members.rooms import load, names
 from zombiescope.profile import folded, perf_script, pprof
 from zombiescope.profile.capture import Capture, Chosen, Function, Who
 from zombiescope.profile.heatmap_images import as_png, as_svg, grid

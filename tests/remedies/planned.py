@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from zombiescope.core import Case, Finding, Plan, Reading, Span
-from zombiescope.core.rooms import healthy
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.examine import examine
+from zombiescope.members.rooms import healthy
 
 
 def plans(timeline: Timeline, remedy: str, *signs: str, kernel: str = "6.8.0", host: str = "worker-1") -> list[Plan]:

@@ -7,7 +7,7 @@ import re
 import pytest
 from tests.conftest import PROJECT
 
-from zombiescope.core.rooms import healthy, names
+from zombiescope.members.rooms import healthy, names
 
 
 @pytest.mark.parametrize("page", ["playbook.md", "undo.md"])

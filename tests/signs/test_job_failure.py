@@ -9,11 +9,11 @@ from tests.nodes import T0, node, read
 from tests.probes.test_ray_logs import HEAD, LOST, session
 
 from zombiescope.core import Finding, Ground, Host, Reading, Span
-from zombiescope.core.rooms import healthy
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.examine import examine
 from zombiescope.diagnosis.join import in_order
 from zombiescope.laws import cpu_throttling_to_job_failure, driver_reset_to_job_failure, oom_kill_to_job_failure
+from zombiescope.members.rooms import healthy
 from zombiescope.probes import ray_logs
 from zombiescope.recorder.loop import look
 from zombiescope.recorder.tape import Tape

@@ -9,7 +9,8 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from zombiescope.core import Host, Unreadable, lines
+from zombiescope.core import Host, Unreadable
+from zombiescope.kernel.text import lines
 from zombiescope.knowledge.kernels import Fault, faults, version_of
 
 _RELEASES = ("/etc/os-release", "/usr/lib/os-release")

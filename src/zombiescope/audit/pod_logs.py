@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from zombiescope.core import Host, Unreadable, count
+from zombiescope.core import Host, Unreadable
+from zombiescope.kernel.text import count
 
 SOURCE = "/var/log/pods"
 MOST = 1_000  # pods: a node has 110 by default, 250 where it was raised

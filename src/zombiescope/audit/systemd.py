@@ -22,7 +22,8 @@ from dbus_fast.aio import MessageBus
 from dbus_fast.errors import AuthError, DBusError, InvalidAddressError, InvalidMessageError
 
 from zombiescope.audit.loops import RestartPolicy
-from zombiescope.core import Host, Unreadable, lines
+from zombiescope.core import Host, Unreadable
+from zombiescope.kernel.text import lines
 
 LIMIT = 3.0  # seconds for one question; systemd answers within a few milliseconds, on a starved core within a second
 AT_ONCE = 64  # questions in flight: dbus-daemon allows a connection 128 unanswered ones (max_replies_per_connection)

@@ -15,7 +15,8 @@ from functools import cached_property
 
 from zombiescope.audit.loops import BURST, INTERVAL, PAUSE, RestartPolicy
 from zombiescope.audit.unit_syntax import Settings, calendar_pace, parse, seconds
-from zombiescope.core import Host, Unreadable, lines
+from zombiescope.core import Host, Unreadable
+from zombiescope.kernel.text import lines
 
 # What an administrator writes, what is written while running, what packages bring (systemd.unit(5)).
 FOLDERS = (

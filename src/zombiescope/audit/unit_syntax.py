@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from zombiescope.core import lines
+from zombiescope.kernel.text import lines
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zA-Zµ]*)\s*")
 _UNITS_OF_TIME = {

@@ -13,7 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from zombiescope.audit.running import running
-from zombiescope.core import Host, Unreadable, lines
+from zombiescope.core import Host, Unreadable
+from zombiescope.kernel.text import lines
 from zombiescope.knowledge.agents import Agent, SignOfUse
 
 MOST_BYTES = 4 << 20  # of a configuration, or of a socket table; a hostile one is not read to its end

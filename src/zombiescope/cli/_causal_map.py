@@ -6,7 +6,7 @@ import json
 import textwrap
 from collections.abc import Iterator
 
-from zombiescope.core.rooms import healthy, names
+from zombiescope.members.rooms import healthy, names
 
 FORMATS = ("text", "json", "dot", "svg")
 

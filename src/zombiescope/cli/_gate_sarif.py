@@ -12,9 +12,9 @@ from typing import Any, TextIO
 from urllib.parse import quote
 
 from zombiescope.cli._gate_report import Report
-from zombiescope.core.rooms import load
 from zombiescope.gate._lists import RULE as BASELINE
 from zombiescope.gate._objection import Objection
+from zombiescope.members.rooms import load
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _ON_THE_BASELINE = "What is accepted for now has a reason, and an end that is not past."

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator
 from typing import Any, TextIO
 
 from zombiescope.core import Case, Plan, UserError, harmless
-from zombiescope.core.rooms import healthy
 from zombiescope.diagnosis.describe import describe
+from zombiescope.members.rooms import healthy
 from zombiescope.treatment.apply import Machine, shown
 
 _WIDTH = 110

@@ -15,7 +15,7 @@ from zombiescope.cli._looking import add_exit_style, hertz, look, moment, name_o
 from zombiescope.core import Host, harmless
 from zombiescope.core.errors import EXIT_STYLES
 from zombiescope.core.model import Case, Span
-from zombiescope.core.rooms import load, names
+from zombiescope.members.rooms import load, names
 
 if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline

@@ -10,7 +10,7 @@ from types import ModuleType
 
 from zombiescope.cli._causal_map import FORMATS, causal_map
 from zombiescope.core import UserError
-from zombiescope.core.rooms import healthy, names
+from zombiescope.members.rooms import healthy, names
 
 ROOMS = ("signs", "laws", "questions", "remedies", "probes")
 DRAWINGS = ("dot", "svg")

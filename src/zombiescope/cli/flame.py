@@ -53,7 +53,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from zombiescope.cli._sources import opened
-    from zombiescope.core.rooms import load
+    from zombiescope.members.rooms import load
     from zombiescope.profile.capture import Chosen
     from zombiescope.profile.picture import Picture
 
@@ -94,7 +94,7 @@ def _judged(picture: Picture) -> int:
 
 def _by_name(path: str | None) -> str:
     """The format that a file's name asks for."""
-    from zombiescope.core.rooms import load
+    from zombiescope.members.rooms import load
 
     if path is None:
         return "text"

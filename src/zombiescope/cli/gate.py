@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from zombiescope.cli._looking import LONGEST, add_exit_style, look
 from zombiescope.core import Host, UserError, harmless
 from zombiescope.core.errors import EXIT_STYLES
-from zombiescope.core.rooms import load, names
+from zombiescope.members.rooms import load, names
 
 if TYPE_CHECKING:
     from zombiescope.cli._gate_report import Report

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from types import ModuleType
 
 from zombiescope.core import UserError, harmless
-from zombiescope.core.rooms import healthy, names
+from zombiescope.members.rooms import healthy, names
 
 EXAMPLES = """examples:
   zombiescope lab list                                 what there is, and what each needs

@@ -24,10 +24,10 @@ from zombiescope.compare.quiet_time import Event, Windows, recorded, windows
 from zombiescope.compare.rise import Rise, telling
 from zombiescope.compare.time_spent import Profile
 from zombiescope.core import Span, UserError
-from zombiescope.core.rooms import load, names
 from zombiescope.core.timeline import Floats, Timeline
 from zombiescope.derived.kernel_log import LOG, unheard
 from zombiescope.diagnosis.examine import examine
+from zombiescope.members.rooms import load, names
 from zombiescope.profile.capture import Capture, Ints
 
 DEFAULT_EVENT = "driver_reset"

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from zombiescope.compare.quiet_time import Windows
-from zombiescope.core.rooms import healthy
 from zombiescope.core.timeline import Floats, Series, Timeline
+from zombiescope.members.rooms import healthy
 
 MOST_SERIES = 1_500  # some 0.5 ms each for twelve hours of looks
 KNOWN = 0.5  # of the quiet windows: a series that was seen in fewer is not compared

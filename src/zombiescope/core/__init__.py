@@ -18,7 +18,7 @@ from zombiescope.core.model import (
     Unexplained,
     Verdict,
 )
-from zombiescope.core.words import amount, count, counters, counts, cure_for_blindness, harmless, lasting, lines
+from zombiescope.core.words import amount, harmless, lasting
 
 # Timeline is not listed: it alone needs numpy, so who needs it says `from zombiescope.core.timeline import Timeline`.
 __all__ = [
@@ -41,11 +41,6 @@ __all__ = [
     "UserError",
     "Verdict",
     "amount",
-    "count",
-    "counters",
-    "counts",
-    "cure_for_blindness",
     "harmless",
     "lasting",
-    "lines",
 ]

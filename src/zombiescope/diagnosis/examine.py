@@ -9,10 +9,10 @@ from itertools import islice
 from types import ModuleType
 
 from zombiescope.core import Answer, Blind, Case, Finding, Link, Plan, Reading, Tally, Unparsable, Unreadable, Verdict
-from zombiescope.core.rooms import Broken, guarded, members
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.explain import explain
 from zombiescope.diagnosis.join import ends, join, tally
+from zombiescope.members.rooms import Broken, guarded, members
 
 MOST = 500  # findings of one sign: a node that flaps faster has one cause to find, not thousands of pairs to weigh
 SHOWN = 8  # readings that a verdict of clear carries when the sign does not choose them itself

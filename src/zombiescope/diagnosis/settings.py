@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from zombiescope.core import UserError
-from zombiescope.core.rooms import healthy
+from zombiescope.members.rooms import healthy
 
 ROOMS = ("signs", "probes", "laws", "questions")
 

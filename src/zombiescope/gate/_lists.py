@@ -22,9 +22,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from zombiescope.core import UserError
-from zombiescope.core.rooms import names
 from zombiescope.gate._objection import Accepted, Objection, Ruling
 from zombiescope.gate._rulings import ruled, weighed
+from zombiescope.members.rooms import names
 
 RULE = "baseline"
 MOST_BYTES = 1 << 20  # of either file; a list of every unit of a distribution has 30 KB

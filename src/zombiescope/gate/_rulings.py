@@ -8,9 +8,9 @@ from functools import partial
 from types import ModuleType
 
 from zombiescope.core import Blind, Unparsable, Unreadable
-from zombiescope.core.rooms import Broken, guarded, members
 from zombiescope.gate._image import Image
 from zombiescope.gate._objection import Objection, Ruling
+from zombiescope.members.rooms import Broken, guarded, members
 
 
 def rulings(image: Image, skip: Collection[str] = (), *, strict: bool = False) -> list[Ruling]:

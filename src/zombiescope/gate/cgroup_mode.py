@@ -12,9 +12,10 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from zombiescope.core import Blind, Unreadable, lines
+from zombiescope.core import Blind, Unreadable
 from zombiescope.gate._image import ABSENT, Image
 from zombiescope.gate._objection import Objection
+from zombiescope.kernel.text import lines
 from zombiescope.knowledge.kernels import fault, version_of
 
 WHEN = ("image", "look", "soak")

@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from zombiescope.core import Host, Unreadable, lines
+from zombiescope.core import Host, Unreadable
 from zombiescope.kernel.private_mount import USUAL, mounted
+from zombiescope.kernel.text import lines
 
 KINDS = ("mkdir", "rmdir", "release")
 SOURCE = f"{USUAL['tracefs'][0]}/events/cgroup"

@@ -27,7 +27,8 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from zombiescope.core import Unparsable, Unreadable, count, lines
+from zombiescope.core import Unparsable, Unreadable
+from zombiescope.kernel.text import count, lines
 
 SOURCE = "/dev/kmsg"
 _LARGEST = 1 << 14  # bytes: a record has at most 8 KB (CONSOLE_EXT_LOG_MAX), and a smaller buffer would be refused

@@ -21,8 +21,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
-from zombiescope.core import Unparsable, lines
+from zombiescope.core import Unparsable
 from zombiescope.kernel.kmsg import Line, parse
+from zombiescope.kernel.text import lines
 
 LEVEL = 6  # where none is told: "informational", so that nothing is made of it
 TRIED = 500  # lines by which a format is told: a log may begin with some that were torn

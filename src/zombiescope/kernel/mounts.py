@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from zombiescope.core import Host, Unparsable, Unreadable, lines
+from zombiescope.core import Host, Unparsable, Unreadable
+from zombiescope.kernel.text import lines
 
 MOUNTINFO = "/proc/self/mountinfo"
 # The initial cgroup namespace's inode (PROC_CGROUP_INIT_INO in include/linux/proc_ns.h). In any other namespace,

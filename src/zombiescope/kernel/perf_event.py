@@ -30,6 +30,7 @@ from zombiescope.core.errors import Unparsable, Unreadable, UserError
 from zombiescope.kernel.perf_records import Record, Throttle, parse
 from zombiescope.kernel.perf_ring import Ring, blindness, refusal, richest
 from zombiescope.kernel.perf_stacks import RawStack, StackTable
+from zombiescope.kernel.text import cores
 
 # A core that is late by a whole period missed a tick; less is the usual jitter of timers, above all of virtual ones.
 PERIODS = 2.0
@@ -238,11 +239,4 @@ def _online() -> list[int]:
             text = file.read()
     except OSError as error:
         raise Unreadable(ONLINE, (error.strerror or "").lower()) from None
-    cpus: list[int] = []
-    try:
-        for part in text.strip().split(","):
-            first, _, last = part.partition("-")
-            cpus += range(int(first), min(int(last or first), _MOST_CORES) + 1)
-    except ValueError:
-        raise Unparsable(ONLINE, 1, text) from None
-    return cpus
+    return [cpu for cpu in cores(text, ONLINE) if cpu < _MOST_CORES]

@@ -13,7 +13,8 @@ import threading
 import time
 from dataclasses import dataclass
 
-from zombiescope.core import Host, Unreadable, lines
+from zombiescope.core import Host, Unreadable
+from zombiescope.kernel.text import lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from importlib.resources import files
 from typing import Any, TypeVar
 
 from zombiescope.core.errors import Unreadable
-from zombiescope.core.outside import read_trusted
-from zombiescope.core.rooms import outside_folders
+from zombiescope.members.outside import read_trusted
+from zombiescope.members.rooms import outside_folders
 
 Entry = dict[str, Any]
 Made = TypeVar("Made")

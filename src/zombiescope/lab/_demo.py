@@ -20,8 +20,8 @@ import textwrap
 import time
 
 from zombiescope.core import UserError, harmless, lasting
-from zombiescope.core.rooms import load
 from zombiescope.lab._scenario import missing, name_for
+from zombiescope.members.rooms import load
 
 INCIDENT = load("lab", "pinterest")
 COMMAND = (sys.executable, "-m", "zombiescope")

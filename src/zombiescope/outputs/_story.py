@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from zombiescope.core import Case, Finding, Span, Tally, cure_for_blindness, lasting
+from zombiescope.core import Case, Finding, Span, Tally, lasting
+from zombiescope.knowledge.blind_causes import what_to_do
 
 NAMED = 3  # root causes that a headline names; the rest are counted
 RIVALS = 5  # causes that fit too and are named for one effect; JSON has them all
@@ -82,7 +83,7 @@ def unseen(case: Case) -> list[Unseen]:
         if verdict.state in ("blind", "broken"):
             reasons.setdefault((verdict.state, verdict.says), []).append(verdict.sign)
     return [
-        Unseen(state=state, signs=tuple(signs), says=says, cure=cure_for_blindness(says if state == "blind" else state))
+        Unseen(state=state, signs=tuple(signs), says=says, cure=what_to_do(says if state == "blind" else state))
         for (state, says), signs in reasons.items()
     ]
 

@@ -14,9 +14,10 @@ from importlib import resources
 from typing import TextIO
 
 from zombiescope import __version__
-from zombiescope.core import Case, Plan, Step, Verdict, cure_for_blindness
+from zombiescope.core import Case, Plan, Step, Verdict
 from zombiescope.core.model import STATES
 from zombiescope.core.timeline import Timeline
+from zombiescope.knowledge.blind_causes import what_to_do
 from zombiescope.outputs import _map
 from zombiescope.outputs._stages import Stages, badge, evidence, said, sign
 from zombiescope.outputs._story import clock, consistency, headline, next_commands, taken, tellings
@@ -231,7 +232,7 @@ def _saw(verdict: Verdict) -> str:
 
 
 def _cure(why: str) -> str:
-    cure = cure_for_blindness(why)
+    cure = what_to_do(why)
     return f'<span class="cure">to see it: {said(cure)}</span>' if cure else ""
 
 

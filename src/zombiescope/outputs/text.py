@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.text import Text
 
 from zombiescope import __version__
-from zombiescope.core import Case, Finding, Reading, cure_for_blindness, harmless
+from zombiescope.core import Case, Finding, Reading, harmless
 from zombiescope.core.timeline import Timeline
+from zombiescope.knowledge.blind_causes import what_to_do
 from zombiescope.outputs._story import (
     RIVALS,
     Telling,
@@ -132,7 +133,7 @@ def _riddles(case: Case) -> Iterator[Text]:
         yield _text(f"unexplained: {riddle.finding.sign} {riddle.finding.subject}", "bold yellow")
         for candidate in riddle.candidates:
             yield _text(f"  not by {candidate.law}: {candidate.why_not}")
-            if cure := cure_for_blindness(candidate.why_not):
+            if cure := what_to_do(candidate.why_not):
                 yield _text(f"      to see it: {cure}", "yellow")
     if len(case.unexplained) > AGAIN:
         yield _text(f"… and {len(case.unexplained) - AGAIN} more unexplained", "dim")

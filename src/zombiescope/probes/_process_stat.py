@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zombiescope.core import Unparsable, count, counts
+from zombiescope.core import Unparsable
+from zombiescope.kernel.text import count, counts
 
 # include/uapi/linux/sched.h: those that run before every ordinary thread, and until they sleep.
 REALTIME = {1: "SCHED_FIFO", 2: "SCHED_RR", 6: "SCHED_DEADLINE"}

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count, lines
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.text import cores, count, lines
 from zombiescope.probes._process_stat import Process
 
 DELAY = "process_run_delay_seconds_total"
@@ -85,8 +86,8 @@ def _where(host: Host, process: Process, at: float) -> Iterator[Reading | Blind]
     status, group = f"/proc/{process.pid}/status", f"/proc/{process.pid}/cgroup"
     try:
         allowed = parse_status(host.read(status), status).get("Cpus_allowed_list", "")
-        if cores := parse_cores(allowed, status):
-            yield Reading(what=ALLOWED, subject=process.subject, value=cores, at=at, source=status, text=allowed)
+        if many := len(cores(allowed, status)):
+            yield Reading(what=ALLOWED, subject=process.subject, value=many, at=at, source=status, text=allowed)
         if path := parse_group(host.read(group)):
             yield Reading(what=GROUP, subject=process.subject, value=1, at=at, source=group, text=path)
     except Unreadable:
@@ -177,19 +178,6 @@ def parse_turns(text: str, source: str = "status") -> int:
         return sum(count(status[key]) for key in ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"))
     except (ValueError, KeyError):
         raise Unparsable(source, 1, text) from None
-
-
-# 0-3,8
-def parse_cores(text: str, source: str = "Cpus_allowed_list") -> int:
-    """How many cores a list names."""
-    cores = 0
-    try:
-        for part in text.split(",") if text else []:
-            first, _, last = part.partition("-")
-            cores += count(last or first) - count(first) + 1
-    except ValueError:
-        raise Unparsable(source, 1, text) from None
-    return cores
 
 
 # 2:cpu,cpuacct:/kubepods/pod1

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, counters
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.mounts import MOUNTINFO, cgroup_mounts, whole
+from zombiescope.kernel.text import counters
 
 EVERY = 5.0
 GIVES = ("cgroup_descendants", "cgroup_dying_descendants", "cgroup_subsys", "cgroup_dying_subsys")

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Host, Reading, Unparsable, count
+from zombiescope.core import Host, Reading, Unparsable
+from zombiescope.kernel.text import cores
 
 EVERY = 60.0
 GIVES = ("cpus_possible",)
-MOST = 65_536  # more than any kernel can be built for
 SOURCE = "/sys/devices/system/cpu/possible"
 
 
@@ -26,17 +26,8 @@ def read(host: Host) -> Iterator[Reading]:
 # 0-95
 # 0,2-3
 def parse(text: str) -> int:
-    """How many cores a list of ranges names."""
-    cores = 0
-    try:
-        for part in text.strip().split(","):
-            first, dash, last = part.partition("-")
-            many = count(last if dash else first) - count(first) + 1
-            if many < 1:
-                raise ValueError
-            cores += many
-        if cores > MOST:
-            raise ValueError
-    except ValueError:
-        raise Unparsable(SOURCE, 1, text) from None
-    return cores
+    """How many cores a list names; none would be no machine."""
+    found = cores(text, SOURCE)
+    if not found:
+        raise Unparsable(SOURCE, 1, text)
+    return len(found)

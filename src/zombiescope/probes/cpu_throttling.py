@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count, counters, lines
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.mounts import MOUNTINFO, CgroupMount, cgroup_mounts
+from zombiescope.kernel.text import count, counters, lines
 from zombiescope.probes._remembering import Look, remembering
 
 EVERY = 2.0

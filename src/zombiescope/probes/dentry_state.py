@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.text import count
 
 EVERY = 10.0
 GIVES = ("dentries", "dentries_unused", "dentries_negative", "inodes", "inodes_unused")

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Host, Reading, Unparsable, count
+from zombiescope.core import Host, Reading, Unparsable
+from zombiescope.kernel.text import count
 
 EVERY = 30.0  # seconds: khungtaskd itself looks every two minutes
 GIVES = ("hung_tasks_total",)

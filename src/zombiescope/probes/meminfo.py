@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, count, lines
+from zombiescope.core import Blind, Host, Reading, Unparsable
+from zombiescope.kernel.text import count, lines
 
 EVERY = 5.0
 _FIELDS = {

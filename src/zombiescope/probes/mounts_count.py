@@ -16,7 +16,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from zombiescope.cgroups.families import family
-from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count, lines
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.text import count, lines
 
 EVERY = 60.0
 GIVES = ("mounts", "mounts_read_cpu_seconds", "mounts_alike", "mounts_limit")

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count, lines
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.text import count, lines
 
 EVERY = 5.0
 GIVES = ("conntrack_entries", "conntrack_limit", "conntrack_drops_total")

@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count, lines
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.ethtool import Ethtool
+from zombiescope.kernel.text import count, lines
 
 EVERY = 10.0
 GIVES = (

@@ -17,7 +17,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count, counts, lines
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.text import cores, count, counts, lines
 
 EVERY = 5.0
 GIVES = ("nic_irq_cpu", "nic_interrupts_total", "nic_tx_timeouts_total")
@@ -73,13 +74,13 @@ def _core(host: Host, irq: Irq, at: float) -> Reading | Blind:
         source = f"/proc/irq/{irq.number}/{name}"
         try:
             text = host.read(source).strip()
-            cores = parse_cores(text, source) & irq.by_core.keys()
+            own = set(cores(text, source)) & irq.by_core.keys()
         except (Unreadable, Unparsable) as error:
             why = error.why
             continue
-        if cores:
-            core = max(cores, key=lambda one: (irq.by_core[one], -one))
-            words = irq.words if len(cores) == 1 else f"{irq.words}, most of cores {text}"
+        if own:
+            core = max(own, key=lambda one: (irq.by_core[one], -one))
+            words = irq.words if len(own) == 1 else f"{irq.words}, most of cores {text}"
             return Reading(what=GIVES[0], subject=subject, value=core, at=at, source=source, text=words)
     return Blind(what=GIVES[0], source=source, why=why, subject=subject)
 
@@ -158,22 +159,6 @@ def _words(names: str) -> Iterator[str]:
     """What in a driver's name may be a card's: ens1f0 of "iavf-ens1f0-TxRx-3", virtio2, or the whole of it."""
     yield names
     yield from _BETWEEN.split(names)
-
-
-# 0-1
-# 3,35
-def parse_cores(text: str, source: str = "/proc/irq/N/smp_affinity_list") -> set[int]:
-    cores: set[int] = set()
-    try:
-        for part in text.strip().split(",") if text.strip() else ():
-            first, _, last = part.partition("-")
-            start, end = count(first), count(last or first)
-            if end - start > 1 << 16:  # no machine has that many
-                raise ValueError
-            cores.update(range(start, end + 1))
-    except ValueError:
-        raise Unparsable(source, 1, text) from None
-    return cores
 
 
 def parse_count(text: str, source: str) -> int:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from zombiescope.core import Host, Reading, Unparsable, Unreadable, count
+from zombiescope.core import Host, Reading, Unreadable
+from zombiescope.kernel.text import cores
 
 EVERY = 60.0
 GIVES = ("cpu_numa_node",)
-MOST = 65_536  # cores: more than any kernel can be built for
 FOLDER = "/sys/devices/system/node"
 
 
@@ -24,21 +24,5 @@ def read(host: Host) -> Iterator[Reading]:
         raise Unreadable(FOLDER, "no memory node is told")
     for node in nodes:
         source = f"{FOLDER}/{node}/cpulist"
-        for cpu in parse(host.read(source), source):
+        for cpu in cores(host.read(source), source):  # a node of memory alone has none
             yield Reading(what=GIVES[0], subject=f"cpu:{cpu}", value=int(node[4:]), at=at, source=source)
-
-
-# 0-47,96-143
-def parse(text: str, source: str = "cpulist") -> list[int]:
-    """A node of memory alone has an empty list."""
-    cores: list[int] = []
-    try:
-        for part in text.strip().split(",") if text.strip() else ():
-            first, dash, last = part.partition("-")
-            start, end = count(first), count(last if dash else first)
-            if end < start or end >= MOST:
-                raise ValueError
-            cores += range(start, end + 1)
-    except ValueError:
-        raise Unparsable(source, 1, text) from None
-    return cores

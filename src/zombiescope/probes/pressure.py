@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count, lines
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.text import count, lines
 
 EVERY = 2.0
 _KINDS = {"cpu": ("some",), "io": ("some", "full"), "memory": ("some", "full"), "irq": ("full",)}

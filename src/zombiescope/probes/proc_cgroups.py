@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from zombiescope.core import Host, Reading, Unparsable, count, lines
+from zombiescope.core import Host, Reading, Unparsable
+from zombiescope.kernel.text import count, lines
 
 EVERY = 5.0
 GIVES = ("cgroups_known", "cgroup_hierarchy", "cgroup_controller_enabled")

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, count, counts, lines
+from zombiescope.core import Blind, Host, Reading, Unparsable
+from zombiescope.kernel.text import count, counts, lines
 
 EVERY = 0.1
 MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")

@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from zombiescope.core import Blind, Host, Reading, Unreadable, count
+from zombiescope.core import Blind, Host, Reading, Unreadable
+from zombiescope.kernel.text import count
 from zombiescope.probes import _process_threads, _process_waits
 from zombiescope.probes._process_stat import Process, parse
 from zombiescope.probes._process_waits import Blockade, RunDelay

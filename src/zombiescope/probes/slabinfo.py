@@ -12,7 +12,8 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, count, lines
+from zombiescope.core import Blind, Host, Reading, Unparsable
+from zombiescope.kernel.text import count, lines
 
 EVERY = 60.0
 GIVES = ("slab_cache_bytes", "slab_cache_objects", "network_namespaces")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, count, counts, lines
+from zombiescope.core import Blind, Host, Reading, Unparsable
+from zombiescope.kernel.text import count, counts, lines
 
 EVERY = 2.0
 KINDS = ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU")

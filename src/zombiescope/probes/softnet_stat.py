@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, count, lines
+from zombiescope.core import Blind, Host, Reading, Unparsable
+from zombiescope.kernel.text import count, lines
 
 EVERY = 2.0
 _COLUMNS = {

@@ -14,8 +14,9 @@ import re
 from collections.abc import Iterator
 
 from zombiescope.audit.systemd import address_for, cgroup_prefix
-from zombiescope.core import Blind, Host, Reading, Unreadable, lines
+from zombiescope.core import Blind, Host, Reading, Unreadable
 from zombiescope.kernel.mounts import MOUNTINFO, CgroupMount, cgroup_mounts, whole
+from zombiescope.kernel.text import lines
 
 EVERY = 30.0
 GIVES = ("scopes", "empty_scopes")

@@ -21,7 +21,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, count
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.text import count
 
 EVERY = 1.0
 TIMES = ("thread_run_seconds_total", "thread_run_delay_seconds_total")

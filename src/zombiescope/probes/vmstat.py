@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, counters
+from zombiescope.core import Blind, Host, Reading, Unparsable
+from zombiescope.kernel.text import counters
 
 EVERY = 2.0
 # Counters kept; where the kernel splits one by zone, the sum.

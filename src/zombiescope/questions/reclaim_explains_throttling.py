@@ -14,11 +14,11 @@ import numpy as np
 
 from zombiescope.core import Answer, Reading, harmless
 from zombiescope.core.timeline import Floats, Series, Timeline
+from zombiescope.derived.cores import busy_cores, risen
 
 ASKS = "Is CPU throttling on this node explained by memory reclaim?"
 THROTTLED, HITS, STALLS = "cgroup_throttled_seconds_total", "cgroup_limit_hits_total", "vmstat_allocstall_total"
 OWN, NODE = "cgroup_memory_stall_seconds_total", "pressure_memory_waiting_seconds_total"
-IDLE = "cpu_idle_seconds_total"
 LEAST = 0.05  # seconds of throttling a second, in the mean: less is not worth an explanation
 RECLAIM = 0.02  # of an interval, of one core, spent waiting for memory: less is the noise of a healthy node
 HITTING = 1.0  # times a second into its limit, or on the node into direct reclaim: else the waiting is somebody else's
@@ -67,10 +67,10 @@ def _verdicts(timeline: Timeline) -> Iterator[_Verdict]:
         # Intervals are those of whoever was looked at less often.
         looks = min((timeline.looks(what).at for what in (THROTTLED, waiting.what)), key=len)
         edges = np.unique(looks)
-        stopped = _risen(timeline.rate(THROTTLED, subject), edges)
-        waited = _risen(timeline.rate(waiting.what, waiting.subject), edges)
+        stopped = risen(timeline.rate(THROTTLED, subject), edges)
+        waited = risen(timeline.rate(waiting.what, waiting.subject), edges)
         if waiting.what == NODE:
-            waited = waited * _busy(timeline, edges)  # the node's pressure is an average over its busy cores
+            waited = waited * busy_cores(timeline, edges)  # the node's pressure is an average over its busy cores
         if not seen_by:
             waited = np.zeros(len(waited))
         known = ~(np.isnan(stopped) | np.isnan(waited))
@@ -134,20 +134,3 @@ def _chance(stopped: Floats, reclaim: np.ndarray[tuple[int], np.dtype[np.bool_]]
         for _ in range(SHUFFLES)
     )
     return (more + 1) / (SHUFFLES + 1)
-
-
-def _risen(rate: Series, edges: Floats) -> Floats:
-    """How fast a counter rose in each interval, whatever the times at which it was looked at itself."""
-    known = ~np.isnan(rate.values)
-    times = np.append(rate.at[known], rate.until)
-    sums = np.append(0.0, np.cumsum(rate.values[known] * np.diff(rate.at, append=rate.until)[known]))
-    if len(times) < 2:
-        return np.full(len(edges) - 1, np.nan)
-    rises: Floats = np.diff(np.interp(edges, times, sums, left=np.nan, right=np.nan)) / np.diff(edges)
-    return rises
-
-
-def _busy(timeline: Timeline, edges: Floats) -> Floats:
-    """How many cores worked in each interval, at least one."""
-    idle = [_risen(timeline.rate(IDLE, cpu), edges) for cpu in timeline.subjects(IDLE, "cpu")]
-    return np.maximum(len(idle) - np.nansum(idle, axis=0), 1.0) if idle else np.ones(len(edges) - 1)

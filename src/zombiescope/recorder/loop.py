@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
-from zombiescope.core.rooms import Broken, guarded, healthy
+from zombiescope.members.rooms import Broken, guarded, healthy
 
 SHARE = 0.005  # of one core, for one probe: a dozen dear probes together stay below a tenth of a core
 COSTS = "look_cpu_seconds"

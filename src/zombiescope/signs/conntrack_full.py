@@ -16,6 +16,7 @@ import numpy as np
 
 from zombiescope.core import Blind, Finding, Reading, Span
 from zombiescope.core.timeline import Series, Timeline
+from zombiescope.derived.episodes import episodes
 from zombiescope.derived.kernel_log import LOG, Line, lines_of
 
 _ENTRIES, _LIMIT, _DROPS = "conntrack_entries", "conntrack_limit", "conntrack_drops_total"
@@ -36,7 +37,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
         heard["node"] = [line for line in heard["node"] if line not in its]
         yield _finding("node", run.span, its, timeline)
     for subject, lines in heard.items():
-        for episode in _episodes(lines):
+        for episode in episodes(lines, lambda line: line.reading.at, apart=EPISODE):
             yield _finding(subject, Span(episode[0].reading.at, episode[-1].reading.at), episode, timeline)
 
 
@@ -55,17 +56,6 @@ def _share(timeline: Timeline) -> Series:
     entries = timeline.series(_ENTRIES)
     limit = timeline.series(_LIMIT).sampled(entries.at)
     return replace(entries, values=entries.values / np.where(limit > 0, limit, np.nan))
-
-
-def _episodes(lines: list[Line]) -> Iterator[list[Line]]:
-    episode: list[Line] = []
-    for line in lines:
-        if episode and line.reading.at - episode[-1].reading.at > EPISODE:
-            yield episode
-            episode = []
-        episode.append(line)
-    if episode:
-        yield episode
 
 
 def _finding(subject: str, span: Span, heard: list[Line], timeline: Timeline) -> Finding:

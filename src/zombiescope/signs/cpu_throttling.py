@@ -14,8 +14,9 @@ from dataclasses import replace
 import numpy as np
 
 from zombiescope.cgroups.owners import owner, owners
-from zombiescope.core import Finding, Reading, Span, lasting
+from zombiescope.core import Finding, Reading, lasting
 from zombiescope.core.timeline import Series, Timeline
+from zombiescope.derived.cores import cores, idle_cores
 
 NEEDS = (
     "cgroup_throttled_seconds_total",
@@ -33,8 +34,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
     for subject in timeline.subjects(NEEDS[2], "cgroup"):
         for spell in _share(timeline, subject).runs(above=PERIODS, lasting=SECONDS):
             stopped = timeline.rate(NEEDS[0], subject).between(spell.span).mean()
-            cores = timeline.subjects(NEEDS[3], "cpu")
-            idle = _idle(timeline, cores, spell.span)
+            idle, many = idle_cores(timeline, spell.span), cores(timeline)
             if stopped >= STOPPED and idle >= IDLE:
                 whose = owner(timeline, subject)
                 yield Finding(
@@ -42,14 +42,14 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                     span=spell.span,
                     says=(
                         f"stopped in {spell.mean():.0%} of its periods, {stopped:.2f} s a second, "
-                        f"for {lasting(spell.span.seconds)}; {idle:.1f} of {len(cores)} cores idled meanwhile"
+                        f"for {lasting(spell.span.seconds)}; {idle:.1f} of {len(many)} cores idled meanwhile"
                         + (f": {whose}" if whose else "")
                     ),
                     evidence=(
                         spell.figure("cgroup_throttled_ratio", spell.mean()),
                         spell.figure("cgroup_throttled_seconds_per_second", stopped),
                         replace(
-                            timeline.series(NEEDS[3], cores[0]).first, what="cpu_idle_cores", subject="node", value=idle
+                            timeline.series(NEEDS[3], many[0]).first, what="cpu_idle_cores", subject="node", value=idle
                         ),
                         *owners(timeline, subject)[:1],
                     ),
@@ -73,9 +73,3 @@ def _share(timeline: Timeline, subject: str) -> Series:
     if len(periods) != len(throttled):
         return replace(periods, values=np.full(len(periods), np.nan))
     return replace(throttled, values=throttled.values / np.where(periods.values > 0, periods.values, np.nan))
-
-
-def _idle(timeline: Timeline, cores: list[str], span: Span) -> float:
-    """How much of all cores was idle, as whole cores."""
-    rates = [timeline.rate(what, cpu).between(span) for what in (NEEDS[3], "cpu_iowait_seconds_total") for cpu in cores]
-    return float(sum(np.nan_to_num(rate.mean()) for rate in rates if len(rate)))

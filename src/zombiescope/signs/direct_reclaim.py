@@ -11,14 +11,14 @@ References: Documentation/accounting/psi.rst; Documentation/admin-guide/cgroup-v
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
 from zombiescope.core import Blind, Finding, Reading, Span, amount, lasting
-from zombiescope.core.timeline import Floats, Series, Timeline
+from zombiescope.core.timeline import Series, Timeline
+from zombiescope.derived.cores import WAITING, stalled_for_memory
 
-WAITING, BY_CGROUP = "pressure_memory_waiting_seconds_total", "cgroup_memory_stall_seconds_total"
+BY_CGROUP = "cgroup_memory_stall_seconds_total"
 HITS = "cgroup_limit_hits_total"
 NEEDS = (WAITING,)
 STALLED = 0.3  # cores' worth of waiting: streaming at a limit costs 0.02 to 0.25, writing and thrashing there 0.4 to 1
@@ -33,7 +33,7 @@ DIRECT = 1.0  # times a second that a task on the node had to reclaim for itself
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     waiting = list(_by_own_waiting(timeline))
     yield from waiting
-    for spell in _stalled(timeline).runs(above=STALLED, lasting=SECONDS, bridging=BRIDGE):
+    for spell in stalled_for_memory(timeline).runs(above=STALLED, lasting=SECONDS, bridging=BRIDGE):
         # Where cgroups tell their own waiting, one that hits its limit without it is innocent.
         blamed = [*_node(timeline, spell), *([] if timeline.looked(BY_CGROUP) else _at_limits(timeline, spell))]
         yield from blamed
@@ -44,32 +44,10 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     """How much waiting there was, where it was too little to report."""
-    stalled = _stalled(timeline)
+    stalled = stalled_for_memory(timeline)
     if not len(stalled):
         return "", ()
     return f"tasks waited for memory {max(stalled.mean(), 0):.1%} of a core's time", (_over(stalled, stalled.mean()),)
-
-
-def _stalled(timeline: Timeline) -> Series:
-    """How many cores' worth of waiting for memory: the node's pressure is an average over its busy cores."""
-    waiting = timeline.rate(WAITING)
-    if not len(waiting):
-        return waiting
-    edges = np.append(waiting.at, waiting.until)
-    idle = sum(_rise(timeline, f"cpu_{mode}_seconds_total", "cpu:", edges) for mode in ("idle", "iowait"))
-    busy = len(timeline.subjects("cpu_idle_seconds_total", "cpu")) - idle
-    kswapd = _rise(timeline, "thread_run_seconds_total", "thread:kswapd", edges)
-    cores = waiting.values * np.maximum(busy, 1.0) - kswapd
-    return replace(waiting, what="memory_stalled_cores", values=cores)
-
-
-def _rise(timeline: Timeline, what: str, subject: str, edges: Floats) -> Floats:
-    """How fast the counters of all subjects of a kind rose together between the edges."""
-    total = np.zeros(len(edges) - 1)
-    for each in timeline.subjects(what):
-        if each.startswith(subject):
-            total += np.nan_to_num(np.diff(timeline.series(what, each).sampled(edges)) / np.diff(edges))
-    return total
 
 
 def _node(timeline: Timeline, spell: Series) -> Iterator[Finding]:

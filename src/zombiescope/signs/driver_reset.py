@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 
 from zombiescope.core import Blind, Finding, Reading, Span, lasting
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.episodes import episodes
 from zombiescope.derived.kernel_log import LOG, Line, lines_of, unheard
 
 _RESETS, _TIMEOUTS = "nic_resets_total", "nic_tx_timeouts_total"
@@ -84,13 +85,8 @@ def _episodes(timeline: Timeline) -> Iterator[tuple[str, list[Line]]]:
             named[device] = name
         by_nic.setdefault(f"nic:{name}", []).append(line)
     for nic, its in by_nic.items():
-        episode = [its[0]]
-        for line in its[1:]:
-            if line.reading.at - episode[-1].reading.at > EPISODE:
-                yield nic, episode
-                episode = []
-            episode.append(line)
-        yield nic, episode
+        for episode in episodes(its, lambda line: line.reading.at, apart=EPISODE):
+            yield nic, episode
 
 
 def _says(lines: list[Line]) -> str:

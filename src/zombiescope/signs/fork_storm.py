@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from zombiescope.core import Finding, Reading, Span, lasting
 from zombiescope.core.timeline import Series, Timeline
+from zombiescope.derived.cores import cores
 
 NEEDS = ("forks_total",)
 PER_CORE = 500.0  # a second and core of the node: a quarter of what each can make, and more than any build does
@@ -23,8 +24,8 @@ BRIDGE = 0.5  # seconds: one look below does not make two storms of one
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
-    cores = len(timeline.subjects("cpu_idle_seconds_total", "cpu"))
-    many = min(max(FEWEST, PER_CORE * cores), MOST)
+    many_cores = len(cores(timeline))
+    many = min(max(FEWEST, PER_CORE * many_cores), MOST)
     for storm in timeline.rate(NEEDS[0]).runs(above=many, lasting=SECONDS, bridging=BRIDGE):
         suspect = _whose_children(timeline, storm.span)
         named = f"; most is used by children of {suspect.subject.removeprefix('process:')}" if suspect else ""

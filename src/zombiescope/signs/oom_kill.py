@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from zombiescope.core import Blind, Finding, Reading, Span, amount
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.episodes import episodes
 from zombiescope.derived.kernel_log import LOG, Line, lines_of, unheard
 
 _KILLS = "vmstat_oom_kill_total"
@@ -42,13 +43,9 @@ class _Kill:
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     kills = list(_kills(timeline))
     for subject in dict.fromkeys(kill.subject for kill in kills):
-        group: list[_Kill] = []
-        for kill in (it for it in kills if it.subject == subject):
-            if group and kill.at - group[-1].at > TOGETHER:
-                yield _finding(subject, group)
-                group = []
-            group.append(kill)
-        yield _finding(subject, group)
+        own = [kill for kill in kills if kill.subject == subject]
+        for group in episodes(own, lambda kill: kill.at, apart=TOGETHER):
+            yield _finding(subject, group)
     yield from _counted(timeline, [kill.at for kill in kills])
     if not timeline.looked(_KILLS, 2) and (deaf := unheard(timeline)):
         yield deaf

@@ -16,7 +16,8 @@ from dataclasses import replace
 import numpy as np
 
 from zombiescope.core import Finding, Reading, Span, harmless, lasting
-from zombiescope.core.timeline import Floats, Series, Timeline
+from zombiescope.core.timeline import Series, Timeline
+from zombiescope.derived.cores import in_modes
 
 FAULTS, MAJOR, FORKS = "vmstat_pgfault_total", "vmstat_pgmajfault_total", "forks_total"
 WAITING = "pressure_memory_waiting_seconds_total"
@@ -80,7 +81,7 @@ def _minor(timeline: Timeline) -> Series:
     if not len(faults):
         return faults
     edges = np.append(faults.at, faults.until)
-    system, busy = _risen(timeline, ("system",), edges), _risen(timeline, _MODES, edges)
+    system, busy = in_modes(timeline, ("system",), edges), in_modes(timeline, _MODES, edges)
     forks = np.nan_to_num(np.diff(timeline.series(FORKS).sampled(edges)) / np.diff(edges))
     storm = (system >= CORES) & (system >= SYSTEM * busy)
     dense = (faults.values - PER_FORK * forks) / np.maximum(system, CORES)
@@ -88,17 +89,7 @@ def _minor(timeline: Timeline) -> Series:
 
 
 def _modes(timeline: Timeline, span: Span, modes: tuple[str, ...]) -> float:
-    return float(_risen(timeline, modes, np.array([span.start, span.end]))[0])
-
-
-def _risen(timeline: Timeline, modes: tuple[str, ...], edges: Floats) -> Floats:
-    """Cores' worth of time in these modes between the edges."""
-    total = np.zeros(len(edges) - 1)
-    for mode in modes:
-        for cpu in timeline.subjects(f"cpu_{mode}_seconds_total", "cpu"):
-            held = timeline.series(f"cpu_{mode}_seconds_total", cpu).sampled(edges)
-            total += np.nan_to_num(np.diff(held) / np.diff(edges))
-    return total
+    return float(in_modes(timeline, modes, np.array([span.start, span.end]))[0])
 
 
 def _who(timeline: Timeline, span: Span) -> list[Reading]:

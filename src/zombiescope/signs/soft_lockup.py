@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from zombiescope.core import Blind, Finding, Reading, Span, lasting
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.episodes import episodes
 from zombiescope.derived.kernel_log import LOG, Line, lines_of, unheard
 
 SYMPTOM = True
@@ -41,23 +42,14 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     if heading is not None:
         by_core.setdefault("node", []).append(heading)
     for subject, lines in by_core.items():
-        yield from (_finding(subject, episode) for episode in _episodes(lines))
+        for episode in episodes(lines, lambda line: line.reading.at, apart=EPISODE):
+            yield _finding(subject, episode)
     if deaf := unheard(timeline):
         yield deaf
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     return f"no lockup in {len(timeline.series(LOG)):,} lines of the log", (timeline.looks(LOG).latest,)
-
-
-def _episodes(lines: list[Line]) -> Iterator[list[Line]]:
-    episode = lines[:1]
-    for line in lines[1:]:
-        if line.reading.at - episode[-1].reading.at > EPISODE:
-            yield episode
-            episode = []
-        episode.append(line)
-    yield episode
 
 
 def _finding(subject: str, lines: list[Line]) -> Finding:

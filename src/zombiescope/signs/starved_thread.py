@@ -17,6 +17,7 @@ import numpy as np
 
 from zombiescope.core import Finding, Reading, lasting
 from zombiescope.core.timeline import Floats, Series, Timeline
+from zombiescope.derived.cores import cores
 
 _PROCESS, _THREAD = "process_run_delay_seconds_total", "thread_run_delay_seconds_total"
 SYMPTOM = True
@@ -93,10 +94,10 @@ def _ran(timeline: Timeline, spell: Series) -> float:
 
 def _fair_share(timeline: Timeline, spell: Series) -> float:
     """What each would have had if all that were runnable had shared all cores."""
-    cores = len(timeline.subjects("cpu_idle_seconds_total", "cpu"))
+    many_cores = len(cores(timeline))
     running = timeline.series("procs_running").between(spell.span)
     mean = running.mean() if len(running) else float("nan")
-    return min(1.0, cores / mean) if cores and mean > 0 else 1.0
+    return min(1.0, many_cores / mean) if many_cores and mean > 0 else 1.0
 
 
 def _finding(timeline: Timeline, spell: Series, ran: float, got: float, fair: float) -> Finding:

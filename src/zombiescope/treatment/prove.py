@@ -16,8 +16,8 @@ import numpy as np
 from zombiescope.cgroups.census import Census, count
 from zombiescope.core import Case, Finding, Ground, Link, Reading, Span, Verdict, lasting
 from zombiescope.core.model import SLACK
-from zombiescope.core.rooms import healthy
 from zombiescope.core.timeline import Timeline
+from zombiescope.members.rooms import healthy
 
 PROVED, NOT_PROVED, CANNOT_TELL = "proved", "not proved", "cannot tell"
 RESIDUE = 14  # dead cgroups that come and stay without any leak: metadata of the journal, charges kept on each core

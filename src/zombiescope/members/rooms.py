@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import TypeVar
 
 from zombiescope.core.errors import Unparsable, Unreadable, UserError
-from zombiescope.core.outside import read_trusted
+from zombiescope.members.outside import read_trusted
 
 Answer = TypeVar("Answer")
 PATH = "ZOMBIESCOPE_PATH"  # folders, separated by colons

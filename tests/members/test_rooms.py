@@ -8,7 +8,7 @@ import pytest
 
 import zombiescope
 from zombiescope.core import Unparsable, Unreadable, UserError
-from zombiescope.core.rooms import Broken, guarded, healthy, load, members, names
+from zombiescope.members.rooms import Broken, guarded, healthy, load, members, names
 
 PACKAGE = Path(zombiescope.__file__).parent
 DEBUG = "ZOMBIESCOPE_DEBUG"

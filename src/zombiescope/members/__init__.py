@@ -1,0 +1,1 @@
+"""Finding members: ours, and those that live outside the package."""
