@@ -13,7 +13,7 @@ from zombiescope.core import harmless
 def wrapped(
     words: str, width: int, *, first: str = "", rest: str = "", end: str = "", most: int = 0, style: str = ""
 ) -> Iterator[Text]:
-    """`words` after `first`, further lines after `rest`; cut after `most` lines, if that is given, but for their `end`."""
+    """`words` after `first`, further lines after `rest`; after `most` lines, if given, all is cut but the `end`."""
     shown = textwrap.wrap(
         harmless(f"{words}{end}", most=4000),
         width=max(width, 40),

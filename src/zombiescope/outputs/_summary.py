@@ -29,7 +29,9 @@ def since(case: Case, chains: Sequence[Chain]) -> str:
     """When it began, and whether it went on when the recording ended: the cause, or what followed from it."""
     start = min(chain[0].span.start for chain in chains)
     end = max(finding.span.end for chain in chains for finding in chain)
-    began = f"{both(start)}" + (", or earlier: it was there when the recording began" * _at_start(case, start))
+    if end - start < SLACK:
+        return f"{both(start)}, once"
+    began = both(start) + (" or earlier (it was there when the recording began)" * _at_start(case, start))
     return f"{began}; {'still going on' if case.span.end - end <= STILL else f'last seen {both(end)}'}"
 
 
@@ -38,8 +40,9 @@ def _at_start(case: Case, start: float) -> bool:
 
 
 def broke(chains: Sequence[Chain]) -> str:
-    """What the chains end in, by sign: how often, and of what."""
-    ends = list(dict.fromkeys(chain[-1] for chain in chains if len(chain) > 1))
+    """What the chains end in, by sign: how often, and of what. A reset on the way to a failed job counts too."""
+    signs = {chain[-1].sign for chain in chains if len(chain) > 1}
+    ends = list(dict.fromkeys(it for chain in chains for it in chain[1:] if it.sign in signs))
     if not ends:
         return "nothing else was seen to follow from it"
     said = []
@@ -54,7 +57,8 @@ def broke(chains: Sequence[Chain]) -> str:
 def _sure(case: Case, chains: Sequence[Chain]) -> str:
     longest = max(chains, key=len)
     if len(longest) == 1:
-        return "seen directly; every known cause of it was looked for and ruled out"
+        looked_for = any(it.finding == longest[0] for it in case.unexplained)
+        return "seen directly" + ("; every known cause of it was looked for and ruled out" * looked_for)
     links = [case.causes_of(effect)[0] for effect in longest[1:]]
     kinds = Counter(ground_kind(strongest(link)) for link in links)
     words = ", ".join(f"{kind} {times}" for kind, times in kinds.most_common())
@@ -74,7 +78,8 @@ def no_cause(puzzle: Unexplained) -> str:
 
 
 def commands(case: Case) -> list[str]:
-    """What to type next, with what it does where the name does not say it."""
+    """What to type next, a line each where it is said what it does; the others share one."""
     found = next_commands(case)[:SHOWN]
-    wide = max((len(it) for it in found), default=0)
-    return [f"{it:<{wide}}  {_WHAT_IT_DOES[it]}" if it in _WHAT_IT_DOES else it for it in found]
+    explained = [f"{it}  ({_WHAT_IT_DOES[it]})" for it in found if it in _WHAT_IT_DOES]
+    rest = "  ·  ".join(it for it in found if it not in _WHAT_IT_DOES)
+    return [*explained, *([rest] if rest else [])]
