@@ -174,9 +174,11 @@ def _answers(case: Case, width: int, evidence: bool) -> Lines:
 
 def _checks(case: Case, width: int, evidence: bool) -> Lines:
     """What could not be checked and why, then what was checked and is fine."""
+    clear = [verdict for verdict in case.verdicts if verdict.state == "clear"]
+    if len(clear) == len(case.verdicts) and not evidence:
+        return  # the answer has said so
     yield Text()
     yield from (_evidence.unchecked if evidence else _unchecked)(case, width)
-    clear = [verdict for verdict in case.verdicts if verdict.state == "clear"]
     if clear and not evidence:
         yield from wrapped(_in_one_line(clear, width), width, style="green")
     for verdict in clear if evidence else ():
