@@ -12,7 +12,7 @@ from tests.profile.perf_data_file import one_of_everything, text_fact
 
 from zombiescope.cli._sources import instant, opened
 from zombiescope.core import UserError
-from zombiescope.profile.capture import Function, Who
+from zombiescope.core.samples import Function, Who
 
 EXTERNAL = Path(os.environ.get("ZOMBIESCOPE_EXTERNAL_DATA", Path(__file__).parents[2] / "../shared/data")) / "perf"
 SCRIPT = b"""bash  7/7  [001] 12.500000: cpu-clock:

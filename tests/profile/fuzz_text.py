@@ -16,8 +16,8 @@ from types import ModuleType
 from tests.profile.captures import capture
 
 from zombiescope.core.errors import Unparsable
+from zombiescope.core.samples import Function, Who
 from zombiescope.profile import folded, perf_script, pprof
-from zombiescope.profile.capture import Function, Who
 from zombiescope.profile.exports import pprof as pprof_export
 from zombiescope.profile.picture import Picture
 

@@ -28,8 +28,8 @@ from tests.profile.perf_data_file import (
 )
 
 from zombiescope.core.errors import Unparsable
+from zombiescope.core.samples import Samples
 from zombiescope.profile import perf_data
-from zombiescope.profile.capture import Capture
 from zombiescope.profile.joined import joined
 from zombiescope.profile.kallsyms import KallsymsText
 from zombiescope.profile.perf_data_mappings import Kernel
@@ -51,7 +51,7 @@ PROGRAMS = {
 }
 
 
-def read(data: bytes, *, kernel: bool = True, label: str = "perf.data") -> Capture:
+def read(data: bytes, *, kernel: bool = True, label: str = "perf.data") -> Samples:
     def program(path: str, _build_id: str) -> bytes | None:
         return PROGRAMS[path].written() if path in PROGRAMS else None
 
@@ -63,7 +63,7 @@ def read(data: bytes, *, kernel: bool = True, label: str = "perf.data") -> Captu
     )
 
 
-def told(capture: Capture) -> list[tuple[int, int, str, str]]:
+def told(capture: Samples) -> list[tuple[int, int, str, str]]:
     """At, core, comm, and the stack, outermost first."""
     stacks = [";".join(it.name for it in capture.frames[stack]) for stack in capture.stack.tolist()]
     comms = [capture.whos[who].comm for who in capture.who.tolist()]

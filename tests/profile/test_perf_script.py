@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.profile.fuzz_text import SCRIPT, fuzz
 
 from zombiescope.core.errors import Unparsable
+from zombiescope.core.samples import Function, Samples, Who
 from zombiescope.profile import gathering, perf_script
-from zombiescope.profile.capture import Capture, Function, Who
 from zombiescope.profile.heatmap_images import grid
 
 DATA = Path(os.environ.get("ZOMBIESCOPE_EXTERNAL_DATA", Path(__file__).parents[3] / "shared" / "data")) / "perf"
@@ -32,7 +32,7 @@ MAIN = Function("main", False, "/bin/x")
 FRAMES = "\n\t  400 main (/bin/x)\n\n"
 
 
-def read(text: str | bytes, size: int = 1 << 20) -> Capture:
+def read(text: str | bytes, size: int = 1 << 20) -> Samples:
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
     return perf_script.parse([data[at : at + size] for at in range(0, len(data), size)], "capture.txt")
 

@@ -14,8 +14,8 @@ import pytest
 from tests.profile.captures import Row, capture
 
 from zombiescope.core.errors import Unparsable
+from zombiescope.core.samples import Chosen, Function, Samples, Who
 from zombiescope.profile import pprof
-from zombiescope.profile.capture import Capture, Chosen, Function, Who
 from zombiescope.profile.exports import pprof as export
 from zombiescope.profile.picture import Picture
 from zombiescope.profile.wire import message, number, packed
@@ -36,11 +36,11 @@ def written(picture: Picture) -> bytes:
     return gzip.decompress(out.getvalue())
 
 
-def read(data: bytes) -> Capture:
+def read(data: bytes) -> Samples:
     return pprof.parse([data[at : at + 100] for at in range(0, len(data), 100)], "x.pb")
 
 
-def counted(found: Capture) -> Counter[tuple[Who, int, tuple[Function, ...]]]:
+def counted(found: Samples) -> Counter[tuple[Who, int, tuple[Function, ...]]]:
     rows = zip(found.who.tolist(), found.cpu.tolist(), found.stack.tolist(), found.weight.tolist(), strict=True)
     counts: Counter[tuple[Who, int, tuple[Function, ...]]] = Counter()
     for who, cpu, stack, weight in rows:

@@ -13,8 +13,8 @@ from tests.profile.captures import capture
 from tests.web import scene
 from tests.web.viewer import Viewer, flame
 
+from zombiescope.core.samples import Chosen, Function, Samples, Who
 from zombiescope.core.timeline import Timeline
-from zombiescope.profile.capture import Capture, Chosen, Function, Who
 from zombiescope.profile.heatmap import heatmap
 from zombiescope.web import _rows
 from zombiescope.web._axis import CELL, SECOND
@@ -81,7 +81,7 @@ def test_what_is_not_there_is_said(browser: Browser, tmp_path: Path, what: str, 
         assert note in found.text(".notes") and found.page.locator("canvas.cores").count() == strips
 
 
-def rough(unit: str, clock: str, hz: float) -> Capture:
+def rough(unit: str, clock: str, hz: float) -> Samples:
     """Three seconds of samples at any time, some of which end a spell without interrupts."""
     dice = np.random.default_rng(3)
     names = [Function(name, name > "c") for name in "abcdef"]

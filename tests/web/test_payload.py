@@ -15,8 +15,8 @@ from tests.profile.captures import Row, capture
 from tests.web import scene
 from tests.web.unpacked import Unpacked
 
+from zombiescope.core.samples import Chosen, Function, Samples, Who
 from zombiescope.core.timeline import Timeline
-from zombiescope.profile.capture import Capture, Chosen, Function, Who
 from zombiescope.profile.heatmap import heatmap
 from zombiescope.profile.tree import planted
 from zombiescope.web import _rows
@@ -33,7 +33,7 @@ rows = st.tuples(
 )
 
 
-def own_by_path(found: Capture, chosen: Chosen) -> dict[tuple[str, ...], int]:
+def own_by_path(found: Samples, chosen: Chosen) -> dict[tuple[str, ...], int]:
     paths: list[tuple[str, ...]] = []
     own: dict[tuple[str, ...], int] = {}
     for it in planted(found).flame(chosen):

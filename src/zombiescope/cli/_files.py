@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 
 from zombiescope.core import UserError
 from zombiescope.core.errors import Unparsable
-from zombiescope.profile.capture import Capture
+from zombiescope.core.samples import Samples
 
 if TYPE_CHECKING:
     from zombiescope.profile.kallsyms import Kallsyms, KallsymsText
@@ -106,7 +106,7 @@ def _regular(path: str) -> IO[bytes]:
     raise OSError(0, "not a regular file", path)
 
 
-def captured(path: str) -> Capture:
+def captured(path: str) -> Samples:
     """The samples of one file, whatever it is."""
     from dataclasses import replace
 
@@ -121,7 +121,7 @@ def captured(path: str) -> Capture:
     return replace(found, label=label, notes=(*file.notes, *found.notes))
 
 
-def _read(file: Opened, label: str) -> Capture:
+def _read(file: Opened, label: str) -> Samples:
     beginning = file.read(0, _BEGINNING)
     if beginning.startswith(PERF_DATA):
         from zombiescope.profile import perf_data

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from zombiescope.cli._files import captured, is_perf_data
 from zombiescope.core import UserError
 from zombiescope.core.model import Span
-from zombiescope.profile.capture import Capture
+from zombiescope.core.samples import Samples
 
 if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline
@@ -27,7 +27,7 @@ SECOND = 1_000_000_000
 class Source:
     """What was opened. Notes about what could not be read are in `capture.notes`."""
 
-    capture: Capture
+    capture: Samples
     label: str  # what it is of, in a few words: a file's name, a node's
     recording: Recording | None = None
     timeline: Timeline | None = None  # the readings beside the samples: a recording has them, a file of samples has not
@@ -47,12 +47,11 @@ def opened(path: str, *more: str, span: Span | None = None) -> Source:
 
 def _recording(path: str, span: Span | None) -> Source:
     from zombiescope.recorder import replay
-    from zombiescope.recorder.capture import captured
 
     recording = replay.opened(path)
     label = str(recording.meta.get("node") or os.path.basename(os.path.normpath(path)))
     timeline = recording.timeline(span)
-    return Source(captured(recording, span, timeline=timeline), label, recording, timeline)
+    return Source(timeline.samples(), label, recording, timeline)
 
 
 def _files(path: str) -> list[str]:
@@ -72,7 +71,7 @@ def _files(path: str) -> list[str]:
     return rolling
 
 
-def instant(text: str, capture: Capture) -> int:
+def instant(text: str, capture: Samples) -> int:
     """A time on the command line, in nanoseconds of the capture's clock.
 
     Plain seconds count from the capture's beginning ("12.5"); of captures with wall-clock times, any other form that

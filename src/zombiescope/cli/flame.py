@@ -20,7 +20,7 @@ from zombiescope.core.errors import BLIND, CLEAR
 
 if TYPE_CHECKING:
     from zombiescope.core.model import Span
-    from zombiescope.profile.capture import Capture
+    from zombiescope.core.samples import Samples
     from zombiescope.profile.picture import Picture
 
 PAGE = "html"  # the time-travel page as one file: web's, all others are in profile/exports
@@ -53,8 +53,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from zombiescope.cli._sources import opened
+    from zombiescope.core.samples import Chosen
     from zombiescope.members.rooms import load
-    from zombiescope.profile.capture import Chosen
     from zombiescope.profile.picture import Picture
 
     form = args.format or _by_name(args.out)
@@ -108,7 +108,7 @@ def _by_name(path: str | None) -> str:
     return found
 
 
-def _times(start: str | None, end: str | None, capture: Capture) -> tuple[int | None, int | None]:
+def _times(start: str | None, end: str | None, capture: Samples) -> tuple[int | None, int | None]:
     from zombiescope.cli._sources import instant
 
     begin = None if start is None else instant(start, capture)

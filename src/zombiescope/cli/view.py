@@ -17,7 +17,7 @@ from zombiescope.core import UserError, harmless
 if TYPE_CHECKING:
     from zombiescope.cli._sources import Source
     from zombiescope.core.model import Span
-    from zombiescope.profile.capture import Capture
+    from zombiescope.core.samples import Samples
 
 EXAMPLES = """examples:
   zombiescope view ./rec --open                         serve it here, and open a browser
@@ -118,7 +118,7 @@ def _page(source: Source) -> bytes:
     return one_file(bundle_of(source), title_of(source))
 
 
-def _picture(path: str, capture: Capture) -> bytes:
+def _picture(path: str, capture: Samples) -> bytes:
     """The heatmap, which needs no names and so is had in a moment."""
     from zombiescope.profile.heatmap_images import as_png, as_svg
 
@@ -127,7 +127,7 @@ def _picture(path: str, capture: Capture) -> bytes:
     return as_png(capture) if path.endswith(".png") else as_svg(capture)
 
 
-def _cells(capture: Capture) -> bytes:
+def _cells(capture: Samples) -> bytes:
     """The heatmap in numbers: when it begins, how long a column is, and each column's rows."""
     import json
 

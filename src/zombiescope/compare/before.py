@@ -24,11 +24,11 @@ from zombiescope.compare.quiet_time import Event, Windows, recorded, windows
 from zombiescope.compare.rise import Rise, telling
 from zombiescope.compare.time_spent import Profile
 from zombiescope.core import Span, UserError
+from zombiescope.core.samples import Ints, Samples
 from zombiescope.core.timeline import Floats, Timeline
 from zombiescope.derived.kernel_log import LOG, unheard
 from zombiescope.diagnosis.examine import examine
 from zombiescope.members.rooms import healthy, load, names
-from zombiescope.profile.capture import Capture, Ints
 
 ALPHA = 0.005  # one false alarm in 200 questions, by the book; measured on made-up nodes: docs/before.md
 ROUNDS = 2_000  # of chance: the least significance that can be told is 1 in 2,001
@@ -87,7 +87,7 @@ def events_of(timeline: Timeline, wanted: str) -> tuple[list[Event], str]:
 
 
 def compare(
-    timeline: Timeline | None, capture: Capture | None, events: Sequence[Event], seconds: float, *, seed: int = 0
+    timeline: Timeline | None, capture: Samples | None, events: Sequence[Event], seconds: float, *, seed: int = 0
 ) -> Comparison:
     """All that can be compared, compared; the same question gets the same answer each time."""
     chosen = windows(events, recorded(timeline, _span(timeline, capture)), seconds)
@@ -112,7 +112,7 @@ def compare(
     )
 
 
-def _span(timeline: Timeline | None, capture: Capture | None) -> Span:
+def _span(timeline: Timeline | None, capture: Samples | None) -> Span:
     if timeline is not None:
         return timeline.span
     return Span(capture.start / 1e9, capture.end / 1e9) if capture is not None else Span(0.0, 0.0)

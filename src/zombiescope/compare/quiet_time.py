@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from zombiescope.core import Span, UserError
+from zombiescope.core.samples import Ints
 from zombiescope.core.timeline import Floats, Timeline
-from zombiescope.profile.capture import Ints
 
 CONTROLS = 40  # quiet windows for each event: three events that all exceed their 40 come about once in 69,000 by chance
 FEWEST_CONTROLS = 10  # fewer, and even five events cannot stand out of some hundred things that are compared

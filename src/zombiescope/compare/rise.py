@@ -9,8 +9,8 @@ import numpy as np
 
 from zombiescope.compare.measures import Measure
 from zombiescope.compare.time_spent import Profile
+from zombiescope.core.samples import Mask
 from zombiescope.core.timeline import Floats
-from zombiescope.profile.capture import Mask
 
 WEIGHED = 40  # functions, by how much they rose, that are compared with each other
 MOST_OF = 0.5  # of a function's rise: if more is in one that it called, that one tells; main() rises with everything

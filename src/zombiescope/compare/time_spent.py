@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from zombiescope.compare.measures import Measure, Measured
 from zombiescope.compare.quiet_time import Windows
+from zombiescope.core.samples import Ints, Mask, Samples
 from zombiescope.core.timeline import Floats
-from zombiescope.profile.capture import Capture, Ints, Mask
 
 MOST_FUNCTIONS = 500  # by time: the last of them has far less than the least that is told
 MOST_PROCESSES = 200
@@ -22,7 +22,7 @@ _NAMELESS = {"[unknown]", "[lost]", ""}
 class Profile:
     """The samples within the windows, and the distinct functions of each stack."""
 
-    def __init__(self, capture: Capture, windows: Windows) -> None:
+    def __init__(self, capture: Samples, windows: Windows) -> None:
         self.capture, self.windows = capture, windows
         self.unit = "cores" if capture.unit == "nanoseconds" or capture.hz else "samples/s"
         scale = 1 / _SECOND if capture.unit == "nanoseconds" else 1 / capture.hz if capture.hz else 1.0
@@ -143,20 +143,13 @@ class _Lists:
         return self._items[np.repeat(self._first[rows] - (np.cumsum(many) - many), many) + np.arange(many.sum())], many
 
 
-def processes(capture: Capture) -> tuple[list[str], Ints]:
+def processes(capture: Samples) -> tuple[list[str], Ints]:
     """Processes by name, and for each of `capture.whos` the place of its own.
 
-    A process is called by its first thread, if that was seen. Those of one name are one: what crashes and comes again
-    is the same to whoever asks.
+    Those of one name are one: what crashes and comes again is the same to whoever asks.
     """
-    counts = np.bincount(capture.who, minlength=len(capture.whos))
-    pids = np.array([who.pid for who in capture.whos], np.int64)
-    firsts = set(np.unique(capture.who[capture.tid == pids[capture.who]]).tolist()) if len(capture) else set()
-    best: dict[int, tuple[bool, int, str]] = {}
-    for place, who in enumerate(capture.whos):
-        if who.pid >= 0:
-            best[who.pid] = max(best.get(who.pid, (False, -1, "")), (place in firsts, int(counts[place]), who.comm))
-    called = [best[who.pid][2] if who.pid >= 0 else who.comm for who in capture.whos]
+    best = capture.process_names()
+    called = [best.get(who.pid, who.comm) if who.pid >= 0 else who.comm for who in capture.whos]
     numbers: dict[str, set[int]] = {}
     for name, who in zip(called, capture.whos, strict=True):
         numbers.setdefault(name, set()).add(who.pid)
@@ -165,7 +158,7 @@ def processes(capture: Capture) -> tuple[list[str], Ints]:
     return shown, np.array([names[name] for name in called], np.int64)
 
 
-def _in_pieces(capture: Capture, long: Ints, weight: Floats) -> tuple[Ints, Ints, Floats]:
+def _in_pieces(capture: Samples, long: Ints, weight: Floats) -> tuple[Ints, Ints, Floats]:
     """Samples that end a spell without interrupts, cut up: when each piece was, of which sample, and its share."""
     many = -(-capture.weight[long] // _PIECE)
     back = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)

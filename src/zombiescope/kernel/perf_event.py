@@ -43,7 +43,7 @@ _MOST_CORES = 65_536  # more than any kernel can be built for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Samples:
+class RawSamples:
     """What was sampled between two reads, in order of time, as columns of one length."""
 
     time_ns: npt.NDArray[np.int64]  # CLOCK_MONOTONIC: compares with time.monotonic_ns()
@@ -102,7 +102,7 @@ class Sampler:
     def cpus(self) -> tuple[int, ...]:
         return tuple(self._rings)
 
-    def read(self) -> Samples:
+    def read(self) -> RawSamples:
         """All that happened since the last call."""
         rings = [(ring, ring.head) for ring in self._rings.values()]
         self._order_memory()
@@ -121,7 +121,7 @@ class Sampler:
         told = zip(rings, parts, parsed.lost, strict=False)
         lost = sum(ring.count_lost(many, len(part)) for (ring, _), part, many in told)
         lost += sum(max(many, last) for (_, many), last in zip(left, parsed.lost[len(parts) :], strict=True))
-        return Samples(
+        return RawSamples(
             time_ns=parsed.time_ns,
             cpu=parsed.cpu,
             pid=parsed.pid,

@@ -16,7 +16,7 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     there = timeline.samples(effect.span, cpu=int(effect.subject.removeprefix("cpu:")))
     of_kernel = cause.subject.startswith("process:kworker (")
     mine, others = 0.0, 0.0
-    walk = there.only(there.at < 0)
+    walk = there.only(slice(0))
     for name, pid, samples in there.processes():
         if f"process:{name}[{pid}]" == cause.subject or (of_kernel and name.startswith("kworker/")):
             walk = samples.where(walks)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.gaps import core_gaps
 from zombiescope.knowledge.functions import visits
 
 WITHIN = 2.0  # seconds: both are there while the walk goes on
@@ -14,11 +15,11 @@ LATE = 1.5  # periods: a sample that stands for more comes at the end of a spell
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
-    gaps = timeline.gaps(effect.subject).between(effect.span)
+    gaps = timeline.once(core_gaps, effect.subject).between(effect.span)
     visiting = timeline.samples(effect.span, cpu=int(effect.subject.removeprefix("cpu:")), wanted=visits)
     if not len(gaps) or not len(visiting):
         return
-    late = visiting.only(visiting.weight * timeline.stacks.hz > LATE)
+    late = visiting.only(visiting.weight_seconds * visiting.hz > LATE)
     of_kernel = cause.subject.startswith("process:kworker (")
     mine = [
         own

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from zombiescope.profile.capture import Capture, Function, Who
+from zombiescope.core.samples import Function, Samples, Who
 from zombiescope.profile.gathering import Gathering, lines, named
 
 _COUNT = re.compile(rb"([0-9]{1,18})(?:\.[0-9]{0,18})?")  # flamegraph.pl takes fractions too; they are left off
@@ -18,7 +18,7 @@ _MARKS = (_KERNEL, b"_[i]", b"_[j]")
 _MOST_KEPT = 200_000  # names known by their bytes: forgotten together, so that odd input cannot fill the memory
 
 
-def parse(pieces: Iterable[bytes], source: str = "folded stacks") -> Capture:
+def parse(pieces: Iterable[bytes], source: str = "folded stacks") -> Samples:
     """The stacks of a text that comes in pieces of any size."""
     gathering = Gathering(source)
     known: dict[bytes, int] = {}

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from zombiescope.core.errors import Unparsable
+from zombiescope.core.samples import Frames, Function, Mask, Samples, Who
 from zombiescope.knowledge.functions import is_idle
-from zombiescope.profile.capture import Capture, Frames, Function, Mask, Who
 
 MOST_SAMPLES = 20_000_000  # 40 bytes each: 800 MB. As text they would be some 8 GB
 LONGEST_LINE = 16 << 20  # a folded stack of 1,024 frames of 8 KB is 8 MB; what is longer is no text
@@ -73,7 +73,7 @@ class Gathering:
         if len(self._odd) < MOST_TOLD:
             self._odd.append((line, text if isinstance(text, str) else named(text[:200])))
 
-    def capture(self, *, unit: str = "samples", clock: str = "machine", hz: float = 0.0) -> Capture:
+    def capture(self, *, unit: str = "samples", clock: str = "machine", hz: float = 0.0) -> Samples:
         """All of them, by time. Where no line is understood there is none: an error names the first."""
         if not len(self) and self._odd:
             raise Unparsable(self.source, *self._odd[0])
@@ -84,7 +84,7 @@ class Gathering:
             of=np.array(self._frames, np.int32),
             starts=np.array(self._starts, np.int64),
         )
-        return Capture(
+        return Samples(
             at=at[order],
             cpu=np.array(self._cpu, np.int32)[order],
             tid=np.array(self._tid, np.int32)[order],

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core import UserError, harmless
-from zombiescope.profile.capture import EVERYTHING, Capture, Chosen, Ints
+from zombiescope.core.samples import EVERYTHING, Chosen, Ints, Samples
 from zombiescope.profile.heatmap import SECOND, heatmap
 
 ROWS = 50
@@ -39,7 +39,7 @@ class Grid:
     column: int  # nanoseconds
 
 
-def grid(capture: Capture, chosen: Chosen = EVERYTHING) -> Grid:
+def grid(capture: Samples, chosen: Chosen = EVERYTHING) -> Grid:
     if capture.clock == "none":
         raise UserError("this has no times: there is no heatmap of it")
     first = capture.start if chosen.start is None else max(chosen.start, capture.start)
@@ -56,7 +56,7 @@ def grid(capture: Capture, chosen: Chosen = EVERYTHING) -> Grid:
     return Grid(heat.reshape(columns, ROWS).T, start, column)
 
 
-def as_png(capture: Capture, chosen: Chosen = EVERYTHING) -> bytes:
+def as_png(capture: Samples, chosen: Chosen = EVERYTHING) -> bytes:
     """Only the cells, later rows above earlier ones."""
     levels = _levels(grid(capture, chosen).heat)[::-1]
     colours = np.array([_EMPTY, *_palette()], np.uint8)
@@ -76,7 +76,7 @@ def png(pixels: npt.NDArray[np.uint8]) -> bytes:
     )
 
 
-def as_svg(capture: Capture, chosen: Chosen = EVERYTHING) -> bytes:
+def as_svg(capture: Samples, chosen: Chosen = EVERYTHING) -> bytes:
     """With times below it, and what each column holds when it is pointed at. No script is in it."""
     found = grid(capture, chosen)
     levels = _levels(found.heat)
@@ -117,14 +117,14 @@ text { font: 11px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; 
 </style>"""
 
 
-def when(at: int, capture: Capture) -> str:
+def when(at: int, capture: Samples) -> str:
     """A moment as people read it: the time of day, or seconds since the machine was started."""
     if capture.clock == "unix":
         return datetime.fromtimestamp(at // SECOND, UTC).strftime("%H:%M:%S")
     return f"{at / SECOND:.15g} s"
 
 
-def told(amount: float, capture: Capture) -> str:
+def told(amount: float, capture: Samples) -> str:
     """What was found, in the capture's unit."""
     return f"{amount / SECOND:.3f} s of CPU time" if capture.unit == "nanoseconds" else f"{amount:,.0f} samples"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from zombiescope.profile.capture import Function
+from zombiescope.core.samples import Function
 
 KERNEL_FILE = "[kernel.kallsyms]"  # perf's name of the running kernel
 UNKNOWN = "[unknown]"

@@ -1,4 +1,4 @@
-"""A perf.data file as a Capture, read as it is: no `perf` is needed, and no text is made and parsed again.
+"""A perf.data file as Samples, read as it is: no `perf` is needed, and no text is made and parsed again.
 
 Pieces of a few megabytes are read one after the other; of each only columns and chains not seen before are kept, so
 memory grows with the number of samples (32 bytes each) and of distinct stacks, never with the file. Names are worked
@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core.errors import Unparsable
+from zombiescope.core.samples import Frames, Ints, Mask, Samples, Who
 from zombiescope.core.words import harmless
 from zombiescope.knowledge.functions import is_idle
 from zombiescope.profile import perf_data_header
-from zombiescope.profile.capture import Capture, Frames, Ints, Mask, Who
 from zombiescope.profile.kallsyms import Kallsyms, KallsymsText
 from zombiescope.profile.perf_data_chains import Chains, Stacks
 from zombiescope.profile.perf_data_header import CPU, ID, STREAM_ID, TID, TIME, Event, Header, Read
@@ -32,7 +32,7 @@ from zombiescope.profile.perf_data_records import (
     THROTTLE,
     Piece,
 )
-from zombiescope.profile.perf_data_samples import MOST, Samples
+from zombiescope.profile.perf_data_samples import MOST, SampleRecords
 from zombiescope.profile.perf_data_tasks import Tasks
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class _Reading:
 
     def __init__(self, header: Header, notes: list[str], label: str) -> None:
         self.header, self.notes, self.label = header, notes, label
-        self.samples, self.tasks, self.mappings = Samples(header.events), Tasks(), Mappings()
+        self.samples, self.tasks, self.mappings = SampleRecords(header.events), Tasks(), Mappings()
         self.trailer, self.time_at = _trailer(header.events[0])
         self.cgroups: dict[int, str] = {}
         self.build_ids = dict(header.build_ids)
@@ -75,7 +75,7 @@ class _Reading:
 
 def capture(
     read: Read, size: int, find_kernel: FindKernel, make_symbols: MakeSymbols, *, label: str = "perf.data"
-) -> Capture:
+) -> Samples:
     """All samples of a file of so many bytes that `read` gives. A head that is none raises Unparsable."""
     header = perf_data_header.parse(read, size, label)
     notes = list(header.notes)
@@ -122,7 +122,7 @@ def _trailer(event: Event) -> tuple[int, int]:
     return len(asked), len(asked) - asked.index(TIME) if TIME in asked else 0
 
 
-def _captured(reading: _Reading, find_kernel: FindKernel, make_symbols: MakeSymbols, label: str) -> Capture:
+def _captured(reading: _Reading, find_kernel: FindKernel, make_symbols: MakeSymbols, label: str) -> Samples:
     samples, tasks, header = reading.samples, reading.tasks, reading.header
     tasks.settle()
     at = samples.column("at", np.int64)
@@ -134,7 +134,7 @@ def _captured(reading: _Reading, find_kernel: FindKernel, make_symbols: MakeSymb
     kernel = find_kernel(reading.mappings.kernel, header.kernel)
     reading.notes.extend(_told(reading, kernel, stacks, stack))
     unix = header.to_unix
-    return Capture(
+    return Samples(
         at=at if unix is None else at + unix,
         cpu=cpu,
         tid=tid,

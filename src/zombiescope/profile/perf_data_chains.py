@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.profile.capture import Ints, Mask
+from zombiescope.core.samples import Ints, Mask
 from zombiescope.profile.perf_data_records import Places, Words, spread
 
 # Marks among the addresses: whose addresses follow (enum perf_callchain_context). No address is as high as the lowest.

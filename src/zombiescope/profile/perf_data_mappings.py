@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zombiescope.profile.capture import Ints
+from zombiescope.core.samples import Ints
 from zombiescope.profile.perf_data_records import MMAP, MMAP2, Piece, Places, Words, spread
 from zombiescope.profile.perf_data_tasks import Tasks
 from zombiescope.profile.ranges import Addresses, Ranges

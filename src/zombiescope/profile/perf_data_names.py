@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.profile.capture import Frames, Function, Ints, Mask
+from zombiescope.core.samples import Frames, Function, Ints, Mask
 from zombiescope.profile.kallsyms import UNKNOWN
 from zombiescope.profile.perf_data_chains import LOWEST_MARK, MARKS, Stacks
 from zombiescope.profile.perf_data_mappings import Atlas, Mappings

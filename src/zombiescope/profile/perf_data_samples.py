@@ -49,7 +49,7 @@ class Layout(NamedTuple):
         return cls(places, word, sum(bool(event.sample_type & bit) for bit in behind) if told else 0)
 
 
-class Samples:
+class SampleRecords:
     """All samples so far, of one event: the first of those asked for that has any."""
 
     def __init__(self, events: Sequence[Event]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.profile.capture import Ints
+from zombiescope.core.samples import Ints
 from zombiescope.profile.perf_data_records import COMM, FORK, Piece, Words
 
 IDLE_TASK = b"swapper"  # the kernel's name for it; with the number of the core behind it on that core

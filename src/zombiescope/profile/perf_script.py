@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from zombiescope.profile.capture import Capture, Function, Who
+from zombiescope.core.samples import Function, Samples, Who
 from zombiescope.profile.gathering import LONGEST_LINE, Gathering, named
 from zombiescope.profile.kernel_files import UNKNOWN, kernel_module, unnamed
 
@@ -62,7 +62,7 @@ class _Place(NamedTuple):
     as_user: int
 
 
-def parse(pieces: Iterable[bytes], source: str = "perf script") -> Capture:
+def parse(pieces: Iterable[bytes], source: str = "perf script") -> Samples:
     """The samples of a text that comes in pieces of any size."""
     reader = _Reader(source)
     for block, line_ends in _blocks(pieces):
@@ -246,7 +246,7 @@ class _Reader:
         if found := _HZ.search(line):
             self._hz = self._hz or float(found[1] or found[2])
 
-    def capture(self) -> Capture:
+    def capture(self) -> Samples:
         if len(self._events) > 1:
             common = sorted(self._events.items(), key=lambda it: (-it[1], it[0]))[:3]
             told = ", ".join(f"{named(name) or UNKNOWN} {count:,}" for name, count in common)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zombiescope.core import harmless
-from zombiescope.profile.capture import EVERYTHING, Capture, Chosen, Ints
+from zombiescope.core.samples import EVERYTHING, Chosen, Ints, Samples
 from zombiescope.profile.kernel_files import UNKNOWN
 from zombiescope.profile.tree import KINDS, Flame, Node, Tree, planted
 
@@ -29,7 +29,7 @@ class Compared(NamedTuple):
 class Picture:
     """A flame graph, or the difference of two."""
 
-    capture: Capture
+    capture: Samples
     chosen: Chosen = EVERYTHING
     baseline: Chosen | None = None
 

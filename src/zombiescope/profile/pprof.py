@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from zombiescope.core.errors import Unparsable
-from zombiescope.profile.capture import Capture, Function, Who
+from zombiescope.core.samples import Function, Samples, Who
 from zombiescope.profile.gathering import Gathering, named
 from zombiescope.profile.kernel_files import UNKNOWN, kernel_module
 from zombiescope.profile.wire import fields, numbers, signed
@@ -35,7 +35,7 @@ class _Line(NamedTuple):
     mapping: int
 
 
-def parse(pieces: Iterable[bytes], source: str = "pprof") -> Capture:
+def parse(pieces: Iterable[bytes], source: str = "pprof") -> Samples:
     """The samples of a profile that comes in pieces of any size."""
     data = bytearray()
     for piece in pieces:
@@ -125,7 +125,7 @@ class _Profile:
         """A text by its place in the table; the input is not trusted."""
         return named(self._data[self._texts[place]]) if 0 < place < len(self._texts) else ""
 
-    def capture(self) -> Capture:
+    def capture(self) -> Samples:
         if not self._types and not self._samples:
             raise Unparsable(self._source, 0, "no profile: it says nothing of its values")
         names = [(self._text(kind), self._text(unit)) for kind, unit in self._types] or [(_COUNTED, "count")]

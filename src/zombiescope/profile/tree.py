@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.profile.capture import EVERYTHING, Capture, Chosen, Frames, Ints
+from zombiescope.core.samples import EVERYTHING, Chosen, Frames, Ints, Samples
 
 KINDS = ("root", "process", "user", "kernel")
 
@@ -34,7 +34,7 @@ class Node(NamedTuple):
 class Tree:
     """All stacks of a capture below the names of their processes, below one root at place 0."""
 
-    capture: Capture
+    capture: Samples
     names: Sequence[str]  # by label
     kinds: npt.NDArray[np.uint8]  # by label: places in KINDS
     modules: Sequence[str]  # by label
@@ -120,7 +120,7 @@ class Difference:
         return self.now.total - self.before.total * self.scale
 
 
-def planted(capture: Capture) -> Tree:
+def planted(capture: Samples) -> Tree:
     """The tree of a capture. Names are worked out here, if nobody asked for them yet."""
     frames = capture.frames
     comms = sorted({who.comm for who in capture.whos})
@@ -198,5 +198,5 @@ def _drawn(parent: Ints, depth: Ints) -> tuple[Ints, Ints]:
     return order, (first + size)[order]
 
 
-def _uneven(capture: Capture) -> bool:
+def _uneven(capture: Samples) -> bool:
     return bool(len(capture)) and bool((capture.weight != 1).any())

@@ -17,7 +17,7 @@ import pyarrow as pa
 FORMAT = 1
 META, LOCK, KALLSYMS = "meta.json", "lock", "kallsyms"
 KINDS = ("series", "events", "samples", "stacks")
-GAP, CGROUP = "core_gap_seconds", "cgroup_id"  # events that samples need: what they stand for, and where they were
+CGROUP = "cgroup_id"  # an event that samples need: where they were
 
 _WORD = pa.dictionary(pa.int32(), pa.string())
 _READINGS = pa.schema(

@@ -18,15 +18,16 @@ import numpy as np
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.core.samples import SOURCE
+from zombiescope.derived.gaps import GAP
 from zombiescope.kernel.mappings import Mappings
-from zombiescope.kernel.perf_event import Sampler, Samples, gaps
+from zombiescope.kernel.perf_event import RawSamples, Sampler, gaps
 from zombiescope.kernel.perf_records import Comm, Exit, Fork
 from zombiescope.kernel.perf_stacks import RawStack
 from zombiescope.profile.kallsyms import Kallsyms
 from zombiescope.profile.perf_map import PerfMap
 from zombiescope.profile.symbols import Symbols, is_idle
 from zombiescope.recorder.cgroup_paths import CgroupPaths
-from zombiescope.recorder.layout import CGROUP, GAP
+from zombiescope.recorder.layout import CGROUP
 from zombiescope.recorder.loop import Sink
 
 NAME = "stacks"  # as a probe is called
@@ -144,7 +145,7 @@ class StackStream:
             self._refreshed = time.monotonic()
             sampler.refresh()
 
-    def _name_new(self, sampler: Sampler, taken: Samples) -> None:
+    def _name_new(self, sampler: Sampler, taken: RawSamples) -> None:
         """Stacks that were never seen: each is named once, at the time of its first sample."""
         fresh = sampler.stacks(self._next)
         if not fresh:
@@ -190,7 +191,7 @@ class StackStream:
             return place.path or f"[{place.kind}]"
         return self._symbols.user(place.path, place.build_id.hex(), place.file_offset)
 
-    def _write(self, taken: Samples) -> None:
+    def _write(self, taken: RawSamples) -> None:
         if self._sink.began != self._segment:  # each segment holds all the stacks it speaks of
             self._segment = self._sink.began
             self._written.clear()
@@ -236,7 +237,7 @@ class StackStream:
             self._comms[tid] = _printable(name)
         return self._comms[tid]
 
-    def _gaps(self, sampler: Sampler, taken: Samples) -> None:
+    def _gaps(self, sampler: Sampler, taken: RawSamples) -> None:
         """Spells in which a core could not be sampled: interrupts were off."""
         cores = np.array(list(self._last), np.uint16)
         times = np.concatenate([np.array(list(self._last.values()), np.int64), taken.time_ns])

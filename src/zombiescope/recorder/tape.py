@@ -5,14 +5,15 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from zombiescope.core import Blind, Reading, Span
-from zombiescope.core.samples import Frames, Stacks
-from zombiescope.core.timeline import Series, Timeline
+from zombiescope.core.timeline import ReadSamples, Series, Timeline
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(slots=True)
@@ -55,24 +56,27 @@ class _Column:
         )
 
 
-@dataclass(slots=True)
-class _Samples:
-    """All samples of a tape: one part."""
+@dataclass(frozen=True, slots=True)
+class _TapeSamples:
+    """All samples and stacks of a tape: one part."""
 
-    chunks: list[Mapping[str, Any]]
-    known: dict[int, Frames]
-    kernel: dict[int, int]  # how many of a stack's last frames are the kernel's
+    batches: dict[str, list[pa.RecordBatch]]
 
     @property
     def span(self) -> Span:
         return Span(float("-inf"), float("inf"))
 
-    def frames(self) -> Mapping[int, Frames]:
-        return self.known
+    def stacks(self) -> tuple[pa.Table | None, bool]:
+        return self._table("stacks"), True
 
-    def column(self, name: str) -> npt.NDArray[Any]:
-        kind = np.object_ if name == "comm" else None
-        return np.concatenate([np.asarray(chunk[name], kind) for chunk in self.chunks])
+    def samples(self, columns: Sequence[str]) -> pa.Table | None:
+        table = self._table("samples")
+        return None if table is None else table.select(columns)
+
+    def _table(self, kind: str) -> pa.Table | None:
+        import pyarrow as pa
+
+        return pa.Table.from_batches(self.batches[kind]) if self.batches[kind] else None
 
 
 class Tape:
@@ -82,7 +86,7 @@ class Tape:
 
     def __init__(self) -> None:
         self.hz = 0
-        self._samples = _Samples([], {}, {})
+        self._batches: dict[str, list[pa.RecordBatch]] = {"samples": [], "stacks": []}
         self._series: dict[tuple[str, str], _Column] = {}
         self._looks: dict[str, _Column] = {}
 
@@ -105,19 +109,10 @@ class Tape:
             column.add(at, float(seen), blind.source if blind else "", blind.why if blind else "")
 
     def chunk(self, kind: str, columns: Mapping[str, Any]) -> None:
-        if kind == "samples":
-            self._samples.chunks.append(columns)
-        else:
-            self._samples.known.update(zip(columns["stack"], columns["frames"], strict=True))
-            self._samples.kernel.update(zip(columns["stack"], columns.get("kernel_frames", ()), strict=False))
+        """Samples or stacks, column by column, kept as a journal writes them."""
+        from zombiescope.recorder.segment import as_batch
 
-    def rows(self, kind: str) -> list[Mapping[str, Any]]:
-        """Samples or stacks as a journal has them: columns by name."""
-        if kind == "samples":
-            return [{"cgroup": np.zeros(len(it["at"]), np.uint64), **it} for it in self._samples.chunks]
-        known, kernel = self._samples.known, self._samples.kernel
-        frames = {"frames": list(known.values()), "kernel_frames": [kernel.get(stack, 0) for stack in known]}
-        return [{"stack": list(known), **frames}]
+        self._batches[kind].append(as_batch(kind, columns))
 
     def timeline(self) -> Timeline:
         looks = {what: column.series("looked", what, 0.0) for what, column in self._looks.items()}
@@ -127,8 +122,18 @@ class Tape:
                 for (what, subject), column in self._series.items()
             ),
             looks,
-            Stacks([self._samples] if self._samples.chunks else [], self.hz),
+            self._reader() if self._batches["samples"] else None,
         )
+
+    def _reader(self) -> ReadSamples:
+        """Of what is on the tape now."""
+        from zombiescope.recorder.layout import CGROUP
+        from zombiescope.recorder.sample_reader import SampleReader
+
+        part = _TapeSamples({kind: list(batches) for kind, batches in self._batches.items()})
+        told = [(subject, column) for (what, subject), column in self._series.items() if what == CGROUP]
+        paths = {int(value): subject.removeprefix("cgroup:") for subject, column in told for value in column.values}
+        return SampleReader([part], hz=self.hz, cgroups=paths)
 
 
 def _last_seen(looks: Series | None) -> float:

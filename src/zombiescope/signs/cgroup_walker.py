@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from zombiescope.core import Finding, Reading, Span, harmless
-from zombiescope.core.samples import Samples
+from zombiescope.core.samples import SECOND, Samples
 from zombiescope.core.timeline import Timeline
 from zombiescope.knowledge.functions import visits, walked_in, walks
 
@@ -36,10 +36,10 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             if len(spell) < FEWEST or ((seconds < LONG or seconds / length < MUCH) and busiest < BURST):
                 continue
             visiting = spell.where(visits)
-            core = np.bincount(spell.cpu, weights=spell.weight).argmax()
+            core = np.bincount(spell.cpu, weights=spell.weight_seconds).argmax()
             yield Finding(
                 subject=subject,
-                span=Span(float(spell.at[0]), float(spell.at[-1])),
+                span=Span(float(spell.at_seconds[0]), float(spell.at_seconds[-1])),
                 says=(
                     f"walked cgroups for {seconds:.1f} s of {length:.0f} s, {visiting.seconds / seconds:.0%} of it "
                     f"visiting one after the other, mostly in {harmless(walked_in(spell.hottest()))} on "
@@ -81,13 +81,13 @@ def _walking(timeline: Timeline) -> Samples:
 
 def _spells(samples: Samples) -> Iterator[Samples]:
     """Walks with long pauses between them are told apart."""
-    edges = np.flatnonzero(np.diff(samples.at) > PAUSE) + 1
+    edges = np.flatnonzero(np.diff(samples.at_seconds) > PAUSE) + 1
     for start, end in zip([0, *edges], [*edges, len(samples)], strict=True):
-        yield samples.only((np.arange(len(samples)) >= start) & (np.arange(len(samples)) < end))
+        yield samples.only(slice(start, end))
 
 
 def _busiest(samples: Samples) -> float:
     """The most that was seen within one second."""
-    until = np.searchsorted(samples.at, samples.at + 1.0)
-    summed = np.concatenate([[0.0], np.cumsum(samples.weight)])
+    until = np.searchsorted(samples.at, samples.at + SECOND)
+    summed = np.concatenate([[0.0], np.cumsum(samples.weight_seconds)])
     return float((summed[until] - summed[:-1]).max())

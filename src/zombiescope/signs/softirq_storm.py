@@ -57,7 +57,7 @@ def _kinds(timeline: Timeline, cpu: str, span: Span) -> tuple[str, tuple[Reading
     )
     caught = timeline.samples(span, cpu=int(cpu.removeprefix("cpu:")), wanted=lambda it: bool(softirq_kind(it)))
     if len(caught):
-        kinds = [softirq_kind(caught.frames[stack]) for stack in caught.stack.tolist()]
+        kinds = [softirq_kind(caught.frames.names(stack)) for stack in caught.stack.tolist()]
         first = max(set(kinds), key=kinds.count)
         words = f"{first} in {kinds.count(first):,} of {len(kinds):,} stacks"
         rate = often.get(first.lower())

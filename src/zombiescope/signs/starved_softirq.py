@@ -20,6 +20,7 @@ import numpy as np
 
 from zombiescope.core import Finding, Reading, Span, lasting
 from zombiescope.core.timeline import Floats, Series, Timeline
+from zombiescope.derived.gaps import core_gaps
 
 _RUN, _DELAY, _GAP = "thread_run_seconds_total", "thread_run_delay_seconds_total", "core_gap_seconds"
 SYMPTOM = True
@@ -110,7 +111,7 @@ def _softirq_time(timeline: Timeline, cpu: int, span: Span) -> float:
 
 
 def _interrupts_off(timeline: Timeline, cpu: int) -> Iterator[_Spell]:
-    gaps = timeline.gaps(f"cpu:{cpu}")
+    gaps = timeline.once(core_gaps, f"cpu:{cpu}")
     if not len(gaps):
         return
     start = float(np.floor(gaps.at[0]))

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from zombiescope.core.samples import Samples
 from zombiescope.core.timeline import Floats, Timeline
-from zombiescope.profile.capture import Capture
 
 SECOND = 1_000_000_000
 CELL = 20_000_000  # nanoseconds: the finest cell of the heatmap, fifty a second
@@ -36,7 +36,7 @@ class Axis:
         return np.asarray(self.origin / SECOND + np.arange(self.length // cell + 1) * (cell / SECOND), np.float64)
 
 
-def axis_of(capture: Capture, timeline: Timeline | None) -> Axis:
+def axis_of(capture: Samples, timeline: Timeline | None) -> Axis:
     """What the samples and the readings span together, from a whole second to a whole second."""
     edges = [capture.start, capture.end] if len(capture) and capture.clock != "none" else []
     if timeline is not None and timeline.span.seconds > 0:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.profile.capture import Capture, Ints, Mask
+from zombiescope.core.samples import Ints, Mask, Samples
 from zombiescope.profile.heatmap import spells
 from zombiescope.web._axis import SECOND, Axis
 
@@ -30,7 +30,7 @@ class Rows:
     notes: tuple[str, ...] = ()
 
 
-def rows_of(capture: Capture, leaf: Ints, axis: Axis, most: int = MOST) -> Rows:
+def rows_of(capture: Samples, leaf: Ints, axis: Axis, most: int = MOST) -> Rows:
     """As fine as they can be had with no more than `most` of them."""
     timed = capture.clock != "none"
     since = capture.at - axis.origin if timed else np.zeros(len(capture), np.int64)
@@ -40,7 +40,7 @@ def rows_of(capture: Capture, leaf: Ints, axis: Axis, most: int = MOST) -> Rows:
     return Rows(axis, since // axis.tick, capture.cpu, capture.who, leaf, capture.weight, np.flatnonzero(is_long))
 
 
-def _merged(capture: Capture, leaf: Ints, axis: Axis, since: Ints, is_long: Mask, most: int) -> Rows:
+def _merged(capture: Samples, leaf: Ints, axis: Axis, since: Ints, is_long: Mask, most: int) -> Rows:
     """Those that agree in core, who and leaf stand together, by time; then every length of cells is one pass."""
     # Less than 2^63 by far: thousands of cores, a million processes, millions of nodes.
     alike = ((capture.cpu.astype(np.int64) + 1) * len(capture.whos) + capture.who) * (int(leaf.max()) + 1) + leaf

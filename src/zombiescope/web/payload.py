@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from zombiescope import __version__
 from zombiescope.core import Case, harmless
+from zombiescope.core.samples import Samples
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.examine import examine
-from zombiescope.profile.capture import Capture
 from zombiescope.profile.heatmap import heatmap
 from zombiescope.profile.tree import planted
 from zombiescope.web._axis import Axis, axis_of
@@ -42,7 +42,7 @@ class Source(Protocol):
     """Something that was opened: samples, and readings if it is a recording."""
 
     @property
-    def capture(self) -> Capture: ...
+    def capture(self) -> Samples: ...
 
     @property
     def label(self) -> str: ...
@@ -93,7 +93,7 @@ def bundle_of(source: Source) -> bytes:
     return bundle(capture, timeline, case)
 
 
-def bundle(capture: Capture, timeline: Timeline | None = None, case: Case | None = None) -> bytes:
+def bundle(capture: Samples, timeline: Timeline | None = None, case: Case | None = None) -> bytes:
     """The whole of a source; what it does not have (no stacks, no readings, no times) is left out and said."""
     busy = capture.only(capture.busy)
     axis = axis_of(busy, timeline)
@@ -126,7 +126,7 @@ def bundle(capture: Capture, timeline: Timeline | None = None, case: Case | None
     return b"".join([MAGIC, struct.pack("<I", len(text)), text, *columns.parts])
 
 
-def _stacks(capture: Capture, axis: Axis, columns: _Columns) -> Rows:
+def _stacks(capture: Samples, axis: Axis, columns: _Columns) -> Rows:
     """The samples and the tree they are the leaves of."""
     tree = planted(capture)
     rows = rows_of(capture, tree.leaf, axis)
@@ -169,7 +169,7 @@ def _readings(timeline: Timeline, axis: Axis, columns: _Columns, header: dict[st
         header["series"].append({"name": curve.name, "unit": curve.unit, "of": harmless(curve.of), "cell": cell})
 
 
-def _missing(capture: Capture, timeline: Timeline | None) -> list[str]:
+def _missing(capture: Samples, timeline: Timeline | None) -> list[str]:
     said = []
     if not len(capture):
         said.append("no stacks: nothing was sampled, or no core was busy")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import IO
 
-from zombiescope.profile.capture import Function
+from zombiescope.core.samples import Function
 from zombiescope.profile.kernel_files import file_of
 from zombiescope.profile.picture import Picture, shown
 

@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from zombiescope import __version__
-from zombiescope.profile.capture import Ints
+from zombiescope.core.samples import Ints
 from zombiescope.profile.kernel_files import file_of
 from zombiescope.profile.picture import Picture, shown
 
