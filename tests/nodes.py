@@ -113,8 +113,10 @@ def quiet_node(
 class _Without:
     """A tape that does not hear of some series."""
 
+    began = 0
+
     def __init__(self, tape: Tape, whats: Collection[str]) -> None:
-        self._tape, self._whats = tape, whats
+        self._tape, self._whats, self.chunk = tape, whats, tape.chunk
 
     def add(self, reading: Reading) -> None:
         if reading.what not in self._whats:
