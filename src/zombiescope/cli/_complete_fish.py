@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator
 
 from zombiescope.cli._arguments import FILE, FOLDER
 from zombiescope.cli._commands import Argument, Command, Takes
@@ -93,7 +94,10 @@ def _offer(argument: Argument) -> str:
     parts = []
     if argument.path != FILE and (argument.words or argument.path):
         parts.append("-f")
-    words = list(argument.words) + (["(__fish_complete_directories)"] if argument.path == FOLDER else [])
+    # fish expands what it offers: a word that is more than letters is quoted once more.
+    words = [it if re.fullmatch(r"[\w.,+-]+", it) else _quoted(it) for it in argument.words]
+    if argument.path == FOLDER:
+        words.append("(__fish_complete_directories)")
     if words:
         parts.append(f"-a {_quoted(' '.join(words))}")
     if argument.path == FILE:
@@ -101,5 +105,5 @@ def _offer(argument: Argument) -> str:
     return " ".join(parts)
 
 
-def _quoted(text: str | Iterable[str]) -> str:
-    return "'" + str(text).replace("\\", "\\\\").replace("'", "\\'") + "'"
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
