@@ -59,7 +59,8 @@ def command_of(parser: argparse.ArgumentParser, words: tuple[str, ...] = (), sum
     """Everything below `parser`. What is hidden from --help is hidden here too."""
     words = words or (parser.prog,)
     below: list[Command] = []
-    options, places = [], []
+    options: list[Argument] = []
+    places: list[Argument] = []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             said = {it.dest: it.help or "" for it in action._choices_actions}
