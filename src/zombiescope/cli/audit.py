@@ -13,6 +13,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from zombiescope.cli._arguments import FOLDER, complete
 from zombiescope.core import Host, Unreadable, UserError, harmless
 from zombiescope.core.errors import BLIND, CLEAR, FOUND
 
@@ -36,6 +37,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", metavar="DIR", help="an image or a copied root instead of this machine")
     parser.add_argument("--all", action="store_true", help="every service, not only agents and those in trouble")
     parser.add_argument("--format", choices=("text", "json", "tsv"), default="text", help="[text]")
+    complete(parser, root=FOLDER)
 
 
 def run(args: argparse.Namespace) -> int:

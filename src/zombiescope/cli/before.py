@@ -12,6 +12,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
+from zombiescope.cli._arguments import FILE, complete
 from zombiescope.cli._looking import moment, seconds
 from zombiescope.core import UserError, harmless
 from zombiescope.core.errors import BLIND, CLEAR, FOUND
@@ -52,6 +53,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from", dest="start", type=moment, metavar="T", help="a recording from then on (UTC)")
     parser.add_argument("--to", dest="end", type=moment, metavar="T", help="a recording up to then")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="[text]")
+    complete(parser, source=FILE, event="signs")
 
 
 def run(args: argparse.Namespace) -> int:

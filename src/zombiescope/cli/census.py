@@ -12,6 +12,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from zombiescope.cli._arguments import FILE, FOLDER, complete
 from zombiescope.cli._looking import add_exit_style, look, recorded_root, seconds
 from zombiescope.core import Host, UserError, amount, harmless, lasting
 from zombiescope.core.errors import BLIND, CLEAR, EXIT_STYLES
@@ -58,6 +59,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", metavar="DIR", help="a recorded root instead of this machine")
     parser.add_argument("--format", choices=("text", "json", "tsv", "csv"), default="text", help="[text]")
     add_exit_style(parser, None)
+    complete(parser, btf=FILE, root=FOLDER)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from zombiescope.cli._arguments import FILE, complete
 from zombiescope.cli._looking import add_exit_style, hertz, look, moment, name_of, recorded, recorded_root, seconds
 from zombiescope.core import Host, harmless
 from zombiescope.core.errors import EXIT_STYLES
@@ -59,6 +60,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         help="another threshold or pace, such as saturated_core.FULL=0.8 (see `explain`); repeatable",
     )
     add_exit_style(parser, "ci")
+    complete(parser, recording=FILE)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ import json
 import textwrap
 from types import ModuleType
 
+from zombiescope.cli._arguments import complete
 from zombiescope.cli._causal_map import FORMATS, causal_map
 from zombiescope.core import UserError
 from zombiescope.members.rooms import healthy, names
@@ -26,6 +27,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="a sign, law, question, remedy or probe")
     parser.add_argument("--map", action="store_true", help="the causal map: every sign, and the laws that join them")
     parser.add_argument("--format", choices=FORMATS, default="text", help="[text]; dot and svg are for --map")
+    complete(parser, name=ROOMS)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from zombiescope.cli._arguments import FOLDER, complete
 from zombiescope.cli._looking import hertz, look, name_of, recorded, seconds
 from zombiescope.core import Host, Plan, Unreadable, UserError, harmless
 from zombiescope.core.errors import BLIND, CLEAR, FOUND
@@ -73,6 +74,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--set", action="append", default=[], metavar="MEMBER.CONST=VALUE", help="another threshold")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="[text]")
+    complete(parser, finding=("signs", "remedies"), recording=FOLDER, ledger=FOLDER)
 
 
 def run(args: argparse.Namespace) -> int:

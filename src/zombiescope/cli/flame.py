@@ -15,6 +15,7 @@ from dataclasses import replace
 from math import inf
 from typing import IO, TYPE_CHECKING
 
+from zombiescope.cli._arguments import FILE, complete
 from zombiescope.core import UserError, harmless
 from zombiescope.core.errors import BLIND, CLEAR
 
@@ -49,6 +50,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cgroup", metavar="PATH", help="this cgroup, and all below it")
     parser.add_argument("--format", choices=FORMATS, help="[by the name after -o; else text]")
     parser.add_argument("-o", dest="out", metavar="FILE", help="where to [stdout]")
+    complete(parser, source=FILE, out=FILE)
 
 
 def run(args: argparse.Namespace) -> int:

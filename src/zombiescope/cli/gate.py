@@ -13,6 +13,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from zombiescope.cli._arguments import FILE, complete
 from zombiescope.cli._looking import LONGEST, add_exit_style, look
 from zombiescope.core import Host, UserError, harmless
 from zombiescope.core.errors import EXIT_STYLES
@@ -59,6 +60,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=FORMATS, default="text", help="[text]")
     parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of to stdout")
     add_exit_style(parser, "ci")
+    complete(parser, root=FILE, allow=FILE, baseline=FILE, output=FILE)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from zombiescope.cli._arguments import FOLDER, complete
 from zombiescope.core import amount, harmless, lasting
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ EXAMPLES = """examples:
 def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recording", metavar="RECORDING")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="[text]")
+    complete(parser, recording=FOLDER)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -15,6 +15,7 @@ import time
 from contextlib import ExitStack
 from types import ModuleType
 
+from zombiescope.cli._arguments import FOLDER, complete
 from zombiescope.core import UserError, harmless
 from zombiescope.members.rooms import healthy, names
 
@@ -53,6 +54,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         one.add_argument("--scale", type=_positive, default=1.0, metavar="N", help="times the usual size [1]")
     for one in (listing, scoring):
         one.add_argument("--format", choices=("text", "json"), default="text", help="[text]")
+    complete(running, name="lab", record=FOLDER)
+    complete(scoring, only="lab")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from zombiescope.cli._arguments import FOLDER, complete
 from zombiescope.cli._looking import recorded
 from zombiescope.core import Finding, UserError, harmless
 
@@ -33,6 +34,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         "--cured", action="append", default=[], metavar="FINDING", help="a sign or a subject; repeatable [root causes]"
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="[text]")
+    complete(parser, before=FOLDER, after=FOLDER, cured="signs")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ import re
 import signal
 import sys
 
+from zombiescope.cli._arguments import FOLDER, complete
 from zombiescope.cli._looking import hertz
 from zombiescope.core import Host
 
@@ -39,6 +40,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         "--for", dest="length", type=_length, default=float("inf"), metavar="T", help="end after 90s, 2m, 1h"
     )
     parser.add_argument("--set", action="append", default=[], metavar="MEMBER.CONST=VALUE", help="as in diagnose")
+    complete(parser, folder=FOLDER)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
+from zombiescope.cli._arguments import FILE, complete
 from zombiescope.core import UserError, harmless
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--open", action="store_true", help="open a browser too")
     parser.add_argument("--port", type=_port, default=0, metavar="P", help="[any that is free]")
     parser.add_argument("--listen", default="127.0.0.1", metavar="HOST", help="an address for others [127.0.0.1]")
+    complete(parser, source=FILE, out=FILE)
 
 
 def run(args: argparse.Namespace) -> int:

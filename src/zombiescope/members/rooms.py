@@ -24,6 +24,7 @@ from zombiescope.members.outside import read_trusted
 
 Answer = TypeVar("Answer")
 PATH = "ZOMBIESCOPE_PATH"  # folders, separated by colons
+DEBUG = "ZOMBIESCOPE_DEBUG"  # 1: nothing is caught
 MEMBER_ROOMS = ("probes", "signs", "laws", "questions", "remedies", "outputs", "gate", "lab", "cli")
 
 
@@ -71,7 +72,7 @@ def guarded(act: Callable[[], Answer]) -> Answer | Broken:
     except (Unreadable, Unparsable, UserError):
         raise
     except Exception as error:
-        if os.environ.get("ZOMBIESCOPE_DEBUG") == "1":
+        if os.environ.get(DEBUG) == "1":
             raise
         trace = error.__traceback__
         while trace is not None and trace.tb_next is not None:

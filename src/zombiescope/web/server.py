@@ -36,7 +36,9 @@ LEVEL = 1  # of compression: it goes no further than this machine, mostly
 def installed() -> None:
     """Say so if what the server is made of is not there: it is needed for nothing else."""
     if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
-        raise UserError("the server is not installed: pip install 'zombiescope[web]', or write a file: -o")
+        raise UserError(
+            "the server needs an extra: pipx install --force 'zombiescope[web]'; a file needs none: -o FILE.html"
+        )
 
 
 def application(bundle: bytes, title: str, token: str) -> Starlette:
