@@ -18,7 +18,7 @@ from zombiescope.core.model import (
     Unexplained,
     Verdict,
 )
-from zombiescope.core.words import amount, harmless, lasting
+from zombiescope.core.words import amount, harmless, lasting, percent
 
 # Timeline is not listed: it alone needs numpy, so who needs it says `from zombiescope.core.timeline import Timeline`.
 __all__ = [
@@ -43,4 +43,5 @@ __all__ = [
     "amount",
     "harmless",
     "lasting",
+    "percent",
 ]
