@@ -41,8 +41,8 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                 subject=subject,
                 span=Span(float(spell.at[0]), float(spell.at[-1])),
                 says=(
-                    f"walked cgroups for {seconds:.1f} s of {length:.0f} s ({percent(visiting.seconds / seconds)} of it "
-                    f"visiting one after the other), mostly in {harmless(walked_in(spell.hottest()))} on "
+                    f"walked cgroups for {seconds:.1f} s of {length:.0f} s ({percent(visiting.seconds / seconds)} "
+                    f"of it visiting one after the other), mostly in {harmless(walked_in(spell.hottest()))} on "
                     f"cpu {core}, using up to {percent(busiest)} of a core"
                 ),
                 evidence=(
