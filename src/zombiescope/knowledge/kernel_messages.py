@@ -1,7 +1,7 @@
 """What a line of the kernel's log means: one kind and one spelling of the fields, whichever driver wrote it.
 
 The formats are data, in kernel_messages.toml. A line is first searched for a short piece that each format must have; an
-ordinary line has none of them and costs about two microseconds. Only a line that has one is matched with its expression.
+ordinary line has none of them and costs about two microseconds. Only a line that has one is tried with its expression.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def _containers(timeline: Timeline) -> Iterator[Finding]:
                 span=Span(float(counter.at[rose[0]]), counter.until),
                 says=(
                     f"was restarted {times:,.0f} times in {lasting(counter.span.seconds)}, "
-                    f"{counter.latest.value:,.0f} times in all ({counter.latest.text})"
+                    f"{counter.latest.value:,.0f} times in all"
                 ),
                 evidence=(counter.reading(rose[0] - 1), counter.latest),
             )

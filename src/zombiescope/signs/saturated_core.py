@@ -1,4 +1,4 @@
-"""One core is at least 90 % busy in the kernel for a second or more.
+"""One core is almost entirely busy in the kernel for a second or more.
 
 Why it hurts: softirqs, NAPI polls and threads pinned to that core cannot run anywhere else, so they wait. A network
     driver whose queue is served there gives up after five seconds. Averages hide it: one core of 96 is 1 %.
