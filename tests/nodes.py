@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -42,15 +42,7 @@ def node(
     tape = Tape()
     if samples:
         readings = [*readings, *_taken(tape, samples, hz)]
-    looks: dict[str, set[float]] = {}
-    for reading in readings:
-        tape.add(reading)
-        looks.setdefault(reading.what, set()).add(reading.at)
-    for what, times in looks.items():
-        for at in sorted(times):
-            tape.look("probe", (what,), at)
-    for what, why in (unseen or {}).items():
-        tape.look("probe", (what,), T0, [Blind(what=what, source=f"/proc/{what}", why=why)])
+    _say(tape, readings, unseen)
     return tape.timeline()
 
 
@@ -86,9 +78,22 @@ def cores(spent: Mapping[int, list[Mapping[str, float]]], every: float = 0.25) -
     return readings
 
 
-def quiet_node(folder: Path) -> Timeline:
-    """The recorded healthy node, looked at twice: ten seconds later its cores have idled and nothing else moved."""
+def quiet_node(
+    folder: Path,
+    *,
+    but: Sequence[Reading] = (),
+    unseen: Mapping[str, str] | None = None,
+    samples: Sequence[Sampled] = (),
+    hz: int = 100,
+) -> Timeline:
+    """The recorded healthy node, read twice: ten seconds later its cores have idled and nothing else moved.
+
+    What `but` and `unseen` speak of, and the stacks where `samples` are given, are not the healthy node's.
+    """
     tape = Tape()
+    said = [*but, *(_taken(tape, samples, hz) if samples else ())]
+    said = [it for it in said if it.what not in (unseen or {})]
+    other = _Without(tape, {it.what for it in said} | (unseen or {}).keys())
     for later in (0, 10):
         root = folder / f"quiet-{later}"
         shutil.copytree(QUIET, root)
@@ -96,10 +101,37 @@ def quiet_node(folder: Path) -> Timeline:
         stat = root / "proc" / "stat"
         stat.write_text("".join(_idled(line, later) for line in stat.read_text().splitlines(keepends=True)))
         for name, probe in healthy("probes").items():
-            look(Host(str(root), live=False), name, probe, tape)
+            look(Host(str(root), live=False), name, probe, other)
         why = "a copy of files holds no stacks"
-        tape.look(NAME, GIVES, T0 + later, [Blind(what=what, source=SOURCE, why=why) for what in GIVES])
+        other.look(NAME, GIVES, T0 + later, [Blind(what=what, source=SOURCE, why=why) for what in GIVES])
+    _say(tape, said, unseen)
     return tape.timeline()
+
+
+class _Without:
+    """A tape that does not hear of some series."""
+
+    def __init__(self, tape: Tape, whats: Collection[str]) -> None:
+        self._tape, self._whats = tape, whats
+
+    def add(self, reading: Reading) -> None:
+        if reading.what not in self._whats:
+            self._tape.add(reading)
+
+    def look(self, name: str, gives: Sequence[str], at: float, unseen: Sequence[Blind] = ()) -> None:
+        self._tape.look(name, [it for it in gives if it not in self._whats], at, unseen)
+
+
+def _say(tape: Tape, readings: Iterable[Reading], unseen: Mapping[str, str] | None) -> None:
+    looks: dict[str, set[float]] = {}
+    for reading in readings:
+        tape.add(reading)
+        looks.setdefault(reading.what, set()).add(reading.at)
+    for what, times in looks.items():
+        for at in sorted(times):
+            tape.look("probe", (what,), at)
+    for what, why in (unseen or {}).items():
+        tape.look("probe", (what,), T0, [Blind(what=what, source=f"/proc/{what}", why=why)])
 
 
 def _idled(line: str, seconds: int) -> str:
