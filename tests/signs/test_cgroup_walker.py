@@ -79,7 +79,7 @@ def test_silent(taken: list[Sampled]) -> None:
 
 def test_without_stacks_it_is_blind_and_says_how_to_see() -> None:
     verdict = examine(node([]), signs={"cgroup_walker": cgroup_walker}, laws={}).verdicts[0]
-    assert verdict.state == "blind" and "nobody looked for samples_total" in verdict.says
+    assert verdict.state == "blind" and "nothing looked for samples_total" in verdict.says
 
 
 def test_hidden_symbols_are_blind() -> None:

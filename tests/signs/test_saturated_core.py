@@ -68,7 +68,7 @@ def test_time_stolen_is_not_counted_against_the_core() -> None:
 
 def test_one_look_is_blind() -> None:
     verdict = case({0: []}).verdicts[0]
-    assert verdict.state == "blind" and "two looks" in verdict.says
+    assert verdict.state == "blind" and "only one sample" in verdict.says
 
 
 def test_missing_modes_are_blind_not_clear() -> None:

@@ -21,7 +21,7 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         if throttled != "/" and (node.cgroup == throttled or node.cgroup.startswith(f"{throttled}/")):
             yield Ground(
                 kind="place",
-                says=f"same cgroup: the raylet that did not answer runs in {throttled}, which was throttled",
+                says=f"the raylet that did not answer runs in {throttled}, which was throttled",
                 evidence=(node.reading, cause.evidence[0], one.reading),
             )
             return

@@ -20,6 +20,6 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     stopped = next((it for it in cause.evidence if it.what == "cgroup_throttled_seconds_per_second"), None)
     waited = next((it for it in effect.evidence if it.what == "run_delay_ratio"), None)
     if stopped is not None and waited is not None and stopped.value >= EXPLAINS * waited.value:
-        yield Ground(kind="place", says=f"same cgroup: it runs in {path}", evidence=(group.latest, cause.evidence[0]))
+        yield Ground(kind="place", says=f"it runs in {path}", evidence=(group.latest, cause.evidence[0]))
         says = f"throttled {stopped.value:.2f} s of each second, and it waited {waited.value:.2f} s"
         yield Ground(kind="dose", says=says, evidence=(stopped, waited))

@@ -16,6 +16,6 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         group = timeline.series("unit_cgroup", cause.subject)
         yield Ground(
             kind="place",
-            says=f"same unit: {effect.subject.removeprefix('family:')} is its cgroup",
+            says=f"{effect.subject.removeprefix('family:')} is the unit's own cgroup",
             evidence=(*([group.latest] if len(group) else []), effect.evidence[0]),
         )

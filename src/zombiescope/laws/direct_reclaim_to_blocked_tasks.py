@@ -16,7 +16,7 @@ _WAITS = ("reclaim_throttle", "throttle_direct_reclaim", "congestion_wait", "wai
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
     waits = [it for it in effect.evidence if any(name in it.text for name in _WAITS)]
     if waits:
-        says = f"seen in its stack: {waits[0].subject.removeprefix('process:')} waits in {waits[0].text}"
+        says = f"{waits[0].subject.removeprefix('process:')} waits in {waits[0].text}"
         yield Ground(kind="mechanism", says=says, evidence=(waits[0], cause.evidence[0]))
     memory, io = (timeline.rate(f"pressure_{kind}_stalled_seconds_total") for kind in ("memory", "io"))
     if not len(memory) or not len(io):

@@ -18,5 +18,5 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         yield Ground(kind="place", says=says, evidence=(cause.evidence[0], effect.evidence[0]))
     elif len(kills) and kills.latest.value > kills.first.value:
         times = f"{kills.latest.value - kills.first.value:,.0f}"
-        says = f"same cgroup: {times} more OOM-killed in {cause.subject.removeprefix('cgroup:')}"
+        says = f"{times} more OOM-killed in {cause.subject.removeprefix('cgroup:')}"
         yield Ground(kind="place", says=says, evidence=(kills.first, kills.latest))

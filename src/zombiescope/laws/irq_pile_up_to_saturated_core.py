@@ -19,6 +19,6 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     if cause.subject == effect.subject and kernel is not None and share >= MOSTLY * kernel.value > 0:
         yield Ground(
             kind="place",
-            says=f"same core: {effect.subject.replace(':', ' ')} spent {percent(share)} in interrupts and softirqs",
+            says=f"{effect.subject.replace(':', ' ')} spent {percent(share)} in interrupts and softirqs",
             evidence=(cause.evidence[0], *work),
         )

@@ -15,6 +15,6 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     if cause.subject == effect.subject and packets is not None and "NET_RX" in effect.says:
         yield Ground(
             kind="place",
-            says=f"same core: {packets.value:,.0f} packets a second and the softirqs that handle them (NET_RX)",
+            says=f"the core gets {packets.value:,.0f} packets a second and runs their softirqs (NET_RX)",
             evidence=(packets, *effect.evidence[:2]),
         )

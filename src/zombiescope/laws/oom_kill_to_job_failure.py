@@ -27,7 +27,7 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     # Ray in a container has other pids for its processes than the kernel's log.
     for node in ray_nodes(timeline).values():
         if died and node.cgroup in cgroups and any(fields.get("process", "").startswith(_RAY) for _, fields in killed):
-            says = "same cgroup: a Ray worker was OOM-killed in the raylet's own cgroup, and a worker of it died"
+            says = "a Ray worker was OOM-killed in the raylet's own cgroup, and a worker of it died"
             yield Ground(kind="place", says=says, evidence=(cgroups[node.cgroup], node.reading, died[0].reading))
             return
     yield from _container(effect, cgroups, timeline)
@@ -39,6 +39,6 @@ def _container(effect: Finding, cgroups: dict[str, Reading], timeline: Timeline)
     for path, line in cgroups.items():
         whose = owner(timeline, f"cgroup:{path}")
         if restarted and (whose == restarted or whose.startswith((f"{restarted},", f"{restarted} ("))):
-            says = f"same cgroup: a process was OOM-killed in {path}"
+            says = f"a process was OOM-killed in {path}"
             yield Ground(kind="place", says=says, evidence=(line, *owners(timeline, f"cgroup:{path}")))
             return

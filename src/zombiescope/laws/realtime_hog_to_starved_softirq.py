@@ -24,7 +24,7 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         places = timeline.series(what, cause.subject).between(effect.span)
         there = [places.reading(place) for place in range(len(places)) if places.values[place] == core]
         if there:
-            yield Ground(kind="place", says=f"same core: it ran on cpu {core}", evidence=(there[0], waited))
+            yield Ground(kind="place", says=f"it ran on cpu {core}", evidence=(there[0], waited))
             says = (
                 f"{priority.text} used {percent(used.value)} of a core while {thread}, an ordinary thread, "
                 f"waited {waited.value:.2f} s of each second"

@@ -26,7 +26,7 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         return
     core = shared.pop()
     theirs = f"real-time priority {level:.0f}" if level else "no real-time priority"
-    yield Ground(kind="place", says=f"same core: both were on cpu {core}", evidence=(waits_on[core], used))
+    yield Ground(kind="place", says=f"both were on cpu {core}", evidence=(waits_on[core], used))
     yield Ground(
         kind="mechanism",
         says=(

@@ -18,7 +18,7 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     system = next((it for it in cause.evidence if it.what == "cpu_kernel_ratio"), cause.evidence[0])
     yield Ground(
         kind="place",
-        says=f"same core: {effect.subject.replace(':', ' ')} was {percent(system.value)} busy in the kernel",
+        says=f"{effect.subject.replace(':', ' ')} was {percent(system.value)} busy in the kernel",
         evidence=(system,),
     )
     for reading in effect.evidence:

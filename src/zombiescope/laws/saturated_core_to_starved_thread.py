@@ -16,5 +16,5 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     allowed = timeline.series("process_cpus_allowed", effect.subject).between(effect.span)
     full = next((it for it in cause.evidence if it.what == "cpu_kernel_ratio"), None)
     if full is not None and len(allowed) and allowed.latest.value == 1 and allowed.latest.text.strip() == core:
-        says = f"same core: it can run only on cpu {core}, which was {percent(full.value)} busy in the kernel"
+        says = f"it can run only on cpu {core}, which was {percent(full.value)} busy in the kernel"
         yield Ground(kind="place", says=says, evidence=(allowed.latest, full))

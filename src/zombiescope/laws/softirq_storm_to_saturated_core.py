@@ -18,9 +18,7 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     kernel, softirq = figures.get("cpu_kernel_ratio"), figures.get("cpu_softirq_ratio")
     if kernel is None or softirq is None or kernel.value <= 0 or softirq.value < MOSTLY * kernel.value:
         return
-    yield Ground(
-        kind="place", says=f"same core: {effect.subject.replace(':', ' ')}", evidence=(cause.evidence[0], kernel)
-    )
+    yield Ground(kind="place", says=f"both on {effect.subject.replace(':', ' ')}", evidence=(cause.evidence[0], kernel))
     yield Ground(
         kind="dose",
         says=f"softirqs are {percent(softirq.value / kernel.value)} of its {percent(kernel.value)} in the kernel",

@@ -25,17 +25,17 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         if "cpu" in fields:
             if fields["cpu"] != str(core):
                 continue
-            yield Ground(kind="place", says=f"same core: the driver names cpu {core}", evidence=(reading,))
+            yield Ground(kind="place", says=f"the driver names cpu {core}", evidence=(reading,))
         else:
             served = _serving(timeline, nic, fields.get("queue", ""), core)
             if served is None:
                 continue
-            says = f"same core: it serves queue {fields['queue']} of {nic} ({served.text})"
+            says = f"cpu {core} serves queue {fields['queue']} of {nic} ({served.text})"
             yield Ground(kind="place", says=says, evidence=(reading, served))
         # What the driver logs counts only where it is about this core.
         since = float(fields.get("since_napi_seconds", 0))
         if message.kind == "nic_poll_starved" or (since >= LATE and fields.get("napi_scheduled") == "1"):
-            says = "the driver logs it: NAPI was due and did not run" + (f" for {since:.1f} s" if since else "")
+            says = "the driver logged that NAPI was due and did not run" + (f" for {since:.1f} s" if since else "")
             yield Ground(kind="mechanism", says=says, evidence=(reading,))
 
 

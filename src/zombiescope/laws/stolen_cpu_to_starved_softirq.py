@@ -18,9 +18,7 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     waited = [it for it in effect.evidence if it.what in ("thread_run_delay_ratio", "core_gap_ratio")]
     if len(stolen) and waited and stolen.mean() >= EXPLAINS * waited[0].value:
         evidence = (cause.evidence[0], waited[0])
-        yield Ground(
-            kind="place", says=f"same core: {effect.subject.replace(':', ' ')} had the steal", evidence=evidence
-        )
+        yield Ground(kind="place", says=f"{effect.subject.replace(':', ' ')} had the steal", evidence=evidence)
         yield Ground(
             kind="dose",
             says=f"{percent(stolen.mean())} CPU steal, and softirqs waited {percent(waited[0].value)} of the time",

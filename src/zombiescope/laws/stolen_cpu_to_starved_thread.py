@@ -21,6 +21,6 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         stolen = timeline.rate("cpu_steal_seconds_total", core).between(effect.span)
         if cause.subject in ("node", core) and len(stolen) and stolen.mean() >= EXPLAINS * waited.value:
             evidence = (cause.evidence[0], place.latest, waited)
-            yield Ground(kind="place", says=f"same core: it was queued on {core.replace(':', ' ')}", evidence=evidence)
+            yield Ground(kind="place", says=f"it was queued on {core.replace(':', ' ')}", evidence=evidence)
             says = f"{percent(stolen.mean())} CPU steal while it waited {percent(waited.value)} of the time"
             yield Ground(kind="dose", says=says, evidence=evidence)

@@ -39,7 +39,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
         yield Finding(
             subject=subject,
             span=Span(float(spent.at[worst]), float(spent.at[worst]) + seconds),
-            says=f"took {seconds * 1e3:.0f} ms of CPU time to read once{each}",
+            says=f"took {seconds * 1e3:.0f} ms of CPU time{each}",
             evidence=tuple(evidence),
         )
 
