@@ -93,7 +93,7 @@ def test_the_same_case_gives_the_same_bytes(whole: str) -> None:
 
 def test_the_story_is_told_from_its_first_cause_and_each_stage_once(whole: str) -> None:
     shown = Page(whole)
-    assert shown.text.index("Found") < shown.text.index("restarted 72 times") < shown.text.index("What happened")
+    assert shown.text.index("Found") < shown.text.index("72 restarts in 12 min") < shown.text.index("What happened")
     told = re.findall(r'<li id="f\d+">.*?<h3><code class="sign">(\w+)', whole, re.DOTALL)
     assert tuple(told[:7]) == STAGES and told[7:] == ["defunct_processes", "cpu_throttling"]
     assert "It happened 4 times more" in shown.text

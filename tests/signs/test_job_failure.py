@@ -175,7 +175,10 @@ def reset_grounds(*readings: Reading, subject: str = f"raynode:{LOST}") -> list[
 
 def test_a_reset_is_joined_to_heartbeats_that_it_swallowed() -> None:
     (ground,) = reset_grounds(given_up(), ray_node(LOST))
-    assert ground.kind == "mechanism" and "(through 10.0.0.7) just after eth0 was reset" in ground.says
+    assert (
+        ground.kind == "mechanism"
+        and "it missed heartbeats on this node (10.0.0.7) just after eth0 was reset" in ground.says
+    )
     assert [it.source for it in ground.evidence] == ["/dev/kmsg", "/proc/ray_event"]
     assert reset_grounds(read("ray_event", f"raynode:{LOST}", 2, 10, OWN), ray_node(LOST))
 

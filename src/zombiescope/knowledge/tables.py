@@ -77,7 +77,7 @@ def _in_folder(folder: str) -> list[str]:
     try:
         return sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".toml"))
     except FileNotFoundError:
-        if folder in _added:  # somebody asked for it by name
+        if folder in _added:  # the user named it
             _wrong[folder] = "no such folder"
     except OSError as error:
         _wrong[folder] = (error.strerror or str(error)).lower()

@@ -20,8 +20,8 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         address = addresses.get(one.node, "")
         if address.startswith("127.") or address == "::1" or (one.node and one.node not in here):
             continue  # loopback traffic does not pass the card, and another node has another card
-        lost = "its heartbeats were missed" if one.death.how == "heartbeats" else "it lost Ray's control service"
-        by = f" (through {address})" if address else ""
+        lost = "it missed heartbeats" if one.death.how == "heartbeats" else "it lost Ray's control service"
+        by = f" ({address})" if address else ""
         yield Ground(
             kind="mechanism",
             says=f"{lost} on this node{by} just after {cause.subject.removeprefix('nic:')} was reset",

@@ -24,8 +24,8 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         yield Ground(
             kind="mechanism",
             says=(
-                f"seen in stacks: {percent(visit.value / walk.value)} of the walk is visiting cgroups one after the "
-                f"other, and {percent(share, 1)} of them are dying"
+                f"seen in stacks: {percent(visit.value / walk.value)} of the walk is visits to cgroups, "
+                f"{percent(share, 1)} of them dying"
             ),
             evidence=(visit, *census.evidence),
         )

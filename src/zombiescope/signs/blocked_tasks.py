@@ -56,9 +56,9 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     """How many were blocked at the last sample, and for how long the longest of them."""
     now = timeline.latest("blocked_processes")
     longest = max((it.span.seconds for it in _stuck(timeline)), default=0.0)
-    count = f"{now[0].value:,.0f} processes blocked at the last sample" if now else "no blocked process seen"
+    count = f"{now[0].value:,.0f} processes blocked at the last sample, " if now else ""
     looked = tuple(looks.latest for what in NEEDS[0] if len(looks := timeline.looks(what)))
-    return f"{count}, none for longer than {lasting(longest)}", (*now, *looked)
+    return f"{count}none blocked for longer than {lasting(longest)}", (*now, *looked)
 
 
 def _stuck(timeline: Timeline) -> Iterator[_Stuck]:

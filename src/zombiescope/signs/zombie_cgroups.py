@@ -84,7 +84,7 @@ def does_not_grow(before: Timeline, after: Timeline) -> Check:
     return Check(
         name=name,
         state="held" if rise <= most else "failed",
-        says=f"before {was}, after {later.dead:,.0f}: {rise:+,.0f} within {lasting(seconds)}",
+        says=f"before {was}, after {later.dead:,.0f}: {rise:+,.0f} in {lasting(seconds)}",
         before=earlier.dying.latest if earlier is not None else None,
         after=later.dying.latest,
     )
