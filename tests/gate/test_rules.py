@@ -286,5 +286,7 @@ def test_loops_that_the_signs_found_over_a_soak() -> None:
     case = examine(timeline, signs=signs, laws={}, questions={}, remedies={})
     said = list(load("gate", "looping_unit").look(Image(Host(), timeline=timeline, case=case)))
     assert [type(it).__name__ for it in said] == ["Objection", "Blind"]
-    assert said[0].subject == "unit:x.service" and said[0].says.startswith("crash_looping_unit: 8 restarts")
+    assert said[0].subject == "unit:x.service" and said[0].says.startswith(
+        "crash_looping_unit: keeps restarting: 8 restarts"
+    )
     assert said[1].what == "cgroup_churn"

@@ -30,7 +30,7 @@ from zombiescope.core.timeline import Timeline
 from zombiescope.recorder.tape import Tape
 
 SECONDS = 720
-STALLS = (71, 197, 331, 467, 601)  # seconds into the recording: the core drowns, 5 s later the driver gives up
+STALLS = (71, 197, 331, 467, 601)  # seconds into the recording: the core is saturated, 5 s later the driver gives up
 LOST = STALLS[1], STALLS[4]  # the stalls that a job did not survive
 STAGES = (
     "crash_looping_unit",
@@ -110,7 +110,7 @@ LOOP = finding(
     "unit:ecs.service",
     0,
     SECONDS,
-    "restarted 72 times in 12 min, about every 10 s; its start limit (5 in 10 s) never trips",
+    "keeps crashing: 72 restarts in 12 min (6 a minute), last exit code 1, its start limit (5 in 10 s) never trips",
     reading("unit_restarts_total", "unit:ecs.service", 68_000, 0),
     at_end("unit_restarts_total", "unit:ecs.service"),
 )
@@ -119,7 +119,7 @@ ZOMBIES = finding(
     "controller:memory",
     0,
     SECONDS,
-    "68,441 dead memory cgroups against 240 live ones (99.7% of all), holding about 14.0 GB of kernel memory",
+    "include 68,441 dying ones still held by the kernel, 99.7 % of all (240 live), holding about 14.0 GB of memory",
     at_end("cgroups_known", "controller:memory", "memory\t4\t68681\t1"),
     at_end("cgroup_folders", "controller:memory"),
     at_end("cgroups_dying", "controller:memory"),
@@ -131,7 +131,7 @@ CHURN = finding(
     "family:/ecs/<id>",
     0,
     SECONDS,
-    "72 made and 72 removed, 6 a minute",
+    "came and went 6 times a minute: 72 made, 72 removed",
     reading("cgroup_births_total", "family:/ecs/<id>", 72, SECONDS),
 )
 WALKER = finding(
@@ -139,7 +139,7 @@ WALKER = finding(
     "process:kubelet[812]",
     60,
     700,
-    "97% of its 784 samples in the kernel walk memory cgroups (mem_cgroup_nr_lru_pages)",
+    "walked cgroups in 97 % of its 784 samples, mostly in mem_cgroup_nr_lru_pages on cpu 5",
     reading(
         "stack_samples_total",
         "process:kubelet[812]",
@@ -153,7 +153,7 @@ PILE = finding(
     "cpu:5",
     60,
     700,
-    "38% of all interrupts land on it",
+    "gets 38 % of all interrupts",
     reading("interrupts_total", "cpu:5", 918_273, 700),
 )
 THROTTLED = finding(
@@ -161,7 +161,7 @@ THROTTLED = finding(
     "container:3f9ac1",
     300,
     420,
-    "throttled in 61% of its periods while 44 cores idle",
+    "was throttled in 61 % of its periods while 44 cores were idle",
     reading("cgroup_throttled_seconds_total", "container:3f9ac1", 73.5, 420),
 )
 RIDDLE = Unexplained(
@@ -184,7 +184,7 @@ def incident(canary: str = "127.0.0.1:9") -> Case:
         f"process:{hostile}",
         0,
         SECONDS,
-        f"23 children not reaped by {hostile}",
+        f"has 23 zombie processes not reaped ({hostile})",
         *(reading("processes_defunct", f"process:{hostile}", 23 + it, it, hostile) for it in range(9)),
         reading("processes_defunct", "node", float("nan"), SECONDS),
     )
@@ -218,15 +218,18 @@ def incident(canary: str = "127.0.0.1:9") -> Case:
 def joined(spells: list[list[Finding]]) -> list[Link]:
     """The chain, with two rivals on weaker grounds."""
     links = [
-        link(CHURN, ZOMBIES, ground("place", "the dead ones lie below /ecs, where the churn is", CHURN)),
+        link(CHURN, ZOMBIES, ground("place", "the dying ones are below /ecs, where the churn is", CHURN)),
         link(
             LOOP,
             ZOMBIES,
-            ground("dose", "72 restarts, 72 more dead", LOOP, ZOMBIES),
-            ground("place", "the dead ones lie below the unit's own cgroup", LOOP),
+            ground("dose", "72 restarts, 72 more dying", LOOP, ZOMBIES),
+            ground("place", "the dying ones are below the unit's own cgroup", LOOP),
         ),
         link(
-            ZOMBIES, WALKER, ground("mechanism", "its stack is the walk over the dead", WALKER), order(ZOMBIES, WALKER)
+            ZOMBIES,
+            WALKER,
+            ground("mechanism", "its stack is the walk over dying cgroups", WALKER),
+            order(ZOMBIES, WALKER),
         ),
     ]
     for spell in spells:
@@ -235,7 +238,7 @@ def joined(spells: list[list[Finding]]) -> list[Link]:
             link(
                 WALKER,
                 core,
-                ground("mechanism", "kubelet is 99% of what that core ran meanwhile", WALKER),
+                ground("mechanism", "kubelet is 99 % of what that core ran then", WALKER),
                 order(WALKER, core),
             ),
             link(PILE, core, ground("place", "the same core", PILE)),
@@ -243,7 +246,7 @@ def joined(spells: list[list[Finding]]) -> list[Link]:
                 core,
                 softirq,
                 ground("place", "the same core", core),
-                ground("dose", "4.9 s drowned, 4.8 s waited", softirq),
+                ground("dose", "4.9 s busy, 4.8 s waited", softirq),
             ),
             link(
                 softirq,
@@ -293,7 +296,7 @@ def stall(begin: int) -> list[Finding]:
             "cpu:5",
             begin,
             begin + 6,
-            "drowning in system time for 6.0 s: 98% system, 1% user; the node's average of 4% busy hides it",
+            "was 98 % busy in the kernel for 6.0 s (98 % system, 1 % user); the node's average of 4 % busy hides it",
             reading("cpu_kernel_ratio", "cpu:5", 0.98, begin),
             reading("cpu_system_ratio", "cpu:5", 0.98, begin),
             reading("cpu_busy_ratio", "node", 0.04, begin),
@@ -303,7 +306,7 @@ def stall(begin: int) -> list[Finding]:
             "cpu:5",
             begin + 0.5,
             begin + 6,
-            "ksoftirqd/5 waited for 4.8 s while its core was taken",
+            "starved its softirqs: ksoftirqd/5 waited 4.8 s to run",
             reading(*WAIT, CURVES[WAIT](begin + 6), begin + 6),
         ),
         finding(
@@ -311,7 +314,7 @@ def stall(begin: int) -> list[Finding]:
             "nic:eth0",
             begin + 5,
             begin + 5,
-            "ena reset itself: Tx queue 5 stood for 5.1 s",
+            "was reset by driver ena: transmit stalled on queue 5 for 5.1 s",
             reset_line(begin),
         ),
     ]

@@ -175,7 +175,7 @@ def test_what_is_clear_is_short_and_what_is_blind_is_told_by_its_reason() -> Non
     assert len(clear) == 2 and clear[0].startswith("clear  slow_stat_read, direct_reclaim, ") and len(clear[0]) <= 100
     assert "blind  page_fault_storm, starved_thread: $ perf_event_open: permission denied" in whole
     assert whole.count("to see it: run as root, or with") == 2, "once for the two, once where the riddle needs it"
-    assert "broken soft_lockup: KeyError: 'cpu'" in whole and "this is our fault" in whole
+    assert "broken soft_lockup: KeyError: 'cpu'" in whole and "this is a bug" in whole
     healthy = Case(node="n", kernel="k", span=Span(T0, T0 + 1), verdicts=(*clears(26),))
     assert written("text", healthy).count("\nclear  sign") == 26, "with nothing found, the figures are the report"
 

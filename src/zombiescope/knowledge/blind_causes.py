@@ -8,7 +8,7 @@ from zombiescope.knowledge.tables import Entry, entries
 
 
 def what_to_do(why: str) -> str:
-    """What would let us see, if the reason is one we know."""
+    """What the user can do about it, if the reason is known."""
     return next((do for holds, do in _causes() if holds in why), "")
 
 

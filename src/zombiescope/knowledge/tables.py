@@ -2,8 +2,8 @@
 
 A kind is a table's name: [[agent]] in any file is an agent. Ours are in `<kind>s.toml` beside this file. Others come
 from /etc/zombiescope/knowledge.d/*.toml, from `knowledge/` in each folder of ZOMBIESCOPE_PATH, and from --knowledge
-DIR; they stand before ours, so that the first match is theirs. An entry of theirs that is wrong costs itself: it is
-kept in `broken()`, and the report says so.
+DIR; they come before ours, so the first match is theirs. A wrong entry of theirs is left out: it is kept in `broken()`,
+and the report says so.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _File:
 
 
 def use_folder(folder: str) -> None:
-    """Read knowledge from one more folder (--knowledge). Call it before anything is asked."""
+    """Read knowledge from one more folder (--knowledge). Call it before any entry is read."""
     _added.append(folder)
     _outside.cache_clear()
 
@@ -54,7 +54,7 @@ def entries(kind: str, make: Callable[[Entry], Made]) -> tuple[Made, ...]:
 
 
 def broken() -> dict[str, str]:
-    """What is wrong with knowledge from outside, by where it stands. Complete once every kind was asked for."""
+    """What is wrong with knowledge from outside, by its place. Complete once every kind was read."""
     _outside()
     return dict(_wrong)
 
@@ -77,7 +77,7 @@ def _in_folder(folder: str) -> list[str]:
     try:
         return sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".toml"))
     except FileNotFoundError:
-        if folder in _added:  # somebody asked for it by name
+        if folder in _added:  # the user named it
             _wrong[folder] = "no such folder"
     except OSError as error:
         _wrong[folder] = (error.strerror or str(error)).lower()
