@@ -1,10 +1,10 @@
-"""Samples in columns, wherever they came from: when, on which core, by whom, in which stack, and what each stands for.
+"""Samples in columns, from any source: time, core, process, stack, and the weight of each.
 
-Every reader makes a Capture (of a recording, perf.data, the text of `perf script`, folded stacks, pprof), and every
-question is asked of one (a heatmap, a flame graph, a difference, an export): any source can be seen in any way.
+Every reader makes a Capture (from a recording, perf.data, the text of `perf script`, folded stacks, pprof), and every
+view is made from one (heatmap, flame graph, difference, export): any source can be shown in any way.
 
-Times are integers of nanoseconds: sums and borders are exact. Names are worked out when they are first asked for: a
-heatmap needs none, and they are what takes longest.
+Times are integers in nanoseconds: sums and borders are exact. Names are resolved when first needed: a heatmap needs
+none, and they take longest.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-CLOCKS = ("unix", "machine", "none")  # since 1970, since this machine was started, or without any time
+CLOCKS = ("unix", "machine", "none")  # since 1970, since the machine booted, or without times
 UNITS = ("samples", "nanoseconds")
 COLUMNS = ("at", "cpu", "tid", "who", "stack", "weight")
 
 
 class Who(NamedTuple):
-    """Whose time a sample is."""
+    """The thread and cgroup that a sample belongs to."""
 
-    pid: int  # -1 where unknown, 0 is the idle task: interrupts that came while nobody ran
+    pid: int  # -1 if unknown; 0 is the idle task, also for interrupts while the core was idle
     comm: str  # the thread's name
     cgroup: str = ""  # its path; empty where unknown
 
@@ -63,15 +63,15 @@ class Capture:
     cpu: npt.NDArray[np.int32]  # -1 where unknown
     tid: npt.NDArray[np.int32]  # -1 where unknown
     who: npt.NDArray[np.int32]  # place in `whos`
-    stack: npt.NDArray[np.int32]  # distinct stacks, numbered from nought
-    weight: Ints  # what each stands for, in `unit`
+    stack: npt.NDArray[np.int32]  # distinct stacks, numbered from 0
+    weight: Ints  # in `unit`
     whos: Sequence[Who]
-    idle: Mask  # of each distinct stack: the core had nothing to do. Told by its leaf alone: interrupts are work
-    name: Callable[[], Frames]  # works the names out; ask `frames`
+    idle: Mask  # of each distinct stack: the core was idle. Decided by the leaf alone: interrupts are work
+    name: Callable[[], Frames]  # resolves the names; use `frames`
     unit: str = "samples"
     clock: str = "machine"
     hz: float = 0.0  # how often a busy core is sampled; 0 where unknown
-    label: str = ""  # what it is of: a file's name
+    label: str = ""  # the source: a file's name
     notes: tuple[str, ...] = field(default=())  # what could not be read, was lost or left out, each in one line
 
     def __len__(self) -> int:
@@ -92,7 +92,7 @@ class Capture:
 
     @cached_property
     def busy(self) -> Mask:
-        """Samples of cores at work."""
+        """Samples of busy cores."""
         found: Mask = ~self.idle[self.stack]
         return found
 
@@ -104,7 +104,7 @@ class Capture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """Which samples a question is about; what is None is not asked for. Idle cores never are."""
+    """Which samples to use; None means no filter. Idle samples are never used."""
 
     start: int | None = None  # nanoseconds of the capture's clock; from then on …
     end: int | None = None  # … and before then
@@ -114,7 +114,7 @@ class Chosen:
     cgroup: str | None = None  # this one, and all below it
 
     def rows(self, capture: Capture) -> Ints:
-        """The places of the samples that are meant."""
+        """The indices of the chosen samples."""
         first = 0 if self.start is None else int(np.searchsorted(capture.at, self.start))
         last = len(capture) if self.end is None else int(np.searchsorted(capture.at, self.end))
         part = slice(first, max(first, last))
