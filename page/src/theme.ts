@@ -1,4 +1,4 @@
-// Light and dark: what the style sheet cannot tell a canvas.
+// Light and dark colours for the canvases, which cannot read the style sheet.
 
 export type Theme = "light" | "dark";
 type Colour = readonly [number, number, number];

@@ -96,7 +96,7 @@ def test_a_folder_of_rolling_files_is_one(tmp_path: Path) -> None:
 def test_files_of_two_clocks_are_not_one(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(one_of_everything().file())
     (tmp_path / "b").write_bytes(b"bash;main 3\n")
-    with pytest.raises(UserError, match="cannot be seen as one"):
+    with pytest.raises(UserError, match="cannot be joined"):
         opened(str(tmp_path / "a"), str(tmp_path / "b"))
 
 

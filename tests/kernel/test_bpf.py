@@ -127,7 +127,7 @@ def test_a_seccomp_filter_is_suspected_where_capabilities_are_held() -> None:
         "    print(no)\n"
     )
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60).stdout
-    assert "a seccomp filter (of its container or service) is in the way" in told
+    assert "a seccomp filter (of its container or service) blocks it" in told
 
 
 def test_the_limit_on_locked_memory_is_put_back() -> None:

@@ -90,7 +90,7 @@ def test_cores() -> None:
 def test_a_quota_without_its_period_is_told_as_far_as_it_goes(tmp_path: Path) -> None:
     host = v1_node(tmp_path, **{f"{POD}/cpu.cfs_period_us": "\n"})
     assert ("cgroup_cpu_quota_cores", f"cgroup:/{POD}") not in told(cpu_throttling, host)
-    assert unseen(cpu_throttling, host) == {"cgroup_cpu_quota_cores": "tells no period"}
+    assert unseen(cpu_throttling, host) == {"cgroup_cpu_quota_cores": "shows no period"}
 
 
 def test_v1(tmp_path: Path) -> None:

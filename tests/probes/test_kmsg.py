@@ -44,7 +44,7 @@ def test_the_latest_are_kept_and_the_rest_is_counted(tmp_path: Path, monkeypatch
     monkeypatch.setattr(kmsg, "MOST", 2)
     host = machine(tmp_path, NODE)
     assert [text.split()[0] for *_, text in readings(host)] == ["ena", "from"]
-    assert unseen(kmsg, host) == {"kernel_log": "1 lines came too fast to be kept, besides the 2 that were"}
+    assert unseen(kmsg, host) == {"kernel_log": "1 lines were lost: they came too fast; 2 were read"}
     assert [it.value for it in kmsg.read(host) if isinstance(it, Reading) and "lost" in it.what] == [1]
 
 

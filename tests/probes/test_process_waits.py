@@ -71,7 +71,7 @@ def unseen(seen: list[Reading | Blind], what: str) -> list[str]:
 def test_who_stays_defunct_is_told_by_the_parent_that_does_not_wait_for_it(going: Going) -> None:
     parent, other = stat(5, name="sup er"), stat(6, name="sh")
     dead = [stat(pid, state="Z", parent=5, name="job") for pid in (11, 12, 13)]
-    assert "two looks" in unseen(going.look(parent, other, *dead[:2]), "defunct_children")[0]
+    assert "only one sample" in unseen(going.look(parent, other, *dead[:2]), "defunct_children")[0]
     # One more that has just died is not counted yet, and one whose other threads live on is not dead at all.
     half_dead = stat(14, state="Z", parent=5, threads=3)
     seen = going.look(parent, other, *dead, half_dead, stat(20, state="Z", parent=6))
@@ -114,7 +114,7 @@ def test_many_blocked_are_bounded_and_said(going: Going) -> None:
     going.look(*many, files=files)
     seen = going.look(*many, files=files)
     assert len(values(seen, "process_blocked_seconds")) == _process_waits.STUCK
-    assert unseen(seen, "process_blocked_seconds") == ["30 blocked processes more than 20 were not looked at closely"]
+    assert unseen(seen, "process_blocked_seconds") == ["30 blocked processes more than 20 were not read in detail"]
 
 
 def test_who_is_runnable_is_followed_and_asked_where_it_may_run_only_if_it_waits(going: Going) -> None:
@@ -162,7 +162,7 @@ def test_no_more_than_so_many_are_asked_how_long_they_waited(going: Going) -> No
 
 @pytest.mark.parametrize(
     ("schedstat", "why"),
-    [("0 0 0\n", "this kernel does not count: boot with delayacct"), (None, "no such file or directory")],
+    [("0 0 0\n", "this kernel does not count run delay: boot with delayacct"), (None, "no such file or directory")],
 )
 def test_a_kernel_that_does_not_count_is_blind(going: Going, schedstat: str | None, why: str) -> None:
     files = {"proc/7/schedstat": schedstat} if schedstat else {}
@@ -211,7 +211,7 @@ def test_who_asked_to_come_last_is_not_followed(going: Going) -> None:
 
 def test_more_threads_than_are_read_are_said(going: Going) -> None:
     seen = going.look(stat(7, 500, threads=_process_threads.READ + 1))
-    assert unseen(seen, "thread_realtime_priority") == ["201 threads are more than the 200 read in a look"]
+    assert unseen(seen, "thread_realtime_priority") == ["201 threads are more than the 200 read in a sample"]
 
 
 def test_whose_children_used_most(going: Going) -> None:

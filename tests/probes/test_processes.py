@@ -190,7 +190,7 @@ def test_no_more_are_followed_than_allowed(going: Node, monkeypatch: pytest.Monk
         seen = list(look())
     assert [subject for subject, *_ in users(seen)] == ["process:a[5]", "process:a[4]"]
     assert {it.why for it in seen if isinstance(it, Blind) and it.what in TIMES} == {
-        "3 busy processes more than processes.FOLLOWED are not told"
+        "3 busy processes more than processes.FOLLOWED are not reported"
     }
 
 

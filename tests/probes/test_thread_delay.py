@@ -80,7 +80,7 @@ def test_a_kernel_that_does_not_count_is_blind(tmp_path: Path) -> None:
 
 
 def test_no_thread_that_we_follow(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable, match="none of the threads"):
+    with pytest.raises(Unreadable, match="none of the kernel threads"):
         list(thread_delay.read(machine(tmp_path, node(threads={"22": "kworker/1:0H"}))))
 
 

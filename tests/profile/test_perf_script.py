@@ -203,7 +203,7 @@ def test_what_is_no_perf_script_is_refused_with_its_first_line(text: bytes) -> N
 
 def test_a_header_without_samples_is_empty_and_says_so() -> None:
     found = read("# ========\n# captured on: today\n")
-    assert len(found) == 0 and found.notes == ("there are no samples in it",)
+    assert len(found) == 0 and found.notes == ("it has no samples",)
 
 
 @pytest.mark.parametrize("text", [b" " * 3_000_000, b"a " * 1_000_000, b"(" * 2_000_000, b"\t4 " + b")" * 2_000_000])

@@ -46,5 +46,5 @@ def test_few_or_reaped_are_silent() -> None:
 
 
 def test_one_look_is_blind() -> None:
-    once = node([], unseen={"defunct_children": "who stays defunct takes two looks to tell"})
+    once = node([], unseen={"defunct_children": "only one sample; zombies that stay need two"})
     assert case(once).verdicts[0].state == "blind"

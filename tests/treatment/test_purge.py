@@ -230,7 +230,9 @@ def test_a_budget_is_kept_and_told(disk: Path, parent: Parent) -> None:
         return freed if freed.left >= 9 else None
 
     freed = undisturbed(look)
-    assert len(freed.evidence) == 2 and any("not tried: the budget was spent" in why for why in freed.why_left), freed
+    assert len(freed.evidence) == 2 and any(
+        "not tried: the time budget was used up" in why for why in freed.why_left
+    ), freed
     assert not drop_pinning_files(below(mine), seconds=0).evidence
 
 
@@ -238,10 +240,10 @@ def test_a_budget_is_kept_and_told(disk: Path, parent: Parent) -> None:
     ("change", "why"),
     [
         ({"device": (4095, 1048575)}, "not mounted here"),
-        ({"device": device_of(SHM)}, "cannot be opened by number"),
+        ({"device": device_of(SHM)}, "cannot be opened by inode number"),
         ({"generation": 0xDEADBEEF}, "no such file any more"),
-        ({"inode": 1 << 70}, "can have such a number"),
-        ({"inode": -1}, "can have such a number"),
+        ({"inode": 1 << 70}, "such an inode number"),
+        ({"inode": -1}, "such an inode number"),
     ],
 )
 def test_what_cannot_be_opened_is_a_reason(disk: Path, parent: Parent, change: dict[str, Any], why: str) -> None:

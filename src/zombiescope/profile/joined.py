@@ -1,4 +1,4 @@
-"""Several captures as one: a recorder that begins a new file every few minutes leaves many, of one time."""
+"""Several captures as one: a recorder that begins a new file every few minutes leaves many."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from zombiescope.core.samples import COLUMNS, Frames, Function, Samples, Who
 
 
 def joined(captures: Sequence[Samples], label: str) -> Samples:
-    """All samples in order of time. They must be of one clock and one unit."""
+    """All samples in order of time. They must have the same clock and unit."""
     first = captures[0]
     if len(captures) == 1:
         return first
     for other in captures:
         if (other.clock, other.unit) != (first.clock, first.unit):
             raise UserError(
-                f"{other.label} and {first.label} cannot be seen as one: times of clock {other.clock!r} and "
-                f"{first.clock!r}, amounts in {other.unit} and {first.unit}"
+                f"{other.label} and {first.label} cannot be joined: clocks {other.clock!r} and {first.clock!r}, "
+                f"units {other.unit} and {first.unit}"
             )
     number: dict[Who, int] = {}
     columns = {name: [getattr(it, name) for it in captures] for name in COLUMNS}

@@ -1,4 +1,4 @@
-"""A flame graph as pixels, for where no SVG can be shown. Needs Pillow: it draws the names."""
+"""A flame graph as pixels, where no SVG can be shown. Needs Pillow, which draws the names."""
 
 from __future__ import annotations
 
