@@ -17,7 +17,7 @@ from tests.conftest import CANNOT, COMMAND, Run
 
 from zombiescope.recorder.replay import opened
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 KILLS = int(os.environ.get("ZOMBIESCOPE_KILLS", "6"))  # 200 before a release: ZOMBIESCOPE_KILLS=200
 
 
