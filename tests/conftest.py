@@ -19,6 +19,10 @@ from pathlib import Path
 
 import pytest
 
+from zombiescope.core import UserError
+from zombiescope.lab._scenario import missing
+from zombiescope.lab._zombies import memory_folder
+
 PROJECT = Path(__file__).parent.parent
 COMMAND = Path(sys.executable).parent / "zombiescope"
 # A kernel test that root skips has to begin its reason so; anything else is a hole in the net, and CI fails.
@@ -63,6 +67,7 @@ def _no_cgroups(event: str, arguments: tuple[object, ...]) -> None:
         raise AssertionError(f"{arguments[0]}: a test that makes cgroups needs the marker kernel")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """What was skipped and why, also in the pass before this one, and how that one ended."""
     reasons = Counter(_reason(it) for it in terminalreporter.stats.get("skipped", []))
@@ -118,6 +123,21 @@ def zombiescope() -> Run:
         return done
 
     return run
+
+
+@pytest.fixture
+def memory_cgroups() -> None:
+    try:
+        memory_folder()
+    except UserError as error:
+        pytest.skip(CANNOT + str(error))
+
+
+@pytest.fixture(scope="session")
+def can_boot() -> None:
+    """For tests that boot a systemd of their own."""
+    if lacking := missing(("root", "systemd", "unshare")):
+        pytest.skip(CANNOT + "; ".join(lacking))
 
 
 @pytest.fixture

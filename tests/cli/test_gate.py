@@ -19,11 +19,10 @@ from xml.etree import ElementTree
 import jsonschema  # type: ignore[import-untyped]
 import junitparser
 import pytest
-from tests.conftest import CANNOT, PROJECT, Run
+from tests.conftest import PROJECT, Run
 from tests.gate.images import ECS, ETC, LIB, WANTS, clean, sick
 from tests.npm import text_of
 
-from zombiescope.lab._scenario import missing
 from zombiescope.lab._systemd import LEAKING, asked_by_diagnosis, booted
 
 EXAMPLES = PROJECT / "examples"
@@ -244,9 +243,8 @@ def test_this_machine_at_one_look(zombiescope: Run) -> None:
 
 
 @pytest.mark.kernel
+@pytest.mark.usefixtures("can_boot")
 def test_a_machine_with_a_leaking_unit_does_not_pass_a_soak(zombiescope: Run) -> None:
-    if lacking := missing(("root", "systemd", "unshare")):
-        pytest.skip(CANNOT + "; ".join(lacking))
     units = {"zslab-leak.service": LEAKING.format(pause=0.05)}
     with booted(units, label="gate-leak") as systemd, asked_by_diagnosis(systemd):
         shape = gated(zombiescope, "--soak", "0.25", "--max-memcg", "100000", expect=1)
@@ -259,9 +257,8 @@ def test_a_machine_with_a_leaking_unit_does_not_pass_a_soak(zombiescope: Run) ->
 
 
 @pytest.mark.kernel
+@pytest.mark.usefixtures("can_boot")
 def test_a_machine_without_one_passes_or_says_what_a_short_soak_cannot_see(zombiescope: Run) -> None:
-    if lacking := missing(("root", "systemd", "unshare")):
-        pytest.skip(CANNOT + "; ".join(lacking))
     quiet = "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/bin/sleep 1000\n"
     with booted({"zslab-quiet.service": quiet}, label="gate-quiet") as systemd, asked_by_diagnosis(systemd):
         done = zombiescope("gate", "--soak", "0.1", "--max-memcg", "100000", "--format", "json")

@@ -13,40 +13,22 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.conftest import CANNOT, Run
+from tests.conftest import Run
 from tests.loop_disk import loop_disk
+from tests.looping_unit import looping
 from tests.treatment.test_purge import cached_pages
 
 from zombiescope.core.places import LEDGER_ENVIRONMENT
-from zombiescope.lab import crash_loop
-from zombiescope.lab._scenario import missing
 from zombiescope.lab._systemd import Booted, asked_by_diagnosis, booted
 from zombiescope.lab._zombies import leaked
 from zombiescope.treatment.kept import State, kept, unit_files
 from zombiescope.treatment.ledger import Ledger
 
-pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups")]
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "can_boot")]
+WANTED = "[Install]\nWantedBy=multi-user.target\n"
 # Each run writes a log on a disk, which outlives its cgroup and keeps it.
-AGENT = """
-[Unit]
-DefaultDependencies=no
-StartLimitIntervalSec=0
-[Service]
-MemoryAccounting=yes
-ExecStart=/bin/sh -c '{does}; exit 1'
-Restart=always
-RestartSec=0
-[Install]
-WantedBy=multi-user.target
-"""
-LEAKS = AGENT.format(does="echo cannot register > /var/lib/agent/$$$$.log")
-LOOPS = AGENT.format(does="true")
-
-
-@pytest.fixture(autouse=True)
-def _needs() -> None:
-    if lacking := missing(crash_loop.NEEDS):
-        pytest.skip(CANNOT + "; ".join(lacking))
+LEAKS = looping("echo cannot register > /var/lib/agent/$$$$.log; exit 1") + WANTED
+LOOPS = looping("exit 1") + WANTED
 
 
 @pytest.fixture
