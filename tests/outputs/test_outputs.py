@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from tests.nodes import T0, node, read
-from tests.outputs.incident import STAGES, incident, timeline
+from tests.outputs.incident import STAGES, incident
+from tests.outputs.incident_readings import timeline
 
 from zombiescope import core
 from zombiescope.core.timeline import Timeline

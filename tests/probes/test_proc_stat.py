@@ -43,17 +43,17 @@ def test_columns_of_every_age(columns: int) -> None:
     assert row == (1.0,) * min(columns, len(MODES))
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("", 1),
-        ("cpu  1 2 3 4\nctxt 5\n", 1),
-        ("cpu  1 2 3 4\ncpu0 1 2 three 4\n", 2),
-        ("cpu  1 2 3 4\ncpuX 1 2 3 4\n", 2),
-        ("cpu0 1 2 3 4\nctxt\n", 2),
-        ("cpu0 1 2 3 4\ncpu1 1 2 3\n", 2),
-    ],
-)
+DAMAGED = {
+    "": 1,
+    "cpu  1 2 3 4\nctxt 5\n": 1,
+    "cpu  1 2 3 4\ncpu0 1 2 three 4\n": 2,
+    "cpu  1 2 3 4\ncpuX 1 2 3 4\n": 2,
+    "cpu0 1 2 3 4\nctxt\n": 2,
+    "cpu0 1 2 3 4\ncpu1 1 2 3\n": 2,
+}
+
+
+@pytest.mark.parametrize(("text", "line"), DAMAGED.items())
 def test_damage(text: str, line: int) -> None:
     assert damage_in(parse, text) == ("/proc/stat", line)
 
