@@ -16,7 +16,7 @@ import pytest
 from tests.conftest import Run
 from tests.loop_disk import loop_disk
 from tests.looping_unit import looping
-from tests.treatment.test_purge import cached_pages
+from tests.treatment.pinned_cgroups import cached_pages
 
 from zombiescope.core.places import LEDGER_ENVIRONMENT
 from zombiescope.lab._systemd import Booted, asked_by_diagnosis, booted
