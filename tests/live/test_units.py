@@ -11,7 +11,7 @@ from tests.conftest import Run
 from zombiescope.lab import crash_loop, leak_beside_crash_loop
 from zombiescope.lab._judge import judge
 
-pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "can_boot")]
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "can_boot", "as_before")]
 
 
 def diagnosed(zombiescope: Run, seconds: float) -> dict[str, Any]:

@@ -159,7 +159,7 @@ def unseen(probe: ModuleType, host: Host) -> dict[str, str]:
     return {it.what: it.why for it in probe.read(host) if isinstance(it, Blind)}
 
 
-def damage_in(parse: Callable[..., object], *given: str) -> tuple[str, int]:
+def damage_in(parse: Callable[..., object], *given: object) -> tuple[str, int]:
     """Which line of which source a parser complains of; it must."""
     with pytest.raises(Unparsable) as caught:
         found = parse(*given)
