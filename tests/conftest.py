@@ -70,6 +70,8 @@ def _no_cgroups(event: str, arguments: tuple[object, ...]) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """What was skipped and why, also in the pass before this one, and how that one ended."""
+    if hasattr(config, "workerinput"):  # one of several processes: the first of them tells of all
+        return
     reasons = Counter(_reason(it) for it in terminalreporter.stats.get("skipped", []))
     counts = ", ".join(text for text, _ in terminalreporter.build_summary_stats_line()[0])
     if passes := config.getoption("--passes"):
