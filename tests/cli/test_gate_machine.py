@@ -24,7 +24,7 @@ def test_this_machine_at_one_look(zombiescope: Run) -> None:
 def test_a_machine_with_a_leaking_unit_does_not_pass_a_soak(zombiescope: Run) -> None:
     units = {"zslab-leak.service": LEAKING.format(pause=0.05)}
     with booted(units, label="gate-leak") as systemd, asked_by_diagnosis(systemd):
-        shape = gated(zombiescope, "--soak", "0.25", "--max-memcg", "100000", expect=1)
+        shape = gated(zombiescope, "--soak", "0.2", "--max-memcg", "100000", expect=1)
         one_look = gated(zombiescope, "--max-memcg", "100000", expect=1)
     objections = {(it["rule"], it["subject"]): it["says"] for it in shape["objections"]}
     assert ("looping_unit", "unit:zslab-leak.service") in objections

@@ -63,13 +63,12 @@ def test_the_truth_is_told(name: str, scenario: ModuleType) -> None:
 
 
 def test_after_a_score_the_machine_is_as_before() -> None:
-    """Network namespaces and thousands of mounts; told right or not. Each fault above and beside is checked so too."""
-    chosen = ",".join(name for name in ("realtime_hog", "mounts") if not missing(healthy("lab")[name].NEEDS))
-    argv = [str(COMMAND), "lab", "score", "--only", chosen, "--seed", "7", "--format", "json"]
+    """Thousands of mounts, twice; told right or not. Faults that could leave more are checked where they are judged."""
+    argv = [str(COMMAND), "lab", "score", "--only", "mounts", "--runs", "2", "--seed", "7", "--format", "json"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode in (0, 1), done.stderr
     told = json.loads(done.stdout)
-    assert told["seed"] == 7 and {it["name"] for it in told["runs"]} == set(chosen.split(","))
+    assert told["seed"] == 7 and [it["name"] for it in told["runs"]] == ["mounts", "mounts"]
     assert told["faults"] == len(told["runs"]) and all(it["seconds"] > 0 for it in told["runs"])
 
 
