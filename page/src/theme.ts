@@ -32,39 +32,6 @@ export interface Palette {
   same: string;
 }
 
-const LIGHT: Colour[] = [
-  [250, 249, 247],
-  [251, 231, 200],
-  [241, 164, 88],
-  [205, 70, 42],
-  [98, 14, 30],
-];
-const DARK: Colour[] = [
-  [24, 26, 30],
-  [58, 33, 38],
-  [132, 46, 42],
-  [206, 96, 44],
-  [250, 190, 96],
-];
-const GREYS: Colour[] = [
-  [250, 249, 247],
-  [150, 150, 148],
-];
-const DARK_GREYS: Colour[] = [
-  [24, 26, 30],
-  [104, 108, 116],
-];
-const FOUND: Colour[] = [
-  [226, 205, 243],
-  [150, 62, 201],
-  [88, 20, 140],
-];
-const DARK_FOUND: Colour[] = [
-  [84, 52, 110],
-  [178, 106, 230],
-  [240, 214, 255],
-];
-
 /** Of everything the light one, then the dark one. */
 const BOTH: { [Name in keyof Palette]: readonly [Palette[Name], Palette[Name]] } = {
   paper: ["#fdfdfc", "#16181b"],
@@ -84,9 +51,18 @@ const BOTH: { [Name in keyof Palette]: readonly [Palette[Name], Palette[Name]] }
     [[74, 144, 194], [217, 130, 43], [142, 91, 181], [194, 57, 100], [122, 128, 136]],
     [[84, 150, 200], [226, 142, 58], [168, 122, 206], [226, 88, 130], [140, 146, 154]],
   ],
-  heat: [ramp(LIGHT), ramp(DARK)],
-  grey: [ramp(GREYS), ramp(DARK_GREYS)],
-  found: [ramp(FOUND), ramp(DARK_FOUND)],
+  heat: [
+    ramp([[250, 249, 247], [251, 231, 200], [241, 164, 88], [205, 70, 42], [98, 14, 30]]),
+    ramp([[24, 26, 30], [58, 33, 38], [132, 46, 42], [206, 96, 44], [250, 190, 96]]),
+  ],
+  grey: [
+    ramp([[250, 249, 247], [150, 150, 148]]),
+    ramp([[24, 26, 30], [104, 108, 116]]),
+  ],
+  found: [
+    ramp([[226, 205, 243], [150, 62, 201], [88, 20, 140]]),
+    ramp([[84, 52, 110], [178, 106, 230], [240, 214, 255]]),
+  ],
   kernel: [["#e3a25c", "#dd9448", "#e8ae70", "#d98b3b"], ["#b8732c", "#a96825", "#c27f3a", "#9f6122"]],
   user: [["#8bb8d8", "#7aadd2", "#9cc3de", "#6ea5cd"], ["#3f78a3", "#386d96", "#4a84b0", "#32648b"]],
   process: [["#d3d1cb", "#c9c7c0", "#dad8d3", "#cfcdc7"], ["#4a4e55", "#43474d", "#52565e", "#474b52"]],
