@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 from tests.audit.test_unit_files import ETC, LIB, root
-from tests.conftest import CANNOT, Run
+from tests.conftest import Run
 
 from zombiescope.cli import audit
 from zombiescope.core import Host
-from zombiescope.lab._scenario import missing
 from zombiescope.lab._systemd import asked_by_diagnosis, booted
 
 # As the agent's Debian package has it: no RestartPreventExitStatus=5.
@@ -133,9 +132,8 @@ def test_an_ordinary_user_may_audit_an_image(tmp_path: Path) -> None:
 
 
 @pytest.mark.kernel
+@pytest.mark.usefixtures("can_boot")
 def test_a_running_systemd_is_asked(zombiescope: Run) -> None:
-    if lacking := missing(("root", "systemd", "unshare")):
-        pytest.skip(CANNOT + "; ".join(lacking))
     loop = "[Unit]\nDefaultDependencies=no\nStartLimitIntervalSec=0\n[Service]\nExecStart=/bin/false\nRestart=always\n"
     with booted({"zslab-loop.service": loop}, label="audit") as systemd, asked_by_diagnosis(systemd):
         shape = json.loads(zombiescope("audit", "--format", "json", expect=1).stdout)

@@ -51,20 +51,20 @@ def test_harmless_shows_what_it_was(text: str, shown: str) -> None:
     assert harmless(text) == shown
 
 
-@pytest.mark.parametrize(
-    ("size", "said"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1000, "1.0 KB"),
-        (25_300_000, "25.3 MB"),
-        (1.5e9, "1.5 GB"),
-        (2e12, "2.0 TB"),
-        (7e15, "7.0 PB"),
-        (7e18, "7000.0 PB"),
-        (-25_300, "-25.3 KB"),
-    ],
-)
+AMOUNTS = {
+    0: "0 B",
+    999: "999 B",
+    1000: "1.0 KB",
+    25_300_000: "25.3 MB",
+    1.5e9: "1.5 GB",
+    2e12: "2.0 TB",
+    7e15: "7.0 PB",
+    7e18: "7000.0 PB",
+    -25_300: "-25.3 KB",
+}
+
+
+@pytest.mark.parametrize(("size", "said"), AMOUNTS.items())
 def test_amount(size: float, said: str) -> None:
     assert amount(size) == said
 

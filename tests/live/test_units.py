@@ -6,19 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from tests.conftest import CANNOT, Run
+from tests.conftest import Run
 
 from zombiescope.lab import crash_loop, leak_beside_crash_loop
 from zombiescope.lab._judge import judge
-from zombiescope.lab._scenario import missing
 
-pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups")]
-
-
-@pytest.fixture(autouse=True)
-def _needs() -> None:
-    if lacking := missing(crash_loop.NEEDS):
-        pytest.skip(CANNOT + "; ".join(lacking))
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "can_boot", "as_before")]
 
 
 def diagnosed(zombiescope: Run, seconds: float) -> dict[str, Any]:

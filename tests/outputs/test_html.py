@@ -21,7 +21,8 @@ from pathlib import Path
 import pytest
 from tests.conftest import CANNOT
 from tests.nodes import T0, node, read
-from tests.outputs.incident import LOST, STAGES, STALLS, finding, incident, reading, timeline
+from tests.outputs.incident import STAGES, finding, incident
+from tests.outputs.incident_readings import LOST, STALLS, reading, timeline
 
 from zombiescope.core import Case, Span, Verdict
 from zombiescope.core.timeline import Timeline

@@ -9,26 +9,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.nodes import read
+from tests.conftest import PROJECT
+from tests.treatment.killed_at_a_step import MACHINE, plan, tell
 
-from zombiescope.core import Finding, Host, Plan, Span, Step, Unreadable, UserError
-from zombiescope.treatment.apply import Machine, apply, resume, undo
+from zombiescope.core import Step, Unreadable, UserError
+from zombiescope.treatment.apply import apply, resume, undo
 from zombiescope.treatment.ledger import Ledger
-
-MACHINE = Machine(Host(), Host())
-FINDING = Finding(subject="node", span=Span(0, 1), says="sick", evidence=(read("x", "node", 1, 0),), sign="z")
 
 
 def writing(path: Path, text: str, risk: str = "") -> Step:
     return Step(says=f"write {text}", argv=("tee", str(path)), stdin=text, keeps=(str(path),), risk=risk)
-
-
-def plan(*steps: Step) -> Plan:
-    return Plan(cures=FINDING, steps=steps, risk="safe", proof=(), name="cure")
-
-
-def tell(_: str) -> None:
-    pass
 
 
 @pytest.fixture
@@ -106,38 +96,6 @@ def test_a_full_disk_stops_it_before_anything_is_done(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
-KILLED = """
-import sys
-from pathlib import Path
-from tests.treatment.test_apply import MACHINE, tell, three_steps
-from zombiescope.treatment.ledger import Ledger
-from zombiescope.treatment.apply import apply, resume, undo
-folder, way = Path(sys.argv[1]), sys.argv[2]
-ledger = Ledger(str(folder / "ledger"))
-if way == "apply": apply(three_steps(folder), MACHINE, ledger, tell)
-if way == "resume": resume("1", MACHINE, ledger, tell)
-if way == "undo": undo("1", MACHINE, ledger, tell)
-"""
-
-
-def three_steps(folder: Path) -> Plan:
-    """Each kills who runs it, once, where a file says so: before it does what it should, or after."""
-    script = (
-        '[ -e "$0/before-$1" ] && rm "$0/before-$1" && kill -9 $PPID && exit; echo "step $1" > "$0/file-$1"; '
-        '[ -e "$0/after-$1" ] && rm "$0/after-$1" && kill -9 $PPID; true'
-    )
-    return plan(
-        *(
-            Step(
-                says=f"step {number}",
-                argv=("sh", "-c", script, str(folder), str(number)),
-                keeps=(str(folder / f"file-{number}"),),
-            )
-            for number in range(3)
-        )
-    )
-
-
 @pytest.mark.parametrize("way", ["resume", "undo"])
 @pytest.mark.parametrize("step", range(3))
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -170,7 +128,12 @@ def _made(folder: Path) -> list[Path]:
 
 
 def _run(folder: Path, way: str) -> int:
-    return subprocess.run([sys.executable, "-c", KILLED, str(folder), way], check=False, timeout=60).returncode
+    return subprocess.run(
+        [sys.executable, "-m", "tests.treatment.killed_at_a_step", str(folder), way],
+        cwd=PROJECT,
+        check=False,
+        timeout=60,
+    ).returncode
 
 
 def test_the_ledger_holds_who_when_and_what_was_before(tmp_path: Path, ledger: Ledger) -> None:

@@ -9,7 +9,8 @@ from functools import cache
 
 import numpy as np
 from tests.nodes import T0
-from tests.outputs.incident import CURVES, SECONDS, STALLS, incident, reading, stalled
+from tests.outputs.incident import incident
+from tests.outputs.incident_readings import CURVES, SECONDS, STALLS, reading, stalled
 
 from zombiescope.core import Case
 from zombiescope.core.samples import Frames, Function, Samples, Who

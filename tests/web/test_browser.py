@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.outputs.incident import SECONDS, STALLS
+from tests.outputs.incident_readings import SECONDS, STALLS
 from tests.web import scene
 from tests.web.test_server import viewing
 from tests.web.viewer import Viewer, flame

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from tests.outputs.incident import SECONDS
+from tests.outputs.incident_readings import SECONDS
 from tests.profile.captures import capture
 from tests.web import scene
 from tests.web.viewer import Viewer, flame

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.nodes import T0, cores, node, read
-from tests.outputs.incident import STAGES, STALLS
+from tests.outputs.incident import STAGES
+from tests.outputs.incident_readings import STALLS
 from tests.profile.captures import Row, capture
 from tests.web import scene
 from tests.web.unpacked import Unpacked
