@@ -36,7 +36,10 @@ def describe(member: ModuleType) -> Words:
 
 def _thresholds(member: ModuleType) -> list[Threshold]:
     """Every number in capitals with the comment on its line: a threshold without a reason is a guess."""
-    source = inspect.getsource(member)
+    try:
+        source = inspect.getsource(member)
+    except (OSError, TypeError):  # an installed package need not bring its source
+        return []
     found = []
     for name, value in constants(member).items():
         line = re.search(rf"^{name} = [^#\n]*(?:# (.*))?$", source, re.MULTILINE)

@@ -47,7 +47,12 @@ def name_for(label: str) -> str:
 
 def missing(needs: tuple[str, ...]) -> list[str]:
     """Which needs this machine does not meet, each with the way to meet it."""
-    return [f"{need}: {_CURES[need]}" for need in needs if not _CHECKS[need]()]
+    known = _CHECKS.keys()
+    return [
+        f"{it}: {_CURES[it]}" if it in known else f"{it}: unknown"
+        for it in needs
+        if it not in known or not _CHECKS[it]()
+    ]
 
 
 def _command(name: str) -> Callable[[], bool]:
