@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
-from zombiescope.core import Blind, Host, Reading
-from zombiescope.core.samples import SOURCE
+from zombiescope.conformance._quiet import BEGAN, ROOT
+from zombiescope.core import Blind, Reading
 from zombiescope.core.timeline import Timeline
-from zombiescope.members.rooms import healthy
 from zombiescope.probes.proc_stat import MODES
-from zombiescope.recorder.loop import look
-from zombiescope.recorder.stacks import GIVES, NAME
 from zombiescope.recorder.tape import Tape
 
-QUIET = Path(__file__).parent / "roots" / "quiet"
-T0 = 1_794_000_000.0
+QUIET, T0 = ROOT, BEGAN
 
 
 def read(what: str, subject: str, value: float, at: float, text: str = "") -> Reading:
@@ -84,27 +78,3 @@ def cores(spent: Mapping[int, list[Mapping[str, float]]], every: float = 0.25) -
                 clock[mode] += share * every
                 readings.append(read(f"cpu_{mode}_seconds_total", f"cpu:{cpu}", clock[mode], place * every))
     return readings
-
-
-def quiet_node(folder: Path) -> Timeline:
-    """The recorded healthy node, looked at twice: ten seconds later its cores have idled and nothing else moved."""
-    tape = Tape()
-    for later in (0, 10):
-        root = folder / f"quiet-{later}"
-        shutil.copytree(QUIET, root)
-        (root / "at").write_text(str(T0 + later))
-        stat = root / "proc" / "stat"
-        stat.write_text("".join(_idled(line, later) for line in stat.read_text().splitlines(keepends=True)))
-        for name, probe in healthy("probes").items():
-            look(Host(str(root), live=False), name, probe, tape)
-        why = "a copy of files holds no stacks"
-        tape.look(NAME, GIVES, T0 + later, [Blind(what=what, source=SOURCE, why=why) for what in GIVES])
-    return tape.timeline()
-
-
-def _idled(line: str, seconds: int) -> str:
-    name, *ticks = line.split()
-    if not name.startswith("cpu") or name == "cpu":
-        return line
-    ticks[3] = str(int(ticks[3]) + 100 * seconds)
-    return " ".join([name, *ticks]) + "\n"

@@ -13,6 +13,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.core import Host, Unreadable, UserError, harmless
 from zombiescope.core.errors import BLIND, CLEAR, FOUND
 
@@ -36,9 +37,11 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", metavar="DIR", help="an image or a copied root instead of this machine")
     parser.add_argument("--all", action="store_true", help="every service, not only agents and those in trouble")
     parser.add_argument("--format", choices=("text", "json", "tsv"), default="text", help="[text]")
+    add_knowledge(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    use_knowledge(args)
     if args.root and not os.path.isdir(args.root):
         raise UserError(f"{args.root}: no such folder")
     result = shape(Host(args.root, live=False) if args.root else Host(), every=args.all)

@@ -56,7 +56,7 @@ def _seen(name: str, probe: ModuleType, sink: Sink, eye: Eye) -> list[Blind]:
             if isinstance(item, Blind):
                 blind.append(item)
             else:
-                item.at + item.value  # noqa: B018  # not numbers: it fails here, before half of it is written down
+                item.at + item.value  # not numbers: it fails here, before half of it is written down
                 sink.add(item)
 
     try:
