@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
-from zombiescope.conformance._quiet import BEGAN, ROOT
+from zombiescope.conformance._quiet import BEGAN, ROOT, read_quiet
 from zombiescope.core import Blind, Reading
 from zombiescope.core.timeline import Timeline
 from zombiescope.probes.proc_stat import MODES
@@ -36,15 +37,7 @@ def node(
     tape = Tape()
     if samples:
         readings = [*readings, *_taken(tape, samples, hz)]
-    looks: dict[str, set[float]] = {}
-    for reading in readings:
-        tape.add(reading)
-        looks.setdefault(reading.what, set()).add(reading.at)
-    for what, times in looks.items():
-        for at in sorted(times):
-            tape.look("probe", (what,), at)
-    for what, why in (unseen or {}).items():
-        tape.look("probe", (what,), T0, [Blind(what=what, source=f"/proc/{what}", why=why)])
+    _say(tape, readings, unseen)
     return tape.timeline()
 
 
@@ -78,3 +71,50 @@ def cores(spent: Mapping[int, list[Mapping[str, float]]], every: float = 0.25) -
                 clock[mode] += share * every
                 readings.append(read(f"cpu_{mode}_seconds_total", f"cpu:{cpu}", clock[mode], place * every))
     return readings
+
+
+def quiet_node(
+    folder: Path,
+    *,
+    but: Sequence[Reading] = (),
+    unseen: Mapping[str, str] | None = None,
+    samples: Sequence[Sampled] = (),
+    hz: int = 100,
+) -> Timeline:
+    """The recorded healthy node, read twice: ten seconds later its cores have idled and nothing else moved.
+
+    What `but` and `unseen` speak of, and the stacks where `samples` are given, are not the healthy node's.
+    """
+    tape = Tape()
+    said = [*but, *(_taken(tape, samples, hz) if samples else ())]
+    said = [it for it in said if it.what not in (unseen or {})]
+    other = _Without(tape, {it.what for it in said} | (unseen or {}).keys())
+    read_quiet(other, folder)
+    _say(tape, said, unseen)
+    return tape.timeline()
+
+
+class _Without:
+    """A tape that does not hear of some series."""
+
+    def __init__(self, tape: Tape, whats: Collection[str]) -> None:
+        self._tape, self._whats = tape, whats
+
+    def add(self, reading: Reading) -> None:
+        if reading.what not in self._whats:
+            self._tape.add(reading)
+
+    def look(self, name: str, gives: Sequence[str], at: float, unseen: Sequence[Blind] = ()) -> None:
+        self._tape.look(name, [it for it in gives if it not in self._whats], at, unseen)
+
+
+def _say(tape: Tape, readings: Iterable[Reading], unseen: Mapping[str, str] | None) -> None:
+    looks: dict[str, set[float]] = {}
+    for reading in readings:
+        tape.add(reading)
+        looks.setdefault(reading.what, set()).add(reading.at)
+    for what, times in looks.items():
+        for at in sorted(times):
+            tape.look("probe", (what,), at)
+    for what, why in (unseen or {}).items():
+        tape.look("probe", (what,), T0, [Blind(what=what, source=f"/proc/{what}", why=why)])

@@ -13,6 +13,7 @@ from zombiescope.core import (
     Blind,
     Candidate,
     Case,
+    Check,
     Finding,
     Ground,
     Link,
@@ -27,7 +28,9 @@ from zombiescope.core import (
 )
 
 PROOF = (Reading(what="x", subject="node", value=1, at=1, source="/proc/x"),)
-SHAPES = (Answer, Blind, Candidate, Case, Finding, Ground, Link, Plan, Reading, Step, Tally, Unexplained, Verdict)
+SHAPES = (
+    *(Answer, Blind, Candidate, Case, Check, Finding, Ground, Link, Plan, Reading, Step, Tally, Unexplained, Verdict),
+)
 
 
 def found(sign: str, start: float = 0.0) -> Finding:
@@ -98,14 +101,14 @@ def test_span() -> None:
 
 
 def test_nothing_found() -> None:
-    assert case().chains() == [] and case().root_causes() == []
+    assert case().chains == [] and case().root_causes == []
 
 
 def test_a_chain_from_first_cause_to_last_effect() -> None:
     a, b, c = found("a"), found("b", 1), found("c", 2)
     whole = case(c, a, b, links=(link(b, c, "place"), link(a, b, "mechanism")))
-    assert whole.chains() == [(a, b, c)]
-    assert whole.root_causes() == [a]
+    assert whole.chains == [(a, b, c)]
+    assert whole.root_causes == [a]
     assert whole.causes_of(a) == []
 
 
@@ -125,15 +128,15 @@ def test_the_stronger_rival_leads_and_the_other_is_kept(strong: tuple[str, ...],
     for order in (links, links[::-1]):
         whole = case(wrong, right, effect, links=order)
         assert [it.cause for it in whole.causes_of(effect)] == [right, wrong]
-        assert whole.chains() == [(right, effect)]
-        assert whole.root_causes() == [right]
+        assert whole.chains == [(right, effect)]
+        assert whole.root_causes == [right]
 
 
 def test_an_earlier_stage_is_no_rival_of_a_later_one_however_strong() -> None:
     walk, core, starved = found("walk"), found("core", 1), found("starved", 2)
     links = (link(walk, starved, "mechanism"), link(core, starved, "place"), link(walk, core, "mechanism"))
     whole = case(walk, core, starved, links=links)
-    assert whole.chains() == [(walk, core, starved)]
+    assert whole.chains == [(walk, core, starved)]
     assert [it.cause for it in whole.causes_of(starved)] == [core, walk]
     assert whole.rivals_of(starved) == [] and whole.rivals_of(walk) == []
 
@@ -143,7 +146,7 @@ def test_a_rival_is_one_that_did_not_lead_to_the_chosen_cause() -> None:
     links = (link(hog, starved, "place"), link(core, starved, "dose"), link(walk, core, "place"))
     whole = case(walk, core, hog, starved, links=links)
     assert [it.cause for it in whole.rivals_of(starved)] == [hog]
-    assert whole.root_causes() == [walk]
+    assert whole.root_causes == [walk]
 
 
 def test_an_answer_needs_evidence_unless_it_is_none() -> None:
@@ -157,15 +160,15 @@ def test_an_answer_needs_evidence_unless_it_is_none() -> None:
 def test_one_cause_of_two_effects_is_one_root_cause() -> None:
     a, b, c = found("a"), found("b", 2), found("c", 1)
     whole = case(a, b, c, links=(link(a, b, "place"), link(a, c, "place")))
-    assert whole.chains() == [(a, c), (a, b)]  # equally long: the earlier effect first
-    assert whole.root_causes() == [a]
+    assert whole.chains == [(a, c), (a, b)]  # equally long: the earlier effect first
+    assert whole.root_causes == [a]
 
 
 def test_the_longest_chain_is_first() -> None:
     a, b, alone = found("a", 5), found("b", 6), found("alone")
     whole = case(alone, a, b, links=(link(a, b, "dose"),))
-    assert whole.chains() == [(a, b), (alone,)]
-    assert whole.root_causes() == [a, alone]
+    assert whole.chains == [(a, b), (alone,)]
+    assert whole.root_causes == [a, alone]
 
 
 def riddle(finding: Finding, *, blind: bool) -> Unexplained:
@@ -174,23 +177,23 @@ def riddle(finding: Finding, *, blind: bool) -> Unexplained:
 
 def test_what_stands_alone_is_accused_only_if_every_cause_we_know_was_looked_for() -> None:
     lone = found("lone")
-    assert replace(case(lone), unexplained=(riddle(lone, blind=False),)).root_causes() == [lone]
-    assert replace(case(lone), unexplained=(riddle(lone, blind=True),)).root_causes() == []
+    assert replace(case(lone), unexplained=(riddle(lone, blind=False),)).root_causes == [lone]
+    assert replace(case(lone), unexplained=(riddle(lone, blind=True),)).root_causes == []
 
 
 def test_a_symptom_is_never_accused_alone_or_first_in_a_chain() -> None:
     core, starved = replace(found("core"), symptom=True), replace(found("starved", 1), symptom=True)
-    assert case(core).root_causes() == []
+    assert case(core).root_causes == []
     whole = case(core, starved, links=(link(core, starved, "place"),))
-    assert whole.chains() == [(core, starved)] and whole.root_causes() == []
+    assert whole.chains == [(core, starved)] and whole.root_causes == []
 
 
 def test_the_unexplained_first_of_a_chain_is_still_its_root_cause() -> None:
     a, b = found("a"), found("b", 1)
-    assert case(a, b, links=(link(a, b, "place"),), unexplained=(a,)).root_causes() == [a]
+    assert case(a, b, links=(link(a, b, "place"),), unexplained=(a,)).root_causes == [a]
 
 
 def test_causes_that_go_round_end() -> None:
     a, b, c = found("a"), found("b"), found("c", 1)
     whole = case(a, b, c, links=(link(a, b, "place"), link(b, a, "place"), link(b, c, "place")))
-    assert whole.chains() == [(a, b, c)]
+    assert whole.chains == [(a, b, c)]

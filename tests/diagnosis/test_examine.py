@@ -83,15 +83,15 @@ def test_rivals_are_kept_and_the_strongest_leads() -> None:
     case = examine(LONG, signs=signs, laws=laws)
     (effect,) = (finding for finding in case.findings if finding.sign == "z")
     assert [link.cause.sign for link in case.causes_of(effect)] == ["b", "a"]
-    assert [[finding.sign for finding in chain] for chain in case.chains()] == [["b", "z"]]
-    assert [finding.sign for finding in case.root_causes()] == ["b"]
+    assert [[finding.sign for finding in chain] for chain in case.chains] == [["b", "z"]]
+    assert [finding.sign for finding in case.root_causes] == ["b"]
 
 
 def test_a_chain_is_walked_back_to_its_first_cause() -> None:
     signs = {"a": sign((0, 900)), "b": sign((100, 900)), "c": sign((200, 900))}
     case = examine(LONG, signs=signs, laws={"a_to_b": law("dose"), "b_to_c": law("place")})
-    assert [[finding.sign for finding in chain] for chain in case.chains()] == [["a", "b", "c"]]
-    assert [finding.sign for finding in case.root_causes()] == ["a"] and not case.unexplained
+    assert [[finding.sign for finding in chain] for chain in case.chains] == [["a", "b", "c"]]
+    assert [finding.sign for finding in case.root_causes] == ["a"] and not case.unexplained
 
 
 def test_an_effect_without_a_cause_says_what_could_have_been_and_why_not() -> None:
@@ -104,7 +104,7 @@ def test_an_effect_without_a_cause_says_what_could_have_been_and_why_not() -> No
     assert why["unseen_to_z"] == "unseen is blind: /proc/hidden: permission denied"
     assert why["sick_to_z"] == "sick is broken: SyntaxError: no"
     assert why["absent_to_z"] == "no sign absent was asked"
-    assert not case.root_causes(), "a lone symptom that laws could explain is a riddle, not a root cause"
+    assert not case.root_causes, "a lone symptom that laws could explain is a riddle, not a root cause"
 
 
 def test_blind_is_never_clear() -> None:

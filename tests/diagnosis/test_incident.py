@@ -28,12 +28,12 @@ def case(timeline: Timeline) -> Case:
 
 
 def longest(whole: Case) -> list[str]:
-    return [it.sign for it in whole.chains()[0]]
+    return [it.sign for it in whole.chains[0]]
 
 
 def test_one_chain_of_seven_stages_from_the_unit_to_the_job() -> None:
     whole = case(incident())
-    chain = whole.chains()[0]
+    chain = whole.chains[0]
     assert [it.sign for it in chain] == STAGES
     assert (chain[0].subject, chain[2].subject, chain[3].subject, chain[5].subject) == (
         "unit:ecs.service",
@@ -41,7 +41,7 @@ def test_one_chain_of_seven_stages_from_the_unit_to_the_job() -> None:
         f"cpu:{CORE}",
         "nic:eth0",
     )
-    assert whole.root_causes()[0] == chain[0]
+    assert whole.root_causes[0] == chain[0]
     for effect in chain[1:]:
         link = whole.causes_of(effect)[0]
         assert any(ground.kind != "order" for ground in link.grounds), link.law
@@ -70,7 +70,7 @@ def test_with_the_interrupt_on_another_core_nothing_leads_to_the_reset() -> None
 
 def test_without_stacks_the_chain_says_where_it_is_blind() -> None:
     whole = case(incident(without="stacks"))
-    assert [it.sign for it in whole.chains()[0]] == STAGES[3:]
+    assert [it.sign for it in whole.chains[0]] == STAGES[3:]
     assert next(it for it in whole.verdicts if it.sign == "cgroup_walker").state == "blind"
     riddle = next(it for it in whole.unexplained if it.finding.sign == "saturated_core")
     why = {it.law: it.why_not for it in riddle.candidates}["cgroup_walker_to_saturated_core"]
@@ -89,14 +89,14 @@ def test_of_two_suspects_both_are_named_and_the_one_that_leaks_is_first() -> Non
     whole = case(incident(extra=agent("false.service", leaks=False)))
     loops = [it.subject for it in whole.findings if it.sign == "crash_looping_unit"]
     assert sorted(loops) == ["unit:ecs.service", "unit:false.service"]
-    assert whole.chains()[0][0].subject == "unit:ecs.service"
+    assert whole.chains[0][0].subject == "unit:ecs.service"
     blamed = {link.cause.subject for link in whole.links if link.effect.sign == "zombie_cgroups"}
     assert "unit:false.service" not in blamed
 
 
 def test_two_walkers_on_the_core_the_busier_is_followed() -> None:
     samples = [*walk("kubelet[812]", share=0.6), *walk("cadvisor[9]", share=0.3)]
-    chain = case(incident(samples=samples)).chains()[0]
+    chain = case(incident(samples=samples)).chains[0]
     assert next(it.subject for it in chain if it.sign == "cgroup_walker") == "process:kubelet[812]"
 
 

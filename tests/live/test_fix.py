@@ -105,7 +105,7 @@ def test_a_leak_is_stopped_purged_proved_and_all_of_it_taken_back(
     wrong = [it for it in told["proof"]["checks"] if it["state"] != "held"]
     assert told["proof"]["state"] == "proved", wrong
     assert [fix["remedy"] for fix in told["fixes"]] == ["stop_leaking_unit", "purge_zombies"]
-    growth = next(it for it in told["proof"]["checks"] if it["name"] == "dead memory cgroups do not grow")
+    growth = next(it for it in told["proof"]["checks"] if it["name"] == "dying memory cgroups do not grow")
     assert growth["after"]["value"] <= growth["before"]["value"] - 100, "150 leaked at least, and most are purged"
     assert any(it["kind"] == "experiment" for link in told["proof"]["links"] for it in link["grounds"])
     assert stopped in ("inactive", "failed") and cured != before
@@ -162,7 +162,7 @@ def test_a_cure_of_the_wrong_unit_is_not_proved(zombiescope: Run, disk: Path, le
         )
     assert told["proof"]["state"] == "not proved", told["proof"]["checks"]
     failed = {it["name"] for it in told["proof"]["checks"] if it["state"] == "failed"}
-    assert failed == {"dead memory cgroups do not grow"}
+    assert failed == {"dying memory cgroups do not grow"}
     assert ledger.fix("1").state == "finished"
 
 

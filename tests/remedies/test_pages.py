@@ -1,4 +1,4 @@
-"""The playbook and the page on undo: every remedy is in both, and no name in them is made up."""
+"""The playbook and the page on fixing: every remedy is in both, and no name in them is made up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.conftest import PROJECT
 from zombiescope.members.rooms import healthy, names
 
 
-@pytest.mark.parametrize("page", ["playbook.md", "undo.md"])
+@pytest.mark.parametrize("page", ["playbook.md", "fixing.md"])
 def test_every_remedy_is_told_of_and_every_name_exists(page: str) -> None:
     text = (PROJECT / "docs" / page).read_text()
     assert set(names("remedies")) <= set(re.findall(r"`([a-z_]+)`", text))

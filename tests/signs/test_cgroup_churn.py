@@ -76,7 +76,7 @@ def test_a_leaky_loop_is_blamed_for_the_dead() -> None:
     (link,) = result.links
     assert [ground.kind for ground in link.grounds] == ["dose"], "both were there first: order is not claimed"
     assert "24 of 24 removed were not released, and 24 more are dead" in link.grounds[0].says
-    assert [finding.sign for finding in result.root_causes()] == ["cgroup_churn"]
+    assert [finding.sign for finding in result.root_causes] == ["cgroup_churn"]
 
 
 def test_a_loop_that_leaves_nothing_behind_is_not_blamed() -> None:

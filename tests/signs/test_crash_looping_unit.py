@@ -138,8 +138,8 @@ def links(result: Case) -> dict[str, list[str]]:
 
 def test_a_leaking_loop_is_the_root_with_its_dose() -> None:
     result = case([*restarts([7, 307]), *churn(ECS, SEEN, [0] * 6), *v1(DEAD)])
-    assert [it.sign for it in result.chains()[0]] == ["crash_looping_unit", "zombie_cgroups"]
-    assert [it.subject for it in result.root_causes()] == ["unit:ecs.service"]
+    assert [it.sign for it in result.chains[0]] == ["crash_looping_unit", "zombie_cgroups"]
+    assert [it.subject for it in result.root_causes] == ["unit:ecs.service"]
     (link,) = (it for it in result.links if it.law == "crash_looping_unit_to_zombie_cgroups")
     assert [it.kind for it in link.grounds] == ["place", "dose"]
     assert "300 restarts, 300 more dead" in link.grounds[1].says and len(link.grounds[1].evidence) == 4
@@ -151,7 +151,7 @@ def test_a_loop_that_leaves_nothing_is_not_blamed_even_while_another_leaks() -> 
     other = [*churn("agent.service", SEEN, [0] * 6, below="/5f0c"), *v1(DEAD)]
     told = links(case([*both, *other]))
     assert told == {"cgroup_churn_to_zombie_cgroups family:/system.slice/agent.service/5f0c": ["dose"]}
-    (blamed,) = (chain for chain in case([*both, *other]).chains() if chain[-1].sign == "zombie_cgroups")
+    (blamed,) = (chain for chain in case([*both, *other]).chains if chain[-1].sign == "zombie_cgroups")
     assert blamed[0].subject == "family:/system.slice/agent.service/5f0c"
 
 

@@ -83,7 +83,7 @@ def test_what_nobody_looked_at_cannot_be_told(without: str) -> None:
 def test_a_leak_that_goes_on_is_not_proved_though_its_suspect_is_stopped() -> None:
     proof = proved(later(grows=1.0))
     assert proof.state == "not proved"
-    assert states(proof)["dead memory cgroups do not grow"] == "failed"
+    assert states(proof)["dying memory cgroups do not grow"] == "failed"
 
 
 def test_a_few_that_come_and_stay_are_no_leak() -> None:

@@ -24,7 +24,7 @@ def chosen(case: Case, wanted: str, machine: Machine) -> list[Plan]:
         if not named:
             _no_such(case, wanted, machine)
         return _first_of_each(named)
-    roots = case.root_causes()
+    roots = case.root_causes
     meant = [plan for plan in case.plans if plan.cures in roots or plan.aftermath]
     # What clears up comes after what ends the cause, or more would come.
     return sorted(_first_of_each(meant), key=lambda plan: plan.aftermath)

@@ -82,14 +82,14 @@ def _stretch(args: argparse.Namespace) -> Span | None:
 
 def _events(source: Source, args: argparse.Namespace) -> list[Event]:
     from zombiescope.cli._sources import instant
-    from zombiescope.compare.before import DEFAULT_EVENT, events_of
+    from zombiescope.compare.before import default_event, events_of
     from zombiescope.compare.quiet_time import Event
 
     if args.at:
         return [Event(at=instant(it, source.capture) / 1e9, says="as asked") for it in args.at]
     if source.timeline is None:
         raise UserError(f"{args.source} holds no log: say with --at when the events were")
-    found, unseen = events_of(source.timeline, args.event or DEFAULT_EVENT)
+    found, unseen = events_of(source.timeline, args.event or default_event())
     if unseen:
         print(f"blind: {harmless(unseen)}", file=sys.stderr)
     return found

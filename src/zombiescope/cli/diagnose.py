@@ -50,6 +50,9 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", dest="end", type=moment, metavar="T", help="a recording up to then")
     parser.add_argument("--format", choices=names("outputs"), default="text", help="[text]")
     parser.add_argument(
+        "-v", "--evidence", action="store_true", help="the evidence too: every ground, reading and check"
+    )
+    parser.add_argument(
         "--set",
         action="append",
         default=[],
@@ -68,7 +71,9 @@ def run(args: argparse.Namespace) -> int:
     settings = override(args.set)
     timeline, node, kernel = _recorded(args) if args.recording else _live(Host(), args.seconds, args.hz)
     case = examine(timeline, node=node, kernel=kernel, settings=settings)
-    load("outputs", args.format).write(case, timeline, sys.stdout)
+    output = load("outputs", args.format)
+    write = getattr(output, "write_evidence", output.write) if args.evidence else output.write
+    write(case, timeline, sys.stdout)
     return EXIT_STYLES[args.exit_style][_answer(case)]
 
 

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from zombiescope.cli._gate_report import Report
     from zombiescope.gate._image import Image
 
-COUNTERS = ("cgroup_controllers", "cgroup_folders", "cgroup_mounts", "cgroup_stat", "proc_cgroups")
-WATCHERS = (*COUNTERS, "cgroup_events", "containers", "systemd_units")
-SIGNS = ("crash_looping_unit", "cgroup_churn")  # that rules ask about after a soak
 FORMATS = ("text", "json", "junit", "sarif")
 ANSWERS = {"pass": "clear", "fail": "found", "blind": "blind"}
 EXAMPLES = """examples:
@@ -97,16 +94,17 @@ def _judge(args: argparse.Namespace, host: Host, allowed: list[str] | None) -> i
 
 def _image(args: argparse.Namespace, host: Host, allowed: list[str] | None) -> Image:
     from zombiescope.gate._image import Image
+    from zombiescope.gate._needs import asked_probes, asked_signs
 
     timeline = case = None
     if args.soak is not None:
         from zombiescope.diagnosis.examine import examine
 
-        timeline = look(host, args.soak * 60, WATCHERS)
-        signs = {name: load("signs", name) for name in SIGNS}
+        signs = {name: load("signs", name) for name in asked_signs(args.skip)}
+        timeline = look(host, args.soak * 60, asked_probes(args.skip, signs))
         case = examine(timeline, signs=signs, laws={}, questions={}, remedies={})
     elif host.live:
-        timeline = look(host, 0.0, COUNTERS)
+        timeline = look(host, 0.0, asked_probes(args.skip))
     return Image(host, allowed=allowed, most_cgroups=args.max_memcg, timeline=timeline, case=case)
 
 

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _cured(before: Examined, wanted: list[str]) -> list[Finding]:
-    found = before.case.findings if wanted else before.case.root_causes()
+    found = before.case.findings if wanted else before.case.root_causes
     cured = [it for it in found if not wanted or {it.sign, it.subject, it.subject.partition(":")[2]} & set(wanted)]
     if not cured:
         there = ", ".join(sorted({f"{it.sign} of {harmless(it.subject)}" for it in before.case.findings})) or "nothing"

@@ -27,10 +27,9 @@ from zombiescope.core import Span, UserError
 from zombiescope.core.timeline import Floats, Timeline
 from zombiescope.derived.kernel_log import LOG, unheard
 from zombiescope.diagnosis.examine import examine
-from zombiescope.members.rooms import load, names
+from zombiescope.members.rooms import healthy, load, names
 from zombiescope.profile.capture import Capture, Ints
 
-DEFAULT_EVENT = "driver_reset"
 ALPHA = 0.005  # one false alarm in 200 questions, by the book; measured on made-up nodes: docs/before.md
 ROUNDS = 2_000  # of chance: the least significance that can be told is 1 in 2,001
 FEWEST = 3  # events: with two, each at the top of 41 windows, one of some hundred things does so by chance
@@ -62,6 +61,11 @@ class Comparison:
     @property
     def significant(self) -> tuple[Rise, ...]:
         return tuple(rise for rise in self.rises if rise.significant)
+
+
+def default_event() -> str:
+    """The sign whose beginnings are compared where nothing else is asked for."""
+    return next(name for name, sign in healthy("signs").items() if getattr(sign, "DEFAULT_EVENT", False))
 
 
 def events_of(timeline: Timeline, wanted: str) -> tuple[list[Event], str]:

@@ -11,7 +11,7 @@ from zombiescope.core import Blind, Host
 from zombiescope.core.samples import SOURCE
 from zombiescope.core.timeline import Timeline
 from zombiescope.members.rooms import healthy, outside_folders
-from zombiescope.recorder.loop import look
+from zombiescope.recorder.loop import Sink, look
 from zombiescope.recorder.stacks import GIVES, NAME
 from zombiescope.recorder.tape import Tape
 
@@ -27,18 +27,23 @@ def quiet_node() -> Timeline:
 @cache
 def _recorded(folders: tuple[str, ...]) -> Timeline:  # noqa: ARG001  # whose probes are among those that read it
     tape = Tape()
-    for later in (0, 10):
-        with tempfile.TemporaryDirectory(prefix="zombiescope-quiet-") as folder:
-            root = Path(folder) / "root"
-            shutil.copytree(ROOT, root)
-            (root / "at").write_text(str(BEGAN + later))
-            stat = root / "proc" / "stat"
-            stat.write_text("".join(_idled(line, later) for line in stat.read_text().splitlines(keepends=True)))
-            for name, probe in healthy("probes").items():
-                look(Host(str(root), live=False), name, probe, tape)
-        why = "a copy of files holds no stacks"
-        tape.look(NAME, GIVES, BEGAN + later, [Blind(what=what, source=SOURCE, why=why) for what in GIVES])
+    with tempfile.TemporaryDirectory(prefix="zombiescope-quiet-") as folder:
+        read_quiet(tape, Path(folder))
     return tape.timeline()
+
+
+def read_quiet(sink: Sink, folder: Path) -> None:
+    """Read the healthy node with every probe; its two copies are made in `folder`."""
+    for later in (0, 10):
+        root = folder / f"quiet-{later}"
+        shutil.copytree(ROOT, root)
+        (root / "at").write_text(str(BEGAN + later))
+        stat = root / "proc" / "stat"
+        stat.write_text("".join(_idled(line, later) for line in stat.read_text().splitlines(keepends=True)))
+        for name, probe in healthy("probes").items():
+            look(Host(str(root), live=False), name, probe, sink)
+        why = "a copy of files holds no stacks"
+        sink.look(NAME, GIVES, BEGAN + later, [Blind(what=what, source=SOURCE, why=why) for what in GIVES])
 
 
 def _idled(line: str, seconds: int) -> str:

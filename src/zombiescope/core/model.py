@@ -61,6 +61,7 @@ class Finding:
     evidence: tuple[Reading, ...]
     sign: str = ""  # stamped with the file's name as it leaves the room
     symptom: bool = False  # never a root cause, only ever an effect of one: a starved thread, a job that died
+    next_command: str = ""  # what shows more of it, to type next
 
     def __post_init__(self) -> None:
         if not self.evidence:
@@ -190,6 +191,17 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that must hold after a fix."""
+
+    name: str
+    state: str  # held, failed or blind
+    says: str
+    before: Reading | None = None
+    after: Reading | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """All that is claimed of one node over one span."""
 
@@ -221,6 +233,7 @@ class Case:
         """Links of other causes than the one that the chain follows, and than those that led to it."""
         return self.story.rivals_of(finding)
 
+    @property
     def chains(self) -> list[tuple[Finding, ...]]:
         """For every last effect, its causes walked back to the first; the longest chain first.
 
@@ -228,6 +241,7 @@ class Case:
         """
         return self.story.chains()
 
+    @property
     def root_causes(self) -> list[Finding]:
         """Whom we accuse: the first of each chain, and what stands alone though every cause we know was looked for.
 
@@ -235,5 +249,5 @@ class Case:
         could not be seen.
         """
         doubtful = {item.finding for item in self.unexplained if any(it.blind for it in item.candidates)}
-        firsts = [chain[0] for chain in self.chains() if len(chain) > 1 or chain[0] not in doubtful]
+        firsts = [chain[0] for chain in self.chains if len(chain) > 1 or chain[0] not in doubtful]
         return list(dict.fromkeys(it for it in firsts if not it.symptom))

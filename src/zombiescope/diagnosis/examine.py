@@ -80,8 +80,9 @@ def _look(name: str, sign: ModuleType | Broken, timeline: Timeline) -> tuple[lis
         return [], Verdict(sign=name, state="blind", says=str(error))
     if isinstance(seen, Broken) or isinstance(told, Broken):
         return [], Verdict(sign=name, state="broken", says=seen.why if isinstance(seen, Broken) else told.why)  # type: ignore[union-attr]
-    symptom = bool(getattr(sign, "SYMPTOM", False))
-    findings = [replace(item, sign=name, symptom=symptom) for item in seen if isinstance(item, Finding)]
+    symptom, after = bool(getattr(sign, "SYMPTOM", False)), str(getattr(sign, "NEXT", ""))
+    stamped = (replace(it, sign=name, symptom=symptom, next_command=after) for it in seen if isinstance(it, Finding))
+    findings = list(stamped)
     unseen = [item for item in seen if isinstance(item, Blind)]
     if findings:
         cut = f", the first {MOST}" if len(seen) == MOST else ""
@@ -115,9 +116,9 @@ def _why_blind(whats: list[str], timeline: Timeline) -> str:
     for what in whats:
         looks = timeline.looks(what)
         if not len(looks):
-            reasons.append(f"nobody looked for {what}")
+            reasons.append(f"nothing looked for {what}")
         elif looks.latest.value:
-            reasons.append("seen once only, and a rate needs two looks")
+            reasons.append("only one sample; a rate needs two")
         else:
             reasons.append(f"{looks.latest.source}: {looks.latest.text}")
     return "; ".join(dict.fromkeys(reasons))
@@ -143,7 +144,7 @@ def _answers(timeline: Timeline, questions: Members) -> Iterator[Answer]:
 
 def _plans(case: Case, timeline: Timeline, remedies: Members) -> Iterator[Plan]:
     """What could be done about each finding, first causes first. A remedy that breaks offers nothing."""
-    roots = case.root_causes()
+    roots = case.root_causes
     for finding in sorted(case.findings, key=lambda finding: finding not in roots):
         for name, remedy in remedies.items():
             if not isinstance(remedy, Broken) and finding.sign in remedy.CURES:

@@ -8,6 +8,12 @@ from zombiescope.cgroups.census import count
 from zombiescope.core import Unreadable
 from zombiescope.core.timeline import Series, Timeline
 
+# What it is counted from, on v1, v2 and hybrid.
+COUNTED_FROM = (
+    *("cgroups_known", "cgroup_hierarchy", "cgroup_version", "cgroup_folders"),
+    *("cgroup_v2_controllers", "cgroup_dying_descendants"),
+)
+
 
 def memory_cgroups(timeline: Timeline | None) -> Series:
     """By the kernel's own count. Unreadable where nothing counts them."""

@@ -14,10 +14,11 @@ import numpy as np
 from zombiescope.core import Blind, lasting
 from zombiescope.core.timeline import Series
 from zombiescope.gate._image import Image
-from zombiescope.gate._memory import memory_cgroups
+from zombiescope.gate._memory import COUNTED_FROM, memory_cgroups
 from zombiescope.gate._objection import Objection
 
 WHEN = ("soak",)
+NEEDS = COUNTED_FROM
 NOISE = 20.0  # more or fewer: logins, timers and services that come late; residue after a purge was 8 to 14
 SLOWEST = 240.0  # an hour: a supervisor that backs off to 15 s, the slowest leak that ever took a fleet down
 THIRD = 2 / 3  # of the soak lie between the middles of its first and its last third

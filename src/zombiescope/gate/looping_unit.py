@@ -15,6 +15,7 @@ from zombiescope.gate._objection import Objection
 
 WHEN = ("look", "soak")
 SIGNS = ("crash_looping_unit", "cgroup_churn")
+NEEDS = ("container_info",)  # whose cgroups come and go
 
 
 def look(image: Image) -> Iterator[Objection | Blind]:

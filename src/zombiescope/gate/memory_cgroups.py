@@ -11,10 +11,11 @@ from collections.abc import Iterator
 
 from zombiescope.core import Blind
 from zombiescope.gate._image import Image
-from zombiescope.gate._memory import memory_cgroups
+from zombiescope.gate._memory import COUNTED_FROM, memory_cgroups
 from zombiescope.gate._objection import Objection
 
 WHEN = ("look", "soak")
+NEEDS = COUNTED_FROM
 
 
 def look(image: Image) -> Iterator[Objection | Blind]:

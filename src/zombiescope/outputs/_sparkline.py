@@ -10,7 +10,7 @@ import numpy as np
 
 from zombiescope.core import Finding, Span, harmless
 from zombiescope.core.timeline import Floats, Series, Timeline
-from zombiescope.outputs._story import clock
+from zombiescope.outputs._times import utc
 
 MOST = 2  # drawings for one finding: the first of its evidence that vary
 COLUMNS = 120  # each the highest value within it, so that a short peak is never lost
@@ -84,7 +84,7 @@ def _figure(curve: _Curve, span: Span) -> str:
         f'aria-label="{name}, from {_figured(low)} to {_figured(high)}">\n'
         f'<rect class="during" x="{start:.1f}" width="{max(end - start, 1.5):.1f}" y="0" height="{HEIGHT}"/>\n'
         f'<path d="{_path(curve.values, floor, high)}"/></svg>\n'
-        f"<figcaption><span>{clock(curve.window.start)}</span><span>{clock(curve.window.end)}</span>"
+        f"<figcaption><span>{utc(curve.window.start)}</span><span>{utc(curve.window.end)}</span>"
         f"<span>{name}</span><span>{_figured(low)} – {_figured(high)}</span></figcaption></figure>"
     )
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from zombiescope.core import Case, Finding, Ground, Link, Reading, harmless, lasting
 from zombiescope.core.timeline import Timeline
 from zombiescope.outputs._sparkline import sparklines
-from zombiescope.outputs._story import RIVALS, Telling, clock, consistency, number
+from zombiescope.outputs._story import OTHERS, Telling, consistency, ground_kind, number
+from zombiescope.outputs._times import utc
 
 AGAIN = 50  # chains alike that are listed; JSON has them all
 EVIDENCE = 60  # readings listed for one claim; JSON has them all
@@ -73,9 +74,9 @@ class Stages:
             said_so = [it for it in earlier.grounds if it.kind != "order"]
             grounds += [_ground(it, f"straight from {earlier.cause.sign}: ") for it in said_so]
         held = self._held.get(links[0].law)
-        told = [self._rival(rival) for rival in rivals[:RIVALS]]
-        if len(rivals) > RIVALS:
-            told.append(f'<p class="held">… and {len(rivals) - RIVALS} more rivals, in the JSON</p>')
+        told = [self._rival(rival) for rival in rivals[:OTHERS]]
+        if len(rivals) > OTHERS:
+            told.append(f'<p class="held">… and {len(rivals) - OTHERS} more, in the JSON</p>')
         return (
             '<section class="link" aria-label="why we join them"><ul class="grounds">\n'
             + "\n".join(grounds)
@@ -87,12 +88,12 @@ class Stages:
 
     def _rival(self, rival: Link) -> str:
         """A cause that fits too, on no stronger grounds: kept, named, and shown in full to who wants to know."""
-        kinds = ", ".join(ground.kind for ground in rival.grounds)
+        kinds = ", ".join(ground_kind(ground) for ground in rival.grounds)
         cause = rival.cause
         grounds = "\n".join(_ground(ground) for ground in rival.grounds)
         return (
-            f'<details class="rival"><summary>rival: {sign(cause.sign)} <span class="subject">'
-            f"{said(cause.subject)}</span> fits too ({kinds})</summary>\n"
+            f'<details class="rival"><summary>other possible cause: {sign(cause.sign)} <span class="subject">'
+            f"{said(cause.subject)}</span> ({kinds})</summary>\n"
             f'<p>{said(cause.says)}</p><ul class="grounds">\n{grounds}</ul>{evidence(cause.evidence)}</details>'
         )
 
@@ -105,7 +106,7 @@ class Stages:
                 for finding in chain
             )
             told = "\n".join(self._links(it) + self.stage(it) for it in chain)
-            at = clock(chain[0].span.start)
+            at = utc(chain[0].span.start)
             rows.append(f"<li><details><summary><time>{at}</time> {stages}</summary>{told}</details></li>")
         more = len(telling.again) - AGAIN
         rows += [f"<li>… and {more} more, in the JSON</li>"] * (more > 0)
@@ -114,7 +115,8 @@ class Stages:
 
 
 def _ground(ground: Ground, whose: str = "") -> str:
-    return f"<li>{badge(ground.kind)} <span>{said(whose + ground.says)}</span>{evidence(ground.evidence)}</li>"
+    how = badge(ground_kind(ground), ground.kind)
+    return f"<li>{how} <span>{said(whose + ground.says)}</span>{evidence(ground.evidence)}</li>"
 
 
 def evidence(readings: Sequence[Reading]) -> str:
@@ -122,7 +124,7 @@ def evidence(readings: Sequence[Reading]) -> str:
     if not readings:
         return ""
     rows = [
-        f"<tr><td><time>{clock(it.at)}</time></td><td><code>{said(it.what)}</code> "
+        f"<tr><td><time>{utc(it.at)}</time></td><td><code>{said(it.what)}</code> "
         f'<span class="subject">{said(it.subject)}</span></td><td class="value">{number(it.value)}</td>'
         f"<td><code>{said(it.source)}</code>{_quoted(it.text)}</td></tr>"
         for it in readings[:EVIDENCE]
@@ -146,15 +148,15 @@ def _quoted(words: str) -> str:
 def when(finding: Finding) -> str:
     span = finding.span
     length = f" <span>for {lasting(span.seconds)}</span>" if span.seconds >= 0.1 else ""
-    return f"<time>{clock(span.start)}</time>{length}"
+    return f"<time>{utc(span.start)}</time>{length}"
 
 
 def sign(name: str) -> str:
     return f'<code class="sign">{said(name)}</code>'
 
 
-def badge(words: str) -> str:
-    return f'<b class="badge {words.replace(" ", "-")}">{words}</b>'
+def badge(words: str, kind: str = "") -> str:
+    return f'<b class="badge {(kind or words).replace(" ", "-")}">{words}</b>'
 
 
 def said(words: str, *, most: int = 400) -> str:

@@ -1,26 +1,36 @@
-"""What a report tells whatever it is written as: the headline, each chain once, the unseen by reason."""
+"""What a report says whatever it is written as: the verdict, each chain once, what could not be seen, by reason."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
-from zombiescope.core import Case, Finding, Span, Tally, lasting
+from zombiescope.core import Case, Finding, Ground, Link, Span, Tally, lasting
+from zombiescope.core.model import GROUNDS
+from zombiescope.core.samples import SOURCE as STACKS
 from zombiescope.knowledge.blind_causes import what_to_do
+from zombiescope.outputs._subjects import in_words
+from zombiescope.outputs._times import both
 
 NAMED = 3  # root causes that a headline names; the rest are counted
-RIVALS = 5  # causes that fit too and are named for one effect; JSON has them all
+OTHERS = 5  # other possible causes that are named for one effect; JSON has them all
+PROBLEM, OK, NOT_SURE = "PROBLEM", "OK", "NOT SURE"
+_GROUNDS = {
+    "order": "began before",
+    "place": "same place",
+    "dose": "amounts match",
+    "mechanism": "seen in stacks",
+    "experiment": "stopped after the fix",
+}
 Chain = tuple[Finding, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telling:
-    """A chain to be told in full, and those that ran like it, which need no more than a line."""
+    """A chain to show in full, and those that ran like it, which need no more than a line."""
 
     chain: Chain
-    before: int  # how many of its first stages an earlier telling has told already
+    before: int  # how many of its first stages an earlier one has shown already
     again: tuple[Chain, ...]  # of each chain alike, the stages that are its own
 
 
@@ -31,31 +41,53 @@ class Unseen:
     state: str  # blind or broken
     signs: tuple[str, ...]
     says: str
-    cure: str
+    do: str  # what would let them look
 
 
 def headline(case: Case) -> tuple[str, str]:
     """The answer in one word, and in one sentence."""
     if case.findings:
-        roots = case.root_causes()
-        riddles = [it.finding for it in case.unexplained if it.finding not in roots]
-        told = [_named(roots), f"unexplained: {_named(riddles)}" if riddles else ""]
-        return "FOUND", "; ".join(words for words in told if words)
+        roots = case.root_causes
+        puzzles = [it.finding for it in case.unexplained if it.finding not in roots]
+        said = [_named(roots), f"no cause found for {_named(puzzles)}" if puzzles else ""]
+        return PROBLEM, "; ".join(words for words in said if words)
     unseen = [verdict for verdict in case.verdicts if verdict.state in ("blind", "broken")]
     if unseen or not case.verdicts:
-        return "CANNOT TELL", f"nothing found, but {len(unseen)} of {len(case.verdicts)} signs could not be seen"
-    return "CLEAR", f"all {len(case.verdicts)} signs looked and found nothing"
+        return NOT_SURE, f"nothing found, but {len(unseen)} of {len(case.verdicts)} checks could not look"
+    return OK, f"all {len(case.verdicts)} checks looked and found nothing"
 
 
 def _named(findings: Sequence[Finding]) -> str:
-    words = [f"{it.sign} of {it.subject}" for it in findings[:NAMED]]
-    return ", ".join(words + [f"{len(findings) - NAMED} more"] * (len(findings) > NAMED))
+    words = [f"{sentence(it)} ({it.sign})" for it in findings[:NAMED]]
+    return "; ".join(words + [f"{len(findings) - NAMED} more"] * (len(findings) > NAMED))
+
+
+def sentence(finding: Finding) -> str:
+    """A finding as a sentence: its subject in words, and what is said of it."""
+    return f"{in_words(finding.subject)} {finding.says}"
+
+
+def ground_kind(ground: Ground) -> str:
+    """How we know, in plain words. A mechanism may also be seen elsewhere than in stacks: in the driver's own log."""
+    if ground.kind == "mechanism" and not any(it.source == STACKS for it in ground.evidence):
+        return "seen directly"
+    return _GROUNDS[ground.kind]
+
+
+def ground_words(ground: Ground) -> str:
+    """A ground in plain words; a law that says how it knows is not made to say it twice."""
+    words = ground_kind(ground)
+    return ground.says if ground.says.lower().startswith(words) else f"{words}: {ground.says}"
+
+
+def strongest(link: Link) -> Ground:
+    return max(link.grounds, key=lambda ground: GROUNDS.index(ground.kind))
 
 
 def tellings(case: Case) -> list[Telling]:
-    """The longest chain first. One whose signs are the same, or end earlier, ran like it: the unlucky and the lucky."""
+    """The longest chain first. One whose signs are the same, or end earlier, ran like it."""
     groups: list[list[Chain]] = []
-    for chain in case.chains():
+    for chain in case.chains:
         signs = [finding.sign for finding in chain]
         alike = (group for group in groups if [it.sign for it in group[0]][: len(signs)] == signs)
         group = next(alike, None)
@@ -63,27 +95,27 @@ def tellings(case: Case) -> list[Telling]:
             groups.append([chain])
         else:
             group.append(chain)
-    told: set[Finding] = set()
+    shown: set[Finding] = set()
     found = []
     for first, *others in groups:
-        before = sum(finding in told for finding in first)
-        told |= set(first)
-        # Told once, a stage that several share (the leak, the walker) is not told again.
-        again = [tuple(finding for finding in chain if finding not in told) for chain in others]
-        told |= {finding for chain in again for finding in chain}
+        before = sum(finding in shown for finding in first)
+        shown |= set(first)
+        # A stage that several chains share (the leak, the walker) is shown once.
+        again = [tuple(finding for finding in chain if finding not in shown) for chain in others]
+        shown |= {finding for chain in again for finding in chain}
         again.sort(key=lambda chain: chain[0].span.start)
         found.append(Telling(chain=first, before=before, again=tuple(again)))
     return found
 
 
 def unseen(case: Case) -> list[Unseen]:
-    """The blind, then the broken; those who were refused with the same words together."""
+    """The blind, then the broken; those that were refused with the same words together."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for verdict in sorted(case.verdicts, key=lambda verdict: verdict.state):
         if verdict.state in ("blind", "broken"):
             reasons.setdefault((verdict.state, verdict.says), []).append(verdict.sign)
     return [
-        Unseen(state=state, signs=tuple(signs), says=says, cure=what_to_do(says if state == "blind" else state))
+        Unseen(state=state, signs=tuple(signs), says=says, do=what_to_do(says if state == "blind" else state))
         for (state, says), signs in reasons.items()
     ]
 
@@ -102,22 +134,15 @@ def consistency(case: Case) -> Iterator[tuple[Tally, str]]:
 
 def next_commands(case: Case) -> list[str]:
     """What to type next."""
-    roots = case.root_causes()
+    roots = case.root_causes
     commands = ["zombiescope fix"] * any(plan.aftermath or plan.cures in roots for plan in case.plans)
     commands += [f"zombiescope explain {finding.sign}" for finding in roots or case.findings]
-    if any(finding.sign == "zombie_cgroups" for finding in case.findings):
-        commands.append("zombiescope census --names")
+    commands += [finding.next_command for finding in case.findings if finding.next_command]
     return list(dict.fromkeys(commands))
 
 
 def taken(span: Span) -> str:
-    return f"{lasting(span.seconds)} from {clock(span.start, day=True)}"
-
-
-def clock(at: float, *, day: bool = False) -> str:
-    if not math.isfinite(at) or not 0 <= at < 4e9:  # a recording may claim any time
-        return "??:??:??"
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC" if day else "%H:%M:%S")
+    return f"{lasting(span.seconds)} from {both(span.start, day=True)}"
 
 
 def number(value: float) -> str:

@@ -9,7 +9,7 @@ from zombiescope.core.timeline import Timeline
 
 
 def write(case: Case, timeline: Timeline, out: TextIO) -> None:
-    roots = case.root_causes()
+    roots = case.root_causes
     index = {finding: number for number, finding in enumerate(case.findings)}
     out.write(f"digraph {_quoted(case.node or 'node')} {{\n")
     out.write('  rankdir=LR; node [shape=box, fontname="sans-serif"]; edge [fontname="sans-serif", fontsize=10];\n')

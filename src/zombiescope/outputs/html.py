@@ -20,7 +20,8 @@ from zombiescope.core.timeline import Timeline
 from zombiescope.knowledge.blind_causes import what_to_do
 from zombiescope.outputs import _map
 from zombiescope.outputs._stages import Stages, badge, evidence, said, sign
-from zombiescope.outputs._story import clock, consistency, headline, next_commands, taken, tellings
+from zombiescope.outputs._story import OK, PROBLEM, consistency, headline, next_commands, taken, tellings
+from zombiescope.outputs._times import utc
 
 STYLE = resources.files("zombiescope.outputs").joinpath("case.css").read_text("utf-8") + _map.STYLE
 DRAWN = 40  # findings in the picture of all that was joined; with more it is a thicket
@@ -78,7 +79,7 @@ base-uri 'none'; form-action 'none'">
 
 def _header(case: Case) -> str:
     state, says = headline(case)
-    causes = case.root_causes()
+    causes = case.root_causes
     roots = [
         f'<li>{sign(root.sign)} <span class="subject">{said(root.subject, most=120)}</span>'
         f"<p>{said(root.says)}</p></li>"
@@ -89,8 +90,8 @@ def _header(case: Case) -> str:
         if roots
         else f"<p>{said(says)}</p>"
     )
-    lead = "Found" if case.findings else state.capitalize()
-    what = {"FOUND": "root cause" if roots else "unexplained", "CLEAR": "nothing found"}.get(state, "not all was seen")
+    lead = state.capitalize()
+    what = {PROBLEM: "root cause" if roots else "no cause found", OK: "nothing found"}.get(state, "not all was seen")
     return f"""<header class="{state.lower().replace(" ", "-")}">
 <p class="brand">zombiescope <span>{__version__}</span></p>
 <h1><b>{lead}</b> {what}{"s" if len(causes) > 1 else ""}</h1>
@@ -118,14 +119,14 @@ def _chains(case: Case, stages: Stages) -> str:
 
 
 def _picture(case: Case, stages: Stages) -> str:
-    """All that was joined, rivals too, where it is more than one line of causes."""
+    """All that was joined, other possible causes too, where it is more than one line of causes."""
     joined = [it for it in case.findings if any(it in (link.cause, link.effect) for link in case.links)]
     if not joined or len(case.links) < len(joined) or len(joined) > DRAWN:
         return ""
     strongest = {case.causes_of(finding)[0] for finding in joined if case.causes_of(finding)}
     boxes = {
         stages.address(it): _map.Box(
-            lines=(it.sign, _short(it.subject), clock(it.span.start)),
+            lines=(it.sign, _short(it.subject), utc(it.span.start)),
             title=it.says,
             href=f"#{stages.address(it)}" if stages.told(it) else "",
         )
@@ -143,7 +144,7 @@ def _picture(case: Case, stages: Stages) -> str:
     drawn = _map.draw(boxes, arrows, label="every finding that was joined, causes above effects", alone=False)
     return (
         f'<details class="picture" open><summary>The whole picture: {len(joined)} findings, {len(case.links)} links'
-        f'; broken lines are rivals</summary><div class="scroll">\n{drawn}</div></details>'
+        f'; broken lines are other possible causes</summary><div class="scroll">\n{drawn}</div></details>'
     )
 
 
@@ -167,7 +168,7 @@ def _plan(plan: Plan) -> str:
     proof = ", ".join(sign(name) for name in plan.proof)
     return (
         f'<article class="plan"><h3><code>{said(plan.name)}</code> {badge(plan.risk)}</h3>\n'
-        f'<p>cures {sign(plan.cures.sign)} <span class="subject">{said(plan.cures.subject)}</span>'
+        f'<p>for {sign(plan.cures.sign)} <span class="subject">{said(plan.cures.subject)}</span>'
         + (f"; proved when {proof} come{'s' * (len(plan.proof) == 1)} back clear" if proof else "")
         + f"</p>\n<ol>\n{steps}\n</ol></article>"
     )
@@ -185,7 +186,8 @@ def _riddles(case: Case, stages: Stages) -> str:
     riddles = []
     for riddle in case.unexplained[:RIDDLES]:
         whys = "\n".join(
-            f"<li>not by <code>{said(it.law)}</code>: {said(it.why_not)}{_cure(it.why_not)}</li>"
+            f"<li>{'could not be checked' if it.blind else 'ruled out'}: "
+            f"<code>{said(it.law.partition('_to_')[0])}</code>: {said(it.why_not)}{_to_see_it(it.why_not)}</li>"
             for it in riddle.candidates
         )
         riddles.append(f"<li>{stages.pointer(riddle.finding)}\n<ul>\n{whys}\n</ul></li>")
@@ -227,13 +229,13 @@ def _looked(case: Case) -> str:
 
 def _saw(verdict: Verdict) -> str:
     says = verdict.state if verdict.state == "broken" else verdict.says
-    cure = _cure(says) if verdict.state in ("blind", "broken") else ""
-    return f"{said(verdict.says, most=1000)}{cure}{evidence(verdict.evidence) if verdict.state != 'found' else ''}"
+    do = _to_see_it(says) if verdict.state in ("blind", "broken") else ""
+    return f"{said(verdict.says, most=1000)}{do}{evidence(verdict.evidence) if verdict.state != 'found' else ''}"
 
 
-def _cure(why: str) -> str:
-    cure = what_to_do(why)
-    return f'<span class="cure">to see it: {said(cure)}</span>' if cure else ""
+def _to_see_it(why: str) -> str:
+    do = what_to_do(why)
+    return f'<span class="do">to see it: {said(do)}</span>' if do else ""
 
 
 def _settings(case: Case) -> str:

@@ -27,8 +27,8 @@ def shape(case: Case) -> dict[str, Any]:
         "node": _text(case.node),
         "kernel": _text(case.kernel),
         "span": {"start": case.span.start, "end": case.span.end},
-        "root_causes": [_brief(finding) for finding in case.root_causes()],
-        "chains": [[_brief(finding) for finding in chain] for chain in case.chains()],
+        "root_causes": [_brief(finding) for finding in case.root_causes],
+        "chains": [[_brief(finding) for finding in chain] for chain in case.chains],
         "findings": [
             _brief(finding)
             | {"span": {"start": finding.span.start, "end": finding.span.end}, "evidence": _readings(finding.evidence)}

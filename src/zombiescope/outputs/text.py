@@ -1,8 +1,10 @@
-"""The case as a person on call reads it at three in the morning: what it is, why we say so, what to do next."""
+"""The case as a person on call reads it at three in the morning: one screen, the answer first.
+
+With `-v` the evidence follows: every ground and reading, other possible causes, what each check saw.
+"""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
@@ -10,187 +12,199 @@ from rich.console import Console
 from rich.text import Text
 
 from zombiescope import __version__
-from zombiescope.core import Case, Finding, Reading, harmless
+from zombiescope.core import Case, Finding, Verdict
 from zombiescope.core.timeline import Timeline
-from zombiescope.knowledge.blind_causes import what_to_do
+from zombiescope.outputs import _evidence
+from zombiescope.outputs._lines import wrapped
 from zombiescope.outputs._story import (
-    RIVALS,
+    NAMED,
+    NOT_SURE,
+    OK,
+    PROBLEM,
     Telling,
-    clock,
-    consistency,
+    ground_words,
     headline,
-    next_commands,
-    number,
+    sentence,
+    strongest,
     taken,
     tellings,
     unseen,
 )
+from zombiescope.outputs._subjects import in_words
+from zombiescope.outputs._summary import commands, no_cause, rows
+from zombiescope.outputs._times import local, utc
 
+WIDTH = 100  # where the output is no terminal
 AGAIN = 3  # chains alike that get a line each; the rest are counted
-EVIDENCE = 3  # readings shown for one claim; JSON and HTML have them all
-FIGURES = 6  # clear signs that each say what they saw; more are named only, a terminal has 40 rows
-WIDTH = 100
-_STYLES = {"FOUND": "bold red", "CLEAR": "bold green", "CANNOT TELL": "bold yellow"}
+LINES = 2  # of a stage: a longer sentence is cut, and is whole with -v
+_LABEL = 9  # characters before a row's answer
+_STYLES = {PROBLEM: "bold red", OK: "bold green", NOT_SURE: "bold yellow"}
 _ANSWERS = {"supported": "red", "refuted": "green", "cannot tell": "yellow"}
+Lines = Iterator[Text]
 
 
 def write(case: Case, timeline: Timeline, out: TextIO) -> None:
+    _print(case, out, evidence=False)
+
+
+def write_evidence(case: Case, timeline: Timeline, out: TextIO) -> None:
+    _print(case, out, evidence=True)
+
+
+def _print(case: Case, out: TextIO, *, evidence: bool) -> None:
     console = Console(file=out, highlight=False, soft_wrap=True)
-    for line in _lines(case):
+    width = console.width if console.is_terminal else WIDTH
+    for line in _lines(case, width, evidence):
         console.print(line)
 
 
-def _lines(case: Case) -> Iterator[Text]:
+def _lines(case: Case, width: int, evidence: bool) -> Lines:
     where = f"{case.node or 'unknown node'} · Linux {case.kernel or '?'} · {taken(case.span)}"
-    yield _text(f"zombiescope {__version__} · {where}", "dim")
-    state, says = headline(case)
-    yield _text(f"{state}  {says}", _STYLES[state])
+    yield from wrapped(f"zombiescope {__version__} · {where}", width, style="dim")
     for setting in case.settings:
-        yield _text(f"  with {setting}", "yellow")
+        yield from wrapped(f"with {setting}", width, first="  ", style="yellow")
+    yield from _answer(case, width)
     for telling in tellings(case):
-        yield from _telling(case, telling)
-    yield from _riddles(case)
-    yield from _consistency(case)
-    yield from _answers(case)
-    yield from _unseen(case)
-    yield from _clear(case)
-    yield from _next(case)
+        if len(telling.chain) > 1:
+            yield from _chain(case, telling, width, evidence)
+        else:
+            yield from _alone(case, telling, width, evidence)
+    yield from _puzzles(case, width, evidence)
+    yield from _answers(case, width, evidence)
+    if evidence:
+        yield from _evidence.consistently(case, width)
+    yield from _checks(case, width, evidence)
 
 
-def _telling(case: Case, telling: Telling) -> Iterator[Text]:
-    """The whole story in one line, then stage by stage; then when it happened again."""
+def _answer(case: Case, width: int) -> Lines:
+    """What is wrong, since when, what it broke, how sure, what to type next."""
+    state, says = headline(case)
+    if state != PROBLEM:
+        yield from wrapped(f"{state}  {says}", width, rest=" " * (len(state) + 2), style=_STYLES[state])
+        return
+    roots = case.root_causes
+    for root in roots[:NAMED]:
+        yield from _problem(root, width)
+        for label, words in rows(case, root):
+            yield from wrapped(words, width, first=f"  {label:<{_LABEL - 2}}", rest=" " * _LABEL, most=LINES)
+    if len(roots) > NAMED:
+        yield Text(f"… and {len(roots) - NAMED} more root causes", "bold red")
+    puzzles = [it for it in case.unexplained if it.finding not in roots]
+    for puzzle in puzzles[:NAMED] if not roots else ():
+        yield from _problem(puzzle.finding, width)
+        yield from wrapped(no_cause(puzzle), width, first="  cause  ", most=LINES)
+    for place, command in enumerate(commands(case)):
+        yield from wrapped(command, width, first="  next   " if not place else " " * _LABEL, style="bold")
+
+
+def _problem(finding: Finding, width: int) -> Lines:
+    words = f"{PROBLEM}  {sentence(finding)}"
+    yield from wrapped(words, width, rest=" " * _LABEL, end=f" ({finding.sign})", style=_STYLES[PROBLEM])
+
+
+def _chain(case: Case, telling: Telling, width: int, evidence: bool) -> Lines:
+    """One line a stage with its strongest ground, first cause first; then when it happened again."""
+    zone = local(telling.chain[0].span.start).rpartition(" ")[2]
     yield Text()
-    if len(telling.chain) > 1:
-        yield from _story(telling.chain)
+    yield Text(f"How it happened, first cause first (UTC{f' and {zone}' if zone else ''}):", "bold")
+    roots = case.root_causes[:NAMED]
+    show = _evidence.Shown()
     for place, finding in enumerate(telling.chain):
         if place < telling.before:
             continue
         if place:
-            yield from _link(case, finding)
-        yield from _finding(finding)
+            yield from (_evidence.link(case, finding, width, show) if evidence else _ground(case, finding, width))
+        # The answer above has said it already.
+        words = in_words(finding.subject) if finding in roots and not evidence else sentence(finding)
+        yield from _stage(finding, words, width, 0 if evidence else LINES)
+        if evidence:
+            yield from show.readings(finding.evidence, width)
     for chain in telling.again[:AGAIN]:
-        words = chain[0].says if len(telling.chain) == 1 else _arrows(chain)
-        whose = f"{chain[0].sign}  {chain[0].subject}  " if len(telling.chain) == 1 else ""
-        yield _text(f"again {clock(chain[0].span.start)}  {whose}{words}")
+        stages = " → ".join(in_words(it.subject, most=40) for it in chain)
+        yield from _stage(chain[-1], f"again: {stages}", width, 0 if evidence else 1)
     if len(telling.again) > AGAIN:
-        signs = " → ".join(finding.sign for finding in telling.chain)
-        yield _text(f"… and {len(telling.again) - AGAIN} more like it: {signs}", "dim")
+        yield Text(f"  … and {len(telling.again) - AGAIN} more like it", "dim")
 
 
-def _story(chain: Sequence[Finding]) -> Iterator[Text]:
-    """Broken before an arrow, so that a line is never wider than a terminal unless a single name is."""
-    line = ""
-    for place, finding in enumerate(chain):
-        stage = ("→ " if place else "") + harmless(f"{finding.sign} {finding.subject}")
-        if line and len(line) + 1 + len(stage) > WIDTH:
-            yield _text(line, "bold")
-            line = "    "
-        line += (" " if line.strip() else "") + stage
-    yield _text(line, "bold")
-    yield Text()
+def _ground(case: Case, finding: Finding, width: int) -> Lines:
+    yield from wrapped(ground_words(strongest(case.causes_of(finding)[0])), width, first="    ↓ ", most=1, style="dim")
 
 
-def _arrows(chain: Sequence[Finding]) -> str:
-    return " → ".join(harmless(f"{finding.sign} {finding.subject}", most=80) for finding in chain)
+def _stage(finding: Finding, words: str, width: int, most: int) -> Lines:
+    here = local(finding.span.start).partition(" ")[0]
+    first = f"  {utc(finding.span.start)}{f' {here}' if here else ''}  "
+    yield from wrapped(words, width, first=first, end=f" ({finding.sign})", most=most)
 
 
-def _finding(finding: Finding) -> Iterator[Text]:
-    yield Text.assemble((finding.sign, "bold"), "  ", (harmless(finding.subject), "cyan"), "  ", harmless(finding.says))
-    yield from _evidence(finding.evidence)
-
-
-def _link(case: Case, finding: Finding) -> Iterator[Text]:
-    first, *others = case.causes_of(finding)
-    told = {*first.cause.evidence[:EVIDENCE], *first.effect.evidence[:EVIDENCE]}
-    for ground in first.grounds:
-        yield Text.assemble("  ↓ ", (ground.kind, "bold"), f": {harmless(ground.says)}")
-        # What stands with the cause or the effect already is not shown a second time.
-        yield from _evidence([reading for reading in ground.evidence if reading not in told])
-    rivals = case.rivals_of(finding)
-    for earlier in (link for link in others if link not in rivals):
-        for ground in (it for it in earlier.grounds if it.kind != "order"):
-            yield _text(f"  ↓ also {ground.kind}, straight from {earlier.cause.sign}: {ground.says}")
-    for rival in rivals[:RIVALS]:
-        kinds = ", ".join(ground.kind for ground in rival.grounds)
-        yield _text(f"  ↓ rival: {rival.cause.sign} {rival.cause.subject} ({kinds})", "dim")
-    if len(rivals) > RIVALS:
-        yield _text(f"  ↓ … and {len(rivals) - RIVALS} more rivals", "dim")
-
-
-def _evidence(readings: Sequence[Reading]) -> Iterator[Text]:
-    for reading in readings[:EVIDENCE]:
-        quoted = f"  «{' '.join(reading.text.split())}»" if reading.text else ""
-        yield _text(
-            f"      {clock(reading.at)}  {reading.what} {number(reading.value)}  {reading.source}{quoted}", "dim"
-        )
-    if len(readings) > EVIDENCE:
-        yield _text(f"      … {len(readings) - EVIDENCE} more readings", "dim")
-
-
-def _riddles(case: Case) -> Iterator[Text]:
-    for riddle in case.unexplained[:AGAIN]:
+def _alone(case: Case, telling: Telling, width: int, evidence: bool) -> Lines:
+    """A finding that nothing is joined to. Without -v the answer, or the line about its cause, has said it."""
+    again: Sequence[tuple[Finding, ...]] = telling.again
+    if evidence:
         yield Text()
-        yield _text(f"unexplained: {riddle.finding.sign} {riddle.finding.subject}", "bold yellow")
-        for candidate in riddle.candidates:
-            yield _text(f"  not by {candidate.law}: {candidate.why_not}")
-            if cure := what_to_do(candidate.why_not):
-                yield _text(f"      to see it: {cure}", "yellow")
-    if len(case.unexplained) > AGAIN:
-        yield _text(f"… and {len(case.unexplained) - AGAIN} more unexplained", "dim")
+        yield from _stage(telling.chain[0], sentence(telling.chain[0]), width, 0)
+        yield from _evidence.Shown().readings(telling.chain[0].evidence, width)
+    for chain in again[:AGAIN]:
+        yield from _stage(chain[0], f"again: {sentence(chain[0])}", width, 0 if evidence else LINES)
+    if len(again) > AGAIN:
+        yield Text(f"  … and {len(again) - AGAIN} more like it ({telling.chain[0].sign})", "dim")
 
 
-def _consistency(case: Case) -> Iterator[Text]:
-    for place, (_, words) in enumerate(consistency(case)):
-        if not place:
+def _puzzles(case: Case, width: int, evidence: bool) -> Lines:
+    """Findings without a cause, beside those that have one."""
+    roots = case.root_causes
+    puzzles = [it for it in case.unexplained if it.finding not in roots]
+    for place, puzzle in enumerate(puzzles[: len(puzzles) if evidence else AGAIN]):
+        if not place and (roots or evidence):
             yield Text()
-        yield _text(words)
+        if roots or evidence:
+            words = f"{sentence(puzzle.finding)} ({puzzle.finding.sign}): {no_cause(puzzle)}"
+            yield from wrapped(words, width, first="  ", most=0 if evidence else LINES, style="yellow")
+        if evidence:
+            yield from _evidence.candidates(puzzle, width)
+    if len(puzzles) > AGAIN and not evidence:
+        yield Text(f"  … and {len(puzzles) - AGAIN} more without a cause", "dim")
 
 
-def _answers(case: Case) -> Iterator[Text]:
-    for place, answer in enumerate(case.answers):
-        if not place:
-            yield Text()
-        yield Text.assemble(
-            (f"{answer.state}: ", _ANSWERS[answer.state]),
-            (harmless(answer.question), "bold"),
-            f"  {harmless(answer.says)}",
-        )
+def _answers(case: Case, width: int, evidence: bool) -> Lines:
+    for answer in case.answers:
+        if evidence or answer.state != "cannot tell":
+            words = f"{answer.question.replace('_', ' ')}: {answer.state}; {answer.says}"
+            yield from wrapped(words, width, first="  ", most=0 if evidence else LINES, style=_ANSWERS[answer.state])
 
 
-def _unseen(case: Case) -> Iterator[Text]:
-    for place, it in enumerate(unseen(case)):
-        if not place:
-            yield Text()
-        because = f": {harmless(it.says)}" if it.says else ""
-        style = "yellow" if it.state == "blind" else "magenta"
-        yield Text.assemble((f"{it.state:<6}", style), " ", harmless(", ".join(it.signs)), because)
-        if it.cure:
-            yield _text(f"         to see it: {it.cure}", "yellow")
-
-
-def _clear(case: Case) -> Iterator[Text]:
-    """With nothing found, what each sign saw is the report; else names are enough: JSON and HTML have the figures."""
+def _checks(case: Case, width: int, evidence: bool) -> Lines:
+    """What could not be checked and why, then what was checked and is fine."""
     clear = [verdict for verdict in case.verdicts if verdict.state == "clear"]
-    if clear:
-        yield Text()
-    if case.findings and len(clear) > FIGURES:
-        names = textwrap.wrap(", ".join(verdict.sign for verdict in clear), WIDTH - 7, break_on_hyphens=False)
-        for place, line in enumerate(names):
-            yield Text.assemble(("clear " if not place else "      ", "green"), " ", harmless(line))
-        return
+    if len(clear) == len(case.verdicts) and not evidence:
+        return  # the answer has said so
+    yield Text()
+    yield from (_evidence.unchecked if evidence else _unchecked)(case, width)
+    if clear and not evidence:
+        yield from wrapped(_in_one_line(clear, width), width, style="green")
+    for verdict in clear if evidence else ():
+        words = f"OK  {verdict.sign}" + (f": {verdict.says}" if verdict.says else "")
+        yield from wrapped(words, width, rest="    ", style="green")
+
+
+def _unchecked(case: Case, width: int) -> Lines:
+    """By what would let us look; reasons that we have no advice for are for -v."""
+    advice: dict[tuple[str, str], list[str]] = {}
+    for it in unseen(case):
+        advice.setdefault((it.state, it.do), []).extend(it.signs)
+    for (state, do), signs in advice.items():
+        what = "could not look" if state == "blind" else "broken"
+        many = "1 check" if len(signs) == 1 else f"{len(signs)} checks"
+        words = f"{many} {what}{' (-v says why)' if not do else ''}: {', '.join(signs)}"
+        end = f" → {do}" if do else ""
+        yield from wrapped(words, width, rest="    ", end=end, most=LINES, style="yellow")
+
+
+def _in_one_line(clear: Sequence[Verdict], width: int) -> str:
+    room, shown = width - len(f"{len(clear)} checks are OK:  and 99 more (-v lists them)"), []
     for verdict in clear:
-        saw = f": {harmless(verdict.says)}" if verdict.says else ""
-        yield Text.assemble(("clear ", "green"), " ", harmless(verdict.sign), saw)
-
-
-def _next(case: Case) -> Iterator[Text]:
-    for place, command in enumerate(next_commands(case)):
-        if not place:
-            yield Text()
-            yield _text("next:", "bold")
-        yield _text(f"  {command}")
-
-
-def _text(words: str, style: str = "") -> Text:
-    """Never markup: what the machine said is shown, not obeyed."""
-    return Text(harmless(words, most=1000), style)
+        room -= len(verdict.sign) + 2
+        if room < 0:
+            break
+        shown.append(verdict.sign)
+    rest = f" and {len(clear) - len(shown)} more" if len(shown) < len(clear) else ""
+    return f"{len(clear)} checks are OK: {', '.join(shown)}{rest} (-v lists them)"

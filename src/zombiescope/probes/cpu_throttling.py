@@ -28,6 +28,7 @@ GIVES = (
     "cgroups_with_quota",
     "cgroup_cpu_quota_cores",
 )
+CURVES = (("CPU throttling", "share", "cgroup_throttled_seconds_total", "all"),)
 MOST = 1_000  # cgroups with a quota, ten times what a full node has: 25 ms a look
 WALKED = 10_000  # live cgroups walked for quotas: 0.3 s a minute
 RENEWED = 60.0  # seconds: a new pod's throttling is seen a minute later at worst

@@ -17,6 +17,11 @@ EVERY = 2.0
 _KINDS = {"cpu": ("some",), "io": ("some", "full"), "memory": ("some", "full"), "irq": ("full",)}
 _WORDS = {"some": "waiting", "full": "stalled"}  # as node_exporter spells them
 GIVES = tuple(f"pressure_{kind}_{_WORDS[row]}_seconds_total" for kind, rows in _KINDS.items() for row in rows)
+CURVES = (
+    ("CPU pressure", "share", "pressure_cpu_waiting_seconds_total", "most"),
+    ("memory pressure", "share", "pressure_memory_waiting_seconds_total", "most"),
+    ("I/O pressure", "share", "pressure_io_waiting_seconds_total", "most"),
+)
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:

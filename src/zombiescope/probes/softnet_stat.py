@@ -26,6 +26,7 @@ _COLUMNS = {
 }
 _CORE = 12
 GIVES = tuple(_COLUMNS)
+CURVES = (("NAPI out of budget", "per s", "softnet_squeezed_total", "all"),)
 SOURCE = "/proc/net/softnet_stat"
 
 

@@ -35,6 +35,7 @@ GIVES = (
     *("unit_restarts_total", "unit_active", "unit_cgroup", "unit_loops_for_ever", "units_failed"),
     *("unit_file", "unit_needed_by"),
 )
+CURVES = (("unit restarts", "per s", "unit_restarts_total", "all"),)
 MOST = 400  # services asked about in a look, 20 ms; a node with more is a node of something else than services
 TOLD = 50  # restarting services that are told in full: who looks for a cause needs no more
 TRIES = 8  # times that a service is asked how it failed, until it tells

@@ -27,6 +27,7 @@ from zombiescope.kernel.text import count
 EVERY = 1.0
 TIMES = ("thread_run_seconds_total", "thread_run_delay_seconds_total")
 GIVES = (*TIMES, "thread_cpu")
+CURVES = (("softirq threads waiting", "share", "thread_run_delay_seconds_total", "most"),)
 MOST = 1_024  # threads followed: ksoftirqd and a napi thread for each of 512 queues
 RENEWED = 60.0  # seconds: a card that is reset, or a core that comes on line, makes new threads
 WAITED = 0.01  # seconds within a look: less is nobody's trouble, and not worth another read

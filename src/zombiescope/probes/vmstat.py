@@ -34,6 +34,7 @@ _COUNTERS = (
 )
 _ZONES = ("dma", "dma32", "normal", "high", "movable", "device")
 GIVES = tuple(f"vmstat_{name}_total" for name in _COUNTERS)
+CURVES = (("direct reclaim", "pages/s", "vmstat_pgscan_direct_total", "most"),)
 SOURCE = "/proc/vmstat"
 
 

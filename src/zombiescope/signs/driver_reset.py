@@ -20,6 +20,8 @@ from zombiescope.derived.kernel_log import LOG, Line, lines_of, unheard
 
 _RESETS, _TIMEOUTS = "nic_resets_total", "nic_tx_timeouts_total"
 SYMPTOM = True
+ALWAYS_PROVED = "no card has reset"
+DEFAULT_EVENT = True  # what `before` compares where nothing else is asked for
 NEEDS = ((LOG, _RESETS, _TIMEOUTS),)
 EPISODE = 10.0  # seconds: what is said within so long is about one reset; the device needs a second or two for it
 SHOWN = 12  # lines of one episode as evidence: a queue's lines repeat for each packet that is stuck

@@ -15,6 +15,7 @@ from zombiescope.core import Finding, Reading, Span
 from zombiescope.core.timeline import Timeline
 
 SYMPTOM = True
+ALWAYS_PROVED = "statistics are read quickly"
 NEEDS = ("stat_read_seconds",)
 SLOW = 0.05  # seconds of the core's own time: 1,000 times a healthy read, and fifty packets' patience
 WALKS = 0.5e-6  # seconds for each cgroup: more than this, with many of them, is a walk over all

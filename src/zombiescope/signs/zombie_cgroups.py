@@ -13,16 +13,22 @@ References: kernel commit ec39225cca42 (nr_dying_descendants); "memcg: optimize 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
 
 from zombiescope.cgroups.census import Census, bytes_each, bytes_held, count, uncounted
 from zombiescope.cgroups.owners import owner, owners
-from zombiescope.core import Blind, Finding, Reading, amount, lasting
-from zombiescope.core.timeline import Timeline
+from zombiescope.core import Blind, Check, Finding, Reading, amount, lasting
+from zombiescope.core.timeline import Series, Timeline
 
+LEFT_BEHIND = True  # stopping the leak does not free them: they must not grow, and a remedy of their own frees them
+NEXT = "zombiescope census --names"
 NEEDS = (("cgroup_folders", "cgroup_dying_descendants"),)
 MANY = 1000  # a full node of 110 pods has a few hundred live cgroups; more dead than that is no residue
 FEW = 100  # below this even growth is the ordinary birth and death of pods
 GROWTH = 20  # so many more within one recording, never fewer: a leak at work, long before there are MANY
+RESIDUE = 14  # come and stay without any leak: metadata of the journal, charges kept on each core
 TROUBLE = 70_000  # so many held a core for 5 s in one statistics read, and the network driver reset itself
 
 
@@ -56,6 +62,39 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     """What was counted where there is nothing to report."""
     counted = sorted(count(timeline), key=lambda census: census.dead, reverse=True)
     return (f"at most {_counted(counted[0])}", counted[0].evidence) if counted else ("", ())
+
+
+def does_not_grow(before: Timeline, after: Timeline) -> Check:
+    """After a fix of their cause: whether there are no more of them than ordinary residue."""
+    name = "dying memory cgroups do not grow"
+    earlier, later = _memory_census(before), _memory_census(after)
+    if later is None or len(later.dying) < 2:
+        return Check(name=name, state="blind", says="they were not counted twice")
+    values = later.dying.values
+    quarter = max(len(values) // 4, 1)
+    rise = float(np.median(values[-quarter:]) - np.median(values[:quarter]))
+    seconds = float(later.dying.at[-1] - later.dying.at[0])
+    pace = earlier.growth_per_hour / 3600 if earlier is not None else 0.0
+    # A slow leak must show too: half of what the pace before would have brought is too much.
+    most = max(2.0, min(RESIDUE, pace * seconds / 2)) if pace > 0 else RESIDUE
+    was = f"{earlier.dead:,.0f} at {earlier.growth_per_hour:+,.0f} an hour" if earlier is not None else "not counted"
+    return Check(
+        name=name,
+        state="held" if rise <= most else "failed",
+        says=f"before {was}, after {later.dead:,.0f}: {rise:+,.0f} within {lasting(seconds)}",
+        before=earlier.dying.latest if earlier is not None else None,
+        after=later.dying.latest,
+    )
+
+
+def curves(timeline: Timeline) -> Iterator[tuple[str, str, Series]]:
+    """For the page: how many there were, over time."""
+    for census in count(timeline)[:1]:
+        yield "dying cgroups", "", replace(census.dying, subject=census.subject)
+
+
+def _memory_census(timeline: Timeline) -> Census | None:
+    return next((census for census in count(timeline) if "memory" in census.controllers), None)
 
 
 def _counted(census: Census) -> str:

@@ -1,8 +1,9 @@
-"""Whether a cure worked: the signs that asked for it, looked at again for a while, against how it was before.
+"""Whether a fix worked: the same signs again for a while, compared with how it was before.
 
-Proved: what was cured is clear, and so is all that followed from it; dead cgroups do not grow; no card has reset; reads
-of statistics are quick; and somebody looked all the time. Not proved: one of these fails. Cannot tell: none fails, but
-one could not be seen. Only then is taking the cause away an experiment, and the strongest ground there is.
+Proved: what was fixed is clear, and so is all that followed from it; what the fix leaves behind (LEFT_BEHIND on a sign)
+does not grow; signs that are always asked (ALWAYS_PROVED) are clear; and every source was read all the time. Not
+proved: one of these fails. Cannot tell: none fails, but one could not be seen. Only where it is proved was taking the
+cause away an experiment, which is the strongest ground there is.
 """
 
 from __future__ import annotations
@@ -13,19 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zombiescope.cgroups.census import Census, count
-from zombiescope.core import Case, Finding, Ground, Link, Reading, Span, Verdict, lasting
+from zombiescope.core import Case, Check, Finding, Ground, Link, Span, Verdict, lasting
 from zombiescope.core.model import SLACK
 from zombiescope.core.timeline import Timeline
 from zombiescope.members.rooms import healthy
 
 PROVED, NOT_PROVED, CANNOT_TELL = "proved", "not proved", "cannot tell"
-RESIDUE = 14  # dead cgroups that come and stay without any leak: metadata of the journal, charges kept on each core
 UNSEEN = 5.0  # times the usual pause between two looks: longer, and something may have come and gone
 UNSEEN_SECONDS = 15.0  # but never less: a starved node is slow to answer
-ALWAYS = {"driver_reset": "no card has reset", "slow_stat_read": "statistics are read quickly"}
-# What a cure of the cause leaves behind. It must not grow; that it goes is asked of the remedy that clears it up.
-LEFT_BEHIND = ("zombie_cgroups",)
 
 
 class Examined(NamedTuple):
@@ -33,17 +29,6 @@ class Examined(NamedTuple):
 
     case: Case
     timeline: Timeline
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One thing that must hold after a cure."""
-
-    name: str
-    state: str  # held, failed or blind
-    says: str
-    before: Reading | None = None
-    after: Reading | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,20 +45,20 @@ class Proof:
 
 def prove(before: Examined, after: Examined, cured: Sequence[Finding], proof: Collection[str] = ()) -> Proof:
     """`proof`: signs that the remedies name, besides those that were cured and what followed from them."""
-    wanted = _wanted(before.case, cured, proof)
+    room = healthy("signs")
+    left = {name: sign for name, sign in room.items() if getattr(sign, "LEFT_BEHIND", False)}
+    always = {name: sign.ALWAYS_PROVED for name, sign in room.items() if getattr(sign, "ALWAYS_PROVED", "")}
+    wanted = _wanted(before.case, cured, proof, left)
     signs = {sign: _sign_is_clear(sign, subjects, before, after) for sign, subjects in wanted.items()}
-    always = [
-        replace(_sign_is_clear(sign, None, before, after), name=name)
-        for sign, name in ALWAYS.items()
-        if sign not in wanted
-    ]
-    growth = _dead_do_not_grow(before, after)
-    checks = (*signs.values(), growth, *always, _looked_all_the_time(after, (*wanted, *LEFT_BEHIND, *ALWAYS)))
+    growth = {name: sign.does_not_grow(before.timeline, after.timeline) for name, sign in left.items()}
+    besides = [replace(_sign_is_clear(it, None, before, after), name=words) for it, words in always.items()]
+    besides = [check for sign, check in zip(always, besides, strict=True) if sign not in wanted]
+    watched = _looked_all_the_time(after, (*wanted, *left, *always))
+    checks = (*signs.values(), *growth.values(), *besides, watched)
     states = {check.state for check in checks}
     state = NOT_PROVED if "failed" in states else CANNOT_TELL if "blind" in states else PROVED
-    held = {sign for sign, check in signs.items() if check.state == "held"}
-    held |= {sign for sign in LEFT_BEHIND if growth.state == "held"}
-    case = _with_experiment(before.case, cured, held, after) if state == PROVED else before.case
+    held = {sign for sign, check in (*signs.items(), *growth.items()) if check.state == "held"}
+    case = _with_experiment(before.case, cured, held, after, left) if state == PROVED else before.case
     return Proof(
         state=state,
         cured=tuple(cured),
@@ -84,8 +69,8 @@ def prove(before: Examined, after: Examined, cured: Sequence[Finding], proof: Co
     )
 
 
-def _wanted(case: Case, cured: Sequence[Finding], proof: Collection[str]) -> dict[str, set[str]]:
-    """Signs that must be clear, and of whom."""
+def _wanted(case: Case, cured: Sequence[Finding], proof: Collection[str], left: Collection[str]) -> dict[str, set[str]]:
+    """Signs that must be clear, and of what; what a fix leaves behind is asked apart: it must not grow."""
     wanted: dict[str, set[str]] = {}
     for finding in cured:
         wanted.setdefault(finding.sign, set()).add(finding.subject)
@@ -93,7 +78,7 @@ def _wanted(case: Case, cured: Sequence[Finding], proof: Collection[str]) -> dic
         # Of a sign that was cured only whom it was cured of: another one's loop is not this cure's business.
         wanted.setdefault(sign, {it.subject for it in case.findings if it.sign == sign})
     for link in _followed(case, cured):
-        if link.effect.sign not in LEFT_BEHIND:
+        if link.effect.sign not in left:
             wanted.setdefault(link.effect.sign, set()).add(link.effect.subject)
     return wanted
 
@@ -131,33 +116,6 @@ def _sign_is_clear(sign: str, subjects: set[str] | None, before: Examined, after
     return check
 
 
-def _dead_do_not_grow(before: Examined, after: Examined) -> Check:
-    name = "dead memory cgroups do not grow"
-    earlier, later = _memory(before.timeline), _memory(after.timeline)
-    if later is None or len(later.dying) < 2:
-        return Check(name=name, state="blind", says="they were not counted twice")
-    values = later.dying.values
-    quarter = max(len(values) // 4, 1)
-    rise = float(np.median(values[-quarter:]) - np.median(values[:quarter]))
-    seconds = float(later.dying.at[-1] - later.dying.at[0])
-    pace = earlier.growth_per_hour / 3600 if earlier is not None else 0.0
-    # A slow leak must show too: half of what the pace before would have brought is too much.
-    most = max(2.0, min(RESIDUE, pace * seconds / 2)) if pace > 0 else RESIDUE
-    was = f"{earlier.dead:,.0f} at {earlier.growth_per_hour:+,.0f} an hour" if earlier is not None else "not counted"
-    says = f"before {was}, after {later.dead:,.0f}: {rise:+,.0f} within {lasting(seconds)}"
-    return Check(
-        name=name,
-        state="held" if rise <= most else "failed",
-        says=says,
-        before=earlier.dying.latest if earlier is not None else None,
-        after=later.dying.latest,
-    )
-
-
-def _memory(timeline: Timeline) -> Census | None:
-    return next((census for census in count(timeline) if "memory" in census.controllers), None)
-
-
 def _looked_all_the_time(after: Examined, signs: Collection[str]) -> Check:
     """The longest time in which something that a sign needs was not looked at."""
     span, room = after.timeline.span, healthy("signs")
@@ -185,11 +143,13 @@ def _longest_gap(timeline: Timeline, what: str, span: Span) -> float | None:
     return longest if longest > max(UNSEEN * usual, UNSEEN_SECONDS) else 0.0
 
 
-def _with_experiment(case: Case, cured: Sequence[Finding], held: set[str], after: Examined) -> Case:
+def _with_experiment(
+    case: Case, cured: Sequence[Finding], held: set[str], after: Examined, left: Collection[str]
+) -> Case:
     """Each link whose cause was taken away and whose effect is gone, with that as a ground."""
     taken = {(link.law, link.cause, link.effect) for link in _followed(case, cured)}
     links = tuple(
-        replace(link, grounds=(*link.grounds, *_experiment(link, after)))
+        replace(link, grounds=(*link.grounds, *_experiment(link, after, left)))
         if (link.law, link.cause, link.effect) in taken and {link.cause.sign, link.effect.sign} <= held
         else link
         for link in case.links
@@ -197,10 +157,10 @@ def _with_experiment(case: Case, cured: Sequence[Finding], held: set[str], after
     return replace(case, links=links)
 
 
-def _experiment(link: Link, after: Examined) -> Iterator[Ground]:
+def _experiment(link: Link, after: Examined, left: Collection[str]) -> Iterator[Ground]:
     verdict = next((it for it in after.case.verdicts if it.sign == link.effect.sign), None)
     seen = verdict.evidence[:1] if verdict is not None else ()
-    gone = "no more came" if link.effect.sign in LEFT_BEHIND else f"{link.effect.sign} was gone"
+    gone = "no more came" if link.effect.sign in left else f"{link.effect.sign} was gone"
     yield Ground(
         kind="experiment",
         says=f"{link.cause.sign} of {link.cause.subject} taken away, {gone} for {lasting(after.case.span.seconds)}",

@@ -1,4 +1,8 @@
-"""Curves under the time axis: those of a fixed short list that the recording has and that moved."""
+"""Curves under the time axis: those that a sign or a probe offers, that the recording has, and that moved.
+
+A probe lists counters in CURVES: what the curve is called, its unit, the series, and how many subjects become one curve
+("most": the highest of them, "all": their sum). A sign works them out in `curves(timeline)`.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zombiescope.cgroups.census import count
 from zombiescope.core.timeline import Floats, Series, Timeline
+from zombiescope.members.rooms import Broken, guarded, healthy
 from zombiescope.web._axis import SECOND, Axis
 
 MOST_POINTS = 90_000  # a day of seconds; a screen has some thousand columns
 MOST_SUBJECTS = 200  # whose curves are put together: the first of a node with thousands of cgroups
-
-# What it is called, its unit, the reading, and how those of many subjects become one curve.
-_RATES = (
-    ("softirq threads waiting", "share", "thread_run_delay_seconds_total", "most"),
-    ("CPU pressure", "share", "pressure_cpu_waiting_seconds_total", "most"),
-    ("memory pressure", "share", "pressure_memory_waiting_seconds_total", "most"),
-    ("I/O pressure", "share", "pressure_io_waiting_seconds_total", "most"),
-    ("CPU throttling", "share", "cgroup_throttled_seconds_total", "all"),
-    ("direct reclaim", "pages/s", "vmstat_pgscan_direct_total", "most"),
-    ("NAPI out of budget", "per s", "softnet_squeezed_total", "all"),
-    ("unit restarts", "per s", "unit_restarts_total", "all"),
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,13 +39,16 @@ def curves(timeline: Timeline, axis: Axis) -> tuple[int, list[Curve]]:
 
 
 def _all(timeline: Timeline, edges: Floats) -> Iterator[Curve]:
-    for census in count(timeline)[:1]:
-        yield Curve("dead cgroups", "", census.subject, _peaks(census.dying, edges))
-    for name, unit, what, how in _RATES:
+    for sign in healthy("signs").values():
+        worked_out = guarded(lambda sign=sign: list(sign.curves(timeline))) if hasattr(sign, "curves") else []  # type: ignore[misc]
+        for name, unit, series in [] if isinstance(worked_out, Broken) else worked_out:
+            yield Curve(name, unit, series.subject, _peaks(series, edges))
+    offered = [curve for probe in healthy("probes").values() for curve in getattr(probe, "CURVES", ())]
+    for name, unit, what, how in offered:
         subjects = timeline.subjects(what)[:MOST_SUBJECTS]
         drawn = [_peaks(timeline.rate(what, subject), edges) for subject in subjects]
         if not drawn or not np.nanmax(np.nan_to_num(np.array(drawn)), initial=0.0) > 0:
-            continue  # a flat line at nought says nothing
+            continue  # a flat line at zero says nothing
         together = np.array(drawn)
         unknown = np.isnan(together).all(axis=0)
         known = np.nan_to_num(together)

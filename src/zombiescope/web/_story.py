@@ -29,7 +29,7 @@ def told(case: Case) -> dict[str, Any]:
             }
             for telling in tellings(case)
         ],
-        "roots": [place[finding] for finding in case.root_causes()],
+        "roots": [place[finding] for finding in case.root_causes],
     }
 
 
