@@ -14,7 +14,7 @@ from zombiescope.core import harmless
 from zombiescope.core.errors import CLEAR, FOUND
 
 EXAMPLES = """examples:
-  zombiescope check ./mine                 one line a complaint: file:line: what is wrong (what to do)
+  zombiescope check ./mine                 one line a complaint: file:line: what is wrong; what to do
   zombiescope check ./mine --format json
   ZOMBIESCOPE_PATH=./mine zombiescope diagnose
 
@@ -42,6 +42,6 @@ def run(args: argparse.Namespace) -> int:
         return FOUND if rows else CLEAR
     for row in rows:
         place = harmless(str(row["file"])) + (f":{row['line']}" if row["line"] else "")
-        print(f"{place}: {harmless(str(row['says']), most=1000)} ({harmless(str(row['mend']))})")
+        print(f"{place}: {harmless(str(row['says']), most=1000)}; {harmless(str(row['mend']))}")
     print(f"{len(report.checked)} checked, {len(rows) or 'no'} complaint{'' if len(rows) == 1 else 's'}")
     return FOUND if rows else CLEAR

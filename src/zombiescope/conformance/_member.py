@@ -16,7 +16,7 @@ def complaints(room: str, name: str) -> Iterator[Complaint]:
     """What is wrong with a member that is loaded, or why it cannot be."""
     found = member(room, name)
     if isinstance(found, Broken):
-        said = [Complaint(says=found.why, mend="until then every diagnosis calls it broken")]
+        said = [Complaint(says=found.why, mend="mend it: until then every diagnosis calls it broken")]
     else:
         said = _said(room, name, found)
     for complaint in said:

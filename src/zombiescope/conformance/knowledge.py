@@ -18,7 +18,7 @@ def check(file: File, text: str) -> Iterator[Complaint]:
     for why in mistakes(file):
         found = re.match(r"\[\[(\w+)\]\] number (\d+): ", why)
         line = _line(text, found[1], int(found[2])) if found else 0
-        yield Complaint(says=why, mend="until then this entry is left out, and every diagnosis says so", line=line)
+        yield Complaint(says=why, mend="mend it: until then it is left out, and every diagnosis says so", line=line)
 
 
 def _line(text: str, kind: str, number: int) -> int:

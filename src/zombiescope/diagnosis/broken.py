@@ -23,7 +23,10 @@ OTHERS = (
 def broken(of: Collection[str]) -> dict[str, str]:
     """By "room/name" and "knowledge/FILE": what is wrong with it."""
     found = {f"{room}/{name}": why for room in of for name, why in rooms.broken(room).items()}
-    known = {f"knowledge/{harmless(where)}": why for where, why in tables.broken().items()}
+    known: dict[str, str] = {}
+    for where, why in tables.broken().items():
+        label = f"knowledge/{harmless(where.rpartition("/")[2])}"
+        known[label] = "; ".join([*([known[label]] if label in known else []), f"{where}: {why}"])
     return found | rooms.turned_away() | known
 
 

@@ -11,7 +11,7 @@ import os
 import sys
 from dataclasses import dataclass
 from functools import cache
-from importlib.machinery import PathFinder
+from importlib.util import find_spec
 
 from zombiescope.core.errors import Unreadable
 from zombiescope.members.outside import read_regular
@@ -36,7 +36,10 @@ def entry_points(group: str) -> tuple[EntryPoint, ...]:
 def folder_of(module: str) -> str:
     """The folder of a package, found without importing it or its parents; `Unreadable` if there is none."""
     top, *rest = module.split(".")
-    spec = PathFinder.find_spec(top)
+    try:
+        spec = find_spec(top)  # of a name without a dot: that imports nothing
+    except (ImportError, ValueError):
+        spec = None
     places = list(spec.submodule_search_locations or ()) if spec is not None else []
     for place in places:
         folder = os.path.join(place, *rest)
