@@ -9,6 +9,7 @@ from types import ModuleType
 
 from zombiescope.conformance._complaint import Complaint
 from zombiescope.core import Unparsable, Unreadable, UserError
+from zombiescope.members.contract import why_unusable
 from zombiescope.members.rooms import Broken, guarded, member
 
 
@@ -17,6 +18,8 @@ def complaints(room: str, name: str) -> Iterator[Complaint]:
     found = member(room, name)
     if isinstance(found, Broken):
         said = [Complaint(says=found.why, mend="mend it: until then every diagnosis calls it broken")]
+    elif why := why_unusable(room, found):
+        said = [Complaint(says=why, mend="a member has what its room needs")]
     else:
         said = _said(room, name, found)
     for complaint in said:

@@ -11,6 +11,7 @@ from zombiescope.core import Host
 from zombiescope.gate._image import Image
 from zombiescope.gate._objection import OCCASIONS
 from zombiescope.gate._rulings import rulings
+from zombiescope.members.contract import why_names_nothing
 from zombiescope.members.rooms import names
 
 
@@ -19,6 +20,8 @@ def check(name: str, rule: ModuleType) -> Iterator[Complaint]:
         yield from parameters(rule, function, ["image"])
     if unknown := set(rule.WHEN) - set(OCCASIONS):
         yield Complaint(says=f"WHEN has {min(unknown)}", mend=f"there are {', '.join(OCCASIONS)}", about="WHEN")
+    if why := why_names_nothing("gate", rule, names("signs")):
+        yield Complaint(says=why, mend="see `zombiescope explain` for the signs there are", about="SIGNS")
     with tempfile.TemporaryDirectory(prefix="zombiescope-empty-") as folder:
         image = Image(Host(folder, live=False), allowed=())
         for ruling in rulings(image, set(names("gate")) - {name}):

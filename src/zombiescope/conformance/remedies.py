@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from zombiescope.conformance._complaint import Complaint, parameters
-from zombiescope.members.contract import why_cures_nothing
+from zombiescope.members.contract import why_names_nothing
 from zombiescope.members.rooms import names
 
 
 def check(name: str, remedy: ModuleType) -> Iterator[Complaint]:  # noqa: ARG001
     yield from parameters(remedy, "plan", ["finding", "case", "timeline"])
-    if why := why_cures_nothing(remedy.CURES, names("signs")):
+    if why := why_names_nothing("remedies", remedy, names("signs")):
         yield Complaint(says=why, mend="see `zombiescope explain` for the signs there are", about="CURES")

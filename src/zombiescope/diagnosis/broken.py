@@ -25,7 +25,7 @@ def broken(of: Collection[str]) -> dict[str, str]:
     found = {f"{room}/{name}": why for room in of for name, why in rooms.broken(room).items()}
     known: dict[str, str] = {}
     for where, why in tables.broken().items():
-        label = f"knowledge/{harmless(where.rpartition("/")[2])}"
+        label = f"knowledge/{harmless(where.rpartition('/')[2])}"
         known[label] = "; ".join([*([known[label]] if label in known else []), f"{where}: {why}"])
     return found | rooms.turned_away() | known
 

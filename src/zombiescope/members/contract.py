@@ -25,6 +25,10 @@ def _needs(value: Any) -> bool:
     return isinstance(value, tuple | list) and all(isinstance(it, str) or (it and _texts(it)) for it in value)
 
 
+def _curves(value: Any) -> bool:
+    return isinstance(value, tuple) and all(_texts(it) and len(it) == 4 and it[3] in ("most", "all") for it in value)
+
+
 def _truth(value: Any) -> bool:
     return all(hasattr(value, it) for it in ("root", "chain", "also", "silent", "harmless", "names"))
 
@@ -50,6 +54,24 @@ HAS: dict[str, dict[str, tuple[Test, str]]] = {
     "cli": {"__doc__": _TEXT, "EXAMPLES": _TEXT, "add_args": _CALL, "run": _CALL},
 }
 
+# Flags that tell the engine more about a member: none is needed, but one that is there must be what is meant.
+_FLAG: tuple[Test, str] = (lambda it: isinstance(it, bool), "True or False")
+MAY_HAVE: dict[str, dict[str, tuple[Test, str]]] = {
+    "probes": {"EVENTS": _LIST, "CURVES": (_curves, "a tuple of (name, unit, series, most or all)"), "watch": _CALL},
+    "signs": {
+        "SYMPTOM": _FLAG,
+        "LEFT_BEHIND": _FLAG,
+        "DEFAULT_EVENT": _FLAG,
+        "ALWAYS_PROVED": _TEXT,
+        "NEXT": _TEXT,
+        "saw": _CALL,
+        "curves": _CALL,
+        "does_not_grow": _CALL,
+    },
+    "remedies": {"AFTERMATH": _FLAG},
+    "gate": {"SIGNS": _LIST, "NEEDS": _NEEDS, "NEEDS_LIST": _FLAG},
+}
+
 
 def why_unusable(room: str, member: ModuleType) -> str:
     """What a member lacks; empty if nothing."""
@@ -58,6 +80,11 @@ def why_unusable(room: str, member: ModuleType) -> str:
             return f"it has no {name}: {what} is needed"
         if not fits(getattr(member, name)):
             return f"its {name} is not {what}"
+    for name, (fits, what) in MAY_HAVE.get(room, {}).items():
+        if hasattr(member, name) and not fits(getattr(member, name)):
+            return f"its {name} is not {what}"
+    if room == "signs" and getattr(member, "LEFT_BEHIND", False) and not hasattr(member, "does_not_grow"):
+        return "it is LEFT_BEHIND and has no does_not_grow(before, after)"
     return ""
 
 
@@ -74,9 +101,11 @@ def why_joins_nothing(law: str, laws: Iterable[str], signs: Collection[str]) -> 
     return ""
 
 
-def why_cures_nothing(cures: Iterable[str], signs: Collection[str]) -> str:
-    unknown = [sign for sign in cures if sign not in signs]
-    return f"it cures {unknown[0]}, and there is no such sign" if unknown else ""
+def why_names_nothing(room: str, member: ModuleType, signs: Collection[str]) -> str:
+    """Whether a remedy, or a rule of the gate, names a sign that does not exist."""
+    constant = {"remedies": "CURES", "gate": "SIGNS"}.get(room, "")
+    unknown = [sign for sign in getattr(member, constant, ()) if sign not in signs] if constant else []
+    return f"its {constant} names {unknown[0]}, and there is no such sign" if unknown else ""
 
 
 def _way(start: str, goal: str, laws: Iterable[str]) -> list[str] | None:

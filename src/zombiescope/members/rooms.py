@@ -24,7 +24,7 @@ from typing import TypeVar
 
 from zombiescope.core.errors import Unparsable, Unreadable, UserError
 from zombiescope.core.words import harmless
-from zombiescope.members.contract import why_cures_nothing, why_joins_nothing, why_unusable
+from zombiescope.members.contract import why_joins_nothing, why_names_nothing, why_unusable
 from zombiescope.members.entry_points import entry_points
 from zombiescope.members.outside import listed, read_trusted
 
@@ -189,7 +189,7 @@ def _why_alone(stranger: Stranger, member: ModuleType) -> str:
     if stranger.room == "laws":
         earlier = [it for it in strangers("laws") if it < stranger.name]
         return why_joins_nothing(stranger.name, [*_ours("laws"), *earlier], names("signs"))
-    return why_cures_nothing(member.CURES, names("signs")) if stranger.room == "remedies" else ""
+    return why_names_nothing(stranger.room, member, names("signs"))
 
 
 @cache
