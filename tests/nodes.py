@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -97,6 +98,8 @@ def quiet_node(
 class _Without:
     """A tape that does not hear of some series."""
 
+    began = 0
+
     def __init__(self, tape: Tape, whats: Collection[str]) -> None:
         self._tape, self._whats = tape, whats
 
@@ -106,6 +109,9 @@ class _Without:
 
     def look(self, name: str, gives: Sequence[str], at: float, unseen: Sequence[Blind] = ()) -> None:
         self._tape.look(name, [it for it in gives if it not in self._whats], at, unseen)
+
+    def chunk(self, kind: str, columns: Mapping[str, Any]) -> None:
+        self._tape.chunk(kind, columns)
 
 
 def _say(tape: Tape, readings: Iterable[Reading], unseen: Mapping[str, str] | None) -> None:

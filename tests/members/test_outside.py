@@ -59,6 +59,13 @@ def uses(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(rooms.PATH, str(path))
 
 
+def forget() -> None:
+    """What was found is kept for the process; who changes sys.path has to say so."""
+    for kept in (entry_points._all.cache_clear, rooms._found.cache_clear, rooms._met.cache_clear):
+        kept()
+    tables._outside.cache_clear()
+
+
 def diagnosed(zombiescope: Run, path: Path, *more: str) -> dict[str, tuple[str, str]]:
     env = {**os.environ, rooms.PATH: str(path)}
     done = zombiescope("diagnose", str(QUIET), "--format", "json", *more, env=env)
@@ -241,8 +248,7 @@ nobody = no_such_package
     os.mkdir(tmp_path / "fifo-1.dist-info")
     os.mkfifo(tmp_path / "fifo-1.dist-info" / "entry_points.txt")
     monkeypatch.syspath_prepend(str(tmp_path))
-    for it in (entry_points._all, rooms._found, tables._outside):
-        it.cache_clear()
+    forget()
     try:
         broken = {where.removeprefix("entry point "): why for where, why in tables.broken().items()}
         assert broken.keys() == {"strange_package.nowhere", "no_such_package"}
@@ -256,8 +262,7 @@ nobody = no_such_package
         assert {"signs/a-dash", "signs/zombie_cgroups"} <= turned_away().keys()
     finally:
         monkeypatch.undo()
-        for it in (entry_points._all, rooms._found, rooms._met, tables._outside):
-            it.cache_clear()
+        forget()
 
 
 def test_knowledge_of_one_s_own(zombiescope: Run, tmp_path: Path) -> None:

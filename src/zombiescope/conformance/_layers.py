@@ -70,14 +70,14 @@ def doors(room: str, where: str, tree: ast.Module) -> Iterator[Complaint]:
     for name, node in _imports(tree):
         if name.split(".")[0] == "subprocess" and where not in COMMANDS and room not in ("lab", "agent"):
             yield Complaint(says="it imports subprocess", mend="run commands by host.run", line=node.lineno)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and room in PURE:
-            silent = any(it.arg == "file" for it in node.keywords)
-            if node.func.id in ("open", "print") and not silent:
+    for part in ast.walk(tree):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and room in PURE:
+            elsewhere = any(it.arg == "file" for it in part.keywords)
+            if part.func.id in ("open", "print") and not elsewhere:
                 mend = "a probe reads, an output writes into `out`"
-                yield Complaint(says=f"{room}/ never calls {node.func.id}", mend=mend, line=node.lineno)
-        if isinstance(node, ast.Attribute) and node.attr == "act" and where not in ACTS:
-            yield Complaint(says="it acts on the machine", mend="return a Plan: `fix` carries it out", line=node.lineno)
+                yield Complaint(says=f"{room}/ never calls {part.func.id}", mend=mend, line=part.lineno)
+        if isinstance(part, ast.Attribute) and part.attr == "act" and where not in ACTS:
+            yield Complaint(says="it acts on the machine", mend="return a Plan: `fix` carries it out", line=part.lineno)
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, ast.Import | ast.ImportFrom]]:

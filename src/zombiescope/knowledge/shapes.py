@@ -25,7 +25,7 @@ def shaped(shape: type[Shape], entry: dict[str, Any], **given: Any) -> Shape:
 
 
 @cache
-def _keys(shape: type[Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _keys(shape: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
     needed = (it.name for it in fields(shape) if it.default is MISSING and it.default_factory is MISSING)
     return get_type_hints(shape), tuple(needed)
 
