@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from zombiescope.core import Blind, Host, Reading
-from zombiescope.core.samples import SOURCE
+from zombiescope.conformance._quiet import BEGAN, ROOT, read_quiet
+from zombiescope.core import Blind, Reading
 from zombiescope.core.timeline import Timeline
-from zombiescope.members.rooms import healthy
 from zombiescope.probes.proc_stat import MODES
-from zombiescope.recorder.loop import look
-from zombiescope.recorder.stacks import GIVES, NAME
 from zombiescope.recorder.tape import Tape
 
-QUIET = Path(__file__).parent / "roots" / "quiet"
-T0 = 1_794_000_000.0
+QUIET, T0 = ROOT, BEGAN
 
 
 def read(what: str, subject: str, value: float, at: float, text: str = "") -> Reading:
@@ -96,16 +92,7 @@ def quiet_node(
     said = [*but, *(_taken(tape, samples, hz) if samples else ())]
     said = [it for it in said if it.what not in (unseen or {})]
     other = _Without(tape, {it.what for it in said} | (unseen or {}).keys())
-    for later in (0, 10):
-        root = folder / f"quiet-{later}"
-        shutil.copytree(QUIET, root)
-        (root / "at").write_text(str(T0 + later))
-        stat = root / "proc" / "stat"
-        stat.write_text("".join(_idled(line, later) for line in stat.read_text().splitlines(keepends=True)))
-        for name, probe in healthy("probes").items():
-            look(Host(str(root), live=False), name, probe, other)
-        why = "a copy of files holds no stacks"
-        other.look(NAME, GIVES, T0 + later, [Blind(what=what, source=SOURCE, why=why) for what in GIVES])
+    read_quiet(other, folder)
     _say(tape, said, unseen)
     return tape.timeline()
 
@@ -116,7 +103,7 @@ class _Without:
     began = 0
 
     def __init__(self, tape: Tape, whats: Collection[str]) -> None:
-        self._tape, self._whats, self.chunk = tape, whats, tape.chunk
+        self._tape, self._whats = tape, whats
 
     def add(self, reading: Reading) -> None:
         if reading.what not in self._whats:
@@ -124,6 +111,9 @@ class _Without:
 
     def look(self, name: str, gives: Sequence[str], at: float, unseen: Sequence[Blind] = ()) -> None:
         self._tape.look(name, [it for it in gives if it not in self._whats], at, unseen)
+
+    def chunk(self, kind: str, columns: Mapping[str, Any]) -> None:
+        self._tape.chunk(kind, columns)
 
 
 def _say(tape: Tape, readings: Iterable[Reading], unseen: Mapping[str, str] | None) -> None:
@@ -136,11 +126,3 @@ def _say(tape: Tape, readings: Iterable[Reading], unseen: Mapping[str, str] | No
             tape.look("probe", (what,), at)
     for what, why in (unseen or {}).items():
         tape.look("probe", (what,), T0, [Blind(what=what, source=f"/proc/{what}", why=why)])
-
-
-def _idled(line: str, seconds: int) -> str:
-    name, *ticks = line.split()
-    if not name.startswith("cpu") or name == "cpu":
-        return line
-    ticks[3] = str(int(ticks[3]) + 100 * seconds)
-    return " ".join([name, *ticks]) + "\n"

@@ -7,10 +7,11 @@ import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 from zombiescope import __version__
 from zombiescope.core.errors import BLIND, USAGE, Unparsable, Unreadable, UserError
-from zombiescope.members.rooms import Broken, guarded, healthy, load, names
+from zombiescope.members.rooms import Broken, guarded, member, names
 
 DESCRIPTION = "Find out why a Linux node that looks healthy starves its work, with evidence."
 EXAMPLES = """examples:
@@ -50,6 +51,8 @@ def _run(args: argparse.Namespace) -> int:
         code: int = args.run(args)
         sys.stdout.flush()
         return code
+    except SystemExit as stop:  # what a verb uses may end itself: a server that cannot listen
+        return stop.code if isinstance(stop.code, int) else USAGE if stop.code else 0
     except OSError as error:
         # Python would fail once more when it closes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -68,20 +71,36 @@ def command_parser(verb: str = "") -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"zombiescope {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    one = guarded(lambda: load("cli", verb)) if verb in names("cli") else None
-    asked = {verb: one} if isinstance(one, ModuleType) else healthy("cli")
-    for name, member in asked.items():
-        summary = (member.__doc__ or "").strip().splitlines()[0]
-        sub = verbs.add_parser(
-            name,
-            help=summary[:1].lower() + summary[1:].rstrip("."),
-            description=member.__doc__,
-            epilog=member.EXAMPLES,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        member.add_args(sub)
-        sub.set_defaults(run=member.run)
+    for name in [verb] if verb in names("cli") else names("cli"):
+        _add_verb(verbs, name, member("cli", name))
     return parser
+
+
+def _add_verb(verbs: Any, name: str, verb: ModuleType | Broken) -> None:
+    if isinstance(verb, Broken):
+        _add_broken(verbs.add_parser(name, help=f"broken: {verb.why}".replace("%", "%%")), name, verb)
+        return
+    summary = (verb.__doc__ or "").strip().splitlines()[0]
+    sub = verbs.add_parser(
+        name,
+        help=summary[:1].lower() + summary[1:].rstrip(".").replace("%", "%%"),
+        description=verb.__doc__,
+        epilog=verb.EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    sub.set_defaults(run=verb.run)
+    added = guarded(lambda: verb.add_args(sub))
+    if isinstance(added, Broken):
+        _add_broken(sub, name, added)
+
+
+def _add_broken(sub: argparse.ArgumentParser, name: str, broken: Broken) -> None:
+    """A verb that cannot be used stands there all the same: who asks for it is told why."""
+
+    def run(_: argparse.Namespace) -> int:
+        raise UserError(f"{name} is broken: {broken.why}")
+
+    sub.set_defaults(run=run)
 
 
 if __name__ == "__main__":

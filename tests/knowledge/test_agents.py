@@ -65,7 +65,7 @@ def test_never_judged(unit: str) -> None:
 
 
 def test_a_misspelt_table_is_an_error_at_once() -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(ValueError, match="there is no key 'unts'"):
         _agent({"name": "x", "says": "y", "unts": ["x.service"]})
     with pytest.raises(ValueError, match=r"file_contains .* has no path"):
         _agent({"name": "x", "says": "y", "use": [{"kind": "file_contains", "pattern": "a", "says": "z"}]})

@@ -71,8 +71,31 @@ def test_debug_raises(monkeypatch: pytest.MonkeyPatch) -> None:
         guarded(lambda: fail(KeyError("k")))
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)], ids=lambda it: type(it).__name__)
-def test_who_wants_to_stop_is_not_held(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_wants_to_stop_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(DEBUG, raising=False)
-    with pytest.raises(type(error)):
-        guarded(lambda: fail(error))
+    with pytest.raises(KeyboardInterrupt):
+        guarded(lambda: fail(KeyboardInterrupt()))
+
+
+class Mute(Exception):
+    """One that cannot even be told."""
+
+    def __str__(self) -> str:
+        raise self
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (SystemExit(3), "SystemExit: 3"),
+        (GeneratorExit("x"), "GeneratorExit: x"),
+        (Mute(), "Mute: it cannot be put into words"),
+        (KeyError("\x1b[31m\n"), "KeyError"),
+    ],
+    ids=lambda it: type(it).__name__,
+)
+def test_a_member_cannot_end_the_others_work(error: BaseException, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(DEBUG, raising=False)
+    held = guarded(lambda: fail(error))
+    assert isinstance(held, Broken) and held.why.startswith(says)
+    assert held.why.isprintable()

@@ -17,8 +17,8 @@ def causal_map(style: str) -> str:
 
 
 def joins() -> list[tuple[str, str, str]]:
-    """Each law with its cause and its effect: the name says so."""
-    return [(law, cause, effect) for law in names("laws") for cause, _, effect in (law.partition("_to_"),)]
+    """Each law with its cause and its effect: the name says so. One that is broken joins nothing."""
+    return [(law, cause, effect) for law in healthy("laws") for cause, _, effect in (law.partition("_to_"),)]
 
 
 def _text() -> str:

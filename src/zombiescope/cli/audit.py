@@ -14,6 +14,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from zombiescope.cli._arguments import FOLDER, complete
+from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.core import Host, Unreadable, UserError, harmless
 from zombiescope.core.errors import BLIND, CLEAR, FOUND
 
@@ -38,9 +39,11 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="every service, not only agents and those in trouble")
     parser.add_argument("--format", choices=("text", "json", "tsv"), default="text", help="[text]")
     complete(parser, root=FOLDER)
+    add_knowledge(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    use_knowledge(args)
     if args.root and not os.path.isdir(args.root):
         raise UserError(f"{args.root}: no such folder")
     result = shape(Host(args.root, live=False) if args.root else Host(), every=args.all)

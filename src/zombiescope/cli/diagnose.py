@@ -12,6 +12,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from zombiescope.cli._arguments import FILE, complete
+from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import add_exit_style, hertz, look, moment, name_of, recorded, recorded_root, seconds
 from zombiescope.core import Host, harmless
 from zombiescope.core.errors import EXIT_STYLES
@@ -59,6 +60,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         metavar="MEMBER.CONST=VALUE",
         help="another threshold or pace, such as saturated_core.FULL=0.8 (see `explain`); repeatable",
     )
+    add_knowledge(parser)
     add_exit_style(parser, "ci")
     complete(parser, recording=FILE)
 
@@ -67,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
     from zombiescope.diagnosis.examine import examine
     from zombiescope.diagnosis.settings import override
 
+    use_knowledge(args)
     settings = override(args.set)
     timeline, node, kernel = _recorded(args) if args.recording else _live(Host(), args.seconds, args.hz)
     case = examine(timeline, node=node, kernel=kernel, settings=settings)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
+import sys
 import textwrap
 from types import ModuleType
 
 from zombiescope.cli._arguments import complete
 from zombiescope.cli._causal_map import FORMATS, causal_map
-from zombiescope.core import UserError
+from zombiescope.cli._knowledge import add_knowledge, use_knowledge
+from zombiescope.core import UserError, harmless
 from zombiescope.members.rooms import healthy, names
 
 ROOMS = ("signs", "laws", "questions", "remedies", "probes")
@@ -28,9 +30,11 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--map", action="store_true", help="the causal map: every sign, and the laws that join them")
     parser.add_argument("--format", choices=FORMATS, default="text", help="[text]; dot and svg are for --map")
     complete(parser, name=ROOMS)
+    add_knowledge(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    use_knowledge(args)
     if args.map:
         print(causal_map(args.format))
     elif args.format in DRAWINGS:
@@ -40,6 +44,7 @@ def run(args: argparse.Namespace) -> int:
         print(_in_words(room, args.name, member, args.format))
     else:
         print(_everything(args.format))
+        _tell_of_broken()
     return 0
 
 
@@ -49,6 +54,14 @@ def _member(name: str) -> tuple[str, ModuleType]:
         return known[name]
     near = difflib.get_close_matches(name, known, n=3)
     raise UserError(f"nothing is called {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
+
+
+def _tell_of_broken() -> None:
+    """What is there and cannot be used: a person who misses a name here should not have to guess."""
+    from zombiescope.diagnosis.broken import broken
+
+    for where, why in broken(ROOMS).items():
+        print(f"broken: {harmless(where)}: {harmless(why, most=1000)}", file=sys.stderr)
 
 
 def _in_words(room: str, name: str, member: ModuleType, style: str) -> str:

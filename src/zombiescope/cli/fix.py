@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from zombiescope.cli._arguments import FOLDER, complete
+from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import hertz, look, name_of, recorded, seconds
 from zombiescope.core import Host, Plan, Unreadable, UserError, harmless
 from zombiescope.core.errors import BLIND, CLEAR, FOUND
@@ -73,6 +74,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         "--ledger", default="", metavar="DIR", help="where fixes are written down [/var/lib/zombiescope]"
     )
     parser.add_argument("--set", action="append", default=[], metavar="MEMBER.CONST=VALUE", help="another threshold")
+    add_knowledge(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="[text]")
     complete(parser, finding=("signs", "remedies"), recording=FOLDER, ledger=FOLDER)
 
@@ -84,6 +86,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.prove is not None and not args.apply:
         raise UserError("--prove shows whether --apply helped: it needs --apply (see also `zombiescope prove`)")
+    use_knowledge(args)
     ledger, machine = Ledger(args.ledger), Machine(Host(), system_of(Host()))
     if args.list:
         return _list(ledger, args.format)

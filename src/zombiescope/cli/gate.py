@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from zombiescope.cli._arguments import FILE, complete
+from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import LONGEST, add_exit_style, look
 from zombiescope.core import Host, UserError, harmless
 from zombiescope.core.errors import EXIT_STYLES
@@ -59,6 +60,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--strict", action="store_true", help="notes close the gate too")
     parser.add_argument("--format", choices=FORMATS, default="text", help="[text]")
     parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of to stdout")
+    add_knowledge(parser)
     add_exit_style(parser, "ci")
     complete(parser, root=FILE, allow=FILE, baseline=FILE, output=FILE)
 
@@ -69,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.root and args.soak is not None:
         raise UserError("an image cannot be watched: --soak is for a machine that runs, --root for one that does not")
+    use_knowledge(args)
     allowed = read_allowed(args.allow) if args.allow else None
     args.accepted = read_baseline(args.baseline) if args.baseline else []
     if args.root:

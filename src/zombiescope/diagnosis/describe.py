@@ -29,14 +29,22 @@ class Words:
 
 
 def describe(member: ModuleType) -> Words:
-    summary, *rest = _HEADING.split(inspect.getdoc(member) or "")
+    return Words(*in_sections(inspect.getdoc(member) or ""), tuple(_thresholds(member)))
+
+
+def in_sections(words: str) -> tuple[str, dict[str, str]]:
+    """A docstring's summary, and its text by headings."""
+    summary, *rest = _HEADING.split(words)
     sections = {heading: " ".join(text.split()) for heading, text in zip(rest[::2], rest[1::2], strict=True)}
-    return Words(" ".join(summary.split()), sections, tuple(_thresholds(member)))
+    return " ".join(summary.split()), sections
 
 
 def _thresholds(member: ModuleType) -> list[Threshold]:
     """Every number in capitals with the comment on its line: a threshold without a reason is a guess."""
-    source = inspect.getsource(member)
+    try:
+        source = inspect.getsource(member)
+    except (OSError, TypeError):  # an installed package need not bring its source
+        return []
     found = []
     for name, value in constants(member).items():
         line = re.search(rf"^{name} = [^#\n]*(?:# (.*))?$", source, re.MULTILINE)

@@ -10,6 +10,7 @@ from types import ModuleType
 
 from zombiescope.core import Answer, Blind, Case, Finding, Link, Plan, Reading, Tally, Unparsable, Unreadable, Verdict
 from zombiescope.core.timeline import Timeline
+from zombiescope.diagnosis import broken
 from zombiescope.diagnosis.explain import explain
 from zombiescope.diagnosis.join import ends, join, tally
 from zombiescope.members.rooms import Broken, guarded, members
@@ -55,7 +56,7 @@ def examine(
         span=timeline.span,
         findings=tuple(finding for group in found.values() for finding in group),
         links=tuple(links),
-        verdicts=tuple(verdicts),
+        verdicts=(*verdicts, *(broken.verdicts() if signs is None else ())),
         tallies=tuple(tallies),
         answers=tuple(_answers(timeline, members("questions") if questions is None else questions)),
         settings=settings,

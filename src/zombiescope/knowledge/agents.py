@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from zombiescope.knowledge.shapes import shaped
 from zombiescope.knowledge.tables import Entry, entries
 
 # What a sign of use may check on a machine, and the keys it needs.
@@ -82,7 +83,7 @@ def agents() -> tuple[Agent, ...]:
 
 @cache
 def timers() -> Timers:
-    return entries("timer", lambda entry: Timers(**_frozen(entry)))[0]
+    return entries("timer", _timers)[0]
 
 
 def agent_of(unit: str) -> Agent | None:
@@ -101,13 +102,18 @@ def leaker_of(cgroup: str) -> Agent | None:
 
 
 def _agent(entry: Entry) -> Agent:
-    """A misspelt entry is an error at once, not an agent that is never found."""
-    signs = tuple(SignOfUse(**_frozen(it)) for it in entry.get("use", ()))
-    return Agent(**{**_frozen(entry), "use": signs})
+    """An entry that is misspelt is an error at once, not an agent that is never found."""
+    signs = entry.get("use", [])
+    if not isinstance(signs, list) or not all(isinstance(it, dict) for it in signs):
+        raise ValueError("write each sign of use as [[agent.use]]")
+    return shaped(Agent, entry, use=tuple(shaped(SignOfUse, it) for it in signs))
 
 
-def _frozen(entry: Entry) -> Entry:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
+def _timers(entry: Entry) -> Timers:
+    return shaped(Timers, entry)
+
+
+SHAPES = {"agent": _agent, "timer": _timers}
 
 
 def _any_matches(name: str, patterns: tuple[str, ...]) -> bool:

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 
+from zombiescope.knowledge.shapes import shaped
 from zombiescope.knowledge.tables import Entry, entries
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Words of a reason, and what would let us see."""
+
+    holds: str
+    do: str
+
+    def __post_init__(self) -> None:
+        if not self.holds or not self.do:
+            raise ValueError("holds and do are not empty")
+
+
 def what_to_do(why: str) -> str:
-    """What the user can do about it, if the reason is known."""
-    return next((do for holds, do in _causes() if holds in why), "")
+    """What would let us see, if the reason is one we know."""
+    return next((it.do for it in _causes() if it.holds in why), "")
 
 
 @cache
-def _causes() -> tuple[tuple[str, str], ...]:
+def _causes() -> tuple[Cause, ...]:
     return entries("blind_cause", _made)
 
 
-def _made(entry: Entry) -> tuple[str, str]:
-    return str(entry["holds"]), str(entry["do"])
+def _made(entry: Entry) -> Cause:
+    return shaped(Cause, entry)
+
+
+SHAPES = {"blind_cause": _made}

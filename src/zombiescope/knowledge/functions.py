@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from zombiescope.knowledge.shapes import shaped
 from zombiescope.knowledge.tables import Entry, entries
 
 
@@ -20,7 +21,10 @@ class Family:
 
 
 def _family(entry: Entry) -> Family:
-    return Family(**{**entry, "names": frozenset(entry["names"])})
+    return shaped(Family, entry)
+
+
+SHAPES = {"function": _family}
 
 
 @cache

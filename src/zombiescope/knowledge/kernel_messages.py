@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from zombiescope.knowledge.shapes import shaped
 from zombiescope.knowledge.tables import Entry, entries
 
 LONGEST = 2_000  # characters of a line that are read: printk ends lines at about 1,000
@@ -32,6 +33,11 @@ class _Format:
     pattern: str
     holds: str
     driver: str = ""
+    known: str = ""  # where it was seen: for who reads the table
+
+    def __post_init__(self) -> None:
+        if not self.holds:
+            raise ValueError("holds is not empty: every line of the log would meet the pattern")
 
     @property
     def expression(self) -> re.Pattern[str]:
@@ -45,10 +51,10 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _made(entry: Entry) -> _Format:
-    made = _Format(**{name: entry[name] for name in ("kind", "pattern", "holds", "driver") if name in entry})
-    if unknown := entry.keys() - {"kind", "pattern", "holds", "driver", "known"}:
-        raise ValueError(f"no such key: {', '.join(sorted(unknown))}")
-    return made
+    return shaped(_Format, entry)
+
+
+SHAPES = {"kernel_message": _made}
 
 
 @functools.cache
@@ -78,7 +84,7 @@ def _fields(one: _Format, found: re.Match[str]) -> dict[str, str]:
         if value is None:
             continue
         unit = _UNITS.get(name[-3:])
-        if unit is None:
+        if unit is None or not value.isascii() or not value.isdecimal():
             fields[name] = value
         else:
             # A number longer than any counter is not a real time.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 
+from zombiescope.knowledge.shapes import shaped
 from zombiescope.knowledge.tables import Entry, entries
 
 Version = tuple[int, int]
@@ -49,13 +50,16 @@ class Fault:
 
 
 def _made(entry: Entry) -> Fault:
-    made: Entry = {**entry, "mends": tuple(entry.get("mends", ()))}
+    versions = {}
     for name in ("began", "fixed"):
-        if name in entry and (version := version_of(entry[name])) is None:
-            raise ValueError(f"{name} is a version, such as 5.8, not {entry[name]!r}")
         if name in entry:
-            made[name] = version
-    return Fault(**made)
+            versions[name] = version_of(entry[name]) if isinstance(entry[name], str) else None
+            if versions[name] is None:
+                raise ValueError(f'{name} is a version, such as "5.8", not {entry[name]!r}')
+    return shaped(Fault, entry, **versions)
+
+
+SHAPES = {"kernel": _made}
 
 
 @cache

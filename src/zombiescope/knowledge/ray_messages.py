@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from zombiescope.knowledge.shapes import shaped
 from zombiescope.knowledge.tables import Entry, entries
 
 LONGEST = 2_000  # characters of a line that are read; the longest message has 1,500 before its last field
@@ -30,9 +31,22 @@ class Death:
 @dataclass(frozen=True, slots=True)
 class _Format:
     how: str
-    dead: bool
     holds: str
-    expression: re.Pattern[str]
+    pattern: str
+    dead: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.holds:
+            raise ValueError("holds is not empty: every line of a log would meet the pattern")
+
+    @property
+    def expression(self) -> re.Pattern[str]:
+        return _compiled(self.pattern)
+
+
+@functools.cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.ASCII)
 
 
 @functools.cache
@@ -41,7 +55,10 @@ def _formats() -> tuple[_Format, ...]:
 
 
 def _made(entry: Entry) -> _Format:
-    return _Format(entry["how"], entry.get("dead", True), entry["holds"], re.compile(entry["pattern"], re.ASCII))
+    return shaped(_Format, entry)
+
+
+SHAPES = {"ray_message": _made}
 
 
 def recognise(text: str) -> Death | None:

@@ -1,9 +1,10 @@
 """The one loader of knowledge: entries of a kind, from the package and from folders that users name.
 
 A kind is a table's name: [[agent]] in any file is an agent. Ours are in `<kind>s.toml` beside this file. Others come
-from /etc/zombiescope/knowledge.d/*.toml, from `knowledge/` in each folder of ZOMBIESCOPE_PATH, and from --knowledge
-DIR; they come before ours, so the first match is theirs. A wrong entry of theirs is left out: it is kept in `broken()`,
-and the report says so.
+from --knowledge DIR, from `knowledge/` in each folder of ZOMBIESCOPE_PATH, from installed packages (entry-point group
+`zombiescope.knowledge`, whose value is a package with .toml files) and from /etc/zombiescope/knowledge.d/*.toml; they
+stand before ours, so that the first match is theirs. An entry of theirs that is wrong costs itself: it is kept in
+`broken()`, and the report says so.
 """
 
 from __future__ import annotations
@@ -11,52 +12,102 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from importlib.resources import files
 from typing import Any, TypeVar
 
 from zombiescope.core.errors import Unreadable
-from zombiescope.members.outside import read_trusted
+from zombiescope.members.entry_points import entry_points, folder_of
+from zombiescope.members.outside import listed, read_regular, read_trusted
 from zombiescope.members.rooms import outside_folders
 
 Entry = dict[str, Any]
 Made = TypeVar("Made")
 FOLDER = "/etc/zombiescope/knowledge.d"
-KINDS = ("agent", "blind_cause", "function", "kernel", "kernel_message", "ray_message", "timer", "unit")
+# The kinds, and the file here whose `SHAPES` says what an entry of it must be.
+KINDS = {
+    "agent": "agents",
+    "blind_cause": "blind_causes",
+    "function": "functions",
+    "kernel": "kernels",
+    "kernel_message": "kernel_messages",
+    "ray_message": "ray_messages",
+    "timer": "agents",
+    "unit": "units",
+}
 _added: list[str] = []
-_wrong: dict[str, str] = {}  # where, and what is wrong with it
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class File:
+    """What a knowledge file holds by kind, and what is wrong with it: where in it, and what."""
+
     path: str
     tables: dict[str, list[Entry]]
+    wrong: dict[str, str]
 
 
 def use_folder(folder: str) -> None:
-    """Read knowledge from one more folder (--knowledge). Call it before any entry is read."""
-    _added.append(folder)
-    _outside.cache_clear()
+    """Read knowledge from one more folder (--knowledge). Call it before anything is asked."""
+    _added.append(os.path.abspath(folder))
 
 
 def entries(kind: str, make: Callable[[Entry], Made]) -> tuple[Made, ...]:
     """Every entry of a kind, made into a shape; the users' own first."""
-    found = []
-    for file in _outside():
-        for number, entry in enumerate(file.tables.get(kind, []), 1):
-            try:
-                found.append(make(entry))
-            except (ValueError, TypeError, KeyError, AttributeError, re.error) as error:
-                _wrong[f"{file.path}: {kind} {number}"] = f"{type(error).__name__}: {error}"
-    return (*found, *(make(entry) for entry in _ours(kind)))
+    theirs = (it for file in _outside(_places()) for it, _ in made(file, kind, make) if it is not None)
+    return (*theirs, *(make(entry) for entry in _ours(kind)))
+
+
+def made(file: File, kind: str, make: Callable[[Entry], Made]) -> Iterator[tuple[Made | None, str]]:
+    """Each entry of a kind in its shape, or None and what is wrong with it."""
+    for number, entry in enumerate(file.tables.get(kind, []), 1):
+        try:
+            shape = make(entry)
+            getattr(shape, "expression", None)  # patterns of ours are compiled when a line needs them, theirs at once
+            yield shape, ""
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, re.error) as error:
+            words = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+            yield None, f"[[{kind}]] number {number}: {words}"
 
 
 def broken() -> dict[str, str]:
-    """What is wrong with knowledge from outside, by its place. Complete once every kind was read."""
-    _outside()
-    return dict(_wrong)
+    """What is wrong with knowledge from outside, by where it stands."""
+    wrong: dict[str, str] = {}
+    for file in _outside(_places()):
+        complaints = [*file.wrong.values(), *mistakes(file)]
+        if complaints:
+            wrong[file.path] = "; ".join(complaints)
+    return wrong
+
+
+def mistakes(file: File) -> Iterator[str]:
+    """What is wrong with the entries of a file, each tried with its kind's own shape."""
+    for kind in file.tables:
+        make = import_module(f"{__package__}.{KINDS[kind]}").SHAPES[kind]
+        yield from (why for it, why in made(file, kind, make) if it is None)
+
+
+def read(path: str, reading: Callable[[str], bytes] = read_trusted) -> File:
+    """A knowledge file, whatever it is: what cannot be used of it is in `wrong`."""
+    wrong: dict[str, str] = {}
+    tables: dict[str, list[Entry]] = {}
+    try:
+        told = tomllib.loads(reading(path).decode("utf-8"))
+    except Unreadable as error:
+        return File(path, {}, {"": error.why})
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, or nested without end
+        return File(path, {}, {"": f"not TOML: {str(error)[:200]}"})
+    for kind, found in told.items():
+        if kind not in KINDS:
+            wrong[kind] = f"{kind!r} is not a kind of knowledge; there are {', '.join(KINDS)}"
+        elif not isinstance(found, list) or not all(isinstance(it, dict) for it in found):
+            wrong[kind] = f"write {kind} as [[{kind}]]"
+        else:
+            tables[kind] = found
+    return File(path, tables, wrong)
 
 
 @cache
@@ -65,40 +116,29 @@ def _ours(kind: str) -> list[Entry]:
     return found
 
 
+def _places() -> tuple[str, ...]:
+    """Folders in order: the nearest to this one command first."""
+    return (*_added, *(os.path.join(it, "knowledge") for it in outside_folders()), FOLDER)
+
+
 @cache
-def _outside() -> tuple[_File, ...]:
-    _wrong.clear()
-    folders = [*_added, *(os.path.join(it, "knowledge") for it in outside_folders()), FOLDER]
-    found = [_read(path) for folder in dict.fromkeys(folders) for path in _in_folder(folder)]
-    return tuple(file for file in found if file is not None)
+def _outside(places: tuple[str, ...]) -> tuple[File, ...]:
+    found = [file for place in dict.fromkeys(places[:-1]) for file in _in_folder(place, place in _added)]
+    for point in entry_points("knowledge"):
+        try:
+            found += _in_folder(folder_of(point.module), named=True, reading=read_regular)
+        except Unreadable as error:
+            found.append(File(f"entry point {point.module}", {}, {"": error.why}))
+    return (*found, *_in_folder(places[-1]))
 
 
-def _in_folder(folder: str) -> list[str]:
+def _in_folder(folder: str, named: bool = False, reading: Callable[[str], bytes] = read_trusted) -> Iterator[File]:
+    """Its .toml files. That it is not there is a mistake only if somebody asked for it by name."""
     try:
-        return sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".toml"))
-    except FileNotFoundError:
-        if folder in _added:  # the user named it
-            _wrong[folder] = "no such folder"
-    except OSError as error:
-        _wrong[folder] = (error.strerror or str(error)).lower()
-    return []
-
-
-def _read(path: str) -> _File | None:
-    try:
-        told = tomllib.loads(read_trusted(path).decode("utf-8"))
+        names = listed(folder) if named or os.path.lexists(folder) else []
     except Unreadable as error:
-        _wrong[path] = error.why
-        return None
-    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, or nested without end
-        _wrong[path] = f"not TOML: {str(error)[:200]}"
-        return None
-    tables = {}
-    for kind, entries_ in told.items():
-        if kind not in KINDS:
-            _wrong[f"{path}: {kind}"] = f"not a kind of knowledge; there are {', '.join(KINDS)}"
-        elif not isinstance(entries_, list) or not all(isinstance(it, dict) for it in entries_):
-            _wrong[f"{path}: {kind}"] = f"write it as [[{kind}]]"
-        else:
-            tables[kind] = entries_
-    return _File(path, tables)
+        yield File(folder, {}, {"": error.why})
+        return
+    for name in names:
+        if name.endswith(".toml"):
+            yield read(os.path.join(folder, name), reading)

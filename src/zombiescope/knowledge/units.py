@@ -6,6 +6,7 @@ import fnmatch
 from dataclasses import dataclass
 from functools import cache
 
+from zombiescope.knowledge.shapes import shaped
 from zombiescope.knowledge.tables import Entry, entries
 
 CONDITIONS = ("", "containers_run", "last_access")
@@ -30,7 +31,10 @@ class Units:
 
 
 def _made(entry: Entry) -> Units:
-    return Units(**{**entry, "units": tuple(entry["units"])})
+    return shaped(Units, entry)
+
+
+SHAPES = {"unit": _made}
 
 
 @cache

@@ -47,7 +47,12 @@ def name_for(label: str) -> str:
 
 def missing(needs: tuple[str, ...]) -> list[str]:
     """What this machine lacks, each with how to get it."""
-    return [f"{need}: {_HOW_TO_GET[need]}" for need in needs if not _CHECKS[need]()]
+    known = _CHECKS.keys()
+    return [
+        f"{it}: {_HOW_TO_GET[it]}" if it in known else f"{it}: unknown"
+        for it in needs
+        if it not in known or not _CHECKS[it]()
+    ]
 
 
 def _command(name: str) -> Callable[[], bool]:

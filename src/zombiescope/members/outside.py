@@ -1,55 +1,110 @@
-"""Whether files from outside the package may be trusted: root runs or believes only what nobody else can change."""
+"""Files from outside the package: what may be read at all, and what root may trust enough to run or to believe."""
 
 from __future__ import annotations
 
 import os
 import stat
+from itertools import islice
 
 from zombiescope.core.errors import Unreadable
 
 MOST_BYTES = 1 << 20  # a member or a knowledge file has a few KB
+MOST_FILES = 1000  # in one folder: more is not a folder of members
+MOST_LINKS = 40  # on the way to a file, as the kernel allows
 
 
 def why_untrusted(path: str) -> str:
-    """The reason why root must not load `path`; empty if there is none, or if we are not root.
-
-    Every folder from / down to the file must belong to root and be writable by root alone. A sticky folder (/tmp) may
-    be writable by all: there nobody can replace what belongs to root.
-    """
-    if os.geteuid() != 0:
-        return ""
-    real, part = os.path.realpath(path), "/"
-    for name in ["", *real.strip("/").split("/")]:
-        part = os.path.join(part, name)
-        try:
-            status = os.lstat(part)
-        except OSError as error:
-            return f"{part}: {(error.strerror or '').lower()}"
-        if status.st_uid != 0:
-            return f"{part} belongs to user {status.st_uid}, who could change what root runs"
-        sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX and part != real
-        if status.st_mode & (stat.S_IWOTH | (stat.S_IWGRP if status.st_gid else 0)) and not sticky:
-            return f"{part} can be written by others than root"
+    """The reason why root must not load `path`; empty if there is none, or if we are not root."""
+    try:
+        _trusted(path)
+    except Unreadable as error:
+        return error.why
     return ""
 
 
 def read_trusted(path: str) -> bytes:
     """A small regular file that may be trusted; else `Unreadable` with the reason. Nothing else is opened."""
     try:
-        # O_NONBLOCK: the type is known only after opening, and a FIFO would wait for a writer.
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise Unreadable(path, "not a regular file")
-        if why := why_untrusted(path):
-            raise Unreadable(path, f"not loaded by root: {why}")
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        return read_regular(_trusted(path))
+    except Unreadable as error:
+        raise Unreadable(path, error.why) from None
+
+
+def read_regular(path: str) -> bytes:
+    """A small regular file. Its type is known before it is opened: a FIFO would wait, a device might act."""
+    try:
+        found = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
+            if not stat.S_ISREG(os.fstat(found).st_mode):
                 raise Unreadable(path, "not a regular file")
-            content = os.read(handle, MOST_BYTES + 1)
+            # The very file whose type is known now, whatever has been put in its place.
+            with open(f"/proc/self/fd/{found}", "rb") as file:
+                content = file.read(MOST_BYTES + 1)
         finally:
-            os.close(handle)
-    except OSError as error:
-        raise Unreadable(path, (error.strerror or str(error)).lower()) from error
+            os.close(found)
+    except (OSError, ValueError) as error:
+        raise Unreadable(path, _reason(error)) from error
     if len(content) > MOST_BYTES:
         raise Unreadable(path, f"larger than {MOST_BYTES:,} bytes")
     return content
+
+
+def listed(folder: str) -> list[str]:
+    """The names in a folder, sorted; `Unreadable` if it is none, or if it has too many."""
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in islice(entries, MOST_FILES + 1))
+    except (OSError, ValueError) as error:
+        raise Unreadable(folder, _reason(error)) from error
+    if len(names) > MOST_FILES:
+        raise Unreadable(folder, f"more than {MOST_FILES:,} files")
+    return names
+
+
+def _trusted(path: str) -> str:
+    """Where `path` really is, if root may trust all that leads there; else `Unreadable`.
+
+    Every folder and every link on the way must belong to root and be writable by root alone, also the folders that
+    a link leads through: whoever may change a link chooses what root runs. A sticky folder (/tmp) may be writable by
+    all: there nobody can replace what belongs to root. Nothing that was checked can change afterwards, so it is the
+    checked path that is opened.
+    """
+    if os.geteuid() != 0:
+        return path
+    links, part = 0, "/"
+    left = os.path.abspath(path).split("/")[::-1]
+    try:
+        _check_owner("/", os.lstat("/"), last=False)
+        while left:
+            name = left.pop()
+            if name in ("", "."):
+                continue
+            step = os.path.dirname(part) if name == ".." else os.path.join(part, name)
+            status = os.lstat(step)
+            _check_owner(step, status, last=not left)
+            if not stat.S_ISLNK(status.st_mode):
+                part = step
+                continue
+            links += 1
+            if links > MOST_LINKS:
+                raise Unreadable(path, "too many links on the way")
+            target = os.readlink(step)
+            part = "/" if target.startswith("/") else part
+            left += target.split("/")[::-1]
+    except OSError as error:
+        raise Unreadable(path, _reason(error)) from error
+    return part
+
+
+def _check_owner(path: str, status: os.stat_result, *, last: bool) -> None:
+    if status.st_uid != 0:
+        raise Unreadable(path, f"not loaded by root: {path} belongs to user {status.st_uid}, who could change it")
+    if stat.S_ISLNK(status.st_mode):
+        return  # nobody writes to a link: it is replaced, and that is up to its folder
+    sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX and not last
+    if status.st_mode & (stat.S_IWOTH | (stat.S_IWGRP if status.st_gid else 0)) and not sticky:
+        raise Unreadable(path, f"not loaded by root: {path} can be written by others than root")
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return (getattr(error, "strerror", None) or str(error)).lower()

@@ -50,15 +50,19 @@ def look(host: Host, name: str, probe: ModuleType, sink: Sink, eye: Eye | None =
 
 def _seen(name: str, probe: ModuleType, sink: Sink, eye: Eye) -> list[Blind]:
     blind: list[Blind] = []
-    try:
-        seen = guarded(lambda: list(eye()))
-        if isinstance(seen, Broken):
-            raise Unreadable(f"probe {name}", f"broken: {seen.why}")
-        for item in seen:
-            if isinstance(item, Reading):
-                sink.add(item)
-            else:
+
+    def take() -> None:
+        for item in list(eye()):
+            if isinstance(item, Blind):
                 blind.append(item)
+            else:
+                item.at + item.value  # not numbers: it fails here, before half of it is written down
+                sink.add(item)
+
+    try:
+        taken = guarded(take)
+        if isinstance(taken, Broken):
+            raise Unreadable(f"probe {name}", f"broken: {taken.why}")
     except (Unreadable, Unparsable) as error:
         blind = [Blind(what=what, source=error.source, why=error.why) for what in probe.GIVES]
     return blind

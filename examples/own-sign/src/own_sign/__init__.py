@@ -1,0 +1,1 @@
+"""What our company knows of its nodes, for zombiescope."""

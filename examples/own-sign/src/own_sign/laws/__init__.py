@@ -1,0 +1,1 @@
+"""Our laws, one file each."""

@@ -1,0 +1,1 @@
+"""Our signs, one file each."""

@@ -1,0 +1,30 @@
+"""What verbs that use knowledge share: --knowledge DIR, for facts about agents, units and messages of one's own."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from zombiescope.core import UserError, harmless
+
+
+def add_knowledge(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--knowledge",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="also believe the .toml files there: agents, units, messages of your own; repeatable",
+    )
+
+
+def use_knowledge(args: argparse.Namespace) -> None:
+    """Before anything is asked of the knowledge."""
+    if not args.knowledge:
+        return
+    from zombiescope.knowledge.tables import use_folder
+
+    for folder in args.knowledge:
+        if not os.path.isdir(folder):
+            raise UserError(f"--knowledge {harmless(folder)}: no such folder")
+        use_folder(folder)
