@@ -1,7 +1,7 @@
-"""The stacks of a recording as a Capture: what the profiler's questions are asked of, at one row a sample.
+"""The stacks of a recording as a Capture, which the profiler works on: one row per sample.
 
-Twelve hours of two cores at 99 Hz are 8.5 million samples, so each segment is read, numbered and let go before the
-next: in the end a sample takes 32 bytes. What each stands for is what `Timeline.samples` says it is.
+Twelve hours of two cores at 99 Hz are 8.5 million samples, so each segment is read, numbered and freed before the next:
+in the end a sample takes 32 bytes. How much time each stands for is as in `Timeline.samples`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KINDS = {"at": np.int64, "cpu": np.int32, "tid": np.int32, "who": np.int32, "st
 
 
 def captured(recording: Recording, span: Span | None = None, *, timeline: Timeline | None = None) -> Capture:
-    """All samples, or those within a span; `timeline` is the same stretch's, if it is at hand already."""
+    """All samples, or those within a span; `timeline` is that of the same span, if it was read already."""
     building = _Building(span)
     gaps = False
     for samples, stacks, events in recording.by_segment(span, "samples", "stacks", "events"):
@@ -44,7 +44,7 @@ def captured(recording: Recording, span: Span | None = None, *, timeline: Timeli
 
 
 def captured_tape(tape: Tape, timeline: Timeline) -> Capture:
-    """The same of a recording in memory, and of the timeline that it gave."""
+    """The same for a recording in memory and its timeline."""
     building = _Building(None)
     (stacks,) = (pa.Table.from_batches([as_batch("stacks", it)]) for it in tape.rows("stacks"))
     for samples in tape.rows("samples"):
@@ -59,17 +59,17 @@ class _Building:
 
     def __init__(self, span: Span | None) -> None:
         self._span = span
-        # Room for the most there may be: what is not written to takes no memory, and nothing is ever copied.
+        # Room for the maximum: untouched pages take no memory, and nothing is ever copied.
         self._columns: dict[str, npt.NDArray[Any]] = {name: np.empty(MOST, kind) for name, kind in _KINDS.items()}
         self._count = 0
-        self._stacks: dict[int, int] = {}  # those that samples speak of, by id
+        self._stacks: dict[int, int] = {}  # those that samples refer to, by id
         self._named: dict[int, int] = {}  # the row of `frames` in which a stack is named
         self._frames: list[pa.Table] = []
         self._whos: dict[tuple[int, str, int], int] = {}  # process, thread's name, id of the cgroup
         self._paths: dict[int, str] = {}
 
     def take(self, samples: pa.Table, stacks: pa.Table) -> None:
-        """One segment's."""
+        """Add one segment."""
         if self._span is not None:
             at = samples["at"].to_numpy()
             samples = samples.filter(pa.array((at >= self._span.start * _SECOND) & (at <= self._span.end * _SECOND)))
@@ -85,9 +85,11 @@ class _Building:
         self._columns["stack"][rows] = self._numbered(samples["stack"].to_numpy(), stacks)
 
     def _numbered(self, ids: npt.NDArray[np.uint64], stacks: pa.Table) -> npt.NDArray[np.int32]:
-        """Stacks by number; a damaged segment speaks of some that it lost, and another one may know."""
-        told, first = np.unique(stacks["stack"].to_numpy(), return_index=True)
-        fresh = [place for stack, place in zip(told.tolist(), first.tolist(), strict=True) if stack not in self._named]
+        """Stacks by number; a damaged segment refers to stacks that it lost, and another one may have them."""
+        ids_here, first = np.unique(stacks["stack"].to_numpy(), return_index=True)
+        fresh = [
+            place for stack, place in zip(ids_here.tolist(), first.tolist(), strict=True) if stack not in self._named
+        ]
         if fresh:
             kept = stacks.take(pa.array(fresh))
             self._named |= {stack: len(self._named) + place for place, stack in enumerate(kept["stack"].to_pylist())}
@@ -97,7 +99,7 @@ class _Building:
         return np.array(numbers, np.int32)[which]
 
     def _known(self, samples: pa.Table) -> npt.NDArray[np.int32]:
-        """Who each sample is of, numbered: by codes, never by strings."""
+        """The thread of each sample, numbered: by codes, never by strings."""
         column = samples["comm"].unify_dictionaries().combine_chunks()
         words = [*column.dictionary.to_pylist(), ""]
         comm = column.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -109,12 +111,12 @@ class _Building:
         return np.array([self._whos.setdefault(who, len(self._whos)) for who in whos], np.int32)[which]
 
     def hear(self, events: pa.Table) -> bool:
-        """Learn where cgroups are; tells whether there is a gap among the events."""
+        """Learn the paths of cgroups; returns whether there is a gap among the events."""
         what = events["what"].unify_dictionaries().combine_chunks()
         words = what.dictionary.to_pylist()
         if CGROUP in words:
-            told = events.filter(pa.array(what.indices.to_numpy() == words.index(CGROUP)))
-            self.place(dict(zip(map(int, told["value"].to_pylist()), told["subject"].to_pylist(), strict=True)))
+            known = events.filter(pa.array(what.indices.to_numpy() == words.index(CGROUP)))
+            self.place(dict(zip(map(int, known["value"].to_pylist()), known["subject"].to_pylist(), strict=True)))
         return GAP in words
 
     def place(self, subjects: Mapping[int, str]) -> None:
@@ -125,7 +127,7 @@ class _Building:
         at, cpu, weight = columns["at"], columns["cpu"], columns["weight"]
         weight[:] = round(_SECOND / hz) if hz else 1
         if np.any(at[1:] < at[:-1]):
-            # Nearly in order: each core's ring is read in turn. A stable sort takes that in its stride.
+            # Nearly in order: each core's ring is read in turn. A stable sort is fast on that.
             order = np.argsort(at, kind="stable")
             for column in columns.values():
                 column[:] = column[order]
@@ -152,7 +154,7 @@ class _Building:
 
 
 def _weigh(timeline: Timeline, at: Ints, cpu: Ints, weight: Ints, hz: float) -> None:
-    """A sample that ends a spell without interrupts stands for all of it, as in `core.stacks`, but in integers."""
+    """A sample that ends a period without interrupts stands for all of it, as in `core.samples`, but in integers."""
     for subject in timeline.subjects(GAP, "cpu"):
         gaps = timeline.gaps(subject)
         own = np.flatnonzero(cpu == int(subject.removeprefix("cpu:")))
@@ -183,6 +185,6 @@ def _named(table: pa.Table) -> Frames:
 
 
 def _function(name: str, kernel: bool) -> Function:
-    """The kernel's symbol table has a module's name after the function's: "nf_conntrack_in [nf_conntrack]"."""
+    """The kernel's symbol table puts the module's name after the function's: "nf_conntrack_in [nf_conntrack]"."""
     plain, _, module = name.partition(" [") if kernel else (name, "", "")
     return Function(plain, kernel, module.removesuffix("]"))

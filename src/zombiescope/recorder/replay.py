@@ -1,4 +1,4 @@
-"""A recording, or any stretch of it, back into a Timeline. Reads what is whole; says what is damaged.
+"""A recording, or any part of it, back into a Timeline. Reads what is intact; reports what is damaged.
 
 Needs nothing of the machine it was recorded on, and may run on another architecture.
 """
@@ -46,12 +46,12 @@ class Recording:
         return table.filter(pa.array((at >= span.start * 1e9) & (at <= span.end * 1e9)))
 
     def by_segment(self, span: Span | None, *kinds: str) -> Iterator[list[pa.Table | None]]:
-        """Whole tables of some kinds, segment by segment: for whom all at once would be too much."""
+        """Whole tables of some kinds, segment by segment: for callers for whom all at once is too much."""
         for segment in self._within(span):
             yield [self._read(segment, kind) for kind in kinds]
 
     def timeline(self, span: Span | None = None) -> Timeline:
-        """What signs ask: every series and event, with every look; the stacks when they are asked for."""
+        """What signs need: every series and event, with every sample time; the stacks when they are needed."""
         series: dict[tuple[str, str], Series] = {}
         for kind in ("series", "events"):
             table = self.table(kind, span)
@@ -89,7 +89,7 @@ class Recording:
         return [float(at.min()) / 1e9, float(at.max()) / 1e9]
 
     def _within(self, span: Span | None) -> list[str]:
-        """By name: a segment lasts until the next one begins, give or take the second before it was opened."""
+        """By name: a segment lasts until the next one begins, plus or minus the second before it was opened."""
         if span is None:
             return self.segments
         following = [*(float(name) for name in self.segments[1:]), float("inf")]
@@ -112,7 +112,7 @@ class Recording:
         return None
 
     def _whole_batches(self, file: Any, path: str, kind: str, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
-        """Batches up to the first that is torn: that is where the recorder was stopped."""
+        """Batches up to the first that is cut short: that is where the recorder was stopped."""
         wanted = [SCHEMAS[kind].get_field_index(name) for name in columns or ()]
         options = pa.ipc.IpcReadOptions(included_fields=wanted) if wanted else None
         try:
@@ -135,7 +135,7 @@ class Recording:
 
 @dataclass(slots=True)
 class _SegmentSamples:
-    """The samples of one segment, read column by column when they are asked for."""
+    """The samples of one segment, read column by column when they are needed."""
 
     recording: Recording
     segment: str
@@ -169,7 +169,7 @@ def is_recording(folder: str) -> bool:
 
 
 def opened(folder: str) -> Recording:
-    """Open a recording; an unknown format or a broken meta.json is told in one line."""
+    """Open a recording; an unknown format or a broken meta.json is a UserError."""
     path = os.path.join(folder, META)
     try:
         with open(path, encoding="utf-8") as file:
@@ -178,9 +178,9 @@ def opened(folder: str) -> Recording:
     except OSError as error:
         raise UserError(f"{path}: {(error.strerror or '').lower()}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: not the meta.json of a recording ({error})") from error
+        raise UserError(f"{path}: not the meta.json of a recording: {error}") from error
     if number != FORMAT:
-        raise UserError(f"{path}: format {number} is not known to this version, which reads {FORMAT}")
+        raise UserError(f"{path}: recording format {number} is unknown; this version reads format {FORMAT}")
     return Recording(folder, meta, sorted(name for name in os.listdir(folder) if is_segment(name)))
 
 
@@ -196,7 +196,7 @@ def _series(table: pa.Table) -> Iterator[Series]:
     for start, end in pairwise(edges):
         rows = order[start:end]
         sources = codes[2][rows]
-        told = np.flatnonzero(codes[3][rows] >= 0)
+        with_text = np.flatnonzero(codes[3][rows] >= 0)
         one_source = bool((sources == sources[0]).all())
         yield Series(
             what=names[0][codes[0][rows[0]]],
@@ -205,7 +205,7 @@ def _series(table: pa.Table) -> Iterator[Series]:
             values=values[rows],
             until=float(at[rows[-1]]),
             sources=tuple(names[2][code] or "" for code in (sources[:1] if one_source else sources)),
-            texts={int(place): names[3][codes[3][rows[place]]] for place in told},
+            texts={int(place): names[3][codes[3][rows[place]]] for place in with_text},
         )
 
 
@@ -215,7 +215,7 @@ def _codes(column: pa.DictionaryArray) -> Codes:
 
 
 def _looks(series: Mapping[tuple[str, str], Series], gives: Mapping[str, list[str]]) -> dict[str, Series]:
-    """For each thing that is given, when its probe looked, and when it could see."""
+    """For each thing that probes give, when it was sampled, and when that worked."""
     looks: dict[str, Series] = {}
     for probe, whats in gives.items():
         looked = series.get((LOOKED, f"probe:{probe}"))
@@ -230,7 +230,7 @@ def _looks(series: Mapping[tuple[str, str], Series], gives: Mapping[str, list[st
 def _with_unseen(looked: Series, unseen: Series | None) -> Series:
     if unseen is None:
         return looked
-    # Whether something is seen holds until the next word on it.
+    # Whether something can be read holds until the next note about it.
     missed = np.nan_to_num(replace(unseen, until=np.inf).sampled(looked.at))
     place = np.searchsorted(unseen.at, looked.at, side="right") - 1
     texts, sources = dict(looked.texts), [looked.reading(index).source for index in range(len(looked))]
@@ -255,6 +255,6 @@ def _merged(one: Series, other: Series) -> Series:
 
 
 def _held(one: Series, looks: Series | None) -> Series:
-    """A value holds to the last look that could see it."""
+    """A value holds to the last sample that could read it."""
     seen = looks.at[looks.values > 0] if looks is not None else np.empty(0)
     return replace(one, until=max(one.until, float(seen[-1]))) if len(seen) else one
