@@ -26,7 +26,7 @@ def trips(policy: RestartPolicy, lives: float, starts: int = 200) -> bool:
 @pytest.mark.parametrize(
     ("policy", "for_ever", "says"),
     [
-        (RestartPolicy(), False, "never started again"),
+        (RestartPolicy(), False, "never restarts it"),
         (RestartPolicy(restart="on-failure", pause=10), True, "5 in 10 s, never trips with a pause of 10 s"),
         (RestartPolicy(restart="always", pause=2), True, "for ever"),
         (RestartPolicy(restart="always"), False, "trips only if each run ends within 1.9 s"),
@@ -43,7 +43,10 @@ def test_policies(policy: RestartPolicy, for_ever: bool, says: str) -> None:
 
 def test_the_exit_code_that_means_give_up_is_heeded_or_not() -> None:
     ecs = RestartPolicy(restart="on-failure", pause=10)
-    assert judge(ecs, 5).for_ever and "exit code 5 means that it gives up, and is not heeded" in judge(ecs, 5).says
+    assert (
+        judge(ecs, 5).for_ever
+        and "exit code 5 means “do not restart me”, and the unit ignores it" in judge(ecs, 5).says
+    )
     fixed = RestartPolicy(restart="on-failure", pause=10, prevented_by=("5",))
     assert not judge(fixed, 5).for_ever and "not after exit code 5" in judge(fixed, 5).says
 

@@ -66,7 +66,7 @@ def test_kernel_functions_are_named_by_the_symbols_of_the_boot_it_was_made_in(tm
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for name, why in (("pipe", "not a regular file"), ("none", "no such file"), (".", "no recording")):
+    for name, why in (("pipe", "not a regular file"), ("none", "no such file"), (".", "not a recording")):
         with pytest.raises(UserError, match=why):
             opened(str(tmp_path / name))
 

@@ -19,13 +19,13 @@ def agent(
 ) -> list[Reading]:
     name = f"unit:{unit}"
     signs = {
-        f"use:{unit}/file_contains//etc/ecs/ecs.config": "not so: its configuration names a cluster",
-        f"use:{unit}/cgroup_exists//ecs/*": "not so: a task of it has a cgroup",
+        f"use:{unit}/file_contains//etc/ecs/ecs.config": "absent: its configuration names a cluster",
+        f"use:{unit}/cgroup_exists//ecs/*": "absent: a task of it has a cgroup",
     }
     return [
         read("agent_enabled", name, enabled, 0, "enabled by multi-user.target"),
         read("agent_uses", name, uses, 0),
-        read("agent_uses_unseen", name, unseen, 0, "not seen: a task of it has a cgroup" if unseen else ""),
+        read("agent_uses_unseen", name, unseen, 0, "not checked: a task of it has a cgroup" if unseen else ""),
         read("agent_leaks", name, leaks, 0),
         *(read("agent_use", sign, 0, 0, says) for sign, says in signs.items()),
     ]
@@ -57,8 +57,8 @@ def test_an_unused_agent_that_loops_is_found_with_every_sign_looked_at() -> None
     assert finding.says.startswith("enabled by multi-user.target, activating (auto-restart)")
     assert "none of 2 signs of use is there" in finding.says
     assert [it.text for it in finding.evidence if it.what == "agent_use"] == [
-        "not so: a task of it has a cgroup",
-        "not so: its configuration names a cluster",
+        "absent: a task of it has a cgroup",
+        "absent: its configuration names a cluster",
     ]
 
 

@@ -63,7 +63,7 @@ def test_the_first_failure_ends_it_and_both_ways_are_open(tmp_path: Path, ledger
     with pytest.raises(Unreadable, match="exit code 1"):
         apply(plan(writing(path, "1"), failing, writing(path, "2")), MACHINE, ledger, tell)
     assert ledger.fix("1").state == "failed" and path.read_text() == "1"
-    with pytest.raises(UserError, match="--resume or --undo 1"):
+    with pytest.raises(UserError, match="--resume 1 or --undo 1"):
         apply(plan(writing(path, "9")), MACHINE, ledger, tell)
     gate.touch()
     assert resume("1", MACHINE, ledger, tell).state == "finished" and path.read_text() == "2"
@@ -87,7 +87,7 @@ def test_a_later_fix_of_the_same_is_undone_first(tmp_path: Path, ledger: Ledger)
     path.write_text("0")
     apply(plan(writing(path, "1")), MACHINE, ledger, tell)
     apply(plan(writing(path, "2")), MACHINE, ledger, tell)
-    with pytest.raises(UserError, match="fix 2 came later"):
+    with pytest.raises(UserError, match="fix 2 is newer"):
         undo("1", MACHINE, ledger, tell)
     undo("2", MACHINE, ledger, tell)
     undo("1", MACHINE, ledger, tell)

@@ -312,7 +312,7 @@ def test_reclaim_frees_what_lies_on_disk_and_spares_the_living(disk: Path, paren
     try:
         (mine / "inner" / "cgroup.procs").write_text(str(lives.pid))
         refused = undisturbed(lambda attempt: look(10 + attempt))
-        assert refused.left >= 90 and not refused.evidence and "processes live there" in refused.why_left[0]
+        assert refused.left >= 90 and not refused.evidence and "processes run there" in refused.why_left[0]
         assert undisturbed(lambda attempt: look(20 + attempt, allow_live=True)).left <= 1
     finally:
         lives.kill()
@@ -322,7 +322,7 @@ def test_reclaim_frees_what_lies_on_disk_and_spares_the_living(disk: Path, paren
 def test_a_write_that_lasts_is_stopped_and_one_refused_is_told(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "unread")
     started = time.monotonic()
-    assert purge._write(f"{tmp_path}/unread", "0", 0.3).endswith("/unread (stopped: its time was over)")
+    assert purge._write(f"{tmp_path}/unread", "0", 0.3).endswith("/unread (stopped: time limit reached)")
     assert 0.3 <= time.monotonic() - started < 3
     with pytest.raises(Unreadable, match="no such file or directory"):
         purge._write(f"{tmp_path}/absent", "0", 10)
@@ -332,5 +332,5 @@ def test_a_write_that_lasts_is_stopped_and_one_refused_is_told(tmp_path: Path) -
 def test_a_scope_without_dead_is_no_error(rung: Callable[[str], Freed]) -> None:
     freed = rung(f"/{NAME}/none")
     assert (freed.freed, freed.left, freed.why_left) == (0, 0, ())
-    with pytest.raises(UserError, match="does not begin with /"):
+    with pytest.raises(UserError, match="begins with /"):
         rung("kubepods")

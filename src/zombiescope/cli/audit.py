@@ -43,7 +43,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.root and not os.path.isdir(args.root):
-        raise UserError(f"{args.root}: not a folder; --root takes the root of an image or a copied machine")
+        missing = "not a folder" if os.path.exists(args.root) else "no such folder"
+        raise UserError(f"{args.root}: {missing}; --root takes the root of an image or of a copied machine")
     result = shape(Host(args.root, live=False) if args.root else Host(), every=args.all)
     {"text": _text, "json": _json, "tsv": _tsv}[args.format](result)
     if any(unit["trouble"] for unit in result["units"]):
@@ -204,7 +205,7 @@ def _about(result: dict[str, Any]) -> list[str]:
     said = [f"{result['system'] or 'unknown system'} · Linux {kernels} · cgroups {result['cgroups'] or '?'}"]
     said += [f"this kernel is older than {it['since']}: {it['before']}" for it in result["kernel_lacks"]]
     shown = len(result["units"])
-    hidden = f", {result['services'] - shown} more with --all" if result["services"] > shown else ""
+    hidden = f", {shown} of them shown; --all shows every one" if result["services"] > shown else ""
     return [*said, f"{result['services']} services{hidden}"]
 
 

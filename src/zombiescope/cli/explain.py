@@ -19,6 +19,8 @@ EXAMPLES = """examples:
   zombiescope explain                    every name, with one line each
   zombiescope explain --map              every cause and effect that is known
   zombiescope explain --map --format svg > map.svg
+
+exit codes: 0 shown, 2 usage
 """
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from zombiescope.treatment.prove import Examined, Proof
 
 EXAMPLES = """examples:
-  zombiescope fix                              what would be done about the root causes; changes nothing
+  zombiescope fix                              the plan for the root causes; changes nothing
   zombiescope fix unit:ecs.service             the plan for one finding
   zombiescope fix --apply --prove 1            do it, then check for one minute that it worked
   zombiescope fix --list                       fixes applied on this node: when, by which user
@@ -61,7 +61,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=10.0,
         metavar="MINUTES",
-        help="after --apply, check for so long that it worked [10]",
+        help="after --apply, check for this long that it worked [10]",
     )
     parser.add_argument("--undo", metavar="ID", help="revert what a fix changed")
     parser.add_argument("--resume", metavar="ID", help="continue a fix that was interrupted")

@@ -60,7 +60,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         default=[],
         choices=names("gate"),
         metavar="RULE",
-        help="skip a rule; repeatable",
+        help="skip a rule, by its name in the report; repeatable",
     )
     parser.add_argument("--strict", action="store_true", help="treat notes as errors")
     parser.add_argument("--format", choices=FORMATS, default="text", help="output format [text]")

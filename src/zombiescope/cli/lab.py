@@ -35,14 +35,14 @@ MOST = 600  # limit of --keep, --runs and --scale: the lab's own processes end a
 def add_args(parser: argparse.ArgumentParser) -> None:
     acts = parser.add_subparsers(dest="verb", required=True, metavar="list|run|score|clean")
     listing = acts.add_parser("list", help="list every scenario")
-    running = acts.add_parser("run", help="make one fault")
+    running = acts.add_parser("run", help="make one fault happen")
     running.add_argument("name", metavar="NAME", help="a scenario, see `lab list`")
     running.add_argument("--diagnose", action="store_true", help="diagnose it while it happens")
     running.add_argument(
         "--record", metavar="DIR", default="", help="record it to DIR, and diagnose the recording afterwards"
     )
     running.add_argument(
-        "--keep", type=_positive, metavar="SECONDS", help="keep the fault for so long, to look at it yourself [30]"
+        "--keep", type=_positive, metavar="SECONDS", help="keep the fault for this long, to look at it yourself [30]"
     )
     scoring = acts.add_parser("score", help="run all scenarios and count right answers")
     scoring.add_argument("--runs", type=_times, default=1, metavar="K", help="runs of each scenario [1]")

@@ -31,7 +31,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="folder of the recording; created if missing")
     parser.add_argument("--hours", type=_positive, default=12.0, metavar="H", help="hours to keep [12]")
     parser.add_argument(
-        "--max-bytes", type=_bytes, default=2 * 10**9, metavar="B", help="limit of its size on disk: 500M, 2G [2G]"
+        "--max-bytes", type=_bytes, default=2 * 10**9, metavar="B", help="size limit on disk: 500M, 2G [2G]"
     )
     parser.add_argument(
         "--hz", type=hertz, default=49, metavar="F", help="stack samples per second on each core, 0 for none [49]"

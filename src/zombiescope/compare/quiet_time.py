@@ -65,7 +65,9 @@ def windows(events: Sequence[Event], recorded: Sequence[Span], seconds: float) -
     if len(episodes) < len(events):
         notes.append(f"{len(events):,} events, some within {seconds:g} s of each other, count as {len(episodes):,}")
     if len(whole) < len(episodes):
-        notes.append(f"{len(episodes) - len(whole):,} events left out: the time before them is not recorded")
+        notes.append(
+            f"{len(episodes) - len(whole):,} of {len(episodes):,} events left out: the time before is not recorded"
+        )
     if len(whole) > MOST_EVENTS:
         notes.append(f"{MOST_EVENTS} of {len(whole):,} events are compared, spread over all of them")
         whole = [whole[place] for place in np.linspace(0, len(whole) - 1, MOST_EVENTS).astype(int).tolist()]
@@ -78,7 +80,7 @@ def windows(events: Sequence[Event], recorded: Sequence[Span], seconds: float) -
             "give a smaller --seconds, or a longer recording"
         )
     if len(good) < len(near):
-        notes.append(f"{len(near) - len(good):,} events left out: too little quiet time near them")
+        notes.append(f"{len(near) - len(good):,} of {len(near):,} events left out: too little quiet time near them")
     many = min((len(it[1]) for it in good), default=0)
     quiet, places = np.unique([np.sort(it[1][:many]) for it in good], return_inverse=True)
     return Windows(

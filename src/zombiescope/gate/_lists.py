@@ -14,6 +14,7 @@ An entry has a reason and an expiry date, or it is itself an objection: a baseli
 from __future__ import annotations
 
 import os
+import stat
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -93,7 +94,7 @@ def accept(
     asked = {ruling.rule for ruling in found if ruling.state != "skipped"}
     idle = [entry for entry in sound if entry not in used and entry.rule in asked]
     complaints = [*_faulty(baseline, today), *_idle(idle)]
-    saw = f"{len(baseline)} entries, {len(used)} of them used"
+    saw = f"entries in the baseline: {len(baseline)}; used: {len(used)}"
     return [*judged, ruled(RULE, complaints, saw, strict=strict)]
 
 
@@ -134,7 +135,10 @@ def _acceptance(entry: dict[str, Any], path: str, place: int) -> Acceptance:
 
 def _table(path: str, known: set[str]) -> dict[str, Any]:
     try:
-        with open(path, "rb") as file:
+        # Without blocking: a FIFO that nothing writes to would never open.
+        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UserError(f"{path}: not a regular file")
             text = file.read(MOST_BYTES + 1)
         if len(text) > MOST_BYTES:
             raise UserError(f"{path}: larger than {MOST_BYTES:,} bytes")

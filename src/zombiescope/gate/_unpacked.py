@@ -53,7 +53,7 @@ def root_folder(path: str) -> Iterator[str]:
         yield path
         return
     if not os.path.isfile(path):
-        raise UserError(f"{path}: neither a folder nor a tar file")
+        raise UserError(f"{path}: {'not a folder or a tar file' if os.path.exists(path) else 'no such file or folder'}")
     with TemporaryDirectory(prefix="zombiescope-gate-") as folder:
         try:
             with open(path, "rb") as file:

@@ -30,7 +30,12 @@ class Journal:
         self, folder: str, meta: dict[str, Any], *, hours: float, most_bytes: int, events: Sequence[str]
     ) -> None:
         self.folder, self._hours, self._most_bytes, self._events = folder, hours, most_bytes, frozenset(events)
-        os.makedirs(folder, exist_ok=True)
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except FileExistsError:
+            raise UserError(f"{folder}: not a folder: give a folder to record into") from None
+        except OSError as error:
+            raise UserError(f"{folder}: cannot be created: {(error.strerror or '').lower()}") from error
         self._lock = _locked(folder)
         _clean(folder)
         _write_whole(os.path.join(folder, META), json.dumps({"format": FORMAT, **meta}, indent=1).encode())

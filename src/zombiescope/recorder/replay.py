@@ -171,14 +171,22 @@ def is_recording(folder: str) -> bool:
 def opened(folder: str) -> Recording:
     """Open a recording; an unknown format or a broken meta.json is a UserError."""
     path = os.path.join(folder, META)
+    if not os.path.isdir(folder):
+        raise UserError(
+            f"{folder}: {'not a recording: it is not a folder' if os.path.exists(folder) else 'no such folder'}"
+        )
+    if not is_recording(folder):
+        raise UserError(f"{folder}: not a recording: {META} is missing, or not a regular file")
     try:
         with open(path, encoding="utf-8") as file:
             meta = json.load(file)
         number = meta["format"]
     except OSError as error:
         raise UserError(f"{path}: {(error.strerror or '').lower()}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: not the meta.json of a recording: {error}") from error
+    except ValueError as error:
+        raise UserError(f"{path}: not valid JSON: {error}") from error
+    except (KeyError, TypeError):
+        raise UserError(f"{path}: not of a recording: it has no format number") from None
     if number != FORMAT:
         raise UserError(f"{path}: recording format {number} is unknown; this version reads format {FORMAT}")
     return Recording(folder, meta, sorted(name for name in os.listdir(folder) if is_segment(name)))
