@@ -28,10 +28,10 @@ def trips(policy: RestartPolicy, lives: float, starts: int = 200) -> bool:
     [
         (RestartPolicy(), False, "never restarts it"),
         (RestartPolicy(restart="on-failure", pause=10), True, "5 in 10 s, never trips with a pause of 10 s"),
-        (RestartPolicy(restart="always", pause=2), True, "for ever"),
+        (RestartPolicy(restart="always", pause=2), True, "forever"),
         (RestartPolicy(restart="always"), False, "trips only if each run ends within 1.9 s"),
         (RestartPolicy(restart="always", interval=0), True, "its start limit is switched off"),
-        (RestartPolicy(restart="on-abnormal", burst=0), True, "after a signal, a timeout or the watchdog, for ever"),
+        (RestartPolicy(restart="on-abnormal", burst=0), True, "after a signal, a timeout or the watchdog, forever"),
         (RestartPolicy(restart="always", pause=1, interval=60), False, "trips only if each run ends within 11 s"),
         (RestartPolicy(restart="always", pause=10, interval=float("inf")), False, "5 in inf s"),
     ],

@@ -153,7 +153,7 @@ def test_a_baseline_accepts_until_its_end(zombiescope: Run, tmp_path: Path) -> N
     sarif = json.loads(zombiescope("gate", *argv, "--format", "sarif", expect=1).stdout)
     jsonschema.validate(sarif, sarif_schema())
     baseline.write_text("[[accept]")
-    assert "not TOML" in zombiescope("gate", *argv, expect=2).stderr
+    assert "not valid TOML" in zombiescope("gate", *argv, expect=2).stderr
 
 
 def test_hostile_names_leave_every_format_whole(zombiescope: Run, tmp_path: Path) -> None:

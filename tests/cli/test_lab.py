@@ -27,8 +27,8 @@ def test_every_scenario_is_listed_with_its_truth_and_needs(zombiescope: Run) -> 
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (("run", "nothing"), "no scenario is called 'nothing'"),
-        (("score", "--only", "quiet,nothing"), "no scenario is called 'nothing'"),
+        (("run", "nothing"), "'nothing': no such scenario"),
+        (("score", "--only", "quiet,nothing"), "'nothing': no such scenario"),
         ((), "required"),
     ],
 )

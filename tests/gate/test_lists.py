@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import date
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def test_a_rule_that_does_not_exist_and_an_entry_that_is_idle(tmp_path: Path) ->
         tmp_path, entry("endles_restart", "x", **GOOD), entry("endless_restart", "unit:gone.service", **GOOD)
     )
     said = [(it.level, it.says) for it in told["baseline"].objections]
-    assert said[0][0] == "error" and "no rule is called 'endles_restart'" in said[0][1]
+    assert said[0][0] == "error" and "'endles_restart' is not a rule" in said[0][1]
     assert said[1] == ("note", "entry 2 is not needed: no objection matches it")
 
 
@@ -79,7 +80,7 @@ def test_who_is_strict_is_so_with_an_idle_entry_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("[[accept]\n", "not TOML"),
+        ("[[accept]\n", "not valid TOML"),
         ("[[accept]]\nrule = 3\nsubject = 'x'\n", "needs a rule and a subject"),
         ("[[accept]]\nrule = 'x'\n", "needs a rule and a subject"),
         ("[[accept]]\nrule='x'\nsubject='y'\nexpires='2027-01-01'\n", "expires must be a date"),
@@ -93,6 +94,13 @@ def test_a_baseline_that_is_no_baseline_is_a_mistake(tmp_path: Path, text: str, 
     with pytest.raises(UserError) as error:
         read_baseline(str(tmp_path / "b.toml"))
     assert why in str(error.value) and str(tmp_path) in str(error.value)
+
+
+def test_a_list_that_is_a_fifo_or_a_device_is_refused_and_never_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path / "fifo", Path("/dev/zero"), tmp_path):
+        with pytest.raises(UserError, match=r"not a regular file|is a directory"):
+            read_allowed(str(path))
 
 
 @pytest.mark.parametrize(

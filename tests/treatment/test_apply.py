@@ -75,7 +75,7 @@ def test_what_somebody_else_changed_since_is_not_overwritten(tmp_path: Path, led
     path = tmp_path / "x"
     apply(plan(writing(path, "ours")), MACHINE, ledger, tell)
     path.write_text("theirs")
-    with pytest.raises(UserError, match="somebody else"):
+    with pytest.raises(UserError, match="changed since the fix"):
         undo("1", MACHINE, ledger, tell)
     assert path.read_text() == "theirs"
     undo("1", MACHINE, ledger, tell, force=True)
@@ -101,7 +101,7 @@ def test_a_full_disk_stops_it_before_anything_is_done(tmp_path: Path) -> None:
     full = tmp_path / "full"
     full.mkdir()
     (full / "fixes.jsonl").symlink_to("/dev/full")
-    with pytest.raises(Unreadable, match="nothing is done"):
+    with pytest.raises(Unreadable, match="nothing was changed"):
         apply(plan(writing(tmp_path / "x", "1")), MACHINE, Ledger(str(full)), tell)
     assert not (tmp_path / "x").exists()
 

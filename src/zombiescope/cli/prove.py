@@ -61,9 +61,8 @@ def _cured(before: Examined, wanted: list[str]) -> list[Finding]:
     cured = [it for it in found if not wanted or {it.sign, it.subject, it.subject.partition(":")[2]} & set(wanted)]
     if not cured:
         there = ", ".join(sorted({f"{it.sign} of {harmless(it.subject)}" for it in before.case.findings})) or "nothing"
-        raise UserError(
-            f"nothing to prove: what was named is not found in the first recording; findings there: {there}"
-        )
+        missing = f"no {', '.join(map(harmless, wanted))}" if wanted else "no root cause"
+        raise UserError(f"nothing to prove: {missing} in the first recording; findings there: {there}")
     return cured
 
 
