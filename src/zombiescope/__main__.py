@@ -62,7 +62,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def command_parser(verb: str = "") -> argparse.ArgumentParser:
-    """With all verbs; or, where the one asked for is known, with that one alone: the others need not be loaded."""
+    """With all verbs; or, if `verb` is one of them, with that one alone: the others need not be loaded."""
     parser = argparse.ArgumentParser(
         prog="zombiescope",
         description=DESCRIPTION,

@@ -119,9 +119,10 @@ def _write(found: Comparison, source: Source, out: TextIO) -> None:
     if not found.events:
         say("no events: nothing to compare")
         return
+    events = "1 event" if len(found.events) == 1 else f"{len(found.events)} events"
     say(
-        f"{len(found.events)} events: the {found.seconds:g} s before each, against {found.quiet:,} quiet windows "
-        f"of the same length near them; {found.compared:,} things compared"
+        f"{events}: the {found.seconds:g} s before each, against {found.quiet:,} quiet windows of the same length "
+        f"near them; {found.compared:,} things compared"
     )
     for event in found.events[:_LISTED]:
         say(f"  {_when(event.at, source)}  {harmless(event.says, most=90)}")

@@ -86,7 +86,7 @@ def _blind(timeline: Timeline) -> list[str]:
 def _text(shown: dict[str, Any]) -> None:
     since = datetime.fromtimestamp(shown["span"]["start"], UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     long = lasting(shown["seconds"])
-    print(f"node {shown['node']}, Linux {shown['kernel']}: {long} from {since}, {shown['segments']} segments")
+    print(f"node {shown['node']}, Linux {shown['kernel']}: {long} from {since}, segments: {shown['segments']}")
     for kind, size in shown["bytes"].items():
         print(f"{kind}\t{shown['rows'][kind]:,} rows\t{amount(size)}")
     day = sum(shown["bytes"].values()) / max(shown["seconds"], 1) * 86400

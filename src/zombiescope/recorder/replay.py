@@ -46,7 +46,7 @@ class Recording:
         return table.filter(pa.array((at >= span.start * 1e9) & (at <= span.end * 1e9)))
 
     def by_segment(self, span: Span | None, *kinds: str) -> Iterator[list[pa.Table | None]]:
-        """Whole tables of some kinds, segment by segment: for callers for whom all at once is too much."""
+        """Whole tables of some kinds, segment by segment, for when all at once is too much."""
         for segment in self._within(span):
             yield [self._read(segment, kind) for kind in kinds]
 
