@@ -40,8 +40,10 @@ def test_the_incidents_image_is_found(zombiescope: Run, tmp_path: Path) -> None:
     shape = asked(zombiescope, image(tmp_path), expect=1)
     (ecs,) = shape["units"]
     assert ecs["unit"] == "ecs.service" and ecs["agent"] == "ecs" and ecs["enabled_by"] == ["multi-user.target"]
-    assert ecs["trouble"] == ["enabled, known to leak, and can loop for ever"]
-    assert ecs["loops_for_ever"] and "exit code 5 means that it gives up, and is not heeded" in ecs["policy_says"]
+    assert ecs["trouble"] == ["enabled, known to leak, and can restart forever"]
+    assert (
+        ecs["loops_for_ever"] and "exit code 5 means “do not restart me”, and the unit ignores it" in ecs["policy_says"]
+    )
     assert ecs["used"] == "cannot tell", "in an image no cgroup and no process can be looked at"
     assert [it["held"] for it in ecs["signs_of_use"]] == [False] * 4 + [None] * 2
     assert ecs["fix"] and shape["system"] == "Ubuntu 20.04.6 LTS"

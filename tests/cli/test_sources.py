@@ -66,7 +66,7 @@ def test_kernel_functions_are_named_by_the_symbols_of_the_boot_it_was_made_in(tm
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for name, why in (("pipe", "not a regular file"), ("none", "no such file"), (".", "no recording")):
+    for name, why in (("pipe", "not a regular file"), ("none", "no such file"), (".", "not a recording")):
         with pytest.raises(UserError, match=why):
             opened(str(tmp_path / name))
 
@@ -105,7 +105,7 @@ def test_times_on_the_command_line() -> None:
     assert instant("12.5", made) == 17_500_000_000
     assert instant("0.000000001", made) == 5_000_000_001
     for text in ("05:10", "-1", "soon", "1e3", "2025-01-01"):
-        with pytest.raises(UserError, match="since the capture began"):
+        with pytest.raises(UserError, match="give seconds since it began"):
             instant(text, made)
     from dataclasses import replace
 

@@ -78,7 +78,7 @@ def test_a_leak_is_stopped_purged_proved_and_all_of_it_taken_back(zombiescope: R
         stopped = systemd.show("ecs.service", "ActiveState")
         cured = state(systemd)
         again = zombiescope("fix", "ecs.service", "--apply", "--seconds", "2", "--hz", "0", expect=0)
-        assert "fix 1 was made for it" in again.stdout and len(ledger.fixes()) == 2 and state(systemd) == cured
+        assert "fix 1 fixed it" in again.stdout and len(ledger.fixes()) == 2 and state(systemd) == cured
         for fix in reversed(ledger.fixes()):
             zombiescope("fix", "--undo", fix.id, expect=0)
         after = state(systemd)

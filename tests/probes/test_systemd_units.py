@@ -104,5 +104,5 @@ def test_a_bus_that_was_away_is_found_again(monkeypatch: pytest.MonkeyPatch, sys
 
 
 def test_a_recorded_root_has_no_bus(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable, match="a recorded root has no bus"):
+    with pytest.raises(Unreadable, match="a recorded root has no D-Bus"):
         list(systemd_units.read(Host(str(tmp_path), live=False)))

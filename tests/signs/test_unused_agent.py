@@ -19,13 +19,13 @@ def agent(
 ) -> list[Reading]:
     name = f"unit:{unit}"
     signs = {
-        f"use:{unit}/file_contains//etc/ecs/ecs.config": "not so: its configuration names a cluster",
-        f"use:{unit}/cgroup_exists//ecs/*": "not so: one of its tasks has a cgroup",
+        f"use:{unit}/file_contains//etc/ecs/ecs.config": "absent: its configuration names a cluster",
+        f"use:{unit}/cgroup_exists//ecs/*": "absent: one of its tasks has a cgroup",
     }
     return [
         read("agent_enabled", name, enabled, 0, "enabled by multi-user.target"),
         read("agent_uses", name, uses, 0),
-        read("agent_uses_unseen", name, unseen, 0, "not seen: one of its tasks has a cgroup" if unseen else ""),
+        read("agent_uses_unseen", name, unseen, 0, "not checked: one of its tasks has a cgroup" if unseen else ""),
         read("agent_leaks", name, leaks, 0),
         *(read("agent_use", sign, 0, 0, says) for sign, says in signs.items()),
     ]
@@ -58,8 +58,8 @@ def test_an_unused_agent_that_loops_is_found_with_every_sign_looked_at() -> None
         "is unused (none of 2 signs of use was found): enabled by multi-user.target, activating (auto-restart)"
     )
     assert [it.text for it in finding.evidence if it.what == "agent_use"] == [
-        "not so: one of its tasks has a cgroup",
-        "not so: its configuration names a cluster",
+        "absent: one of its tasks has a cgroup",
+        "absent: its configuration names a cluster",
     ]
 
 

@@ -53,7 +53,7 @@ def test_the_first_failure_ends_it_and_both_ways_are_open(tmp_path: Path, ledger
     with pytest.raises(Unreadable, match="exit code 1"):
         apply(plan(writing(path, "1"), failing, writing(path, "2")), MACHINE, ledger, tell)
     assert ledger.fix("1").state == "failed" and path.read_text() == "1"
-    with pytest.raises(UserError, match="--resume or --undo 1"):
+    with pytest.raises(UserError, match="--resume 1 or --undo 1"):
         apply(plan(writing(path, "9")), MACHINE, ledger, tell)
     gate.touch()
     assert resume("1", MACHINE, ledger, tell).state == "finished" and path.read_text() == "2"
@@ -65,7 +65,7 @@ def test_what_somebody_else_changed_since_is_not_overwritten(tmp_path: Path, led
     path = tmp_path / "x"
     apply(plan(writing(path, "ours")), MACHINE, ledger, tell)
     path.write_text("theirs")
-    with pytest.raises(UserError, match="somebody else"):
+    with pytest.raises(UserError, match="changed since the fix"):
         undo("1", MACHINE, ledger, tell)
     assert path.read_text() == "theirs"
     undo("1", MACHINE, ledger, tell, force=True)
@@ -77,7 +77,7 @@ def test_a_later_fix_of_the_same_is_undone_first(tmp_path: Path, ledger: Ledger)
     path.write_text("0")
     apply(plan(writing(path, "1")), MACHINE, ledger, tell)
     apply(plan(writing(path, "2")), MACHINE, ledger, tell)
-    with pytest.raises(UserError, match="fix 2 came later"):
+    with pytest.raises(UserError, match="fix 2 is newer"):
         undo("1", MACHINE, ledger, tell)
     undo("2", MACHINE, ledger, tell)
     undo("1", MACHINE, ledger, tell)
@@ -91,7 +91,7 @@ def test_a_full_disk_stops_it_before_anything_is_done(tmp_path: Path) -> None:
     full = tmp_path / "full"
     full.mkdir()
     (full / "fixes.jsonl").symlink_to("/dev/full")
-    with pytest.raises(Unreadable, match="nothing is done"):
+    with pytest.raises(Unreadable, match="nothing was changed"):
         apply(plan(writing(tmp_path / "x", "1")), MACHINE, Ledger(str(full)), tell)
     assert not (tmp_path / "x").exists()
 

@@ -30,7 +30,7 @@ def machine(tmp_path: Path) -> Host:
         ("multipathd.service", "storage"),
         ("nvidia-fabricmanager.service", "GPUs"),
         ("sshd.service", "only way left"),
-        ("amazon-cloudwatch-agent.service", "this very command runs in it"),
+        ("amazon-cloudwatch-agent.service", "this command runs in it"),
     ],
 )
 def test_essential(machine: Host, unit: str, why: str) -> None:

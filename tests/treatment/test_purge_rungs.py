@@ -93,7 +93,7 @@ def test_reclaim_frees_what_lies_on_disk_and_spares_the_living(disk: Path, paren
 def test_a_write_that_lasts_is_stopped_and_one_refused_is_told(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "unread")
     started = time.monotonic()
-    assert purge._write(f"{tmp_path}/unread", "0", 0.3).endswith("/unread (stopped: its time was over)")
+    assert purge._write(f"{tmp_path}/unread", "0", 0.3).endswith("/unread (stopped: time limit reached)")
     assert 0.3 <= time.monotonic() - started < 3
     with pytest.raises(Unreadable, match="no such file or directory"):
         purge._write(f"{tmp_path}/absent", "0", 10)

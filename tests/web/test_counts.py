@@ -125,7 +125,7 @@ def test_merged_rows_keep_the_fine_heatmap(browser: Browser, tmp_path: Path, mon
     with browser.new_context() as context:
         viewer = Viewer(context.new_page())
         viewer.open(file.as_uri())
-        assert "one for all that agree" in viewer.text(".notes")
+        assert "are merged" in viewer.text(".notes")
         assert viewer.ask("page.heat()") == heatmap(found, CELL, start=origin, end=origin + SECONDS * SECOND).tolist()
         tick = viewer.ask("state.bundle.header.tick")
         assert viewer.ask("page.flame({ start: 100e9, end: 160e9 })")["total"] == flame(

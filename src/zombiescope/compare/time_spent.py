@@ -1,4 +1,4 @@
-"""Time on a core between stretches of time: of functions, in themselves and in all, of processes and of cores."""
+"""CPU time per window: of functions (own and total), of processes and of cores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zombiescope.compare.quiet_time import Windows
 from zombiescope.core.samples import Ints, Mask, Samples
 from zombiescope.core.timeline import Floats
 
-MOST_FUNCTIONS = 500  # by time: the last of them has far less than the least that is told
+MOST_FUNCTIONS = 500  # by time: the last of them has far less than the least that is shown
 MOST_PROCESSES = 200
 _SECOND = 1_000_000_000
 _PIECE = 100_000_000  # nanoseconds: a sample that stands for more is spread over the time it stands for
@@ -55,7 +55,7 @@ class Profile:
         )
 
     def of_samples(self, places: Ints) -> Floats:
-        """What each sample stands for, on the average of some windows."""
+        """What each sample stands for, averaged over some windows."""
         found = np.zeros(len(self.capture))
         for place in places.tolist():
             rows, weight = self.window(place)
@@ -72,7 +72,7 @@ class Profile:
         return found
 
     def depth_of(self, function: int, by_stack: Floats) -> float:
-        """How deep in its stacks a function is, on the average."""
+        """How deep in its stacks a function is, on average."""
         frames = self.capture.frames
         there = np.flatnonzero(frames.of == function)
         stack = np.searchsorted(frames.starts, there, side="right") - 1
@@ -119,7 +119,7 @@ class Profile:
         return _largest(np.where(named, totals, 0.0), MOST_FUNCTIONS)
 
     def _columns(self, functions: Ints) -> tuple[_Lists, Ints]:
-        """For each stack the places, among `functions`, of those in it; and of its innermost, -1 if that is none."""
+        """For each stack the indices into `functions` of those in it, and of its innermost; -1 if that is none."""
         place = _places(functions, len(self.capture.frames.functions) + 1)  # the last for stacks without any frame
         kept = place[self.function] >= 0
         stack = np.repeat(np.arange(len(self.count)), self.count)[kept]
@@ -144,9 +144,10 @@ class _Lists:
 
 
 def processes(capture: Samples) -> tuple[list[str], Ints]:
-    """Processes by name, and for each of `capture.whos` the place of its own.
+    """Processes by name, and for each of `capture.whos` the index of its process.
 
-    Those of one name are one: what crashes and comes again is the same to whoever asks.
+    A process has the name of its first thread, if that was sampled. Processes of one name count as one: a service that
+    crashes and restarts stays the same.
     """
     best = capture.process_names()
     called = [best.get(who.pid, who.comm) if who.pid >= 0 else who.comm for who in capture.whos]
@@ -159,7 +160,7 @@ def processes(capture: Samples) -> tuple[list[str], Ints]:
 
 
 def _in_pieces(capture: Samples, long: Ints, weight: Floats) -> tuple[Ints, Ints, Floats]:
-    """Samples that end a spell without interrupts, cut up: when each piece was, of which sample, and its share."""
+    """Samples that end a period without interrupts, split: the time of each piece, its sample, and its share."""
     many = -(-capture.weight[long] // _PIECE)
     back = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
     at = np.repeat(capture.at[long], many) - back * _PIECE - _PIECE // 2
@@ -175,7 +176,7 @@ def _largest(values: Floats, most: int) -> Ints:
 
 
 def _places(chosen: Ints, many: int) -> Ints:
-    """For each of `many` numbers its place among the chosen ones; -1 for the others."""
+    """For each of `many` numbers its index among the chosen ones; -1 for the others."""
     found = np.full(many, -1, np.int64)
     found[chosen] = np.arange(len(chosen))
     return found

@@ -1,4 +1,4 @@
-"""A recording, or any stretch of it, back into a Timeline. Reads what is whole; says what is damaged.
+"""A recording, or any part of it, back into a Timeline. Reads what is intact; reports what is damaged.
 
 Needs nothing of the machine it was recorded on, and may run on another architecture.
 """
@@ -44,7 +44,7 @@ class Recording:
         return pa.concat_tables(tables).unify_dictionaries() if tables else pa.table({})
 
     def timeline(self, span: Span | None = None) -> Timeline:
-        """What signs ask: every series and event, with every look; the stacks when they are asked for."""
+        """What signs need: every series and event, with every sample time; the stacks when they are needed."""
         series: dict[tuple[str, str], Series] = {}
         cgroups: dict[int, str] = {}
         for kind in ("series", "events"):
@@ -159,18 +159,26 @@ def is_recording(folder: str) -> bool:
 
 
 def opened(folder: str) -> Recording:
-    """Open a recording; an unknown format or a broken meta.json is told in one line."""
+    """Open a recording; an unknown format or a broken meta.json is a UserError."""
     path = os.path.join(folder, META)
+    if not os.path.isdir(folder):
+        raise UserError(
+            f"{folder}: {'not a recording: it is not a folder' if os.path.exists(folder) else 'no such folder'}"
+        )
+    if not is_recording(folder):
+        raise UserError(f"{folder}: not a recording: {META} is missing, or not a regular file")
     try:
         with open(path, encoding="utf-8") as file:
             meta = json.load(file)
         number = meta["format"]
     except OSError as error:
         raise UserError(f"{path}: {(error.strerror or '').lower()}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: not the meta.json of a recording ({error})") from error
+    except ValueError as error:
+        raise UserError(f"{path}: not valid JSON: {error}") from error
+    except (KeyError, TypeError):
+        raise UserError(f"{path}: not of a recording: it has no format number") from None
     if number != FORMAT:
-        raise UserError(f"{path}: format {number} is not known to this version, which reads {FORMAT}")
+        raise UserError(f"{path}: recording format {number} is unknown; this version reads format {FORMAT}")
     return Recording(folder, meta, sorted(name for name in os.listdir(folder) if is_segment(name)))
 
 
@@ -206,7 +214,7 @@ def _series(table: pa.Table) -> Iterator[Series]:
     for start, end in pairwise(edges):
         rows = order[start:end]
         sources = codes[2][rows]
-        told = np.flatnonzero(codes[3][rows] >= 0)
+        with_text = np.flatnonzero(codes[3][rows] >= 0)
         one_source = bool((sources == sources[0]).all())
         yield Series(
             what=names[0][codes[0][rows[0]]],
@@ -215,7 +223,7 @@ def _series(table: pa.Table) -> Iterator[Series]:
             values=values[rows],
             until=float(at[rows[-1]]),
             sources=tuple(names[2][code] or "" for code in (sources[:1] if one_source else sources)),
-            texts={int(place): names[3][codes[3][rows[place]]] for place in told},
+            texts={int(place): names[3][codes[3][rows[place]]] for place in with_text},
         )
 
 
@@ -225,7 +233,7 @@ def _codes(column: pa.DictionaryArray) -> Codes:
 
 
 def _looks(series: Mapping[tuple[str, str], Series], gives: Mapping[str, list[str]]) -> dict[str, Series]:
-    """For each thing that is given, when its probe looked, and when it could see."""
+    """For each thing that probes give, when it was sampled, and when that worked."""
     looks: dict[str, Series] = {}
     for probe, whats in gives.items():
         looked = series.get((LOOKED, f"probe:{probe}"))
@@ -240,7 +248,7 @@ def _looks(series: Mapping[tuple[str, str], Series], gives: Mapping[str, list[st
 def _with_unseen(looked: Series, unseen: Series | None) -> Series:
     if unseen is None:
         return looked
-    # Whether something is seen holds until the next word on it.
+    # Whether something can be read holds until the next note about it.
     missed = np.nan_to_num(replace(unseen, until=np.inf).sampled(looked.at))
     place = np.searchsorted(unseen.at, looked.at, side="right") - 1
     texts, sources = dict(looked.texts), [looked.reading(index).source for index in range(len(looked))]
@@ -265,6 +273,6 @@ def _merged(one: Series, other: Series) -> Series:
 
 
 def _held(one: Series, looks: Series | None) -> Series:
-    """A value holds to the last look that could see it."""
+    """A value holds to the last sample that could read it."""
     seen = looks.at[looks.values > 0] if looks is not None else np.empty(0)
     return replace(one, until=max(one.until, float(seen[-1]))) if len(seen) else one

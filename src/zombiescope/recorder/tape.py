@@ -1,4 +1,4 @@
-"""A recording in memory: what probes said and when they looked, in columns, until it is asked."""
+"""A recording in memory: what probes read and when, in columns, until it is needed."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class _Column:
         if not self.sources:
             self.sources.append(source)
         elif len(self.sources) > 1 or self.sources[0] != source:
-            # Most series have one source for ever; only those that change pay for a list.
+            # Most series have one source; only those that change need a list.
             self.sources.extend(self.sources[:1] * (len(self.at) - len(self.sources)))
             self.sources.append(source)
         self.at.append(at)
         self.values.append(value)
 
     def series(self, what: str, subject: str, until: float) -> Series:
-        """Sorted by time: a probe may tell of the past (a log, a counter with its own clock)."""
+        """Sorted by time: a probe may report the past (a log, a counter with its own clock)."""
         at, values = np.array(self.at), np.array(self.values)
         sources, texts = self.sources, self.texts
         if np.any(at[1:] < at[:-1]):
@@ -80,7 +80,7 @@ class _TapeSamples:
 
 
 class Tape:
-    """Takes readings, looks and samples in; gives a Timeline."""
+    """Takes readings, sample times and stacks in; gives a Timeline."""
 
     began = 0  # a tape has one segment
 
@@ -97,9 +97,9 @@ class Tape:
         column.add(reading.at, reading.value, reading.source, reading.text)
 
     def look(self, name: str, gives: Sequence[str], at: float, unseen: Sequence[Blind] = ()) -> None:  # noqa: ARG002
-        """Note that all of `gives` was looked for, and which of it could not be seen.
+        """Note that all of `gives` was sampled, and which of it could not be read.
 
-        What was not seen of one subject only is still seen; the reason is kept with the look.
+        What is missing for one subject only still counts as read; the reason is kept with the sample.
         """
         missed = {blind.what: blind for blind in unseen}
         for what in gives:

@@ -1,7 +1,7 @@
-"""All that the page needs of one source, as one bundle of bytes: a small header in JSON, then columns as they are.
+"""All that the page needs of one source, as one bundle of bytes: a small JSON header, then raw columns.
 
-The page works out every heatmap, flame graph, difference and search itself from these columns, so it needs nobody to
-ask: what a server hands over once and what a single file carries inside are the same bytes.
+The page computes every heatmap, flame graph, difference and search itself from these columns, so it needs no server
+queries: what a server sends once and what a single file contains are the same bytes.
 
     "zsview01"   4 bytes: length of the header   the header, padded with blanks   columns, each at a multiple of 8
 
@@ -34,12 +34,12 @@ from zombiescope.web._series import curves
 from zombiescope.web._story import events, told
 
 MAGIC = b"zsview01"
-LONGEST = 1_000  # characters of a name: C++ has longer ones, nobody reads them
+LONGEST = 1_000  # characters of a name: C++ has longer ones, which no one reads
 _NARROW = (np.uint8, np.uint16, np.uint32, np.float64)  # a browser has no quick 64-bit integers; 2^53 is exact
 
 
 class Source(Protocol):
-    """Something that was opened: samples, and readings if it is a recording."""
+    """An opened source: samples, and readings if it is a recording."""
 
     @property
     def capture(self) -> Samples: ...
@@ -70,7 +70,7 @@ class _Columns:
         self._add(name, values.dtype.str[1:], values.astype(values.dtype.newbyteorder("<")).tobytes(), values.size)
 
     def words(self, name: str, words: Sequence[str]) -> None:
-        """One a line: what is harmless has no newline in it."""
+        """One per line: harmless() leaves no newline in it."""
         text = "\n".join(harmless(word, most=LONGEST) for word in words).encode()
         self._add(name, "text", text, len(text))
 
@@ -82,7 +82,7 @@ class _Columns:
 
 
 def bundle_of(source: Source) -> bytes:
-    """Everything of a source, examined too if there is anything to examine."""
+    """Everything of a source, with its diagnosis if it has readings."""
     capture, timeline = source.capture, source.timeline
     if not capture.label:
         capture = replace(capture, label=source.label)
@@ -94,7 +94,7 @@ def bundle_of(source: Source) -> bytes:
 
 
 def bundle(capture: Samples, timeline: Timeline | None = None, case: Case | None = None) -> bytes:
-    """The whole of a source; what it does not have (no stacks, no readings, no times) is left out and said."""
+    """The whole of a source; what it lacks (stacks, readings, times) is left out and noted."""
     busy = capture.only(capture.busy)
     axis = axis_of(busy, timeline)
     columns = _Columns([], {})
@@ -127,7 +127,7 @@ def bundle(capture: Samples, timeline: Timeline | None = None, case: Case | None
 
 
 def _stacks(capture: Samples, axis: Axis, columns: _Columns) -> Rows:
-    """The samples and the tree they are the leaves of."""
+    """The samples and the tree of their stacks."""
     tree = planted(capture)
     rows = rows_of(capture, tree.leaf, axis)
     # Times rise slowly: as steps they compress to a third.
@@ -138,7 +138,7 @@ def _stacks(capture: Samples, axis: Axis, columns: _Columns) -> Rows:
     columns.numbers("weight", rows.weight)
     columns.numbers("long", rows.long)
     if rows.axis.tick > axis.cell:
-        # Rows are too coarse to tell what happened within a second: that much is told apart.
+        # Rows are too coarse to show what happened within a second: the heatmap is sent separately.
         cells = heatmap(capture, axis.cell, start=axis.origin, end=axis.origin + axis.length)
         columns.numbers("heat", cells)
     columns.words("names", tree.names)
@@ -174,9 +174,9 @@ def _missing(capture: Samples, timeline: Timeline | None) -> list[str]:
     if not len(capture):
         said.append("no stacks: nothing was sampled, or no core was busy")
     if capture.clock == "none" and len(capture):
-        said.append("no times: the source does not tell when its samples were taken, so there is only one flame graph")
+        said.append("no times: the source does not say when its samples were taken, so there is only one flame graph")
     if timeline is None:
-        said.append("no readings: only a recording has the node's events, series and case")
+        said.append("no readings: only a recording has the node's events, series and diagnosis")
     elif not timeline.span.seconds:
-        said.append("one look only: there is no time to travel in")
+        said.append("only one sample: there is no time range to show")
     return said
