@@ -111,7 +111,7 @@ def test_json_is_the_same_each_time() -> None:
 def test_a_question_is_answered_in_every_report_a_person_reads_and_in_json() -> None:
     refuted, open_ = incident().answers
     text = " ".join(written("text", incident(), timeline()).split())
-    assert f"{refuted.question.replace('_', ' ')}: refuted; " in text and open_.question not in text
+    assert f"{refuted.question.replace('_', ' ')}? refuted: " in text and open_.question not in text
     answers = json.loads(written("json", incident()))["answers"]
     assert [set(answer) for answer in answers] == [{"question", "state", "says", "evidence"}] * 2
     assert answers[0]["state"] == "refuted" and answers[0]["evidence"] and not answers[1]["evidence"]

@@ -24,7 +24,7 @@ RUNS = "active (running), NRestarts=9, Result=exit-code, ExecMainStatus=1"
 def restarts(totals: list[float], unit: str = ECS, text: str = WAITS, every: float = 5.0) -> list[Reading]:
     """systemd's count at each look, and where its cgroup is."""
     seen = [read("unit_restarts_total", f"unit:{unit}", total, every * at, text) for at, total in enumerate(totals)]
-    policy = "started again whenever it ends, for ever: its start limit is switched off"
+    policy = "restarted whenever it ends, forever: its start limit is switched off"
     return [
         *seen,
         read("unit_cgroup", f"unit:{unit}", 1, 0, f"/system.slice/{unit}"),

@@ -1,7 +1,7 @@
 """What a sign may ask of a recording: series in columns, with every look that was taken at them.
 
 A value holds until the next one, and never beyond the last look that could see it: a probe that died does not keep
-its last word for ever. A recorder may therefore write only what changed; the answers are the same.
+its last word forever. A recorder may therefore write only what changed; the answers are the same.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class Timeline:
     def rate(self, what: str, subject: str = "node", *, over: float = 0.0) -> Series:
         """How fast a counter rose between each look and the next, per second; `over` so many seconds at least.
 
-        A counter that fell to less than half was restarted, from nought. A smaller step back is jitter and counts as
+        A counter that fell to less than half was restarted, from zero. A smaller step back is jitter and counts as
         no rise: the kernel's idle and iowait times do go backwards by a tick (Documentation/filesystems/proc.rst).
         """
         counter, looks = self.series(what, subject), self.looks(what)
