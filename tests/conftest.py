@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from zombiescope.core import UserError
 from zombiescope.lab._scenario import missing
@@ -33,6 +34,10 @@ STARTED = time.monotonic()
 # A test-suite that a shell runs in the background is started with Ctrl-C ignored, and so would be all it starts: the
 # commands under test would not stop when they are told to.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A property may take as long as it takes: on a machine that does other things, slowness is no failure.
+settings.register_profile("steady", deadline=None)
+settings.load_profile("steady")
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
