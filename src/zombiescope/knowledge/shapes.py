@@ -1,6 +1,6 @@
 """An entry of a knowledge file made into its shape: every key is known, every value is of the kind that is meant.
 
-A list where one word is meant, or a word where a list is, would else be believed: "ecs.service" is also a sequence of
+A list where one word is meant, or a word where a list is, would otherwise be accepted: "ecs.service" is also a sequence of
 letters, and a pattern of one `*` fits to every unit of the node.
 """
 
@@ -16,7 +16,8 @@ Shape = TypeVar("Shape")
 
 def shaped(shape: type[Shape], entry: dict[str, Any], **given: Any) -> Shape:
     """The shape of an entry; ValueError says what is wrong. `given` are values that were worked out already."""
-    hints, needed = _keys(shape)
+    kind: Any = shape
+    hints, needed = _keys(kind)
     if unknown := [key for key in entry if key not in hints]:
         raise ValueError(f"there is no key {unknown[0]!r}; there are {', '.join(hints)}")
     if missing := [key for key in needed if key not in entry and key not in given]:
