@@ -1,7 +1,7 @@
 """An entry of a knowledge file made into its shape: every key is known, every value is of the kind that is meant.
 
-A list where one word is meant, or a word where a list is, would otherwise be accepted: "ecs.service" is also a sequence of
-letters, and a pattern of one `*` fits to every unit of the node.
+A list where one word is meant, or a word where a list is, would otherwise be accepted: "ecs.service" is also a sequence
+of letters, and a pattern of one `*` fits to every unit of the node.
 """
 
 from __future__ import annotations
