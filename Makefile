@@ -8,7 +8,7 @@ ARGS ?=
 # The time-travel page is built where Node is; without it everything else works, and `view` says what is missing.
 PAGE := $(if $(shell command -v npm),src/zombiescope/web/static/page.js)
 
-.PHONY: help diagnose demo test tools test-kernels page lint format docs bench clean
+.PHONY: help diagnose demo test tools test-kernels page dist lint format docs bench clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made here
@@ -20,13 +20,14 @@ diagnose: $(VENV)/.run  ## set everything up, then diagnose this machine (ARGS="
 demo: $(VENV)/.run tools  ## let the incident happen here, find it, cure it, prove it: two minutes, root (ARGS="--page")
 	@$(BIN)/python -m zombiescope.lab._demo $(ARGS)
 
-test: $(VENV)/.dev tools $(PAGE)  ## set everything up, then run the whole test-suite (ARGS="-k census")
-	$(BIN)/python -m pytest $(ARGS)
+test: $(VENV)/.dev tools $(PAGE)  ## set everything up, then run the whole test-suite in two passes (ARGS="-k census")
+	$(BIN)/python -m tests $(ARGS)
 
-# What the faults of the lab are made with, by package and by what tells that it is there. Root on Debian fetches what is
+# What the faults of the lab and some tests are made with, by package and by what shows that it is there. Root on Debian fetches what is
 # missing; elsewhere, and for anybody else, the tests that need it are skipped and say so.
 TOOLS := systemd=/lib/systemd/systemd dbus=dbus-daemon util-linux=unshare iproute2=ip podman=podman runc=runc gcc=gcc \
-  libc6-dev=/usr/include/stdio.h chromium=chromium linux-perf=perf golang-go=go nodejs=node npm=npm
+  libc6-dev=/usr/include/stdio.h chromium=chromium linux-perf=perf golang-go=go nodejs=node npm=npm \
+  zsh=zsh fish=fish mandoc=mandoc
 
 tools:
 	@test "$$(id -u)" = 0 && command -v apt-get >/dev/null || exit 0; missing=; \
@@ -43,6 +44,12 @@ page: src/zombiescope/web/static/page.js  ## build the time-travel page (Node 18
 src/zombiescope/web/static/page.js: page/package-lock.json page/build.mjs page/tsconfig.json $(wildcard page/src/*)
 	@command -v npm >/dev/null || { echo "the page needs Node 18 or newer with npm" >&2; exit 1; }
 	cd page && npm ci --no-audit --no-fund --silent && npm run --silent check && npm run --silent build
+
+# The date of the source, in the man pages and the archives: the same source makes the same package.
+dist: export SOURCE_DATE_EPOCH := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null || date +%s))
+dist: $(VENV)/.dev page  ## build sdist and wheel in dist/, with the page, the man pages and the completion scripts
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
 
 lint: $(VENV)/.dev  ## ruff format and check, mypy --strict
 	$(BIN)/ruff format --check .

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zombiescope.profile.capture import Capture, Function
+from zombiescope.core.samples import Function, Samples
 
 FIELDS = "comm,pid,tid,cpu,time,event,ip,sym,dso"
 _HEAD = re.compile(r" *(.*?) +(-?\d+)/(-?\d+) +\[(\d+)\] +(\d+)\.(\d{9}):")
@@ -66,7 +66,7 @@ def _made(head: re.Match[str], frames: list[tuple[str, str]]) -> Printed:
     return Printed(at, int(head[4]), int(head[2]), int(head[3]), head[1], frames)
 
 
-def compare(capture: Capture, path: str) -> Compared:
+def compare(capture: Samples, path: str) -> Compared:
     theirs = sorted(printed(path), key=lambda it: it[:2])
     assert len(theirs) == len(capture), f"perf prints {len(theirs)} samples, we read {len(capture)}"
     other_names = _aliases()

@@ -11,19 +11,22 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute  # whoever reads a recording from disk has imported it by now
 
 from zombiescope.core import Span
-from zombiescope.core.samples import Frames, Stacks
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.diagnosis.examine import examine
 from zombiescope.probes.proc_stat import MODES
 from zombiescope.probes.softirqs import KINDS
+from zombiescope.recorder.layout import SCHEMAS
+from zombiescope.recorder.sample_reader import SampleReader
 
 CORES, SECONDS, HZ = 96, 3600, 49
 BUSY = 0.3  # of the cores' time: each busy moment is a sample
@@ -50,13 +53,17 @@ class _Part:
     def span(self) -> Span:
         return Span(T0 + 120 * self.number, T0 + 120 * (self.number + 1))
 
-    def frames(self) -> Mapping[int, Frames]:
+    def stacks(self) -> tuple[pa.Table, bool]:
         walk = ("start", "read", "vfs_read", "seq_read_iter", "memory_stat_show", "css_rstat_flush")
-        return {0: walk} | {
-            number: ("main", f"work_{number}", "do_syscall_64", f"leaf_{number}") for number in range(1, 3000)
-        }
+        others = [("main", f"work_{number}", "do_syscall_64", f"leaf_{number}") for number in range(1, 3000)]
+        columns = [np.arange(3000), [walk, *others], np.array([4] + [2] * 2999)]
+        schema = SCHEMAS["stacks"]
+        return pa.table([pa.array(it, kind) for it, kind in zip(columns, schema.types, strict=True)], schema), True
 
-    def column(self, name: str) -> npt.NDArray[Any]:
+    def samples(self, columns: Sequence[str]) -> pa.Table:
+        return pa.table({name: self._column(name) for name in columns})
+
+    def _column(self, name: str) -> npt.NDArray[Any] | pa.DictionaryArray:
         rows = int(120 * HZ * CORES * BUSY)
         made = np.random.default_rng(self.number)
         if name == "at":
@@ -66,7 +73,7 @@ class _Part:
             stacks[: rows // 200] = 0
             return stacks
         if name == "comm":
-            return np.full(rows, "kubelet", np.object_)
+            return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), ["kubelet"])
         return made.integers(0, CORES, rows) if name == "cpu" else np.full(rows, 812)
 
 
@@ -109,7 +116,7 @@ def hour() -> Timeline:
             add(f"thread_{what}_seconds_total", f"thread:ksoftirqd/{core}", np.cumsum(made.random(SECONDS) * step))
     for what in ("samples_total", "kernel_symbols"):
         add(what, "node", np.arange(SECONDS, dtype=float) + 1)
-    return Timeline(series, looks, Stacks([_Part(number) for number in range(SECONDS // 120)], HZ))
+    return Timeline(series, looks, SampleReader([_Part(number) for number in range(SECONDS // 120)], hz=HZ))
 
 
 def _main() -> None:

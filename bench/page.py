@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from zombiescope.core import UserError
+from zombiescope.core.samples import Frames, Function, Samples, Who
 from zombiescope.core.timeline import Series, Timeline
-from zombiescope.profile.capture import Capture, Frames, Function, Who
 
 FIRST, FRAME, FLAME = 300.0, 33.0, 200.0  # milliseconds
 HOURS, HZ, CORES, BUSY = 12, 49, 16, 0.12  # 4.1 million samples
@@ -24,7 +24,7 @@ FRAMES, DEEPEST = 110_000, 60
 SECOND = 1_000_000_000
 
 
-def twelve_hours(hours: float = HOURS, cores: int = CORES) -> Capture:
+def twelve_hours(hours: float = HOURS, cores: int = CORES) -> Samples:
     """A node at work in waves, with a stack for every whim: its tree has more than 80,000 frames."""
     dice = np.random.default_rng(12)
     seconds = round(hours * 3600)
@@ -37,7 +37,7 @@ def twelve_hours(hours: float = HOURS, cores: int = CORES) -> Capture:
     # Few stacks are common, most are rare.
     stack = np.minimum(dice.pareto(0.4, len(at)) * 3, len(frames) - 1).astype(np.int32)
     whos = [Who(100 + number, f"worker-{number}", f"/pods/pod{number % 7}") for number in range(40)]
-    return Capture(
+    return Samples(
         at=at[order] + 1_794_000_000 * SECOND,
         cpu=core[order].astype(np.int32),
         tid=np.full(len(at), -1, np.int32),

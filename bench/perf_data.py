@@ -16,7 +16,7 @@ from bench._commands import weigh
 from bench._perf_script import compare
 from zombiescope.cli._sources import opened
 from zombiescope.core import UserError
-from zombiescope.profile.capture import Capture, Chosen
+from zombiescope.core.samples import Chosen, Samples
 from zombiescope.profile.heatmap import SECOND, heatmap
 from zombiescope.profile.tree import planted
 
@@ -154,7 +154,7 @@ def _warm(path: str) -> Iterator[tuple[str, float, float, str]]:
         )
 
 
-def _from(capture: Capture, second: int, length: int) -> Chosen:
+def _from(capture: Samples, second: int, length: int) -> Chosen:
     return Chosen(start=capture.start + second * SECOND, end=capture.start + (second + length) * SECOND)
 
 

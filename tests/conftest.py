@@ -1,21 +1,34 @@
-"""What tests of a real machine share: when they may be skipped, and loads that end with the test."""
+"""What tests of a real machine share: in which pass they run, when they may be skipped, loads that end with the test.
+
+`python -m tests` (see __main__.py) runs two passes: tests that can share the machine, on every core at once; then those
+marked `kernel` or `alone`, one after the other. Without `--machine` all run in one pass, one after the other.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+from zombiescope.core import UserError
+from zombiescope.lab._scenario import missing
+from zombiescope.lab._zombies import memory_folder
+
 PROJECT = Path(__file__).parent.parent
 COMMAND = Path(sys.executable).parent / "zombiescope"
 # A kernel test that root skips has to begin its reason so; anything else is a hole in the net, and CI fails.
 CANNOT = "this machine cannot: "
+
+STARTED = time.monotonic()
 
 # A test-suite that a shell runs in the background is started with Ctrl-C ignored, and so would be all it starts: the
 # commands under test would not stop when they are told to.
@@ -24,11 +37,62 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("zombiescope")
+    group.addoption(
+        "--machine", choices=["shared", "alone"], help="only the tests that can, or cannot, share a machine"
+    )
+    group.addoption("--passes", metavar="FILE", help="where a pass leaves its end for the next one to print")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    wanted = config.getoption("--machine")
+    alone = {it for it in items if it.get_closest_marker("kernel") or it.get_closest_marker("alone")}
+    if wanted:
+        others = [it for it in items if (it in alone) != (wanted == "alone")]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [it for it in items if (it in alone) == (wanted == "alone")]
+    if wanted == "shared":
+        sys.addaudithook(_no_cgroups)
     if os.geteuid() != 0:
         for item in items:
             if item.get_closest_marker("kernel"):
                 item.add_marker(pytest.mark.skip(reason="makes real cgroups or load: run the tests as root"))
+
+
+def _no_cgroups(event: str, arguments: tuple[object, ...]) -> None:
+    """A test that makes a cgroup beside others changes what they count."""
+    if event == "os.mkdir" and str(arguments[0]).startswith("/sys/fs/cgroup"):
+        raise AssertionError(f"{arguments[0]}: a test that makes cgroups needs the marker kernel")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """What was skipped and why, also in the pass before this one, and how that one ended."""
+    if hasattr(config, "workerinput"):  # one of several processes: the first of them tells of all
+        return
+    reasons = Counter(_reason(it) for it in terminalreporter.stats.get("skipped", []))
+    counts = ", ".join(text for text, _ in terminalreporter.build_summary_stats_line()[0])
+    if passes := config.getoption("--passes"):
+        earlier = json.loads(Path(passes).read_text() or "{}")
+        reasons.update(earlier.get("skipped", {}))
+        Path(passes).write_text(
+            json.dumps({"skipped": reasons, "ended": f"{counts} in {time.monotonic() - STARTED:.0f} s"})
+        )
+        if not earlier:
+            return
+        terminalreporter.write_sep("=", "the pass before this one")
+        terminalreporter.write_line(earlier["ended"])
+    if reasons:
+        terminalreporter.write_sep("=", "skipped")
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"{count:4} × {reason}")
+
+
+def _reason(report: pytest.TestReport) -> str:
+    why = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return why.removeprefix("Skipped: ")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -61,6 +125,21 @@ def zombiescope() -> Run:
         return done
 
     return run
+
+
+@pytest.fixture
+def memory_cgroups() -> None:
+    try:
+        memory_folder()
+    except UserError as error:
+        pytest.skip(CANNOT + str(error))
+
+
+@pytest.fixture(scope="session")
+def can_boot() -> None:
+    """For tests that boot a systemd of their own."""
+    if lacking := missing(("root", "systemd", "unshare")):
+        pytest.skip(CANNOT + "; ".join(lacking))
 
 
 @pytest.fixture

@@ -45,7 +45,8 @@ def node(
 def _taken(tape: Tape, samples: Sequence[Sampled], hz: int) -> list[Reading]:
     tape.hz = hz
     stacks = {stack: number for number, stack in enumerate(dict.fromkeys(it[3] for it in samples), 1)}
-    tape.chunk("stacks", {"stack": list(stacks.values()), "frames": [tuple(it.split(";")) for it in stacks]})
+    frames = {"frames": [tuple(it.split(";")) for it in stacks], "kernel_frames": [0] * len(stacks)}
+    tape.chunk("stacks", {"stack": list(stacks.values()), **frames})
     pids = [int(it[2].rpartition("[")[2].rstrip("]")) for it in samples]
     columns = {
         "at": np.array([round((T0 + it[0]) * 1e9) for it in samples]),
@@ -53,6 +54,7 @@ def _taken(tape: Tape, samples: Sequence[Sampled], hz: int) -> list[Reading]:
         "pid": np.array(pids),
         "tid": np.array(pids),
         "comm": [it[2].rpartition("[")[0] for it in samples],
+        "cgroup": np.zeros(len(samples), np.uint64),
         "stack": np.array([stacks[it[3]] for it in samples], np.uint64),
     }
     tape.chunk("samples", columns)

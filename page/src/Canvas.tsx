@@ -1,4 +1,4 @@
-// A canvas that is painted again whenever a signal that its painting read has changed, or its size.
+// A canvas that is repainted when its size or a signal that its painting reads changes.
 import { effect, useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 

@@ -1,4 +1,4 @@
-// The case beside the time axis: the chain, stage by stage. A click on a stage, or on its evidence, goes to that time.
+// The diagnosis beside the time axis: the chain, stage by stage. A click on a stage or on its evidence goes to its time.
 import { useSignal } from "@preact/signals";
 import type { Case, Evidence, Finding } from "./data";
 import { SECOND, clock, stretch } from "./format";
@@ -6,13 +6,21 @@ import type { State } from "./state";
 
 const SHOWN = 8; // of a list; the report has the rest
 const AROUND = 3 * SECOND; // shown on both sides of a moment
+// What each kind of evidence means, in words.
+const GROUNDS: Record<string, string> = {
+  order: "came first",
+  place: "same place",
+  dose: "amounts match",
+  mechanism: "seen in stacks",
+  experiment: "stopped after the fix",
+};
 
 export function CasePanel({ state }: { state: State }) {
   const it = state.bundle.header.case;
   if (!it) return null;
   const blind = it.verdicts.filter((verdict) => verdict.state === "blind" || verdict.state === "broken");
   return (
-    <aside class="case" aria-label="case">
+    <aside class="case" aria-label="diagnosis">
       <p class={`verdict ${it.state.toLowerCase().replace(" ", "-")}`}>
         <b>{it.state.toLowerCase()}</b> {it.says}
       </p>
@@ -34,7 +42,7 @@ export function CasePanel({ state }: { state: State }) {
       ))}
       {it.unexplained.length ? (
         <section>
-          <h3>Unexplained</h3>
+          <h3>No cause found</h3>
           <ul class="riddles">
             {it.unexplained.slice(0, SHOWN).map((riddle) => (
               <li key={riddle.finding}>
@@ -47,7 +55,7 @@ export function CasePanel({ state }: { state: State }) {
       {blind.length ? (
         <details>
           <summary>
-            {blind.length} of {it.verdicts.length} signs could not look
+            {blind.length} of {it.verdicts.length} signs could not be checked
           </summary>
           <ul class="blind">
             {blind.map((verdict) => (
@@ -74,7 +82,7 @@ function go(state: State, finding: Finding, place: number): void {
   const end = onAxis(state, finding.span.end);
   const around = Math.max((end - start) * 0.25, AROUND);
   state.reading.value = place;
-  if (end < 0) return; // the kernel's log reaches further back than the recording
+  if (end < 0) return; // the kernel log reaches further back than the recording
   state.choose({ start, end });
   state.show({ start: start - around, end: end + around });
 }
@@ -102,7 +110,7 @@ function Grounds({ state, it, cause, effect }: { state: State; it: Case; cause: 
     <ul class="grounds">
       {(link?.grounds ?? []).map((ground, i) => (
         <li key={i}>
-          <span class={`badge ${ground.kind}`}>{ground.kind}</span> {ground.says}{" "}
+          <span class={`badge ${ground.kind}`}>{GROUNDS[ground.kind] ?? ground.kind}</span> {ground.says}{" "}
           <Proof state={state} evidence={ground.evidence} />
         </li>
       ))}
@@ -110,7 +118,7 @@ function Grounds({ state, it, cause, effect }: { state: State; it: Case; cause: 
   );
 }
 
-/** Made when it is opened: there may be hundreds. */
+/** Filled in only when opened: there may be hundreds. */
 function Proof({ state, evidence }: { state: State; evidence: Evidence[] }) {
   const open = useSignal(false);
   return (
@@ -148,11 +156,11 @@ function moment(state: State, at: number): void {
   state.show({ start: time - AROUND * 3, end: time + AROUND * 3 });
 }
 
-/** Chains that ran alike: a line each, to go there. */
+/** Further chains of the same kind: one line each, to jump to. */
 function Again({ state, it, chains }: { state: State; it: Case; chains: number[][] }) {
   return (
     <div class="again">
-      <h4>The same again, {chains.length} times</h4>
+      <h4>The same, {chains.length} more times</h4>
       <ul>
         {chains
           .slice(0, SHOWN * 2)

@@ -1,4 +1,4 @@
-// The flame graph of the chosen range, or the difference of two, and beside it the same in words.
+// The flame graph of the chosen range, or the difference of two ranges, with the same as a table beside it.
 import { useComputed } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { Canvas } from "./Canvas";
@@ -46,7 +46,7 @@ export function FlameView({ state }: { state: State }) {
     const { difference } = drawing.value;
     if (difference)
       told.lines.push(
-        `change ${change(rise(difference, node, "total"))} in all, ${change(rise(difference, node, "own"))} itself`,
+        `change: total ${change(rise(difference, node, "total"))}, self ${change(rise(difference, node, "own"))}`,
       );
     state.tip.value = { x: event.clientX, y: event.clientY, ...told };
   };
@@ -57,7 +57,7 @@ export function FlameView({ state }: { state: State }) {
       <div class="sides">
         <div class="graph" ref={place}>
           {empty ? (
-            <p class="nothing">{state.bundle.rows.at.length ? "no samples here" : "no stacks in this source"}</p>
+            <p class="nothing">{state.bundle.rows.at.length ? "no samples in this time range" : "this source has no stacks"}</p>
           ) : (
             <div
               class="frames"
@@ -105,18 +105,18 @@ function Heading({ state }: { state: State }) {
         <span class="chip chosen">{whole ? "everything" : stretch(bundle, range)}</span>
         {other ? (
           <>
-            against<span class="chip baseline">{stretch(bundle, other)}</span>
+            compared with<span class="chip baseline">{stretch(bundle, other)}</span>
           </>
         ) : null}
       </h2>
       <p class="sum">
         {bundle.header.clock === "none" ? "" : `${lasting(length)} · `}
         {amount(bundle, now.all)}
-        {bundle.header.unit === "nanoseconds" ? " on cores" : ""}
+        {bundle.header.unit === "nanoseconds" ? " of CPU time" : ""}
         {marked ? (
           <>
             {" "}
-            · <em>{percent(now.all ? found / now.all : 0)} found</em>
+            · <em>{percent(now.all ? found / now.all : 0)} matched</em>
           </>
         ) : null}
       </p>
@@ -127,49 +127,49 @@ function Heading({ state }: { state: State }) {
               state.focus.value = 0;
             }}
           >
-            all frames
+            show all frames
           </button>
         ) : null}
         {!whole ? (
           <button onClick={() => state.show({ start: range.start - length * 0.1, end: range.end + length * 0.1 })}>
-            zoom to it
+            zoom to selection
           </button>
         ) : null}
         {other ? (
           <button
             aria-pressed={state.byBaseline.value}
-            title="how wide frames are: as in the baseline"
+            title="draw frames as wide as in the baseline"
             onClick={() => {
               state.byBaseline.value = !state.byBaseline.value;
             }}
           >
-            baseline’s widths
+            baseline widths
           </button>
         ) : null}
-        {!whole || other ? <button onClick={() => state.choose(null)}>clear</button> : null}
+        {!whole || other ? <button onClick={() => state.choose(null)}>clear selection</button> : null}
       </div>
     </header>
   );
 }
 
-/** The largest differences, or where most time is spent, as a list. */
+/** The largest differences, or where most CPU time is spent, as a table. */
 function Words({ state }: { state: State }) {
   const { tree } = state.bundle;
   const now = state.now.value;
   const then = state.then.value;
   const tables = [
     { title: "process", lines: ranked(tree, now, then, 6, PROCESS) },
-    { title: "function, itself", lines: ranked(tree, now, then, 16) },
+    { title: "function, self time", lines: ranked(tree, now, then, 16) },
   ];
   return (
     <div class="words">
-      <h3>{then ? "Largest differences" : "Most time"}</h3>
+      <h3>{then ? "Largest differences" : "Most CPU time"}</h3>
       {tables.map(({ title, lines }) => (
         <table key={title}>
           <thead>
             <tr>
               <th scope="col">{title}</th>
-              {then ? <th scope="col">then</th> : null}
+              {then ? <th scope="col">baseline</th> : null}
               <th scope="col">now</th>
               {then ? <th scope="col">change</th> : null}
             </tr>

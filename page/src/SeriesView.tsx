@@ -7,9 +7,9 @@ import type { Lane } from "./lanes";
 import type { Range } from "./samples";
 import type { State } from "./state";
 
-const APART = 3; // pixels between two values: closer ones are a smear that takes a browser long to draw
+const APART = 3; // pixels between two values: closer ones blur and are slow to draw
 
-/** Times in seconds and values, as many as can be told apart. */
+/** Times in seconds and values, as many as the width can show. */
 export function pooled(values: Float32Array, cell: number, view: Range, width: number): [number[], (number | null)[]] {
   const times: number[] = [];
   const found: (number | null)[] = [];
@@ -42,7 +42,7 @@ export function SeriesView({ state, lane, width }: { state: State; lane: Lane; w
   function draw(): void {
     const view = state.view.value;
     const drawn = plot.current!;
-    void state.palette.value; // its colours are asked for while it is drawn, later
+    void state.palette.value; // subscribe: the colours are read later, while drawing
     drawn.batch(() => {
       if (drawn.width !== wide.current) drawn.setSize({ width: wide.current, height: lane.height });
       drawn.setData(pooled(values, cell, view, wide.current), false);

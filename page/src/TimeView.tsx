@@ -1,4 +1,4 @@
-// Everything under the one time axis, and what is drawn over all of it: ranges, events, the pointer's time.
+// Everything under the time axis, and what is drawn over it: ranges, events, the time under the pointer.
 import { useMemo, useRef } from "preact/hooks";
 import { paintAxis, paintOverview } from "./axis";
 import { Canvas } from "./Canvas";
@@ -53,7 +53,7 @@ export function TimeView({ state, modes }: { state: State; modes: Modes | null }
     };
   }
 
-  /** All rows of events on one canvas: they are many and small. */
+  /** All rows of events on one canvas: there are many small ones. */
   const rows = lanes.filter((it) => it.kind === "event");
   function paintRows(context: CanvasRenderingContext2D, wide: number): void {
     for (const lane of rows) {
@@ -87,7 +87,7 @@ export function TimeView({ state, modes }: { state: State; modes: Modes | null }
           context.fillRect(range.start * scale, lane.top, Math.max((range.end - range.start) * scale, 2), lane.height);
         } else if (lane.kind === "heatmap") {
           for (const [left, top, across, down] of boxesOf(level, range, view, wide, lane.height)) {
-            // Fainter than elsewhere: its colours are what is looked at.
+            // Fainter than elsewhere, so that the heatmap's colours stay readable.
             context.globalAlpha = 0.4;
             context.fillRect(left, lane.top + top, across, down);
             context.globalAlpha = 1;
@@ -158,7 +158,7 @@ function Cursor({ state, width }: { state: State; width: number }) {
   return <div class="cursor" style={{ transform: `translateX(${((time - start) / (end - start)) * width}px)` }} />;
 }
 
-/** What a lane is, left of it; of a curve also how high it goes in what is in sight. */
+/** The label left of a lane; for a curve also its maximum in view. */
 function Label({ state, lane, modes, width }: { state: State; lane: Lane; modes: Modes | null; width: number }) {
   let more = lane.more;
   if (lane.kind === "series") {

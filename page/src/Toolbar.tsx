@@ -1,11 +1,11 @@
-// The bar on top: what this is of, search, filters, and how it looks.
+// The bar at the top: what is shown, search, filters, theme and help.
 import { useMemo } from "preact/hooks";
 import { day, lasting } from "./format";
 import { EVERYBODY } from "./samples";
 import type { Filter } from "./samples";
 import type { State } from "./state";
 
-const MOST = 300; // of a list to choose from: those with most samples
+const MOST = 300; // entries of a list: those with most samples
 const SECONDS = [1, 2, 5, 10, 30, 60, 120];
 
 export function Toolbar({ state }: { state: State }) {
@@ -38,7 +38,7 @@ export function Toolbar({ state }: { state: State }) {
       </p>
       <label
         class={`search${wrong ? " wrong" : ""}`}
-        title={wrong ? String(state.pattern.value) : "a regular expression; / goes here"}
+        title={wrong ? String(state.pattern.value) : "regular expression; press / to search"}
       >
         <input
           id="search"
@@ -76,7 +76,7 @@ export function Toolbar({ state }: { state: State }) {
         onChoice={(it) => set({ cgroup: it || null })}
       />
       {header.events.length ? (
-        <label class="before" title="how long before an event that is clicked">
+        <label class="before" title="how many seconds before a clicked event to show">
           before
           <select
             value={String(state.before.value)}
@@ -94,8 +94,8 @@ export function Toolbar({ state }: { state: State }) {
       ) : null}
       <button
         class="round"
-        title="light or dark (d)"
-        aria-label="light or dark"
+        title="light or dark theme (d)"
+        aria-label="light or dark theme"
         onClick={() => {
           state.theme.value = state.theme.value === "dark" ? "light" : "dark";
         }}
@@ -147,7 +147,7 @@ function Choice({ name, value, options, onChoice }: ChoiceProps) {
   );
 }
 
-/** Processes by name, and each by number where one name has several; cgroups and those above them; by time. */
+/** Processes by name, and by pid where several have the same name; cgroups with their parents; by CPU time. */
 function choices(state: State): [[string, string][], [string, string][]] {
   const { whos, spent } = state.bundle;
   const comms = new Map<string, number>();

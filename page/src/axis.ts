@@ -1,4 +1,4 @@
-// The time axis, and the overview above it that shows the whole, and which part of it is in sight.
+// The time axis, and above it the overview: the whole time, and which part of it is visible.
 import type { Bundle } from "./data";
 import { SECOND, clock, day } from "./format";
 import type { Grid, Range } from "./samples";

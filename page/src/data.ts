@@ -1,4 +1,4 @@
-// The bundle's bytes as columns. What stands in it is told in src/zombiescope/web/payload.py.
+// The bundle's bytes as columns. The format is described in src/zombiescope/web/payload.py.
 
 export type Numbers = Uint8Array | Uint16Array | Uint32Array | Float32Array | Float64Array;
 
@@ -103,7 +103,7 @@ export interface Who {
   cgroup: string;
 }
 
-/** Shares of each cell by mode, 250 for all of it and 255 where nobody looked: [core][cell][mode]. */
+/** Shares of each cell by mode, 250 for all of it and 255 where there is no data: [core][cell][mode]. */
 export interface Modes {
   cell: number;
   cells: number;
@@ -139,7 +139,7 @@ const MAGIC = "zsview01";
 
 export function decode(buffer: ArrayBuffer): Bundle {
   const text = new TextDecoder();
-  if (text.decode(buffer.slice(0, 8)) !== MAGIC) throw new Error("this is not the data of a zombiescope page");
+  if (text.decode(buffer.slice(0, 8)) !== MAGIC) throw new Error("this is not zombiescope page data");
   const length = new DataView(buffer).getUint32(8, true);
   const header = JSON.parse(text.decode(new Uint8Array(buffer, 12, length))) as Header;
   const base = 12 + length;

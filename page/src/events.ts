@@ -1,11 +1,11 @@
-// Rows of events: a tick for a line of the kernel's log or a remedy, a bar for as long as a finding held.
+// Rows of events: a tick for a line of the kernel log or a fix, a bar for as long as a finding lasted.
 import type { Happening } from "./data";
 import { SECOND } from "./format";
 import type { Lane } from "./lanes";
 import type { Range } from "./samples";
 import type { Palette } from "./theme";
 
-const REACH = 5; // pixels: so near counts as on it
+const REACH = 5; // pixels: this near counts as a hit
 
 export function paintEvents(
   context: CanvasRenderingContext2D,

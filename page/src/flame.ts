@@ -1,4 +1,4 @@
-// The flame graph, drawn on a canvas: only what is at least half a pixel wide, whatever the tree holds.
+// The flame graph on a canvas: only frames at least half a pixel wide are drawn, however large the tree is.
 import { KERNEL, PROCESS, ROOT } from "./data";
 import type { Tree } from "./data";
 import type { Flame } from "./samples";
@@ -9,7 +9,7 @@ const THIN = 0.5;
 const NAMED = 26; // pixels: what is narrower is not drawn, or has no name
 const LETTER = 6.05;
 const FONT = '10.5px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
-const FULLY = 0.05; // of all: a frame whose share changed by so much has the full colour
+const FULLY = 0.05; // of all: a change of share by this much gets the full colour
 
 /** Two flame graphs of one tree; `scale` makes the baseline as large as what is compared with it. */
 export interface Difference {
@@ -33,7 +33,7 @@ export function differenceOf(now: Flame, then: Flame): Difference {
   return { now, then, scale: then.all ? now.all / then.all : 0 };
 }
 
-/** By how much a node's share of all rose. Every node has one, also what only one of both has. */
+/** By how much a node's share rose. Every node has one, also those that only one of the two has. */
 export function rise({ now, then, scale }: Difference, node: number, what: "own" | "total"): number {
   const all = now.all || then.all || 1;
   return (now[what][node] - then[what][node] * (now.all ? scale : 1)) / all;
@@ -46,7 +46,7 @@ export function pathTo(tree: Tree, node: number): number[] {
   return found;
 }
 
-/** How many rows what is in sight has. */
+/** How many rows the visible part has. */
 export function depthOf({ tree, flame, focus, width }: Drawing): number {
   const least = ((flame.total[focus] || 1) / width) * THIN;
   const end = tree.after[focus];
@@ -72,7 +72,7 @@ export function paintFlame(context: CanvasRenderingContext2D, drawing: Drawing, 
   context.textBaseline = "middle";
   const path = pathTo(tree, focus);
   for (const node of path.slice(0, -1)) box(context, drawing, node, 0, top(tree.depth[node]), width, 0.6);
-  // What was found in frames above, themselves, stands right of all they called: take it off what runs before.
+  // Self time of the frames above is drawn right of all they called: subtract it from the running sum.
   const above = new Float64Array(tree.deepest + 2);
   for (const node of path) above[tree.depth[node] + 1] = above[tree.depth[node]] + flame.own[node];
   const left = flame.running[focus] - above[tree.depth[focus]];
@@ -159,7 +159,7 @@ export interface Line {
   then: number;
 }
 
-/** What each function was found in itself, as shares of all: what changed most first, or what there is most of. */
+/** Self time of each function as a share of all: largest change first, or largest share first. */
 export function ranked(tree: Tree, now: Flame, then: Flame | null, most: number, kind?: number): Line[] {
   const sums = [now, then].map((flame) => {
     const found = new Float64Array(tree.names.length);

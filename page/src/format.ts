@@ -6,7 +6,7 @@ export const SECOND = 1e9;
 
 const two = (value: number): string => String(value).padStart(2, "0");
 
-/** A moment on the axis: UTC, or seconds of the machine's own clock, as perf and dmesg print them. */
+/** A time on the axis: UTC, or seconds of the machine's own clock, as perf and dmesg print them. */
 export function clock(bundle: Bundle, time: number, decimals = 0): string {
   const [whole, rest] = parts(bundle, time, decimals);
   const digits = decimals ? `.${rest}` : "";
@@ -24,7 +24,7 @@ function parts(bundle: Bundle, time: number, decimals: number): [number, string]
   const scale = 10 ** decimals;
   const origin = Number(BigInt(bundle.header.origin) / 1_000_000_000n);
   const rounded = decimals ? Math.round((time / SECOND) * scale) : Math.floor(time / SECOND);
-  const whole = Math.floor(rounded / scale); // what was before the axis begins is negative
+  const whole = Math.floor(rounded / scale); // times before the axis begins are negative
   return [origin + whole, String(rounded - whole * scale).padStart(decimals, "0")];
 }
 
@@ -45,7 +45,7 @@ function trimmed(value: number, decimals: number): string {
   return String(Number(value.toFixed(decimals)));
 }
 
-/** What samples add up to: time on a core, or how many. */
+/** The sum of samples: CPU time, or their number. */
 export function amount(bundle: Bundle, weight: number): string {
   if (bundle.header.unit === "nanoseconds") return lasting(weight);
   return `${Math.round(weight).toLocaleString("en")} sample${weight === 1 ? "" : "s"}`;

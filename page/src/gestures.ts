@@ -44,7 +44,7 @@ export function gesturesOf(
     const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
     return [event.clientX - box.left, event.clientY - box.top];
   };
-  /** The stretch under the pointer: a cell of the heatmap, elsewhere a moment. */
+  /** The time range under the pointer: a cell of the heatmap, elsewhere a single time. */
   const under = (lane: Lane, x: number, y: number, view: Range): Range => {
     if (lane.kind === "heatmap") return cellAt(level(view), view, x, y - lane.top, width(), lane.height);
     const time = timeAt(x, view);
@@ -124,7 +124,7 @@ export function gesturesOf(
       state.tip.value = null;
     },
     onWheel(event) {
-      // A plain turn over the axis and the heatmap zooms; sideways, or with Shift, it pans.
+      // The wheel zooms over the axis and the heatmap; sideways, or with Shift, it pans.
       event.preventDefault();
       const [x] = placeOf(event);
       const sideways = event.shiftKey ? event.deltaX || event.deltaY : event.deltaX;

@@ -1,5 +1,5 @@
-// Deep links: what is shown, in the address. Times are seconds of the source's own clock, so a link stays right when the
-// same recording is opened another time, or only a part of it.
+// Deep links: the view, in the address. Times are seconds of the source's own clock, so a link stays valid when the same
+// recording, or only a part of it, is opened again.
 import { effect } from "@preact/signals";
 import { EVERYBODY } from "./samples";
 import type { Range } from "./samples";
@@ -15,7 +15,7 @@ export function link(state: State): void {
   effect(() => {
     const next = written(state);
     clearTimeout(waiting);
-    // Browsers refuse more than some hundred changes of the address in half a minute.
+    // Browsers refuse more than about a hundred changes of the address in half a minute.
     waiting = window.setTimeout(() => {
       last = next;
       history.replaceState(null, "", next || location.pathname + location.search);

@@ -13,16 +13,16 @@ export interface Level {
 }
 
 const PARTS = 5; // of a cell: the fullest is shown
-const ENOUGH = 100_000; // cells looked at for the scale: of twelve hours of 20 ms, one in twenty
+const ENOUGH = 100_000; // cells read for the scale: of twelve hours of 20 ms, one in twenty
 const NARROWEST = 3; // pixels of a column
-const WIDE_ENOUGH = 30; // pixels of a tenth of a second, before columns are that short
+const WIDE_ENOUGH = 30; // pixels for a tenth of a second before columns get that short
 const LEVELS: Level[] = [
   { column: 0.1 * SECOND, rows: 5 },
   ...[1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600].map((it) => ({ column: it * SECOND, rows: 50 })),
   ...[1, 5, 25, 125, 625, 3125].map((days) => ({ column: days * 86400 * SECOND, rows: 50 })),
 ];
 
-/** How fine the heatmap is when so much time is so many pixels wide; never finer than its cells. */
+/** The resolution of the heatmap for a time range and a width; never finer than its cells. */
 export function levelOf(view: Range, width: number, cell: number): Level {
   const fits = (it: Level) =>
     it.column / it.rows >= cell &&
@@ -30,7 +30,7 @@ export function levelOf(view: Range, width: number, cell: number): Level {
   return LEVELS.find(fits) ?? LEVELS[LEVELS.length - 1];
 }
 
-/** How full a stretch of cells is, in weight for each 20 ms. */
+/** How busy a range of cells is, in weight per 20 ms. */
 function mean(grid: Grid, first: number, end: number): number {
   const from = Math.min(Math.round(first), grid.cells);
   const to = Math.min(Math.round(end), grid.cells);
@@ -49,7 +49,7 @@ function heat(grid: Grid, first: number, count: number): number {
 
 const scales = new WeakMap<Grid, Map<number, number>>();
 
-/** What the darkest shade stands for at a level: all but the fullest thousandth of the cells that have any. */
+/** The value of the darkest shade at a level: the 99.9th percentile of cells that are not empty. */
 export function scaleOf(grid: Grid, level: Level, cell: number): number {
   let known = scales.get(grid);
   if (!known) scales.set(grid, (known = new Map<number, number>()));
@@ -79,7 +79,7 @@ function measured(grid: Grid, count: number): number {
 
 let image: HTMLCanvasElement | null = null;
 
-/** Paint the part that is in sight; where something is searched, its time in the colour of what is found. */
+/** Paint the visible part; during a search, matching time in the colour of matches. */
 export function paintHeatmap(
   context: CanvasRenderingContext2D,
   bundle: Bundle,
@@ -135,7 +135,7 @@ export function columnAt({ column }: Level, view: Range, x: number, width: numbe
   return { start, end: start + column };
 }
 
-/** A range as it lies on the heatmap: a part of its first column, whole ones, a part of its last. */
+/** A range as boxes on the heatmap: part of its first column, whole columns, part of its last. */
 export function boxesOf({ column }: Level, range: Range, view: Range, width: number, height: number): Box[] {
   const each = (column / (view.end - view.start)) * width;
   const x = (place: number) => ((place * column - view.start) / column) * each;

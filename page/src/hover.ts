@@ -1,4 +1,4 @@
-// What is told of the point under the pointer.
+// The text for the point under the pointer.
 import type { Modes } from "./data";
 import { eventAt } from "./events";
 import { SECOND, amount, clock, lasting, percent, short, stretch } from "./format";
@@ -35,8 +35,8 @@ export function toldOf(
     return {
       title: stretch(bundle, range),
       lines: [
-        `busy: ${busy(mean)}${peak > mean * 1.05 ? `, at most ${busy(peak)}` : ""}`,
-        ...(found ? [`found: ${busy(found.mean)} (${percent(mean ? found.mean / mean : 0)})`] : []),
+        `busy: ${busy(mean)}${peak > mean * 1.05 ? `, peak ${busy(peak)}` : ""}`,
+        ...(found ? [`matched: ${busy(found.mean)} (${percent(mean ? found.mean / mean : 0)})`] : []),
       ],
     };
   }
@@ -44,7 +44,7 @@ export function toldOf(
     const core = Math.min(modes.cpus.length - 1, Math.floor((y - lane.top) / rowHeight(modes.cpus.length)));
     const cell = Math.floor(time / modes.cell);
     const at = (core * modes.cells + cell) * MODES;
-    const names = ["user", "system", "interrupts", "softirq", "stolen"];
+    const names = ["user", "system", "interrupts", "softirq", "steal"];
     const shares = modes.shares.subarray(at, at + MODES);
     const seen = shares.length && shares[0] !== UNSEEN;
     return {
@@ -56,7 +56,7 @@ export function toldOf(
               .join(", ") || "idle",
             `in ${lasting(modes.cell)}`,
           ]
-        : ["nobody looked"],
+        : ["no data"],
     };
   }
   if (lane.kind === "event") {
@@ -68,7 +68,7 @@ export function toldOf(
         : clock(bundle, it.start * SECOND, 3);
     return {
       title: `${it.name} · ${when}`,
-      lines: [it.text, `click: the ${state.before.value} s before it against quiet time`],
+      lines: [it.text, `click: compare the ${state.before.value} s before it with quiet time`],
     };
   }
   if (lane.kind === "series") {
@@ -80,13 +80,13 @@ export function toldOf(
   return null;
 }
 
-/** What is told of a frame. */
+/** The text for a frame. */
 export function frameTold(state: State, node: number): Told {
   const { tree } = state.bundle;
   const label = tree.label[node];
   const now = state.now.value;
   const then = state.then.value;
-  const kind = ["everything", "process", "program", "kernel"][tree.kinds[label]];
+  const kind = ["everything", "process", "user code", "kernel"][tree.kinds[label]];
   const module = tree.modules[label];
   const share = (weight: number, all: number) => `${amount(state.bundle, weight)} (${percent(all ? weight / all : 0)})`;
   const cores = (weight: number, range: Range | null) => {
@@ -97,13 +97,13 @@ export function frameTold(state: State, node: number): Told {
   };
   const lines = [
     `${kind}${module ? ` · ${module}` : ""}`,
-    `in all ${share(now.total[node], now.all)}${cores(now.total[node], state.chosen.value)}`,
-    `itself ${share(now.own[node], now.all)}`,
+    `total ${share(now.total[node], now.all)}${cores(now.total[node], state.chosen.value)}`,
+    `self ${share(now.own[node], now.all)}`,
   ];
   if (then) {
     lines.push(
-      `baseline: in all ${share(then.total[node], then.all)}${cores(then.total[node], state.baseline.value)}`,
-      `baseline: itself ${share(then.own[node], then.all)}`,
+      `baseline: total ${share(then.total[node], then.all)}${cores(then.total[node], state.baseline.value)}`,
+      `baseline: self ${share(then.own[node], then.all)}`,
     );
   }
   return { title: tree.names[label], lines };

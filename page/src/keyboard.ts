@@ -1,22 +1,22 @@
-// What keys do. `?` shows the same list.
+// Keyboard and mouse actions. `?` shows this list.
 import { SECOND } from "./format";
 import type { State } from "./state";
 
 export const KEYS: [string, string][] = [
-  ["drag", "flame graph of that time; in the heatmap from cell to cell"],
-  ["click", "of one column; of an event: the seconds before it against quiet time"],
-  ["Ctrl-drag", "baseline: what changed since, in red and blue"],
-  ["wheel", "zoom; with Shift, pan. Drag on the axis zooms in, double-click zooms out"],
+  ["drag", "show the flame graph of that time; in the heatmap, from cell to cell"],
+  ["click", "show one column; on an event: the seconds before it, compared with quiet time"],
+  ["Ctrl-drag", "choose a baseline: what grew since is red, what shrank is blue"],
+  ["wheel", "zoom; with Shift, pan. On the axis: drag to zoom in, double-click to zoom out"],
   ["← →", "pan"],
   ["+ −", "zoom"],
-  ["0", "the whole time"],
-  ["z", "zoom to what is chosen"],
-  ["n p", "next, previous event of the kernel’s log (of findings, if it has none)"],
-  ["/", "search; matching time is painted everywhere"],
-  ["i", "root on top, or below"],
-  ["b", "in a difference: widths as now, or as in the baseline"],
-  ["d", "light or dark"],
-  ["Esc", "one step back"],
+  ["0", "show the whole time"],
+  ["z", "zoom to the selection"],
+  ["n p", "next, previous event in the kernel log (finding, if there is none)"],
+  ["/", "search functions; matching time is highlighted everywhere"],
+  ["i", "flame graph: root at the top, or at the bottom"],
+  ["b", "in a difference: frame widths as now, or as in the baseline"],
+  ["d", "light or dark theme"],
+  ["Esc", "go back one step"],
 ];
 
 export function listen(state: State): void {

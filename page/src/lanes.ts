@@ -1,4 +1,4 @@
-// Where everything under the time axis stands, from top to bottom.
+// The layout of everything under the time axis, from top to bottom.
 import type { Bundle, Happening, Modes } from "./data";
 import { rowHeight } from "./strip";
 
@@ -16,7 +16,7 @@ export interface Lane {
 const HEIGHTS = { overview: 28, axis: 20, heatmap: 150, event: 13, series: 32 };
 const GAP = 12;
 const CLOSE = 6;
-const MOST_ROWS = 14; // of events: the rest shares the last
+const MOST_ROWS = 14; // of events: the rest share the last
 
 export function lanesOf(bundle: Bundle, modes: Modes | null): Lane[] {
   const found: Lane[] = [];
@@ -34,7 +34,7 @@ export function lanesOf(bundle: Bundle, modes: Modes | null): Lane[] {
     top += height + gap;
   };
   add("overview", HEIGHTS.overview, 2, "overview");
-  add("axis", HEIGHTS.axis, 0, bundle.header.clock === "unix" ? "UTC" : "machine’s clock");
+  add("axis", HEIGHTS.axis, 0, bundle.header.clock === "unix" ? "UTC" : "machine clock");
   if (bundle.rows.at.length) add("heatmap", HEIGHTS.heatmap, GAP, "busy time");
   if (modes) {
     add(
@@ -58,7 +58,7 @@ export function heightOf(lanes: Lane[]): number {
   return last.top + last.height;
 }
 
-/** One row a kind: the log's and remedies first, then signs in the order in which the case tells them. */
+/** One row for each kind: log lines and fixes first, then signs in the order of the diagnosis. */
 function eventRows({ header }: Bundle): [string, Happening[]][] {
   const order = header.case?.tellings.flatMap((it) => it.chain.map((place) => header.case!.findings[place].sign)) ?? [];
   const rank = (it: Happening) =>

@@ -1,4 +1,4 @@
-// Where the bytes come from: inside this very file, if it is one that was sent around; else from the server, once.
+// Load the data: from inside this file, if it is a saved page; else from the server, once.
 
 declare global {
   interface Uint8ArrayConstructor {
@@ -10,11 +10,11 @@ export async function load(): Promise<ArrayBuffer> {
   const inside = document.getElementById("bundle");
   if (!inside) {
     const answer = await fetch("bundle");
-    if (!answer.ok) throw new Error(`the server said ${answer.status}: is it still the one that opened this page?`);
+    if (!answer.ok) throw new Error(`the server answered ${answer.status}; is it still the one that opened this page?`);
     return answer.arrayBuffer();
   }
   const packed = unpacked((inside.textContent ?? "").trim());
-  inside.remove(); // tens of megabytes that nobody needs twice
+  inside.remove(); // tens of megabytes, not needed again
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).arrayBuffer();
 }

@@ -1,4 +1,4 @@
-// The time-travel page: load the data once, then everything is worked out here.
+// The time-travel page: load the data once, then compute everything here.
 import { effect } from "@preact/signals";
 import { render } from "preact";
 import "uplot/dist/uPlot.min.css";
@@ -44,7 +44,7 @@ function Page({ state }: { state: State }) {
 }
 
 function Legend({ sampled }: { sampled: boolean }) {
-  const modes = ["user", "system", "interrupts", "softirq", "stolen"].slice(0, sampled ? 2 : 5); // samples tell no more
+  const modes = ["user", "system", "interrupts", "softirq", "steal"].slice(0, sampled ? 2 : 5); // samples show only two
   return (
     <p class="legend">
       {modes.map((mode) => (

@@ -1,11 +1,11 @@
-// Which time an event is compared with: the nearest earlier one in which nothing happened.
+// The quiet time that an event is compared with: the nearest earlier time in which nothing happened.
 import type { Happening } from "./data";
 import { SECOND } from "./format";
 import type { Range } from "./samples";
 
-const AFTER = SECOND; // what an event leaves behind
-const LONG = 0.25; // of the whole: a finding that held for longer is the node's everyday, not an event
-const LONGER = 10; // times the stretch before the event is the baseline at most
+const AFTER = SECOND; // after-effects of an event
+const LONG = 0.25; // of the whole: a finding that lasted longer is the node's normal state, not an event
+const LONGER = 10; // the baseline is at most this many times as long as the time before the event
 
 /** Null if there is no such time. */
 export function quietTime(events: Happening[], whole: Range, at: number, length: number): Range | null {
@@ -19,7 +19,7 @@ export function quietTime(events: Happening[], whole: Range, at: number, length:
     whole,
   );
   const long = gaps.filter((it) => it.end - it.start >= length);
-  // Before it rather than after: what it left behind is no quiet time.
+  // Before the event rather than after: its after-effects are not quiet time.
   const away = (it: Range) => (it.end <= at ? at - it.end : whole.end + it.start - at);
   const longest = gaps.sort((a, b) => b.end - b.start - (a.end - a.start)).slice(0, 1);
   const best = (long.length ? long : longest).sort((a, b) => away(a) - away(b))[0];
@@ -29,7 +29,7 @@ export function quietTime(events: Happening[], whole: Range, at: number, length:
     : { start: best.start, end: Math.min(best.end, best.start + LONGER * length) };
 }
 
-/** What is left of the whole between stretches that are sorted; nothing shorter than a second. */
+/** The gaps between sorted ranges; nothing shorter than a second. */
 function between(taken: Range[], whole: Range): Range[] {
   const found: Range[] = [];
   let end = whole.start;

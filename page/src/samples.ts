@@ -1,4 +1,4 @@
-// Questions asked of the samples: which are meant, what they add up to in the tree, and in cells of time.
+// Queries on the samples: which are selected, and their sums in the tree and in cells of time.
 // Times are nanoseconds since the axis begins. Weights are integers below 2^53, so every sum is exact.
 import type { Bundle, Numbers, Tree } from "./data";
 
@@ -14,7 +14,7 @@ export interface Filter {
 }
 export const EVERYBODY: Filter = { cpu: null, pid: null, comm: null, cgroup: null };
 
-/** For each who, whether it is meant; null if everybody is. */
+/** For each who, whether it is selected; null if all are. */
 export function meant(bundle: Bundle, filter: Filter): Uint8Array | null {
   const { pid, comm, cgroup } = filter;
   if (pid === null && comm === null && cgroup === null) return null;
@@ -41,7 +41,7 @@ export function firstRow(bundle: Bundle, time: number): number {
   return low;
 }
 
-/** For each node of the tree, what the samples of a range found in it itself. */
+/** For each node of the tree, its self weight from the samples of a range. */
 export function ownOf(bundle: Bundle, range: Range | null, filter: Filter): Float64Array {
   const { cpu, who, leaf, weight } = bundle.rows;
   const found = new Float64Array(bundle.tree.label.length);
@@ -54,7 +54,7 @@ export function ownOf(bundle: Bundle, range: Range | null, filter: Filter): Floa
   return found;
 }
 
-/** A flame graph: what was found in each node itself, and in all; `running` is the sum of all own before a node. */
+/** A flame graph: self and total weight of each node; `running` is the sum of all self weights before a node. */
 export interface Flame {
   own: Float64Array;
   running: Float64Array;
@@ -78,7 +78,7 @@ export function below(tree: Tree, labels: Uint8Array): Uint8Array {
   return found;
 }
 
-/** Busy time in cells of 20 ms, as running sums: what is in any stretch is one subtraction. */
+/** Busy time in cells of 20 ms, as running sums: the sum of any range is one subtraction. */
 export interface Grid {
   sums: Float64Array;
   cells: number;
@@ -90,7 +90,7 @@ export function gridOf(bundle: Bundle, filter: Filter, marked: Uint8Array | null
   const cells = Math.ceil(header.length / header.cell);
   const everybody = Object.values(filter).every((it) => it === null) && !marked;
   const sums = new Float64Array(cells + 1);
-  const found = sums.subarray(1); // filled cell by cell, then summed where it is: it may be tens of megabytes
+  const found = sums.subarray(1); // filled cell by cell, then summed in place: it may be tens of megabytes
   if (bundle.heat && everybody) found.set(bundle.heat.subarray(0, cells) as Numbers);
   else if (header.clock !== "none") {
     // Rows that are merged over more than a cell fill all of it evenly.
@@ -107,7 +107,7 @@ export function gridOf(bundle: Bundle, filter: Filter, marked: Uint8Array | null
   return { sums, cells, most };
 }
 
-/** Whether a row is meant. */
+/** Whether a row is selected. */
 function chooser(bundle: Bundle, filter: Filter, marked: Uint8Array | null): (row: number) => boolean {
   const { cpu, who, leaf } = bundle.rows;
   const whos = meant(bundle, filter);
@@ -131,7 +131,7 @@ function fill(found: Float64Array, bundle: Bundle, wanted: ((row: number) => boo
   }
 }
 
-/** A sample that ends a spell without interrupts belongs into the cells of the spell, which are before it. */
+/** A sample at the end of a period with interrupts off belongs to the cells of that period, which are before it. */
 function spread(found: Float64Array, time: number, weight: number, cell: number): void {
   for (let back = 0; back * cell < weight; back++) {
     const place = Math.floor((time - back * cell - cell / 2) / cell);
@@ -139,7 +139,7 @@ function spread(found: Float64Array, time: number, weight: number, cell: number)
   }
 }
 
-/** What one weight is in seconds on a core; 0 where that is unknown. */
+/** Seconds of CPU time for one unit of weight; 0 if unknown. */
 export function secondsEach(bundle: Bundle): number {
   if (bundle.header.unit === "nanoseconds") return 1e-9;
   return bundle.header.hz ? 1 / bundle.header.hz : 0;

@@ -1,4 +1,4 @@
-// What the page shows, as signals: the few that a person changes, and what follows from them.
+// What the page shows, as signals: the few that a person changes, and what is derived from them.
 import { batch, computed, signal } from "@preact/signals";
 import type { Bundle, Happening } from "./data";
 import { SECOND } from "./format";
@@ -16,7 +16,7 @@ export interface Tip {
 }
 export type State = ReturnType<typeof stateOf>;
 
-const NARROWEST = 0.4 * SECOND; // in sight: twenty cells of 20 ms
+const NARROWEST = 0.4 * SECOND; // visible: twenty cells of 20 ms
 const BEFORE = 10; // seconds before an event: twice what a network driver waits before it resets itself
 
 export function stateOf(bundle: Bundle) {
@@ -103,7 +103,7 @@ export function stateOf(bundle: Bundle) {
     });
   }
 
-  /** The seconds before something that happened, against the nearest earlier time in which nothing did. */
+  /** The seconds before an event, compared with the nearest earlier quiet time. */
   function beforeEvent(event: Happening): void {
     const length = before.value * SECOND;
     const at = event.start * SECOND;
@@ -117,7 +117,7 @@ export function stateOf(bundle: Bundle) {
     });
   }
 
-  /** Bring a range into sight, with room around it, if it is not well in sight already. */
+  /** Bring a range into view, with room around it, if it is not well in view already. */
   function reveal(range: Range): void {
     const { start, end } = view.value;
     const width = range.end - range.start;

@@ -1,5 +1,5 @@
-// The strip of cores: one row a core, coloured by what it did. A pixel that stands for many cells shows the worst of
-// them, the one with most time in the kernel: an average would hide the second that hurt.
+// The strip of cores: one row for each core, coloured by CPU mode. A pixel that covers many cells shows the worst of
+// them, the one with most time in the kernel: an average would hide the second that did harm.
 import type { Bundle, Modes } from "./data";
 import { KERNEL } from "./data";
 import { SECOND } from "./format";
@@ -12,7 +12,7 @@ export const FULL = 250;
 export const UNSEEN = 255;
 export const MODES = 5;
 const FEWER = 8; // cells of a level that make one of the next
-const STACKED = 12; // pixels of a row: less, and the parts cannot be told apart
+const STACKED = 12; // pixels of a row: with less, the parts cannot be distinguished
 const FEWEST = 400; // cells of the coarsest level: fewer than a screen is wide
 const SAMPLED_CELL = 0.25 * SECOND;
 
@@ -21,7 +21,7 @@ export function rowHeight(cores: number): number {
   return Math.max(2, Math.min(17, Math.floor(190 / Math.max(cores, 1))));
 }
 
-/** Where no reading tells what cores did, the samples do: by the kind of the innermost function. */
+/** Without readings of /proc/stat the samples show what cores did, by the kind of the innermost function. */
 export function modesOf(bundle: Bundle): Modes | null {
   const { rows, tree, header } = bundle;
   const each = secondsEach(bundle);
@@ -45,7 +45,7 @@ export function modesOf(bundle: Bundle): Modes | null {
     if (core < 0) continue;
     let to = Math.min(cells - 1, Math.floor(at[i] * scale));
     let left = length;
-    // What stands for more than a cell fills those before it.
+    // A sample that covers more than one cell fills the cells before it.
     for (; left > 0 && to >= 0; to--, left -= cell)
       spent[(core * cells + to) * 2 + kernel[leaf[i]]] += Math.min(cell, left);
   }
@@ -183,7 +183,7 @@ export function paintStrip(
   }
 }
 
-/** All modes of a cell as one colour. It is asked for every pixel: nothing is made anew. */
+/** All modes of a cell as one colour. Called for every pixel, so it allocates nothing. */
 function blended(shares: Uint8Array, at: number, palette: Palette, paper: readonly [number, number, number]): number {
   let red = 0;
   let green = 0;

@@ -15,11 +15,13 @@ from zombiescope.members.rooms import Broken, guarded, member, names
 
 DESCRIPTION = "Find out why a Linux node that looks healthy starves its work, with evidence."
 EXAMPLES = """examples:
-  zombiescope diagnose                  look at this machine for 10 s and say what is wrong
-  zombiescope census                    live and dead cgroups, by controller
+  zombiescope diagnose                  record this machine for 10 s and report what is wrong
+  zombiescope census                    live and dying cgroups, by controller
+  zombiescope record ./rec              keep the last 12 hours on disk, for the next incident
+  zombiescope fix                       show how to fix what was found; changes nothing
   zombiescope explain zombie_cgroups    what a sign means, why it hurts, when it is a false alarm
 
-exit codes: 0 clear, 1 found, 2 usage, 3 blind where it matters
+exit codes: 0 clear, 1 found, 2 usage, 3 blind: something that matters could not be read
 """
 
 
@@ -40,7 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     if isinstance(code, Broken):
         print(
-            f"zombiescope: our fault, please report it: {code.why} (ZOMBIESCOPE_DEBUG=1 shows where)", file=sys.stderr
+            f"zombiescope: this is a bug, please report it: {code.why} (ZOMBIESCOPE_DEBUG=1 shows where)",
+            file=sys.stderr,
         )
         return BLIND
     return code
@@ -56,13 +59,13 @@ def _run(args: argparse.Namespace) -> int:
     except OSError as error:
         # Python would fail once more when it closes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):  # who read us has gone (`| head`): nobody to complain to
+        if isinstance(error, BrokenPipeError):  # the reader has gone (`| head`): there is no one to tell
             return 141
-        raise UserError(f"cannot write: {error.strerror}") from error
+        raise UserError(f"cannot write the output: {(error.strerror or str(error)).lower()}") from error
 
 
 def command_parser(verb: str = "") -> argparse.ArgumentParser:
-    """With all verbs; or, where the one asked for is known, with that one alone: the others need not be loaded."""
+    """With all verbs; or, if `verb` is one of them, with that one alone: the others need not be loaded."""
     parser = argparse.ArgumentParser(
         prog="zombiescope",
         description=DESCRIPTION,

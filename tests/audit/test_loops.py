@@ -26,12 +26,12 @@ def trips(policy: RestartPolicy, lives: float, starts: int = 200) -> bool:
 @pytest.mark.parametrize(
     ("policy", "for_ever", "says"),
     [
-        (RestartPolicy(), False, "never started again"),
+        (RestartPolicy(), False, "never restarts it"),
         (RestartPolicy(restart="on-failure", pause=10), True, "5 in 10 s, never trips with a pause of 10 s"),
-        (RestartPolicy(restart="always", pause=2), True, "for ever"),
+        (RestartPolicy(restart="always", pause=2), True, "forever"),
         (RestartPolicy(restart="always"), False, "trips only if each run ends within 1.9 s"),
         (RestartPolicy(restart="always", interval=0), True, "its start limit is switched off"),
-        (RestartPolicy(restart="on-abnormal", burst=0), True, "after a signal, a timeout or the watchdog, for ever"),
+        (RestartPolicy(restart="on-abnormal", burst=0), True, "after a signal, a timeout or the watchdog, forever"),
         (RestartPolicy(restart="always", pause=1, interval=60), False, "trips only if each run ends within 11 s"),
         (RestartPolicy(restart="always", pause=10, interval=float("inf")), False, "5 in inf s"),
     ],
@@ -43,7 +43,10 @@ def test_policies(policy: RestartPolicy, for_ever: bool, says: str) -> None:
 
 def test_the_exit_code_that_means_give_up_is_heeded_or_not() -> None:
     ecs = RestartPolicy(restart="on-failure", pause=10)
-    assert judge(ecs, 5).for_ever and "exit code 5 means that it gives up, and is not heeded" in judge(ecs, 5).says
+    assert (
+        judge(ecs, 5).for_ever
+        and "exit code 5 means “do not restart me”, and the unit ignores it" in judge(ecs, 5).says
+    )
     fixed = RestartPolicy(restart="on-failure", pause=10, prevented_by=("5",))
     assert not judge(fixed, 5).for_ever and "not after exit code 5" in judge(fixed, 5).says
 

@@ -112,7 +112,7 @@ def test_a_header_cut_anywhere_is_an_error_or_nothing(length: int) -> None:
 def test_old_databases_and_none_say_why(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match="Berkeley DB"):
         owners(machine(tmp_path / "old", {"var/lib/rpm/Packages": ""}), [UNIT])
-    with pytest.raises(Unreadable, match="neither dpkg nor rpm"):
+    with pytest.raises(Unreadable, match="neither a dpkg nor an rpm database"):
         owners(machine(tmp_path / "none", {}), [UNIT])
 
 

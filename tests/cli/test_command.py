@@ -40,9 +40,9 @@ def test_version(zombiescope: Run) -> None:
         (("diagnose", "--seconds", "-1"), "not a number of seconds"),
         (("diagnose", "--seconds", "nan"), "not a number of seconds"),
         (("diagnose", "--set", "nobody.FULL=1"), "no sign, probe or law is called 'nobody'"),
-        (("census", "--controller", "memry"), "no controller is called 'memry'"),
+        (("census", "--controller", "memry"), "'memry': no such controller"),
         (("explain", "zombie_cgroup"), "did you mean zombie_cgroups"),
-        (("explain", "zombie_cgroups", "--format", "dot"), "--format dot is for --map"),
+        (("explain", "zombie_cgroups", "--format", "dot"), "--format dot needs --map"),
     ],
 )
 def test_a_mistake_is_told_in_one_line_and_exits_2(argv: tuple[str, ...], says: str, zombiescope: Run) -> None:
@@ -93,7 +93,7 @@ def test_explain_maps_every_sign(zombiescope: Run) -> None:
 def test_a_full_disk_and_a_closed_pipe_are_no_tracebacks() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run([COMMAND, "census"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (2, "zombiescope: cannot write: No space left on device\n")
+    assert (done.returncode, done.stderr) == (2, "zombiescope: cannot write the output: no space left on device\n")
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run([COMMAND, "explain"], stdout=writer, stderr=subprocess.PIPE, text=True, check=False)

@@ -51,4 +51,4 @@ def test_graphviz_takes_the_map() -> None:
 
 def test_a_drawing_is_for_the_map(zombiescope: Run) -> None:
     done = zombiescope("explain", "zombie_cgroups", "--format", "svg", expect=2)
-    assert "--format svg is for --map" in done.stderr and not done.stdout
+    assert "--format svg needs --map" in done.stderr and not done.stdout

@@ -18,7 +18,7 @@ def test_every_scenario_is_listed_with_its_truth_and_needs(zombiescope: Run) -> 
     rows = json.loads(zombiescope("lab", "list", "--format", "json", expect=0).stdout)
     assert [row["name"] for row in rows] == names("lab")
     told = {row["name"]: row["truth"] for row in rows}
-    assert told["quiet"] == "nobody is to blame" and told["zombie_walk"].startswith("zombie_cgroups → cgroup_walker")
+    assert told["quiet"] == "no fault" and told["zombie_walk"].startswith("zombie_cgroups → cgroup_walker")
     lines = zombiescope("lab", "list", expect=0).stdout.splitlines()
     assert len(lines) == len(rows) and all(line.count("\t") == 3 for line in lines)
 
@@ -27,8 +27,8 @@ def test_every_scenario_is_listed_with_its_truth_and_needs(zombiescope: Run) -> 
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (("run", "nothing"), "no scenario is called 'nothing'"),
-        (("score", "--only", "quiet,nothing"), "no scenario is called 'nothing'"),
+        (("run", "nothing"), "'nothing': no such scenario"),
+        (("score", "--only", "quiet,nothing"), "'nothing': no such scenario"),
         ((), "required"),
     ],
 )

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from zombiescope.core.samples import Frames, Function, Samples, Who
 from zombiescope.core.timeline import Series, Timeline
-from zombiescope.profile.capture import Capture, Frames, Function, Who
 
 T0 = 1_794_000_000.0
 HZ = 50.0
@@ -33,7 +33,7 @@ def _frames(known: int) -> Frames:
 
 def sick_node(
     seed: int, causes: Sequence[float], *, minutes: float = 40, burst: float = 0.5, lasting: float = 8.0
-) -> tuple[Timeline, Capture]:
+) -> tuple[Timeline, Samples]:
     """For each cause, `lasting` seconds that end two seconds before it, the culprit takes `burst` of a core.
 
     All else has bursts of its own, some of them larger, and drifts; it knows nothing of the causes.
@@ -62,7 +62,7 @@ def sick_node(
     when = np.concatenate(times)
     order = np.argsort(when)
     frames = _frames(PROCESSES * STACKS_EACH)
-    capture = Capture(
+    capture = Samples(
         at=np.round((T0 + when[order]) * 1e9).astype(np.int64),
         cpu=rng.integers(0, 4, len(when)).astype(np.int32),
         tid=np.array([whos[it].pid for it in np.concatenate(who)[order]], np.int32),

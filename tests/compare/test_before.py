@@ -17,8 +17,8 @@ from zombiescope.compare.measures import _means, of_series
 from zombiescope.compare.quiet_time import CONTROLS, Event, Windows, recorded, windows
 from zombiescope.compare.time_spent import Profile
 from zombiescope.core import Span, UserError
+from zombiescope.core.samples import Chosen, Function, Who
 from zombiescope.core.timeline import Series, Timeline
-from zombiescope.profile.capture import Chosen, Function, Who
 
 MARKS = (310.0, 800.0, 1130.0, 1600.0, 2105.0)
 S = 15.0
@@ -182,7 +182,7 @@ def test_quiet_windows_are_recorded_and_far_from_every_event(times: list[float],
     try:
         found = windows(events(times), spans, seconds)
     except UserError as error:
-        assert "quiet stretches" in str(error)
+        assert "quiet windows" in str(error)
         return
     ends = found.starts + seconds
     for start, end in zip(found.starts.tolist(), ends.tolist(), strict=True):
@@ -198,13 +198,13 @@ def test_a_burst_of_lines_is_one_event_and_an_early_one_is_left_out() -> None:
     found = windows(events([3, 500, 500.1, 505, 900]), [Span(T0, T0 + 1000)], 10.0)
     assert [it.at - T0 for it in found.events] == [500, 900]
     assert found.notes == (
-        "5 events within 10 s of one another count as 3",
-        "1 left out: what was before them is not recorded",
+        "5 events, some within 10 s of each other, count as 3",
+        "1 of 3 events left out: the time before is not recorded",
     )
 
 
 def test_where_there_is_no_quiet_time_it_is_said() -> None:
-    with pytest.raises(UserError, match=r"only 2 quiet stretches of 30 s .* give fewer --seconds"):
+    with pytest.raises(UserError, match=r"only 2 quiet windows of 30 s .* give a smaller --seconds"):
         windows(events([100, 200, 300]), [Span(T0, T0 + 400)], 30.0)
 
 
@@ -249,6 +249,6 @@ def test_events_by_sign_by_line_and_by_mistake() -> None:
     assert [(it.at - T0, it.says.split()[0]) for it in found] == [(30, "nic:ens5")] and not unseen
     found, unseen = events_of(timeline, "saturated_core")
     assert not found and "nobody looked" in unseen
-    assert events_of(Timeline(), "mark") == ([], "nobody looked at the kernel's log")
-    with pytest.raises(UserError, match="neither a sign nor an expression"):
+    assert events_of(Timeline(), "mark") == ([], "nothing looked for kernel_log")
+    with pytest.raises(UserError, match="neither a sign nor a valid regex"):
         events_of(timeline, "mark [")

@@ -8,69 +8,67 @@ from typing import Any
 
 import pytest
 
-from zombiescope.core import (
-    Answer,
-    Blind,
-    Candidate,
-    Case,
-    Check,
-    Finding,
-    Ground,
-    Link,
-    Plan,
-    Reading,
-    Span,
-    Step,
-    Tally,
-    Unexplained,
-    Verdict,
-    model,
-)
+from zombiescope import core
 
-PROOF = (Reading(what="x", subject="node", value=1, at=1, source="/proc/x"),)
+PROOF = (core.Reading(what="x", subject="node", value=1, at=1, source="/proc/x"),)
 SHAPES = (
-    *(Answer, Blind, Candidate, Case, Check, Finding, Ground, Link, Plan, Reading, Step, Tally, Unexplained, Verdict),
+    core.Answer,
+    core.Blind,
+    core.Candidate,
+    core.Case,
+    core.Check,
+    core.Finding,
+    core.Ground,
+    core.Link,
+    core.Plan,
+    core.Reading,
+    core.Step,
+    core.Tally,
+    core.Unexplained,
+    core.Verdict,
 )
 
 
-def found(sign: str, start: float = 0.0) -> Finding:
-    return Finding(subject="node", span=Span(start, start + 5), says=sign, evidence=PROOF, sign=sign)
+def found(sign: str, start: float = 0.0) -> core.Finding:
+    return core.Finding(subject="node", span=core.Span(start, start + 5), says=sign, evidence=PROOF, sign=sign)
 
 
-def link(cause: Finding, effect: Finding, *kinds: str) -> Link:
-    grounds = tuple(Ground(kind=kind, says=kind, evidence=PROOF) for kind in kinds)
-    return Link(law=f"{cause.sign}_to_{effect.sign}", cause=cause, effect=effect, grounds=grounds)
+def link(cause: core.Finding, effect: core.Finding, *kinds: str) -> core.Link:
+    grounds = tuple(core.Ground(kind=kind, says=kind, evidence=PROOF) for kind in kinds)
+    return core.Link(law=f"{cause.sign}_to_{effect.sign}", cause=cause, effect=effect, grounds=grounds)
 
 
-def case(*findings: Finding, links: tuple[Link, ...] = (), unexplained: tuple[Finding, ...] = ()) -> Case:
-    return Case(
+def case(
+    *findings: core.Finding, links: tuple[core.Link, ...] = (), unexplained: tuple[core.Finding, ...] = ()
+) -> core.Case:
+    return core.Case(
         node="n",
         kernel="6.1",
-        span=Span(0, 60),
+        span=core.Span(0, 60),
         findings=findings,
         links=links,
-        unexplained=tuple(Unexplained(finding=finding, candidates=()) for finding in unexplained),
+        unexplained=tuple(core.Unexplained(finding=finding, candidates=()) for finding in unexplained),
     )
 
 
 def test_no_claim_without_evidence() -> None:
     with pytest.raises(ValueError, match="a finding needs evidence: it hurts"):
-        Finding(subject="node", span=Span(0, 1), says="it hurts", evidence=())
+        core.Finding(subject="node", span=core.Span(0, 1), says="it hurts", evidence=())
     with pytest.raises(ValueError, match="a ground needs evidence: so they say"):
-        Ground(kind="place", says="so they say", evidence=())
+        core.Ground(kind="place", says="so they say", evidence=())
 
 
 @pytest.mark.parametrize("kind", ["", "hunch", "Order"])
 def test_no_ground_of_another_kind(kind: str) -> None:
     with pytest.raises(ValueError, match="no such kind of ground"):
-        Ground(kind=kind, says="so", evidence=PROOF)
+        core.Ground(kind=kind, says="so", evidence=PROOF)
 
 
 def test_no_other_risk() -> None:
-    step = Step(says="stop it", argv=("true",))
-    assert Plan(cures=found("a"), steps=(step,), risk="safe", proof=("a",)).name == ""
+    step = core.Step(says="stop it", argv=("true",))
+    assert core.Plan(cures=found("a"), steps=(step,), risk="safe", proof=("a",)).name == ""
     with pytest.raises(ValueError, match="no such risk: none"):
-        Plan(cures=found("a"), steps=(step,), risk="none", proof=("a",))
+        core.Plan(cures=found("a"), steps=(step,), risk="none", proof=("a",))
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
@@ -80,7 +78,7 @@ def test_every_shape_takes_names_only(shape: Callable[[str], object]) -> None:
 
 
 @pytest.mark.parametrize(
-    "fact", [*PROOF, found("a"), link(found("a"), found("b"), "dose"), case(), Span(0, 1)], ids=type
+    "fact", [*PROOF, found("a"), link(found("a"), found("b"), "dose"), case(), core.Span(0, 1)], ids=type
 )
 def test_a_fact_does_not_change(fact: Any) -> None:
     name = fields(fact)[0].name
@@ -89,13 +87,13 @@ def test_a_fact_does_not_change(fact: Any) -> None:
 
 
 def test_every_shape_of_the_model_is_tested_here() -> None:
-    made = {shape for shape in vars(model).values() if isinstance(shape, type) and is_dataclass(shape)}
-    assert made == {*SHAPES, Span}
+    made = {shape for shape in vars(core.model).values() if isinstance(shape, type) and is_dataclass(shape)}
+    assert made == {*SHAPES, core.Span}
     assert all(vars(shape)["__dataclass_params__"].frozen for shape in made)
 
 
 def test_span() -> None:
-    span = Span(2.0, 5.0)
+    span = core.Span(2.0, 5.0)
     assert span.seconds == 3
     assert [at for at in (1.9, 2.0, 3.0, 5.0, 5.1) if span.holds(at)] == [2.0, 3.0, 5.0]
 
@@ -150,11 +148,11 @@ def test_a_rival_is_one_that_did_not_lead_to_the_chosen_cause() -> None:
 
 
 def test_an_answer_needs_evidence_unless_it_is_none() -> None:
-    assert Answer(state="cannot tell", says="nothing happened").evidence == ()
+    assert core.Answer(state="cannot tell", says="nothing happened").evidence == ()
     with pytest.raises(ValueError, match="needs evidence"):
-        Answer(state="refuted", says="so")
+        core.Answer(state="refuted", says="so")
     with pytest.raises(ValueError, match="no such answer"):
-        Answer(state="maybe", says="so", evidence=PROOF)
+        core.Answer(state="maybe", says="so", evidence=PROOF)
 
 
 def test_one_cause_of_two_effects_is_one_root_cause() -> None:
@@ -171,8 +169,8 @@ def test_the_longest_chain_is_first() -> None:
     assert whole.root_causes == [a, alone]
 
 
-def riddle(finding: Finding, *, blind: bool) -> Unexplained:
-    return Unexplained(finding=finding, candidates=(Candidate(law="x_to_y", why_not="so", blind=blind),))
+def riddle(finding: core.Finding, *, blind: bool) -> core.Unexplained:
+    return core.Unexplained(finding=finding, candidates=(core.Candidate(law="x_to_y", why_not="so", blind=blind),))
 
 
 def test_what_stands_alone_is_accused_only_if_every_cause_we_know_was_looked_for() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,7 +61,10 @@ def test_a_recording_on_disk_answers_the_same(tmp_path: Path) -> None:
     journal.close()
     timeline = opened(str(tmp_path)).timeline()
     walking = timeline.samples(wanted=visits)
-    assert [(float(at) - T0, int(cpu)) for at, cpu in zip(walking.at, walking.cpu, strict=True)] == [(1, 0), (200, 1)]
+    assert [(float(at) - T0, int(cpu)) for at, cpu in zip(walking.at_seconds, walking.cpu, strict=True)] == [
+        (1, 0),
+        (200, 1),
+    ]
     assert [name for name, _, _ in walking.processes()] == ["kubelet"]
     assert walking.hottest() == tuple(WALK.split(";"))
     assert len(timeline.samples(Span(T0, T0 + 100))) == 2 and len(timeline.samples(cpu=0)) == 1
@@ -71,14 +73,16 @@ def test_a_recording_on_disk_answers_the_same(tmp_path: Path) -> None:
 def test_a_sample_that_ends_a_gap_stands_for_all_of_it() -> None:
     gaps = [read("core_gap_seconds", "cpu:1", 0.3, 1.0)]
     samples = node(gaps, samples=[(1.3, 1, "kubelet[7]", WALK), (1.31, 1, "python[9]", SPIN)]).samples()
-    assert samples.weight.tolist() == pytest.approx([0.295, 0.01])
+    assert samples.weight.tolist() == [295_000_000, 10_000_000]
+    assert samples.weight_seconds.tolist() == [0.295, 0.01]
     assert samples.processes()[0][0] == "kubelet" and samples.reading("process:x").value == pytest.approx(0.305)
 
 
 def test_no_stacks_is_no_samples() -> None:
     nothing = Timeline().samples()
     assert len(nothing) == 0 and nothing.seconds == 0 and nothing.hottest() == () and nothing.processes() == []
-    assert len(nothing.where(walks)) == 0 and nothing.at.dtype == np.float64
+    assert len(nothing.where(walks)) == 0 and len(nothing.within(Span(0, 1))) == 0
+    assert len(nothing.at_seconds) == len(nothing.weight_seconds) == len(nothing.pid) == len(nothing.frames) == 0
 
 
 def test_what_a_walk_is_known_by() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zombiescope.core import amount, harmless, lasting
+from zombiescope.core import amount, harmless, lasting, percent
 from zombiescope.knowledge.blind_causes import what_to_do
 
 ANYTHING = st.text(st.characters())  # lone surrogates too
@@ -51,20 +51,20 @@ def test_harmless_shows_what_it_was(text: str, shown: str) -> None:
     assert harmless(text) == shown
 
 
-@pytest.mark.parametrize(
-    ("size", "said"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1000, "1.0 KB"),
-        (25_300_000, "25.3 MB"),
-        (1.5e9, "1.5 GB"),
-        (2e12, "2.0 TB"),
-        (7e15, "7.0 PB"),
-        (7e18, "7000.0 PB"),
-        (-25_300, "-25.3 KB"),
-    ],
-)
+AMOUNTS = {
+    0: "0 B",
+    999: "999 B",
+    1000: "1.0 KB",
+    25_300_000: "25.3 MB",
+    1.5e9: "1.5 GB",
+    2e12: "2.0 TB",
+    7e15: "7.0 PB",
+    7e18: "7000.0 PB",
+    -25_300: "-25.3 KB",
+}
+
+
+@pytest.mark.parametrize(("size", "said"), AMOUNTS.items())
 def test_amount(size: float, said: str) -> None:
     assert amount(size) == said
 
@@ -87,9 +87,13 @@ def test_lasting(seconds: float, said: str) -> None:
     assert lasting(seconds) == said
 
 
+def test_percent() -> None:
+    assert (percent(0.974), percent(0.9965, 1), percent(1.25), percent(0.0)) == ("97 %", "99.7 %", "125 %", "0 %")
+
+
 @given(st.floats())
 def test_no_number_is_too_odd_to_be_said(number: float) -> None:
-    assert amount(number).isprintable() and lasting(number).isprintable()
+    assert all(words(number).isprintable() for words in (amount, lasting, percent))
 
 
 def test_a_cure_for_the_reasons_that_we_know() -> None:

@@ -9,16 +9,9 @@ from tests.nodes import read
 from zombiescope.core import Case
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.examine import examine
+from zombiescope.lab import pinterest
 
-STAGES = [
-    "crash_looping_unit",
-    "zombie_cgroups",
-    "cgroup_walker",
-    "saturated_core",
-    "starved_softirq",
-    "driver_reset",
-    "job_failure",
-]
+STAGES = [*pinterest.TRUTH.chain, "job_failure"]
 
 
 def case(timeline: Timeline) -> Case:

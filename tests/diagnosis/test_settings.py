@@ -48,7 +48,7 @@ def test_a_mistake_is_told_in_words(item: str, says: str) -> None:
 
 def test_words_have_headings_and_reasons() -> None:
     words = describe(saturated_core)
-    assert words.summary == "One core wholly busy in the kernel for a second or more."
+    assert words.summary == "One core is almost entirely busy in the kernel for a second or more."
     assert set(words.sections) == {"Why it hurts", "False alarms", "References"}
     assert {it.name: it.value for it in words.thresholds}["SECONDS"] == 1.0
     assert all(it.reason for it in words.thresholds)

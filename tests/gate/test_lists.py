@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import date
 from pathlib import Path
 
@@ -36,16 +37,16 @@ def test_what_is_accepted_opens_the_gate_and_keeps_its_reason(tmp_path: Path) ->
     assert told["endless_restart"].state == "pass" and objection.accepted is not None
     assert (objection.accepted.reason, objection.accepted.expires) == ("it is known", "2027-01-31")
     assert told["agent_without_use"].state == "fail", "the same subject under another rule is another matter"
-    assert told["baseline"].state == "pass" and told["baseline"].says == "1 entries, 1 of them used"
+    assert told["baseline"].state == "pass" and told["baseline"].says == "entries in the baseline: 1; used: 1"
 
 
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({**GOOD, "expires": "2026-11-15"}, "it ended on 2026-11-15"),
-        ({**GOOD, "reason": '" "'}, "it gives no reason"),
-        ({"expires": "2027-01-31"}, "it gives no reason"),
-        ({"reason": '"x"'}, "it has no end"),
+        ({**GOOD, "expires": "2026-11-15"}, "it expired on 2026-11-15"),
+        ({**GOOD, "reason": '" "'}, "it has no reason"),
+        ({"expires": "2027-01-31"}, "it has no reason"),
+        ({"reason": '"x"'}, "it has no expiry date"),
     ],
 )
 def test_an_entry_without_reason_or_end_accepts_nothing_and_is_reported(
@@ -67,8 +68,8 @@ def test_a_rule_that_does_not_exist_and_an_entry_that_is_idle(tmp_path: Path) ->
         tmp_path, entry("endles_restart", "x", **GOOD), entry("endless_restart", "unit:gone.service", **GOOD)
     )
     said = [(it.level, it.says) for it in told["baseline"].objections]
-    assert said[0][0] == "error" and "no rule is called 'endles_restart'" in said[0][1]
-    assert said[1] == ("note", "entry 2 is idle: nothing is left that it would accept")
+    assert said[0][0] == "error" and "'endles_restart' is not a rule" in said[0][1]
+    assert said[1] == ("note", "entry 2 is not needed: no objection matches it")
 
 
 def test_who_is_strict_is_so_with_an_idle_entry_too(tmp_path: Path) -> None:
@@ -79,13 +80,13 @@ def test_who_is_strict_is_so_with_an_idle_entry_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("[[accept]\n", "not TOML"),
-        ("[[accept]]\nrule = 3\nsubject = 'x'\n", "names a rule and a subject"),
-        ("[[accept]]\nrule = 'x'\n", "names a rule and a subject"),
-        ("[[accept]]\nrule='x'\nsubject='y'\nexpires='2027-01-01'\n", "expires is a date"),
-        ("[[accept]]\nrule='x'\nsubject='y'\nuntil=2027-01-01\n", "no such setting: until"),
+        ("[[accept]\n", "not valid TOML"),
+        ("[[accept]]\nrule = 3\nsubject = 'x'\n", "needs a rule and a subject"),
+        ("[[accept]]\nrule = 'x'\n", "needs a rule and a subject"),
+        ("[[accept]]\nrule='x'\nsubject='y'\nexpires='2027-01-01'\n", "expires must be a date"),
+        ("[[accept]]\nrule='x'\nsubject='y'\nuntil=2027-01-01\n", "unknown setting until"),
         ("accept = 3\n", "a list of [[accept]]"),
-        ("units = []\n", "no such setting: units"),
+        ("units = []\n", "unknown setting units"),
     ],
 )
 def test_a_baseline_that_is_no_baseline_is_a_mistake(tmp_path: Path, text: str, why: str) -> None:
@@ -93,6 +94,13 @@ def test_a_baseline_that_is_no_baseline_is_a_mistake(tmp_path: Path, text: str, 
     with pytest.raises(UserError) as error:
         read_baseline(str(tmp_path / "b.toml"))
     assert why in str(error.value) and str(tmp_path) in str(error.value)
+
+
+def test_a_list_that_is_a_fifo_or_a_device_is_refused_and_never_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path / "fifo", Path("/dev/zero"), tmp_path):
+        with pytest.raises(UserError, match=r"not a regular file|is a directory"):
+            read_allowed(str(path))
 
 
 @pytest.mark.parametrize(

@@ -48,11 +48,12 @@ def test_the_incidents_image_fails_for_every_reason_it_has(tmp_path: Path) -> No
     assert told["unknown_unit"].state == "skipped" and told["unread_units"].state == "pass"
     (endless,) = told["endless_restart"].objections
     assert (
-        "exit code 5 means that it gives up, and is not heeded" in endless.says and "8,640 starts a day" in endless.says
+        "exit code 5 means “do not restart me”, and the unit ignores it" in endless.says
+        and "8,640 starts a day" in endless.says
     )
     assert endless.where == f"/{LIB}/ecs.service" and "RestartPreventExitStatus=5" in endless.fix[0]
     (unused,) = told["agent_without_use"].objections
-    assert "none of 4 files that would set it up is there" in unused.says and "known to leak" in unused.says
+    assert "none of the 4 files that would configure it exists" in unused.says and "known to leak" in unused.says
     numa = told["leaking_kernel"].objections[0]
     assert "package linux-image-5.4.0-1103-aws" in numa.says and "memory.numa_stat" in numa.says
 
@@ -255,7 +256,7 @@ def test_a_slow_leak_shows_as_a_slope_with_its_figures() -> None:
 
 def test_a_soak_too_short_to_see_the_slowest_leak_is_blind() -> None:
     short = machine([100.0] * 13, 5)["growing_cgroups"]
-    assert short.state == "blind" and "too short to see a leak of 240 an hour: --soak 7.5" in short.unseen[0].why
+    assert short.state == "blind" and "too short for a leak of 240 an hour: use --soak 7.5" in short.unseen[0].why
     fast = [100.0 + 10 * place for place in range(13)]
     assert machine(fast, 5)["growing_cgroups"].state == "fail"
 
@@ -286,5 +287,7 @@ def test_loops_that_the_signs_found_over_a_soak() -> None:
     case = examine(timeline, signs=signs, laws={}, questions={}, remedies={})
     said = list(load("gate", "looping_unit").look(Image(Host(), timeline=timeline, case=case)))
     assert [type(it).__name__ for it in said] == ["Objection", "Blind"]
-    assert said[0].subject == "unit:x.service" and said[0].says.startswith("crash_looping_unit: 8 restarts")
+    assert said[0].subject == "unit:x.service" and said[0].says.startswith(
+        "crash_looping_unit: keeps restarting: 8 restarts"
+    )
     assert said[1].what == "cgroup_churn"

@@ -179,8 +179,12 @@ def test_what_is_no_tar_is_a_mistake_and_costs_nothing(tmp_path: Path, content: 
 
 def test_what_is_neither_folder_nor_file_is_a_mistake(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
-    for path in (tmp_path / "fifo", tmp_path / "none", Path("/dev/zero")):
-        with pytest.raises(UserError, match="no such folder"), root_folder(str(path)):
+    for path, why in {
+        tmp_path / "fifo": "not a folder or a tar file",
+        tmp_path / "none": "no such file or folder",
+        Path("/dev/zero"): "not a folder or a tar file",
+    }.items():
+        with pytest.raises(UserError, match=why), root_folder(str(path)):
             pass
 
 

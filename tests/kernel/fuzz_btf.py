@@ -1,19 +1,17 @@
 """Damage BTF in every way that comes to mind and see that the reader only ever says Unparsable or Unreadable.
 
-python tests/kernel/fuzz_btf.py 100000 [seed]
+python -m tests.kernel.fuzz_btf 100000 [seed]
 """
 
 from __future__ import annotations
 
 import random
 import struct
-import sys
-import time
+
+from tests import fuzzing
 
 from zombiescope.core.errors import Unparsable, Unreadable
 from zombiescope.kernel.btf import Btf
-
-SLOWEST_SECONDS = 2.0  # a blob of a kilobyte takes 0.1 ms; this leaves room for a machine that does other things
 
 
 class Blob:
@@ -104,52 +102,21 @@ def ask_everything(data: bytes) -> bool:
     return True
 
 
-def damaged(data: bytes, random_: random.Random) -> bytes:
-    """One to eight changes: bits, words, cuts, repeats; every other time only words in place, to get further in."""
-    changed = bytearray(data)
-    in_place = random_.randrange(2) == 0
-    for _ in range(random_.randint(1, 8)):
-        at = random_.randrange(24 if in_place else 0, len(changed)) if changed else 0
-        match 2 if in_place else random_.randrange(6):
-            case 0 if changed:
-                changed[at] ^= 1 << random_.randrange(8)
-            case 1 if changed:
-                changed[at] = random_.choice((0, 1, 0x7F, 0x80, 0xFF, random_.randrange(256)))
-            case 2:
-                word = random_.choice(
-                    (0, 1, 5, 0x7FFFFFFF, 0xFFFFFFFF, random_.randrange(40), random_.randrange(1 << 32))
-                )
-                changed[at & ~3 : (at & ~3) + 4] = word.to_bytes(4, random_.choice(("little", "big")))
-            case 3:
-                del changed[at:]
-            case 4:
-                del changed[at : at + 4 * random_.randrange(1, 8)]
-            case _:
-                changed[at:at] = changed[at : at + 12 * random_.randrange(1, 5)]
-    return bytes(changed)
+def word(changed: bytearray, at: int, random_: random.Random) -> None:
+    value = random_.choice((0, 1, 5, 0x7FFFFFFF, 0xFFFFFFFF, random_.randrange(40), random_.randrange(1 << 32)))
+    changed[at & ~3 : (at & ~3) + 4] = value.to_bytes(4, random_.choice(("little", "big")))
 
 
 def fuzz(times: int, seed: int) -> int:
     """How many of the damaged blobs could still be read."""
-    random_ = random.Random(seed)
-    seeds = (every_kind("<"), every_kind(">"))
-    read = 0
-    for number in range(times):
-        data = damaged(random_.choice(seeds), random_)
-        started = time.perf_counter()
-        try:
-            read += ask_everything(data)
-        except BaseException:
-            sys.stderr.write(f"seed {seed}, mutation {number}: {data.hex()}\n")
-            raise
-        if time.perf_counter() - started > SLOWEST_SECONDS:
-            raise AssertionError(f"seed {seed}, mutation {number} took more than {SLOWEST_SECONDS} s: {data.hex()}")
-    return read
+    return fuzzing.tried(
+        times,
+        seed,
+        (every_kind("<"), every_kind(">")),
+        lambda blob, random_: fuzzing.damaged(blob, random_, word, skip=24, in_place=True),
+        lambda _, data, __: ask_everything(data),
+    )
 
 
 if __name__ == "__main__":
-    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    chosen = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    began = time.perf_counter()
-    still_read = fuzz(wanted, chosen)
-    sys.stdout.write(f"{wanted} damaged blobs, {still_read} still read, {time.perf_counter() - began:.1f} s, no bug\n")
+    fuzzing.main(fuzz)

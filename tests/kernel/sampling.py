@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from zombiescope.kernel.perf_event import Sampler, Samples
+from zombiescope.kernel.perf_event import RawSamples, Sampler
 from zombiescope.kernel.perf_records import Record
 
 SPIN = "static volatile long n; void spin(void) { for (;;) n++; } int main(void) { spin(); }"
@@ -33,10 +33,10 @@ def cpu_seconds(pid: int) -> float:
 
 
 @contextmanager
-def collected(sampler: Sampler, seconds: float) -> Iterator[list[Samples]]:
+def collected(sampler: Sampler, seconds: float) -> Iterator[list[RawSamples]]:
     """Samples of so many seconds, read in between as a recorder does."""
     sampler.read()
-    reads: list[Samples] = []
+    reads: list[RawSamples] = []
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         time.sleep(min(0.2, left))
@@ -44,11 +44,11 @@ def collected(sampler: Sampler, seconds: float) -> Iterator[list[Samples]]:
     yield reads
 
 
-def column(reads: list[Samples], name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def column(reads: list[RawSamples], name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.concatenate([getattr(read, name) for read in reads]).astype(np.int64)
 
 
-def records(reads: list[Samples]) -> list[Record]:
+def records(reads: list[RawSamples]) -> list[Record]:
     return [record for read in reads for record in read.records]
 
 

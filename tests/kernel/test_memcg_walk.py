@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.kernel.refused import why_not
 
 from zombiescope.core.errors import Unreadable
 from zombiescope.kernel import bpf, memcg_program, memcg_walk
@@ -264,17 +265,7 @@ def test_a_kernel_that_cannot_run_on_demand_gives_the_same_answer() -> None:
 @kernel
 @needs_root
 def test_without_root_the_reason_and_the_cure_are_told() -> None:
-    script = (
-        "import os\n"
-        "from zombiescope.core.errors import Unreadable\n"
-        "from zombiescope.kernel.memcg_walk import walk\n"
-        "os.setresuid(65534, 65534, 65534)\n"
-        "try:\n"
-        "    walk()\n"
-        "except Unreadable as no:\n"
-        "    print(no)\n"
-    )
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60).stdout
+    told = why_not("os.setresuid(65534, 65534, 65534)", "memcg_walk.walk()")
     assert "needs CAP_BPF and CAP_PERFMON, or root" in told
 
 

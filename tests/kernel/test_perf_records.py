@@ -125,7 +125,7 @@ def test_a_ring_that_begins_anew_is_read_in_one_piece() -> None:
         assert unwrap(memoryview(ring), tail, tail + len(told)) == told
     assert unwrap(memoryview(bytes(256)), 512, 512) == b""
     assert unwrap(memoryview(told[:128]), 128, 256) == told[:128]
-    with pytest.raises(Unparsable, match="the ring has 256 bytes, and says that 264 of them are unread"):
+    with pytest.raises(Unparsable, match="the ring has 256 bytes but claims 264 unread ones"):
         unwrap(memoryview(bytes(256)), 8, 272)
 
 

@@ -50,7 +50,7 @@ def test_the_order_of_a_score_is_random_and_can_be_had_again() -> None:
     [
         (("run", "quiet", "--scale", "nan"), "not a number above 0"),
         (("run", "quiet", "--keep", "-1"), "not a number above 0"),
-        (("run", "quiet", "--keep", "5", "--diagnose"), "--keep is for a look of your own"),
+        (("run", "quiet", "--keep", "5", "--diagnose"), "--keep excludes --diagnose and --record"),
         (("score", "--runs", "0"), "not a number from 1"),
     ],
 )

@@ -29,12 +29,12 @@ def then(after: Mapping[str, float]) -> Timeline:
 
 def test_a_storm_fills_its_core() -> None:
     (link,) = links(one_core(), "softirq_storm_to_saturated_core")
-    assert kinds(link) == {"place", "dose"} and "softirqs are 90% of the 100%" in link.grounds[1].says
+    assert kinds(link) == {"place", "dose"} and "softirqs are 90 % of its 100 %" in link.grounds[1].says
 
 
 def test_a_pile_up_fills_its_core() -> None:
     (link,) = links(one_core(), "irq_pile_up_to_saturated_core")
-    assert kinds(link) == {"place"} and "95% of the time of cpu:1" in link.grounds[0].says
+    assert kinds(link) == {"place"} and "cpu 1 spent 95 %" in link.grounds[0].says
 
 
 def test_a_pile_up_is_a_storm_of_packets() -> None:

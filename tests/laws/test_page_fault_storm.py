@@ -26,9 +26,12 @@ def caught(stack: str) -> list[Sampled]:
     return [(place / 100, 1, "touch[7]", stack) for place in range(1000)]
 
 
-def test_caught_in_the_act() -> None:
+def test_seen_in_stacks() -> None:
     (link,) = links(node(storm(), samples=caught(FAULT)), LAW)
-    assert kinds(link) == {"mechanism"} and "100% of what cpu:1 did" in link.grounds[0].says
+    assert (
+        kinds(link) == {"mechanism"}
+        and "seen in stacks: page faults are 100 % of what cpu 1 did" in link.grounds[0].says
+    )
 
 
 def test_without_stacks_the_sum_must_fit() -> None:

@@ -29,7 +29,7 @@ def caught(stack: str, cpu: int = 1) -> list[Sampled]:
 def test_reclaim_that_only_steps_over_the_dead_is_their_doing() -> None:
     timeline = node([*DEAD, *STALLED], samples=caught(STEP))
     (link,) = links(timeline, "zombie_cgroups_to_direct_reclaim")
-    assert kinds(link) == {"mechanism"} and "100% of the time in reclaim goes into stepping" in link.grounds[0].says
+    assert kinds(link) == {"mechanism"} and "seen in stacks: 100 % of reclaim is stepping" in link.grounds[0].says
     assert "mem_cgroup_iter" in link.grounds[0].evidence[0].text
 
 
@@ -37,7 +37,7 @@ def test_v2_tells_how_many_dead_are_below_and_the_price_fits() -> None:
     below = read("cgroup_dead_below", POD, 3_000, 0.0)
     (link,) = links(node([*DEAD, *STALLED, below]), "zombie_cgroups_to_direct_reclaim")
     assert kinds(link) == {"place", "dose"}
-    assert "110 µs for each time at the limit, 0.04 µs for each dead" in link.grounds[1].says
+    assert "110 µs for each hit of the limit, 0.04 µs for each dying cgroup" in link.grounds[1].says
 
 
 def test_cgroups_that_were_removed_below_and_not_released() -> None:
@@ -90,7 +90,7 @@ def test_a_kill_in_the_cgroup_that_waited() -> None:
 def test_a_kill_that_the_cgroup_itself_counted() -> None:
     counted = [read("cgroup_oom_kills_total", POD, value, at) for at, value in ((0.0, 3), (10.0, 5))]
     (link,) = links(node([*STALLED, *killed("/kubepods/pod1/child"), *counted]), "direct_reclaim_to_oom_kill")
-    assert "2 more killed in /kubepods/pod1" in link.grounds[0].says
+    assert "2 more OOM-killed in /kubepods/pod1" in link.grounds[0].says
 
 
 def test_a_kill_elsewhere() -> None:

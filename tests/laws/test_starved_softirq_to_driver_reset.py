@@ -34,7 +34,7 @@ def test_the_queue_is_served_by_that_core_and_the_driver_says_it_waited() -> Non
     (link,) = links(node([*starved(), *log(ENA, RESET), *queue(3)]), LAW)
     assert kinds(link) == {"place", "mechanism", "order"}
     said = " | ".join(ground.says for ground in link.grounds)
-    assert "queue 5 of eth0 is served by this core: eth0-Tx-Rx-5" in said
+    assert "cpu 3 serves queue 5 of eth0 (eth0-Tx-Rx-5)" in said
     assert "NAPI was due and did not run for 6.2 s" in said
 
 
@@ -48,7 +48,7 @@ def test_the_driver_s_own_word_on_the_core_counts_more_than_the_map() -> None:
         "napi scheduled: 1. napi CPU: 3. msecs since interrupt: 6200"
     )
     (link,) = links(node([*starved(3), *log(line, RESET), *queue(2)]), LAW)
-    assert "names the core itself: CPU 3" in link.grounds[0].says
+    assert "the driver names cpu 3" in link.grounds[0].says
     assert not links(node([*starved(2), *log(line, RESET), *queue(2)]), LAW)
 
 

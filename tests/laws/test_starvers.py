@@ -46,9 +46,9 @@ softirq = finding("cpu:1", read("thread_run_delay_ratio", NAPI, 0.88, 0.0))
 
 def test_a_hog_starves_who_is_on_its_core() -> None:
     found = grounds(realtime_hog_to_starved_thread, hog, starved, node([*on(1, HOG), *on(1, JOB)]))
-    assert found["place"].says == "both were on cpu:1"
+    assert found["place"].says == "both were on cpu 1"
     assert found["mechanism"].says == (
-        "SCHED_FIFO 50 used 95% of a core while one with no real-time priority waited 90%"
+        "SCHED_FIFO 50 used 95 % of a core while a thread with no real-time priority waited 90 % of the time"
     )
 
 
@@ -88,7 +88,7 @@ def test_a_saturated_core_starves_who_may_run_nowhere_else() -> None:
     full = finding("cpu:1", read("cpu_kernel_ratio", "cpu:1", 0.97, 0.0))
     bound = node([read("process_cpus_allowed", JOB, 1, 5.0, "1")])
     assert grounds(law, full, starved, bound)["place"].says == (
-        "it may run on cpu:1 alone, which was 97% in the kernel"
+        "it can run only on cpu 1, which was 97 % busy in the kernel"
     )
     assert not grounds(law, replace(full, subject="cpu:0"), starved, bound)
     free = node([read("process_cpus_allowed", JOB, 2, 5.0, "0-1"), *on(1, JOB)])

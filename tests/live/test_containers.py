@@ -59,6 +59,7 @@ def values(seen: Any) -> dict[str, float]:
     return {it.subject: it.value for it in seen if isinstance(it, Reading) and it.what == "container_info"}
 
 
+@pytest.mark.usefixtures("as_before")
 def test_throttling_is_found_in_the_container_that_has_the_quota() -> None:
     if lacking := missing(container_throttled.NEEDS):
         pytest.skip(CANNOT + "; ".join(lacking))

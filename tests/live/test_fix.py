@@ -13,40 +13,22 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.conftest import CANNOT, Run
+from tests.conftest import Run
 from tests.loop_disk import loop_disk
-from tests.treatment.test_purge import cached_pages
+from tests.looping_unit import looping
+from tests.treatment.pinned_cgroups import cached_pages
 
 from zombiescope.core.places import LEDGER_ENVIRONMENT
-from zombiescope.lab import crash_loop
-from zombiescope.lab._scenario import missing
 from zombiescope.lab._systemd import Booted, asked_by_diagnosis, booted
 from zombiescope.lab._zombies import leaked
 from zombiescope.treatment.kept import State, kept, unit_files
 from zombiescope.treatment.ledger import Ledger
 
-pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups")]
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "can_boot")]
+WANTED = "[Install]\nWantedBy=multi-user.target\n"
 # Each run writes a log on a disk, which outlives its cgroup and keeps it.
-AGENT = """
-[Unit]
-DefaultDependencies=no
-StartLimitIntervalSec=0
-[Service]
-MemoryAccounting=yes
-ExecStart=/bin/sh -c '{does}; exit 1'
-Restart=always
-RestartSec=0
-[Install]
-WantedBy=multi-user.target
-"""
-LEAKS = AGENT.format(does="echo cannot register > /var/lib/agent/$$$$.log")
-LOOPS = AGENT.format(does="true")
-
-
-@pytest.fixture(autouse=True)
-def _needs() -> None:
-    if lacking := missing(crash_loop.NEEDS):
-        pytest.skip(CANNOT + "; ".join(lacking))
+LEAKS = looping("echo cannot register > /var/lib/agent/$$$$.log; exit 1") + WANTED
+LOOPS = looping("exit 1") + WANTED
 
 
 @pytest.fixture
@@ -63,7 +45,9 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def leaking(disk: Path, *, place: str = "usr", others: dict[str, str] | None = None) -> Iterator[Booted]:
+def leaking(
+    disk: Path, *, place: str = "usr", others: dict[str, str] | None = None, dead: int = 30
+) -> Iterator[Booted]:
     """A systemd with ecs.service crash-looping and leaking for a while, its unit file a package's or an admin's."""
     packaged = {"ecs.service": LEAKS} if place == "usr" else {}
     files = {} if place == "usr" else {"/etc/systemd/system/ecs.service": LEAKS}
@@ -73,8 +57,8 @@ def leaking(disk: Path, *, place: str = "usr", others: dict[str, str] | None = N
         systemd.systemctl("start", "--no-block", "ecs.service")
         with asked_by_diagnosis(systemd):
             deadline = time.monotonic() + 60
-            while len(list(disk.iterdir())) < 150 and time.monotonic() < deadline:
-                time.sleep(0.2)
+            while len(list(disk.iterdir())) < dead and time.monotonic() < deadline:
+                time.sleep(0.05)
             yield systemd
 
 
@@ -87,17 +71,14 @@ def state(systemd: Booted, unit: str = "ecs.service") -> tuple[dict[str, State],
     return kept(host, unit_files(host, unit)), systemd.show(unit, "UnitFileState")
 
 
-@pytest.mark.parametrize("place", ["usr", "etc"])
-def test_a_leak_is_stopped_purged_proved_and_all_of_it_taken_back(
-    zombiescope: Run, disk: Path, ledger: Ledger, place: str
-) -> None:
-    with leaking(disk, place=place) as systemd:
+def test_a_leak_is_stopped_purged_proved_and_all_of_it_taken_back(zombiescope: Run, disk: Path, ledger: Ledger) -> None:
+    with leaking(disk, dead=150) as systemd:
         before = state(systemd)
         told = json.loads(zombiescope("fix", "--apply", "--prove", "0.25", "--seconds", "5", "--format", "json").stdout)
         stopped = systemd.show("ecs.service", "ActiveState")
         cured = state(systemd)
-        again = zombiescope("fix", "ecs.service", "--apply", "--seconds", "5", "--hz", "0", expect=0)
-        assert "fix 1 was made for it" in again.stdout and len(ledger.fixes()) == 2 and state(systemd) == cured
+        again = zombiescope("fix", "ecs.service", "--apply", "--seconds", "2", "--hz", "0", expect=0)
+        assert "fix 1 fixed it" in again.stdout and len(ledger.fixes()) == 2 and state(systemd) == cured
         for fix in reversed(ledger.fixes()):
             zombiescope("fix", "--undo", fix.id, expect=0)
         after = state(systemd)
@@ -109,10 +90,23 @@ def test_a_leak_is_stopped_purged_proved_and_all_of_it_taken_back(
     assert growth["after"]["value"] <= growth["before"]["value"] - 100, "150 leaked at least, and most are purged"
     assert any(it["kind"] == "experiment" for link in told["proof"]["links"] for it in link["grounds"])
     assert stopped in ("inactive", "failed") and cured != before
-    assert cured[1] == ("masked" if place == "usr" else "disabled")
+    assert cured[1] == "masked"
     assert after == before
     assert runs in ("activating", "active")
     assert [fix.state for fix in ledger.fixes()] == ["undone", "undone"]
+
+
+def test_a_unit_of_the_admin_s_own_is_disabled_and_taken_back(zombiescope: Run, disk: Path, ledger: Ledger) -> None:
+    """Its file lies where the link of a mask would."""
+    with leaking(disk, place="etc") as systemd:
+        before = state(systemd)
+        zombiescope("fix", "ecs.service", "--apply", "--seconds", "2", "--hz", "0", expect=0)
+        stopped, cured = systemd.show("ecs.service", "ActiveState"), state(systemd)
+        zombiescope("fix", "--undo", "1", expect=0)
+        assert state(systemd) == before
+        assert systemd.show("ecs.service", "ActiveState") in ("activating", "active")
+    assert stopped in ("inactive", "failed") and cured != before and cured[1] == "disabled"
+    assert [fix.state for fix in ledger.fixes()] == ["undone"]
 
 
 @pytest.mark.parametrize("way", ["--resume", "--undo"])
@@ -141,7 +135,7 @@ def test_killed_after_each_step_in_turn_the_ledger_tells_the_truth_and_both_ways
 
 def _killed_after(ledger: Ledger, step: int) -> str:
     known = {fix.id for fix in ledger.fixes()}
-    argv = [sys.executable, "-m", "zombiescope", "fix", "unit:ecs.service", "--apply", "--seconds", "4", "--hz", "0"]
+    argv = [sys.executable, "-m", "zombiescope", "fix", "unit:ecs.service", "--apply", "--seconds", "2", "--hz", "0"]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as fixing:
         while fixing.poll() is None:
             for fix in ledger.fixes():
@@ -174,7 +168,7 @@ def test_what_is_essential_is_refused_with_the_reason(zombiescope: Run, disk: Pa
     runs = "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/var/lib/agent/conmon 300\n"
     with leaking(disk, others={"containerd.service": LOOPS, "shim.service": runs}) as systemd:
         before = state(systemd, "containerd.service")
-        refused = zombiescope("fix", "containerd.service", "--apply", "--seconds", "5", expect=2)
+        refused = zombiescope("fix", "containerd.service", "--apply", "--seconds", "2", expect=2)
         assert "containers of this node run under it" in refused.stderr
         assert "--force-essential containerd.service" in refused.stderr
         assert (
@@ -183,7 +177,7 @@ def test_what_is_essential_is_refused_with_the_reason(zombiescope: Run, disk: Pa
         )
         assert state(systemd, "containerd.service") == before and ledger.fixes() == []
         systemd.systemctl("stop", "shim.service")
-        zombiescope("fix", "containerd.service", "--apply", "--seconds", "5", expect=0)
+        zombiescope("fix", "containerd.service", "--apply", "--seconds", "2", expect=0)
         assert state(systemd, "containerd.service")[1] == "masked"
 
 
@@ -193,20 +187,20 @@ def test_the_purge_says_what_each_rung_freed_and_whose_files_are_left(
     innocent = tmp_path / "innocent"
     innocent.write_bytes(os.urandom(4 << 20))
     os.sync()
-    with leaked(5003, label="purge-disk", folder=str(tmp_path)), leaked(1009, label="purge-shm") as in_memory:
+    with leaked(2003, label="purge-disk", folder=str(tmp_path)), leaked(503, label="purge-shm") as in_memory:
         assert innocent.read_bytes()
         pages = cached_pages(innocent)
         told = json.loads(
             zombiescope(
-                "fix", "purge_zombies", "--apply", "--seconds", "5", "--hz", "0", "--format", "json", expect=0
+                "fix", "purge_zombies", "--apply", "--seconds", "2", "--hz", "0", "--format", "json", expect=0
             ).stdout
         )
         still = cached_pages(innocent)
     (fix,) = told["fixes"]
     said = {step["says"]: step["said"] for step in fix["steps"]}
     files, advice, reclaim = said.values()
-    assert _freed(files) >= 4990, "but for a residue of about a dozen"
-    assert f"1009 by {in_memory.file}" in advice.replace("tmpfs: ", "") or in_memory.file in advice
+    assert _freed(files) >= 1990, "but for a residue of about a dozen"
+    assert f"503 by {in_memory.file}" in advice.replace("tmpfs: ", "") or in_memory.file in advice
     assert _freed(advice) < 100 and _freed(reclaim) < 100
     assert still >= 0.9 * pages > 0, "the cache of a file that pins nobody survives"
     assert ledger.fix("1").state == "finished"

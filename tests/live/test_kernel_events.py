@@ -82,5 +82,5 @@ def test_a_limit_that_is_hit_names_the_cgroup_and_the_process(zombiescope: Run) 
         folder.rmdir()
     (found,) = [it for it in shape["findings"] if it["subject"].endswith(folder.name)]
     assert found["sign"] == "oom_kill" and found["subject"].startswith("cgroup:/")
-    assert "killed for its memory limit: python" in found["says"]
+    assert "OOM-killed at its memory limit: python" in found["says"]
     assert {"oom-kill:constraint=CONSTRAINT_MEMCG" in it["text"] for it in found["evidence"]} == {True, False}

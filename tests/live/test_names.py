@@ -122,7 +122,7 @@ def test_watch_streams_births_removals_and_releases(zombiescope: Run, tmp_path: 
     assert seen_in(streamed, leak) == [7, 7, 7]
     rows = [json.loads(line) for line in streamed.read_text().splitlines()]
     assert all(row["age_seconds"] >= 0 for row in rows if row["what"] == "released" and "test-watch" in row["path"])
-    assert "removed and not released; 0 events lost" in said
+    assert "removed and still held by the kernel (dying); 0 events lost" in said
     assert zombiescope("census", "--watch", "--root", "/", expect=2).stderr
 
 

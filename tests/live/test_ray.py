@@ -122,9 +122,9 @@ def test_a_killed_actor_and_a_node_that_hangs(cluster: subprocess.Popen[str]) ->
     nodes = tape.timeline().subjects("ray_node")
     assert len(nodes) >= 2 and f"raynode:{node}" in nodes, "found by their processes, though their files are not ours"
     says = {it.subject: it.says for it in case.findings if it.span.start >= began - 2}
-    assert says[f"actor:{killed}"] == "its process ended without a word: it was killed, or it crashed"
-    assert says[f"actor:{stopped}"] == "its node missed too many heartbeats and was given up"
-    assert says[f"raynode:{node}"].startswith("Ray gave this node up after ")
-    assert says["job:01000000"].startswith("a worker of it died (pid ")
+    assert says[f"actor:{killed}"] == "ended without a message: it was killed or it crashed"
+    assert says[f"actor:{stopped}"] == "died with its node, which missed too many heartbeats and was marked dead"
+    assert says[f"raynode:{node}"].startswith("ran here and was marked dead after ")
+    assert says["job:01000000"].startswith("lost a worker (pid ")
     assert set(says) == {f"actor:{killed}", f"actor:{stopped}", f"raynode:{node}", "job:01000000"}
     assert all("/root/tmp/zslab-ray" in it.source for finding in case.findings for it in finding.evidence)

@@ -6,19 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from tests.conftest import CANNOT, Run
+from tests.conftest import Run
 
 from zombiescope.lab import crash_loop, leak_beside_crash_loop
 from zombiescope.lab._judge import judge
-from zombiescope.lab._scenario import missing
 
-pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups")]
-
-
-@pytest.fixture(autouse=True)
-def _needs() -> None:
-    if lacking := missing(crash_loop.NEEDS):
-        pytest.skip(CANNOT + "; ".join(lacking))
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "can_boot", "as_before")]
 
 
 def diagnosed(zombiescope: Run, seconds: float) -> dict[str, Any]:
@@ -54,7 +47,7 @@ def test_a_leaking_crash_loop_is_the_root_with_its_dose(zombiescope: Run) -> Non
     assert restarts[1] - restarts[0] >= 10
     assert dead[1] - dead[0] == pytest.approx(restarts[1] - restarts[0], abs=5)
     loop = next(it for it in shape["findings"] if it["sign"] == "crash_looping_unit")
-    assert "its start limit is switched off" in loop["says"] and "ExecMainStatus=1" in loop["says"]
+    assert "its start limit is switched off" in loop["says"] and "last exit code 1" in loop["says"]
 
 
 def test_of_a_loop_and_a_leak_at_once_the_leak_is_blamed(zombiescope: Run) -> None:

@@ -6,103 +6,22 @@ Twelve minutes of a node, once a second, with rivals, a riddle, blind eyes, answ
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from functools import cache
 
 from tests.nodes import T0
+from tests.outputs.incident_readings import CURVES, LOST, SECONDS, STALLS, WAIT, at_end, reading, reset_line
 
-from zombiescope.core import (
-    Answer,
-    Candidate,
-    Case,
-    Finding,
-    Ground,
-    Link,
-    Plan,
-    Reading,
-    Span,
-    Step,
-    Tally,
-    Unexplained,
-    Verdict,
-)
-from zombiescope.core.timeline import Timeline
-from zombiescope.recorder.tape import Tape
+from zombiescope import core
+from zombiescope.lab import pinterest
 
-SECONDS = 720
-STALLS = (71, 197, 331, 467, 601)  # seconds into the recording: the core drowns, 5 s later the driver gives up
-LOST = STALLS[1], STALLS[4]  # the stalls that a job did not survive
-STAGES = (
-    "crash_looping_unit",
-    "zombie_cgroups",
-    "cgroup_walker",
-    "saturated_core",
-    "starved_softirq",
-    "driver_reset",
-    "job_failure",
-)
+STAGES = (*pinterest.TRUTH.chain, "job_failure")
 HOSTILE = (
     '</code><script src="http://{canary}/evil.js"></script><img src=x onerror=alert(1)>\x1b[31m\n\udcff\u202e'
     + "é" * 120
 )
-SOURCES = {
-    "unit_restarts_total": "$ systemctl show ecs.service -p NRestarts",
-    "cgroups_known": "/proc/cgroups",
-    "cgroups_dying": "/proc/cgroups",
-    "cgroup_folders": "$ find /sys/fs/cgroup/memory -type d | wc -l",
-    "cpu_system_seconds_total": "/proc/stat",
-    "thread_wait_seconds_total": "/proc/58/schedstat",
-    "kernel_log": "/dev/kmsg",
-}
 
 
-def stalled(second: int) -> bool:
-    return any(begin <= second < begin + 6 for begin in STALLS)
-
-
-WAIT = ("thread_wait_seconds_total", "thread:ksoftirqd/5")
-CURVES: dict[tuple[str, str], Callable[[int], float]] = {
-    ("unit_restarts_total", "unit:ecs.service"): lambda second: 68_000 + second // 10,
-    ("cgroups_dying", "controller:memory"): lambda second: 68_369 + second // 10,
-    ("cgroups_known", "controller:memory"): lambda second: 68_609 + second // 10,
-    ("cgroup_folders", "controller:memory"): lambda _: 240,
-    ("cpu_system_seconds_total", "cpu:5"): lambda second: sum(0.98 if stalled(it) else 0.05 for it in range(second)),
-    WAIT: lambda second: sum(0.95 if stalled(it) else 0.001 for it in range(second)),
-}
-
-
-@cache
-def timeline() -> Timeline:
-    tape = Tape()
-    for (what, subject), curve in CURVES.items():
-        for second in range(SECONDS + 1):
-            tape.add(reading(what, subject, curve(second), second))
-    for what in {what for what, _ in CURVES}:
-        for second in range(SECONDS + 1):
-            tape.look("probe", (what,), T0 + second)
-    for begin in STALLS:
-        tape.add(reset_line(begin))
-    return tape.timeline()
-
-
-def reading(what: str, subject: str, value: float, at: float, text: str = "") -> Reading:
-    source = SOURCES.get(what, f"/proc/{what}")
-    return Reading(what=what, subject=subject, value=value, at=T0 + at, source=source, text=text)
-
-
-def reset_line(begin: int) -> Reading:
-    words = (
-        "ena 0000:00:05.0 eth0: TX q 5 is paused for too long (threshold 5000000). Time since last napi 5120000 usec."
-    )
-    return reading("kernel_log", "node", 3, begin + 5, words)
-
-
-def at_end(what: str, subject: str, text: str = "") -> Reading:
-    return reading(what, subject, CURVES[what, subject](SECONDS), SECONDS, text)
-
-
-def finding(sign: str, subject: str, start: float, end: float, says: str, *evidence: Reading) -> Finding:
-    return Finding(sign=sign, subject=subject, span=Span(T0 + start, T0 + end), says=says, evidence=evidence)
+def finding(sign: str, subject: str, start: float, end: float, says: str, *evidence: core.Reading) -> core.Finding:
+    return core.Finding(sign=sign, subject=subject, span=core.Span(T0 + start, T0 + end), says=says, evidence=evidence)
 
 
 LOOP = finding(
@@ -110,7 +29,7 @@ LOOP = finding(
     "unit:ecs.service",
     0,
     SECONDS,
-    "restarted 72 times in 12 min, about every 10 s; its start limit (5 in 10 s) never trips",
+    "keeps crashing: 72 restarts in 12 min (6 a minute), last exit code 1, its start limit (5 in 10 s) never trips",
     reading("unit_restarts_total", "unit:ecs.service", 68_000, 0),
     at_end("unit_restarts_total", "unit:ecs.service"),
 )
@@ -119,7 +38,7 @@ ZOMBIES = finding(
     "controller:memory",
     0,
     SECONDS,
-    "68,441 dead memory cgroups against 240 live ones (99.7% of all), holding about 14.0 GB of kernel memory",
+    "include 68,441 dying ones still held by the kernel, 99.7 % of all (240 live), holding about 14.0 GB of memory",
     at_end("cgroups_known", "controller:memory", "memory\t4\t68681\t1"),
     at_end("cgroup_folders", "controller:memory"),
     at_end("cgroups_dying", "controller:memory"),
@@ -131,7 +50,7 @@ CHURN = finding(
     "family:/ecs/<id>",
     0,
     SECONDS,
-    "72 made and 72 removed, 6 a minute",
+    "came and went 6 times a minute: 72 made, 72 removed",
     reading("cgroup_births_total", "family:/ecs/<id>", 72, SECONDS),
 )
 WALKER = finding(
@@ -139,7 +58,7 @@ WALKER = finding(
     "process:kubelet[812]",
     60,
     700,
-    "97% of its 784 samples in the kernel walk memory cgroups (mem_cgroup_nr_lru_pages)",
+    "walked cgroups in 97 % of its 784 samples, mostly in mem_cgroup_nr_lru_pages on cpu 5",
     reading(
         "stack_samples_total",
         "process:kubelet[812]",
@@ -153,7 +72,7 @@ PILE = finding(
     "cpu:5",
     60,
     700,
-    "38% of all interrupts land on it",
+    "gets 38 % of all interrupts",
     reading("interrupts_total", "cpu:5", 918_273, 700),
 )
 THROTTLED = finding(
@@ -161,14 +80,14 @@ THROTTLED = finding(
     "container:3f9ac1",
     300,
     420,
-    "throttled in 61% of its periods while 44 cores idle",
+    "was throttled in 61 % of its periods while 44 cores were idle",
     reading("cgroup_throttled_seconds_total", "container:3f9ac1", 73.5, 420),
 )
-RIDDLE = Unexplained(
+RIDDLE = core.Unexplained(
     finding=THROTTLED,
     candidates=(
-        Candidate(law="direct_reclaim_to_cpu_throttling", why_not="direct_reclaim is clear: 0 pages scanned"),
-        Candidate(
+        core.Candidate(law="direct_reclaim_to_cpu_throttling", why_not="direct_reclaim is clear: 0 pages scanned"),
+        core.Candidate(
             law="page_fault_storm_to_cpu_throttling",
             why_not="page_fault_storm is blind: $ perf_event_open: permission denied",
         ),
@@ -176,7 +95,7 @@ RIDDLE = Unexplained(
 )
 
 
-def incident(canary: str = "127.0.0.1:9") -> Case:
+def incident(canary: str = "127.0.0.1:9") -> core.Case:
     """`canary` is an address that the hostile names would make a browser ask, if one of them were obeyed."""
     hostile = HOSTILE.format(canary=canary)
     defunct = finding(
@@ -184,49 +103,52 @@ def incident(canary: str = "127.0.0.1:9") -> Case:
         f"process:{hostile}",
         0,
         SECONDS,
-        f"23 children not reaped by {hostile}",
+        f"has 23 zombie processes not reaped ({hostile})",
         *(reading("processes_defunct", f"process:{hostile}", 23 + it, it, hostile) for it in range(9)),
         reading("processes_defunct", "node", float("nan"), SECONDS),
     )
     spells = [stall(begin) for begin in STALLS]
-    return Case(
+    return core.Case(
         node="gpu-17.us-east-1a",
         kernel="5.4.0-1106-aws",
-        span=Span(T0, T0 + SECONDS),
+        span=core.Span(T0, T0 + SECONDS),
         findings=(LOOP, ZOMBIES, CHURN, WALKER, PILE, THROTTLED, defunct, *itertools.chain(*spells)),
         links=tuple(joined(spells)),
         verdicts=verdicts(),
         unexplained=(RIDDLE,),
         tallies=(
-            Tally(law="starved_softirq_to_driver_reset", effects=5, explained=5, causes=5, led=5),
-            Tally(law="driver_reset_to_job_failure", effects=2, explained=2, causes=5, led=2),
+            core.Tally(law="starved_softirq_to_driver_reset", effects=5, explained=5, causes=5, led=5),
+            core.Tally(law="driver_reset_to_job_failure", effects=2, explained=2, causes=5, led=2),
         ),
         answers=(
-            Answer(
+            core.Answer(
                 question="reclaim_explains_throttling",
                 state="refuted",
                 says="no page was scanned in 119 of the 120 s it was throttled; correlation 0.02 over 720 s",
                 evidence=THROTTLED.evidence,
             ),
-            Answer(question="zone_explains_resets", state="cannot tell", says="one node only was recorded"),
+            core.Answer(question="zone_explains_resets", state="cannot tell", says="one node only was recorded"),
         ),
         plans=plans(hostile),
         settings=("saturated_core.FULL=0.85",),
     )
 
 
-def joined(spells: list[list[Finding]]) -> list[Link]:
+def joined(spells: list[list[core.Finding]]) -> list[core.Link]:
     """The chain, with two rivals on weaker grounds."""
     links = [
-        link(CHURN, ZOMBIES, ground("place", "the dead ones lie below /ecs, where the churn is", CHURN)),
+        link(CHURN, ZOMBIES, ground("place", "the dying ones are below /ecs, where the churn is", CHURN)),
         link(
             LOOP,
             ZOMBIES,
-            ground("dose", "72 restarts, 72 more dead", LOOP, ZOMBIES),
-            ground("place", "the dead ones lie below the unit's own cgroup", LOOP),
+            ground("dose", "72 restarts, 72 more dying", LOOP, ZOMBIES),
+            ground("place", "the dying ones are below the unit's own cgroup", LOOP),
         ),
         link(
-            ZOMBIES, WALKER, ground("mechanism", "its stack is the walk over the dead", WALKER), order(ZOMBIES, WALKER)
+            ZOMBIES,
+            WALKER,
+            ground("mechanism", "its stack is the walk over dying cgroups", WALKER),
+            order(ZOMBIES, WALKER),
         ),
     ]
     for spell in spells:
@@ -235,7 +157,7 @@ def joined(spells: list[list[Finding]]) -> list[Link]:
             link(
                 WALKER,
                 core,
-                ground("mechanism", "kubelet is 99% of what that core ran meanwhile", WALKER),
+                ground("mechanism", "kubelet is 99 % of what that core ran then", WALKER),
                 order(WALKER, core),
             ),
             link(PILE, core, ground("place", "the same core", PILE)),
@@ -243,7 +165,7 @@ def joined(spells: list[list[Finding]]) -> list[Link]:
                 core,
                 softirq,
                 ground("place", "the same core", core),
-                ground("dose", "4.9 s drowned, 4.8 s waited", softirq),
+                ground("dose", "4.9 s busy, 4.8 s waited", softirq),
             ),
             link(
                 softirq,
@@ -256,36 +178,36 @@ def joined(spells: list[list[Finding]]) -> list[Link]:
     return links
 
 
-def plans(hostile: str) -> tuple[Plan, ...]:
+def plans(hostile: str) -> tuple[core.Plan, ...]:
     return (
-        Plan(
+        core.Plan(
             name="mask_unit",
             cures=LOOP,
             risk="safe",
             proof=("crash_looping_unit", "zombie_cgroups"),
             steps=(
-                Step(
+                core.Step(
                     says="stop it and keep it from starting",
                     argv=("systemctl", "mask", "--now", "ecs.service"),
                     undo=("systemctl", "unmask", "ecs.service"),
                 ),
             ),
         ),
-        Plan(
+        core.Plan(
             name="purge_zombies",
             cures=ZOMBIES,
             risk="disruptive",
             proof=("zombie_cgroups",),
             steps=(
-                Step(says="write dirty pages out, or they stay", argv=("sync",)),
-                Step(says="free the page cache that pins them", argv=("sysctl", "vm.drop_caches=1")),
-                Step(says="end the neighbour's parent", argv=("kill", hostile)),
+                core.Step(says="write dirty pages out, or they stay", argv=("sync",)),
+                core.Step(says="free the page cache that pins them", argv=("sysctl", "vm.drop_caches=1")),
+                core.Step(says="end the neighbour's parent", argv=("kill", hostile)),
             ),
         ),
     )
 
 
-def stall(begin: int) -> list[Finding]:
+def stall(begin: int) -> list[core.Finding]:
     """One spell of the core, and what came of it."""
     found = [
         finding(
@@ -293,7 +215,7 @@ def stall(begin: int) -> list[Finding]:
             "cpu:5",
             begin,
             begin + 6,
-            "drowning in system time for 6.0 s: 98% system, 1% user; the node's average of 4% busy hides it",
+            "was 98 % busy in the kernel for 6.0 s (98 % system, 1 % user); the node's average of 4 % busy hides it",
             reading("cpu_kernel_ratio", "cpu:5", 0.98, begin),
             reading("cpu_system_ratio", "cpu:5", 0.98, begin),
             reading("cpu_busy_ratio", "node", 0.04, begin),
@@ -303,7 +225,7 @@ def stall(begin: int) -> list[Finding]:
             "cpu:5",
             begin + 0.5,
             begin + 6,
-            "ksoftirqd/5 waited for 4.8 s while its core was taken",
+            "starved its softirqs: ksoftirqd/5 waited 4.8 s to run",
             reading(*WAIT, CURVES[WAIT](begin + 6), begin + 6),
         ),
         finding(
@@ -311,7 +233,7 @@ def stall(begin: int) -> list[Finding]:
             "nic:eth0",
             begin + 5,
             begin + 5,
-            "ena reset itself: Tx queue 5 stood for 5.1 s",
+            "was reset by driver ena: transmit stalled on queue 5 for 5.1 s",
             reset_line(begin),
         ),
     ]
@@ -330,19 +252,21 @@ def stall(begin: int) -> list[Finding]:
     return found
 
 
-def ground(kind: str, says: str, *of: Finding) -> Ground:
-    return Ground(kind=kind, says=says, evidence=tuple(reading for finding in of for reading in finding.evidence[:2]))
+def ground(kind: str, says: str, *of: core.Finding) -> core.Ground:
+    return core.Ground(
+        kind=kind, says=says, evidence=tuple(reading for finding in of for reading in finding.evidence[:2])
+    )
 
 
-def order(cause: Finding, effect: Finding) -> Ground:
+def order(cause: core.Finding, effect: core.Finding) -> core.Ground:
     return ground("order", f"began {effect.span.start - cause.span.start:.1f} s before", cause, effect)
 
 
-def link(cause: Finding, effect: Finding, *grounds: Ground) -> Link:
-    return Link(law=f"{cause.sign}_to_{effect.sign}", cause=cause, effect=effect, grounds=grounds)
+def link(cause: core.Finding, effect: core.Finding, *grounds: core.Ground) -> core.Link:
+    return core.Link(law=f"{cause.sign}_to_{effect.sign}", cause=cause, effect=effect, grounds=grounds)
 
 
-def verdicts() -> tuple[Verdict, ...]:
+def verdicts() -> tuple[core.Verdict, ...]:
     found = (*STAGES, "cgroup_churn", "irq_pile_up", "cpu_throttling", "defunct_processes")
     clear = {
         "slow_stat_read": "a read took 0.2 ms",
@@ -360,10 +284,12 @@ def verdicts() -> tuple[Verdict, ...]:
     looked = (reading("seen", "node", 1, 0),)
     refused = "$ perf_event_open: permission denied (perf_event_paranoid=4)"
     return (
-        *(Verdict(sign=sign, state="found", says="1 found", evidence=looked) for sign in found),
-        *(Verdict(sign=sign, state="clear", says=says, evidence=looked) for sign, says in clear.items()),
-        Verdict(sign="page_fault_storm", state="blind", says=refused),
-        Verdict(sign="starved_thread", state="blind", says=refused),
-        Verdict(sign="oom_kill", state="blind", says="/sys/fs/cgroup/memory: only a part of the hierarchy is visible"),
-        Verdict(sign="soft_lockup", state="broken", says="KeyError: 'cpu' (soft_lockup.py:31)"),
+        *(core.Verdict(sign=sign, state="found", says="1 found", evidence=looked) for sign in found),
+        *(core.Verdict(sign=sign, state="clear", says=says, evidence=looked) for sign, says in clear.items()),
+        core.Verdict(sign="page_fault_storm", state="blind", says=refused),
+        core.Verdict(sign="starved_thread", state="blind", says=refused),
+        core.Verdict(
+            sign="oom_kill", state="blind", says="/sys/fs/cgroup/memory: only a part of the hierarchy is visible"
+        ),
+        core.Verdict(sign="soft_lockup", state="broken", says="KeyError: 'cpu' (soft_lockup.py:31)"),
     )

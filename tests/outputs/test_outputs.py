@@ -4,30 +4,16 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from tests.nodes import T0, node, read
-from tests.outputs.incident import STAGES, incident, timeline
+from tests.outputs.incident import incident
+from tests.outputs.incident_readings import timeline
 
-from zombiescope.core import (
-    Candidate,
-    Case,
-    Finding,
-    Ground,
-    Link,
-    Plan,
-    Reading,
-    Span,
-    Step,
-    Tally,
-    Unexplained,
-    Verdict,
-)
+from zombiescope import core
 from zombiescope.core.timeline import Timeline
 from zombiescope.members.rooms import load, names
 from zombiescope.outputs._story import tellings
@@ -36,50 +22,52 @@ EVIL = 'a\x1b[31mred\nname "quoted" \udcff\u202e' + "x" * 300
 TIMELINE = node([read("seen", "node", 1, 0)])
 
 
-def reading(value: float = 1.0) -> Reading:
-    return Reading(what="seen", subject=f"unit:{EVIL}", value=value, at=T0, source=f"/proc/{EVIL}", text=EVIL)
+def reading(value: float = 1.0) -> core.Reading:
+    return core.Reading(what="seen", subject=f"unit:{EVIL}", value=value, at=T0, source=f"/proc/{EVIL}", text=EVIL)
 
 
-def finding(sign: str, start: float) -> Finding:
-    return Finding(
+def finding(sign: str, start: float) -> core.Finding:
+    return core.Finding(
         sign=sign,
         subject=f"unit:{EVIL}",
-        span=Span(T0 + start, T0 + 60),
+        span=core.Span(T0 + start, T0 + 60),
         says=f"{sign} says {EVIL}",
         evidence=(reading(),) * 9,
     )
 
 
-def full_case() -> Case:
+def full_case() -> core.Case:
     cause, rival, effect, riddle = (finding(sign, at) for at, sign in enumerate(("leak", "poll", "walk", "reset")))
-    ground = Ground(kind="dose", says=EVIL, evidence=(reading(float("nan")),))
-    stop = Step(says="stop", argv=("systemctl", "stop", EVIL))
-    place = Ground(kind="place", says="same", evidence=(reading(),))
-    return Case(
+    ground = core.Ground(kind="dose", says=EVIL, evidence=(reading(float("nan")),))
+    stop = core.Step(says="stop", argv=("systemctl", "stop", EVIL))
+    place = core.Ground(kind="place", says="same", evidence=(reading(),))
+    return core.Case(
         node=EVIL,
         kernel="5.4.0",
-        span=Span(T0, T0 + 60),
+        span=core.Span(T0, T0 + 60),
         findings=(cause, rival, effect, riddle),
         links=(
-            Link(law="poll_to_walk", cause=rival, effect=effect, grounds=(place,)),
-            Link(law="leak_to_walk", cause=cause, effect=effect, grounds=(ground, place)),
+            core.Link(law="poll_to_walk", cause=rival, effect=effect, grounds=(place,)),
+            core.Link(law="leak_to_walk", cause=cause, effect=effect, grounds=(ground, place)),
         ),
         verdicts=(
-            Verdict(sign="walk", state="found"),
-            Verdict(sign="dark", state="blind", says="/dev/kmsg: permission denied"),
-            Verdict(sign="ours", state="broken", says="KeyError: 'x'"),
-            Verdict(sign="well", state="clear", says="looked", evidence=(reading(),)),
+            core.Verdict(sign="walk", state="found"),
+            core.Verdict(sign="dark", state="blind", says="/dev/kmsg: permission denied"),
+            core.Verdict(sign="ours", state="broken", says="KeyError: 'x'"),
+            core.Verdict(sign="well", state="clear", says="looked", evidence=(reading(),)),
         ),
         unexplained=(
-            Unexplained(finding=riddle, candidates=(Candidate(law="walk_to_reset", why_not=EVIL, blind=True),)),
+            core.Unexplained(
+                finding=riddle, candidates=(core.Candidate(law="walk_to_reset", why_not=EVIL, blind=True),)
+            ),
         ),
-        tallies=(Tally(law="leak_to_walk", effects=3, explained=2, causes=40, led=2),),
-        plans=(Plan(cures=cause, steps=(stop,), risk="safe", proof=("leak",), name="stop_it"),),
+        tallies=(core.Tally(law="leak_to_walk", effects=3, explained=2, causes=40, led=2),),
+        plans=(core.Plan(cures=cause, steps=(stop,), risk="safe", proof=("leak",), name="stop_it"),),
         settings=("walk.MANY=7",),
     )
 
 
-def written(form: str, case: Case, seen: Timeline = TIMELINE) -> str:
+def written(form: str, case: core.Case, seen: Timeline = TIMELINE) -> str:
     out = io.StringIO()
     load("outputs", form).write(case, seen, out)
     return out.getvalue()
@@ -94,7 +82,7 @@ def test_hostile_text_is_harmless_in_every_output(form: str) -> None:
 
 @pytest.mark.parametrize("form", names("outputs"))
 def test_an_empty_case_can_be_written(form: str) -> None:
-    assert written(form, Case(node="", kernel="", span=Span(0, 0)))
+    assert written(form, core.Case(node="", kernel="", span=core.Span(0, 0)))
 
 
 def test_json_keeps_the_promise() -> None:
@@ -120,75 +108,10 @@ def test_json_is_the_same_each_time() -> None:
     assert written("json", full_case()) == written("json", full_case())
 
 
-def test_text_tells_the_root_cause_first_and_hides_nothing() -> None:
-    lines = written("text", full_case()).splitlines()
-    assert lines[1].startswith("FOUND  leak of unit:")
-    whole = "\n".join(lines)
-    for words in (
-        "with walk.MANY=7",
-        "↓ dose:",
-        "↓ rival: poll",
-        "unexplained: reset",
-        "not by walk_to_reset:",
-        "2 of 3 walk follow leak; 38 of 40 leak led to none",
-        "blind  dark: /dev/kmsg: permission denied",
-        "to see it: run as root",
-        "broken ours: KeyError",
-        "clear  well: looked",
-        "zombiescope fix",
-        "… 6 more readings",
-    ):
-        assert words in whole, words
-
-
-def test_text_says_cannot_tell_when_it_is_blind_and_clear_when_it_is_not() -> None:
-    span = Span(T0, T0 + 1)
-    blind = Case(node="n", kernel="k", span=span, verdicts=(Verdict(sign="dark", state="blind", says="no"),))
-    clear = Case(node="n", kernel="k", span=span, verdicts=(Verdict(sign="well", state="clear"),))
-    assert "CANNOT TELL" in written("text", blind) and "CLEAR  all 1 signs" in written("text", clear)
-
-
-def test_many_chains_alike_are_counted_not_repeated() -> None:
-    alike = tuple(finding("core", at) for at in range(20))
-    shown = written("text", Case(node="n", kernel="k", span=Span(T0, T0 + 60), findings=alike))
-    assert shown.count("\nagain ") == 3 and "… and 16 more like it: core" in shown
-
-
-def test_the_incident_is_one_story_of_seven_stages_then_the_stages_with_their_evidence() -> None:
-    lines = written("text", incident(), timeline()).splitlines()
-    story = lines.index("crash_looping_unit unit:ecs.service → zombie_cgroups controller:memory")
-    told = " ".join(line.strip() for line in lines[story : story + 3])
-    assert re.findall(r"(?:^|→ )(\w+) ", told) == [*STAGES] and told.endswith("job_failure job:raysubmit_197")
-    stages = [line.split("  ")[0] for line in lines[story + 4 :] if re.match(r"[a-z_]+  ", line)]
-    assert stages[:7] == [*STAGES], "each stage once, first cause first"
-    again = [line for line in lines if line.startswith("again ")]
-    assert len(again) == 3 and again[0] == (
-        "again 21:21:11  saturated_core cpu:5 → starved_softirq cpu:5 → driver_reset nic:eth0"
-    )
-    assert "… and 1 more like it: crash_looping_unit → " in "\n".join(lines)
-    assert sum("unit_restarts_total 68000" in line for line in lines) == 1, "evidence is not shown a second time"
-
-
-def test_what_is_clear_is_short_and_what_is_blind_is_told_by_its_reason() -> None:
-    whole = written("text", incident(), timeline())
-    clear = whole[whole.index("\nclear ") :].partition("\n\n")[0].strip().splitlines()
-    assert len(clear) == 2 and clear[0].startswith("clear  slow_stat_read, direct_reclaim, ") and len(clear[0]) <= 100
-    assert "blind  page_fault_storm, starved_thread: $ perf_event_open: permission denied" in whole
-    assert whole.count("to see it: run as root, or with") == 2, "once for the two, once where the riddle needs it"
-    assert "broken soft_lockup: KeyError: 'cpu'" in whole and "this is our fault" in whole
-    healthy = Case(node="n", kernel="k", span=Span(T0, T0 + 1), verdicts=(*clears(26),))
-    assert written("text", healthy).count("\nclear  sign") == 26, "with nothing found, the figures are the report"
-
-
-def clears(count: int) -> Iterator[Verdict]:
-    for it in range(count):
-        yield Verdict(sign=f"sign{it}", state="clear", says=f"{it} seen")
-
-
 def test_a_question_is_answered_in_every_report_a_person_reads_and_in_json() -> None:
     refuted, open_ = incident().answers
-    assert f"refuted: {refuted.question}  {refuted.says}" in written("text", incident(), timeline())
-    assert f"cannot tell: {open_.question}  " in written("text", incident(), timeline())
+    text = " ".join(written("text", incident(), timeline()).split())
+    assert f"{refuted.question.replace('_', ' ')}? refuted: " in text and open_.question not in text
     answers = json.loads(written("json", incident()))["answers"]
     assert [set(answer) for answer in answers] == [{"question", "state", "says", "evidence"}] * 2
     assert answers[0]["state"] == "refuted" and answers[0]["evidence"] and not answers[1]["evidence"]
@@ -196,14 +119,14 @@ def test_a_question_is_answered_in_every_report_a_person_reads_and_in_json() -> 
 
 def test_a_second_chain_from_the_same_cause_begins_where_it_leaves_the_first() -> None:
     root, left, right, end = (finding(sign, at) for at, sign in enumerate(("leak", "walk", "slow", "reset")))
-    ground = Ground(kind="dose", says="more", evidence=(reading(),))
+    ground = core.Ground(kind="dose", says="more", evidence=(reading(),))
     pairs = ((root, left), (left, end), (root, right))
-    links = tuple(Link(law="law", cause=cause, effect=effect, grounds=(ground,)) for cause, effect in pairs)
-    case = Case(node="n", kernel="k", span=Span(T0, T0 + 60), findings=(root, left, right, end), links=links)
+    links = tuple(core.Link(law="law", cause=cause, effect=effect, grounds=(ground,)) for cause, effect in pairs)
+    case = core.Case(node="n", kernel="k", span=core.Span(T0, T0 + 60), findings=(root, left, right, end), links=links)
     long, short = tellings(case)
     assert [it.sign for it in long.chain] == ["leak", "walk", "reset"] and not long.before
     assert [it.sign for it in short.chain] == ["leak", "slow"] and short.before == 1
-    assert written("text", case).count("leak says") == 1, "the leak is told once"
+    assert written("text", case).count("leak says") == 1, "the leak is shown once"
 
 
 def test_dot_is_accepted_by_graphviz() -> None:

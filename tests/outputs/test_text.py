@@ -73,8 +73,9 @@ def test_the_verdict_is_one_of_three_words() -> None:
     span = Span(T0, T0 + 1)
     blind = Case(node="n", kernel="k", span=span, verdicts=(Verdict(sign="dark", state="blind", says="no"),))
     clear = Case(node="n", kernel="k", span=span, verdicts=(Verdict(sign="well", state="clear"),))
-    verdicts = [shown(case).splitlines()[1].partition("  ")[0] for case in (full_case(), blind, clear)]
-    assert verdicts == ["PROBLEM", "NOT SURE", "OK"]
+    for case, word in ((full_case(), "PROBLEM"), (blind, "NOT SURE"), (clear, "OK")):
+        lines = [line.partition("  ")[0] for line in shown(case).splitlines()]
+        assert word in lines[:4] and not {"PROBLEM", "NOT SURE", "OK"} - {word} & set(lines)
 
 
 def test_many_chains_alike_are_counted_not_repeated() -> None:

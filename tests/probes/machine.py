@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 
-from zombiescope.core import Blind, Host, Reading
+import pytest
+
+from zombiescope.core import Blind, Host, Reading, Unparsable
 
 AT = 1_794_000_000.0
 NAMESPACE = "proc/self/ns/cgroup"
@@ -155,3 +157,12 @@ def told(probe: ModuleType, host: Host) -> dict[tuple[str, str], float]:
 def unseen(probe: ModuleType, host: Host) -> dict[str, str]:
     """What a probe could not see though it saw the rest, and why."""
     return {it.what: it.why for it in probe.read(host) if isinstance(it, Blind)}
+
+
+def damage_in(parse: Callable[..., object], *given: object) -> tuple[str, int]:
+    """Which line of which source a parser complains of; it must."""
+    with pytest.raises(Unparsable) as caught:
+        found = parse(*given)
+        if isinstance(found, Iterator):
+            list(found)
+    return caught.value.source, caught.value.line

@@ -14,13 +14,11 @@ from zombiescope.probes import cgroup_folders
 
 def test_read(tmp_path: Path) -> None:
     host = machine(tmp_path, good())
+    controllers = {"cpu": 3, "cpuacct": 3, "memory": 4, "pids": 1}
+    hierarchies = {"systemd": 1, "v2": 1}
     assert told(cgroup_folders, host) == {
-        ("cgroup_folders", "controller:cpu"): 3,
-        ("cgroup_folders", "controller:cpuacct"): 3,
-        ("cgroup_folders", "controller:memory"): 4,
-        ("cgroup_folders", "controller:pids"): 1,
-        ("cgroup_folders", "hierarchy:systemd"): 1,
-        ("cgroup_folders", "hierarchy:v2"): 1,
+        **{("cgroup_folders", f"controller:{name}"): folders for name, folders in controllers.items()},
+        **{("cgroup_folders", f"hierarchy:{name}"): folders for name, folders in hierarchies.items()},
     }
     sources = {it.subject: it.source for it in cgroup_folders.read(host)}
     assert sources["controller:memory"] == "$ find /sys/fs/cgroup/memory -type d | wc -l"

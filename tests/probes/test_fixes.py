@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.treatment.test_apply import MACHINE, plan, tell, writing
+from tests.treatment.killed_at_a_step import MACHINE, plan, tell
+from tests.treatment.test_apply import writing
 
 from zombiescope.core import Host, Unreadable
 from zombiescope.core.places import LEDGER_ENVIRONMENT

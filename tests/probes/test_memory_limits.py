@@ -6,12 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from tests.conftest import CANNOT
 from tests.probes.machine import MOUNTINFO, machine, psi, told, unseen
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, UserError
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.lab import _loads
-from zombiescope.lab._zombies import memory_folder
 from zombiescope.probes import memory_limits
 from zombiescope.probes.memory_limits import parse_hits, parse_limit, parse_waiting
 
@@ -151,11 +149,8 @@ def test_damaged_pressure(text: str) -> None:
 
 
 @pytest.mark.kernel
+@pytest.mark.usefixtures("memory_cgroups")
 def test_a_real_cgroup_that_runs_into_its_limit() -> None:
-    try:
-        memory_folder()
-    except UserError as error:
-        pytest.skip(CANNOT + str(error))
     with _loads.limited("test-limits", 16 << 20) as folder, _loads.sparse_file("test-limits", 256 << 20) as path:
         subject = _loads.subject(folder)
         with memory_limits.watch(Host()) as look:

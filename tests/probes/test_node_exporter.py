@@ -26,13 +26,18 @@ FAMILIES = {
     "node_memory_Slab_bytes": ("meminfo", "memory_slab_bytes", "node", 1),
     "node_memory_SUnreclaim_bytes": ("meminfo", "memory_slab_unreclaimable_bytes", "node", 1),
     "node_softirqs_functions_total": ("softirqs", "softirqs_{type}_total", "cpu:{cpu}", 20),
-    "node_softnet_processed_total": ("softnet_stat", "softnet_processed_total", "cpu:{cpu}", 4),
-    "node_softnet_dropped_total": ("softnet_stat", "softnet_dropped_total", "cpu:{cpu}", 4),
-    "node_softnet_times_squeezed_total": ("softnet_stat", "softnet_squeezed_total", "cpu:{cpu}", 4),
-    "node_softnet_cpu_collision_total": ("softnet_stat", "softnet_collision_total", "cpu:{cpu}", 4),
-    "node_softnet_received_rps_total": ("softnet_stat", "softnet_received_rps_total", "cpu:{cpu}", 4),
-    "node_softnet_flow_limit_count_total": ("softnet_stat", "softnet_flow_limit_total", "cpu:{cpu}", 4),
-    "node_softnet_backlog_len": ("softnet_stat", "softnet_backlog_packets", "cpu:{cpu}", 4),
+    **{
+        f"node_softnet_{theirs}": ("softnet_stat", f"softnet_{ours}", "cpu:{cpu}", 4)
+        for theirs, ours in (
+            ("processed_total", "processed_total"),
+            ("dropped_total", "dropped_total"),
+            ("times_squeezed_total", "squeezed_total"),
+            ("cpu_collision_total", "collision_total"),
+            ("received_rps_total", "received_rps_total"),
+            ("flow_limit_count_total", "flow_limit_total"),
+            ("backlog_len", "backlog_packets"),
+        )
+    },
     **{
         f"node_{what}": ("pressure", what, "node", 1)
         for what in (

@@ -34,5 +34,5 @@ def test_two_nodes_and_one_of_memory_alone(tmp_path: Path) -> None:
 
 
 def test_a_kernel_without(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable, match="no memory node"):
+    with pytest.raises(Unreadable, match="no NUMA node"):
         list(numa_nodes.read(machine(tmp_path, {f"{FOLDER}/possible": "0\n"})))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.probes.machine import machine, psi, told, unseen
+from tests.probes.machine import damage_in, machine, psi, told, unseen
 
 from zombiescope.core import Unparsable, Unreadable
 from zombiescope.probes import pressure
@@ -25,9 +25,7 @@ def test_parse() -> None:
 
 @pytest.mark.parametrize("damage", ["some avg10=0.00", "some total=-5", "some total=", "some total=1.5", "", "\n"])
 def test_damage(damage: str) -> None:
-    with pytest.raises(Unparsable) as caught:
-        parse(psi(1, None) + damage + "\n", "/proc/pressure/io")
-    assert (caught.value.source, caught.value.line) == ("/proc/pressure/io", 2)
+    assert damage_in(parse, psi(1, None) + damage + "\n", "/proc/pressure/io") == ("/proc/pressure/io", 2)
 
 
 @pytest.mark.parametrize("digits", [400, 5000])
@@ -38,13 +36,11 @@ def test_a_number_that_no_float_can_hold(digits: int) -> None:
 
 def test_read_with_irq(tmp_path: Path) -> None:
     host = machine(tmp_path, WITHOUT_IRQ | {"proc/pressure/irq": psi(None, 8494)})
+    waiting = {"cpu": 14.036781, "io": 159.886802, "memory": 0}
+    stalled = {"io": 159.229614, "memory": 0, "irq": 0.008494}
     assert told(pressure, host) == {
-        ("pressure_cpu_waiting_seconds_total", "node"): 14.036781,
-        ("pressure_io_waiting_seconds_total", "node"): 159.886802,
-        ("pressure_io_stalled_seconds_total", "node"): 159.229614,
-        ("pressure_memory_waiting_seconds_total", "node"): 0,
-        ("pressure_memory_stalled_seconds_total", "node"): 0,
-        ("pressure_irq_stalled_seconds_total", "node"): 0.008494,
+        **{(f"pressure_{what}_waiting_seconds_total", "node"): seconds for what, seconds in waiting.items()},
+        **{(f"pressure_{what}_stalled_seconds_total", "node"): seconds for what, seconds in stalled.items()},
     }
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.probes.machine import SOFTIRQS, machine, told, unseen
+from tests.probes.machine import SOFTIRQS, damage_in, machine, told, unseen
 
-from zombiescope.core import Unparsable
 from zombiescope.probes import softirqs
 from zombiescope.probes.softirqs import GIVES, KINDS, parse
 
@@ -41,9 +40,7 @@ def test_the_old_name_of_irq_poll() -> None:
     ],
 )
 def test_damage(text: str, line: int) -> None:
-    with pytest.raises(Unparsable) as caught:
-        parse(text)
-    assert (caught.value.source, caught.value.line) == ("/proc/softirqs", line)
+    assert damage_in(parse, text) == ("/proc/softirqs", line)
 
 
 def test_read(tmp_path: Path) -> None:

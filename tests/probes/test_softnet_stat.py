@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.probes.machine import machine, softnet, told, unseen
+from tests.probes.machine import damage_in, machine, softnet, told, unseen
 
-from zombiescope.core import Unparsable
 from zombiescope.probes import softnet_stat
 from zombiescope.probes.softnet_stat import GIVES, parse
 
@@ -38,6 +37,4 @@ def test_the_reason_names_the_column(tmp_path: Path) -> None:
     ("text", "line"), [("", 1), ("\n", 1), (softnet(0) + SHORT + "\n", 2), (softnet(0, 1) + "xyz " + SHORT, 3)]
 )
 def test_damage(text: str, line: int) -> None:
-    with pytest.raises(Unparsable) as caught:
-        parse(text)
-    assert (caught.value.source, caught.value.line) == ("/proc/net/softnet_stat", line)
+    assert damage_in(parse, text) == ("/proc/net/softnet_stat", line)

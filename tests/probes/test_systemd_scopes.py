@@ -75,7 +75,7 @@ def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_systemd_at_all(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable, match="no hierarchy of systemd"):
+    with pytest.raises(Unreadable, match="no cgroup hierarchy of systemd"):
         list(systemd_scopes.read(machine(tmp_path, {"proc/self/mountinfo": "22 27 0:21 / /proc rw - proc proc rw\n"})))
     bare = machine(tmp_path / "bare", {"proc/self/mountinfo": MOUNTINFO, f"{TOP}/cgroup.procs": "1\n"})
     assert told(systemd_scopes, bare) == {("scopes", "node"): 0, ("empty_scopes", "node"): 0}

@@ -7,32 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.conftest import CANNOT
+from tests.looping_unit import looping
 
 from zombiescope.core import Blind, Host, Reading, Unreadable
-from zombiescope.lab._scenario import missing
 from zombiescope.lab._systemd import Booted, asked_by_diagnosis, booted
 from zombiescope.probes import systemd_units
 
-LOOP = """
-[Unit]
-DefaultDependencies=no
-StartLimitIntervalSec=0
-[Service]
-MemoryAccounting=yes
-ExecStart=/bin/sh -c 'exit 7'
-Restart=always
-RestartSec=0
-"""
+LOOP = looping("exit 7")
 CALM = "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/bin/sleep infinity\nRestart=on-failure\n"
 ONCE = "[Unit]\nDefaultDependencies=no\n[Service]\nType=oneshot\nExecStart=/bin/false\n"
 UNITS = {"loop.service": LOOP, "once.service": ONCE, **{f"calm{n}.service": CALM for n in range(20)}}
 
 
 @pytest.fixture(scope="module")
-def systemd() -> Iterator[Booted]:
-    if lacking := missing(("root", "systemd", "unshare")):
-        pytest.skip(CANNOT + "; ".join(lacking))
+def systemd(can_boot: None) -> Iterator[Booted]:  # noqa: ARG001
     with booted(UNITS, label="probe") as running, asked_by_diagnosis(running):
         yield running
 
@@ -116,5 +104,5 @@ def test_a_bus_that_was_away_is_found_again(monkeypatch: pytest.MonkeyPatch, sys
 
 
 def test_a_recorded_root_has_no_bus(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable, match="a recorded root has no bus"):
+    with pytest.raises(Unreadable, match="a recorded root has no D-Bus"):
         list(systemd_units.read(Host(str(tmp_path), live=False)))

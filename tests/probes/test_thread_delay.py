@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import CANNOT
-from tests.probes.machine import machine, told, unseen
+from tests.probes.machine import damage_in, machine, told, unseen
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.probes import thread_delay
@@ -33,9 +33,7 @@ def test_parse() -> None:
 
 @pytest.mark.parametrize("text", ["", "1 2\n", "1 2 3 4\n", "1 -2 3\n", "1 two 3\n", "1 2 " + "9" * 400])
 def test_damage(text: str) -> None:
-    with pytest.raises(Unparsable) as caught:
-        parse(text, "14")
-    assert (caught.value.source, caught.value.line) == ("/proc/14/schedstat", 1)
+    assert damage_in(parse, text, "14") == ("/proc/14/schedstat", 1)
 
 
 def test_children_that_are_no_numbers() -> None:
@@ -80,7 +78,7 @@ def test_a_kernel_that_does_not_count_is_blind(tmp_path: Path) -> None:
 
 
 def test_no_thread_that_we_follow(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable, match="none of the threads"):
+    with pytest.raises(Unreadable, match="none of the kernel threads"):
         list(thread_delay.read(machine(tmp_path, node(threads={"22": "kworker/1:0H"}))))
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from zombiescope.profile.capture import Capture, Frames, Function, Who
+from zombiescope.core.samples import Frames, Function, Samples, Who
 
 Row = tuple[int, int, Who, tuple[Function, ...], int]  # at, cpu, who, stack (outermost first), weight
 
 
-def capture(rows: Sequence[Row], *, unit: str = "samples", idle: Sequence[tuple[Function, ...]] = ()) -> Capture:
+def capture(rows: Sequence[Row], *, unit: str = "samples", idle: Sequence[tuple[Function, ...]] = ()) -> Samples:
     rows = sorted(rows, key=lambda row: row[0])
     whos = sorted({row[2] for row in rows})
     stacks = sorted({row[3] for row in rows})
@@ -22,7 +22,7 @@ def capture(rows: Sequence[Row], *, unit: str = "samples", idle: Sequence[tuple[
         of=np.array(flat, np.int32),
         starts=np.cumsum([0, *(len(stack) for stack in stacks)]),
     )
-    return Capture(
+    return Samples(
         at=np.array([row[0] for row in rows], np.int64),
         cpu=np.array([row[1] for row in rows], np.int32),
         tid=np.array([row[2].pid for row in rows], np.int32),

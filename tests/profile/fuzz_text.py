@@ -8,21 +8,16 @@ from __future__ import annotations
 import gzip
 import io
 import random
-import resource
-import sys
-import time
 from types import ModuleType
 
+from tests import fuzzing
 from tests.profile.captures import capture
 
 from zombiescope.core.errors import Unparsable
+from zombiescope.core.samples import Function, Who
 from zombiescope.profile import folded, perf_script, pprof
-from zombiescope.profile.capture import Function, Who
 from zombiescope.profile.exports import pprof as pprof_export
 from zombiescope.profile.picture import Picture
-
-SLOWEST_SECONDS = 2.0  # an input of two kilobytes takes 0.2 ms; this leaves room for a machine that does other things
-MOST_GROWTH = 200 << 20  # bytes of memory, over the whole run
 
 SCRIPT = b"""# ========
 # event : name = cpu-clock, { sample_period, sample_freq } = 99
@@ -69,25 +64,9 @@ def profile() -> bytes:
     return gzip.decompress(out.getvalue())
 
 
-def damaged(data: bytes, random_: random.Random) -> bytes:
-    """One to eight changes: bits, bytes, cuts, repeats, and words that parsers stumble over."""
-    changed = bytearray(data)
-    for _ in range(random_.randint(1, 8)):
-        at = random_.randrange(len(changed)) if changed else 0
-        match random_.randrange(6):
-            case 0 if changed:
-                changed[at] ^= 1 << random_.randrange(8)
-            case 1 if changed:
-                changed[at] = random_.choice((0, 9, 10, 0x20, 0x7F, 0x80, 0xFF, random_.randrange(256)))
-            case 2:
-                changed[at:at] = random_.choice(CROOKED) * random_.choice((1, 1, 1, 50))
-            case 3:
-                del changed[at:]
-            case 4:
-                del changed[at : at + random_.randrange(1, 40)]
-            case _:
-                changed[at:at] = changed[at : at + random_.randrange(1, 200)]
-    return bytes(changed)
+def crooked(changed: bytearray, at: int, random_: random.Random) -> None:
+    """What parsers stumble over."""
+    changed[at:at] = random_.choice(CROOKED) * random_.choice((1, 1, 1, 50))
 
 
 def read(reader: ModuleType, data: bytes, random_: random.Random) -> bool:
@@ -105,31 +84,14 @@ def read(reader: ModuleType, data: bytes, random_: random.Random) -> bool:
 
 def fuzz(times: int, seed: int) -> int:
     """How many of the damaged inputs could still be read."""
-    random_ = random.Random(seed)
-    seeds = ((perf_script, SCRIPT), (perf_script, SCRIPT.replace(b"\n", b"\r\n")), (folded, FOLDED), (pprof, profile()))
-    still_read, before = 0, _memory()
-    for number in range(times):
-        reader, whole = random_.choice(seeds)
-        data = damaged(whole, random_)
-        started = time.perf_counter()
-        try:
-            still_read += read(reader, data, random_)
-        except BaseException:
-            sys.stderr.write(f"seed {seed}, mutation {number}, {reader.__name__}: {data.hex()}\n")
-            raise
-        if time.perf_counter() - started > SLOWEST_SECONDS:
-            raise AssertionError(f"seed {seed}, mutation {number} took more than {SLOWEST_SECONDS} s: {data.hex()}")
-    assert _memory() - before < MOST_GROWTH, "memory grows with what is read"
-    return still_read
-
-
-def _memory() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return fuzzing.tried(
+        times,
+        seed,
+        ((perf_script, SCRIPT), (perf_script, SCRIPT.replace(b"\n", b"\r\n")), (folded, FOLDED), (pprof, profile())),
+        lambda whole, random_: fuzzing.damaged(whole[1], random_, crooked),
+        lambda whole, data, random_: read(whole[0], data, random_),
+    )
 
 
 if __name__ == "__main__":
-    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    chosen = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    began = time.perf_counter()
-    told = fuzz(wanted, chosen)
-    sys.stdout.write(f"{wanted} damaged inputs, {told} still read, {time.perf_counter() - began:.1f} s, no bug\n")
+    fuzzing.main(fuzz)

@@ -20,9 +20,9 @@ from tests.npm import text_of
 from tests.profile.captures import Row, capture
 
 from zombiescope.core.errors import UserError
+from zombiescope.core.samples import Chosen, Function, Samples, Who
 from zombiescope.members.rooms import load, names
 from zombiescope.profile import folded, perf_script, pprof
-from zombiescope.profile.capture import Capture, Chosen, Function, Who
 from zombiescope.profile.heatmap_images import as_png, as_svg, grid
 from zombiescope.profile.picture import Picture, shown
 
@@ -58,7 +58,7 @@ rows = st.tuples(
     st.integers(0, 10**12), st.integers(-1, 2), whos, st.lists(functions, max_size=4).map(tuple), st.integers(1, 9)
 )
 captures = st.lists(rows, max_size=12).map(capture)
-READERS: dict[str, Callable[[Iterable[bytes], str], Capture]] = {
+READERS: dict[str, Callable[[Iterable[bytes], str], Samples]] = {
     "folded": folded.parse,
     "pprof": pprof.parse,
     "script": perf_script.parse,
@@ -77,12 +77,12 @@ def written(name: str, picture: Picture) -> bytes:
     return out.getvalue()
 
 
-def again(name: str, data: bytes) -> Capture:
+def again(name: str, data: bytes) -> Samples:
     plain = gzip.decompress(data) if name == "pprof" else data
     return READERS[name]([plain[at : at + 777] for at in range(0, len(plain), 777)], "again")
 
 
-def stacks(found: Capture) -> Counter[tuple[str, ...]]:
+def stacks(found: Samples) -> Counter[tuple[str, ...]]:
     """What each stack weighs, by its names as folded text has them: the least that any format keeps."""
     told: Counter[tuple[str, ...]] = Counter()
     for who, stack, weight in zip(found.who.tolist(), found.stack.tolist(), found.weight.tolist(), strict=True):
@@ -95,7 +95,7 @@ def stacks(found: Capture) -> Counter[tuple[str, ...]]:
 @pytest.mark.parametrize("name", READERS)
 @settings(deadline=None, max_examples=70, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(captures)
-def test_read_back_it_has_the_same_counts_whatever_the_names(name: str, whole: Capture) -> None:
+def test_read_back_it_has_the_same_counts_whatever_the_names(name: str, whole: Samples) -> None:
     found = again(name, written(name, Picture(capture=whole)))
     assert not [note for note in found.notes if "no samples" not in note], "every line is understood"
     told, expected = stacks(found), stacks(whole)
@@ -118,7 +118,7 @@ def _as_script_keeps_it(stacks: Counter[tuple[str, ...]]) -> Counter[tuple[str, 
 
 @settings(deadline=None, max_examples=30)
 @given(captures, st.booleans())
-def test_every_export_takes_every_name(whole: Capture, compared: bool) -> None:
+def test_every_export_takes_every_name(whole: Samples, compared: bool) -> None:
     picture = Picture(capture=whole, baseline=Chosen(end=10**11) if compared else None)
     for name in ("json", "speedscope", "svg", "text", "folded", "script"):
         data = written(name, picture)

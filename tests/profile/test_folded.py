@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from zombiescope.core.errors import Unparsable
+from zombiescope.core.samples import Function, Samples
 from zombiescope.profile import folded
-from zombiescope.profile.capture import Capture, Function
 
 
-def read(text: bytes, size: int = 1 << 20) -> Capture:
+def read(text: bytes, size: int = 1 << 20) -> Samples:
     return folded.parse([text[at : at + size] for at in range(0, len(text), size)], "x.folded")
 
 

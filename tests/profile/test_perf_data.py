@@ -28,8 +28,8 @@ from tests.profile.perf_data_file import (
 )
 
 from zombiescope.core.errors import Unparsable
+from zombiescope.core.samples import Samples
 from zombiescope.profile import perf_data
-from zombiescope.profile.capture import Capture
 from zombiescope.profile.joined import joined
 from zombiescope.profile.kallsyms import KallsymsText
 from zombiescope.profile.perf_data_mappings import Kernel
@@ -51,7 +51,7 @@ PROGRAMS = {
 }
 
 
-def read(data: bytes, *, kernel: bool = True, label: str = "perf.data") -> Capture:
+def read(data: bytes, *, kernel: bool = True, label: str = "perf.data") -> Samples:
     def program(path: str, _build_id: str) -> bytes | None:
         return PROGRAMS[path].written() if path in PROGRAMS else None
 
@@ -63,7 +63,7 @@ def read(data: bytes, *, kernel: bool = True, label: str = "perf.data") -> Captu
     )
 
 
-def told(capture: Capture) -> list[tuple[int, int, str, str]]:
+def told(capture: Samples) -> list[tuple[int, int, str, str]]:
     """At, core, comm, and the stack, outermost first."""
     stacks = [";".join(it.name for it in capture.frames[stack]) for stack in capture.stack.tolist()]
     comms = [capture.whos[who].comm for who in capture.who.tolist()]
@@ -140,7 +140,7 @@ def test_files_of_every_age(size: int, magic: bytes) -> None:
 def test_what_came_through_a_pipe() -> None:
     made = one_of_everything()
     assert told(read(made.piped())) == told(read(made.file()))
-    with pytest.raises(Unparsable, match="tells no events"):
+    with pytest.raises(Unparsable, match="without events"):
         read(b"PERFILE2" + struct.pack("<Q", 16))
 
 
@@ -257,7 +257,7 @@ def test_what_comes_before_the_damage_is_shown_and_the_note_says_where() -> None
         (b"PERFILE2", "not perf.data"),
         (b"2ELIFREP" + bytes(100), "big-endian"),
         (b"\x7fELF" + bytes(200), "not perf.data"),
-        (b"PERFILE2" + struct.pack("<Q", 99) + bytes(200), "head of 99 bytes"),
+        (b"PERFILE2" + struct.pack("<Q", 99) + bytes(200), "header of 99 bytes"),
         (b"PERFILE2" + struct.pack("<8Q", 104, 1 << 60, 104, 1 << 40, 104, 0, 0, 0) + bytes(40), "bytes of events"),
     ],
 )

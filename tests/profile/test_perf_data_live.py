@@ -15,7 +15,7 @@ from zombiescope.profile.tree import planted
 
 LOAD = """
 import json, os, subprocess, time
-end = time.monotonic() + 2.5
+end = time.monotonic() + 1.8
 while time.monotonic() < end:
     json.loads(json.dumps([{"n": n, "s": str(n)} for n in range(2000)]))
     subprocess.run(["sh", "-c", "find /usr/bin | sort | head -1; head -c 300000 /dev/urandom | gzip"],

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.profile.fuzz_text import SCRIPT, fuzz
 
 from zombiescope.core.errors import Unparsable
+from zombiescope.core.samples import Function, Samples, Who
 from zombiescope.profile import gathering, perf_script
-from zombiescope.profile.capture import Capture, Function, Who
 from zombiescope.profile.heatmap_images import grid
 
 DATA = Path(os.environ.get("ZOMBIESCOPE_EXTERNAL_DATA", Path(__file__).parents[3] / "shared" / "data")) / "perf"
@@ -32,7 +32,7 @@ MAIN = Function("main", False, "/bin/x")
 FRAMES = "\n\t  400 main (/bin/x)\n\n"
 
 
-def read(text: str | bytes, size: int = 1 << 20) -> Capture:
+def read(text: str | bytes, size: int = 1 << 20) -> Samples:
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
     return perf_script.parse([data[at : at + size] for at in range(0, len(data), size)], "capture.txt")
 
@@ -203,7 +203,7 @@ def test_what_is_no_perf_script_is_refused_with_its_first_line(text: bytes) -> N
 
 def test_a_header_without_samples_is_empty_and_says_so() -> None:
     found = read("# ========\n# captured on: today\n")
-    assert len(found) == 0 and found.notes == ("there are no samples in it",)
+    assert len(found) == 0 and found.notes == ("it has no samples",)
 
 
 @pytest.mark.parametrize("text", [b" " * 3_000_000, b"a " * 1_000_000, b"(" * 2_000_000, b"\t4 " + b")" * 2_000_000])

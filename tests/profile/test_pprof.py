@@ -14,8 +14,8 @@ import pytest
 from tests.profile.captures import Row, capture
 
 from zombiescope.core.errors import Unparsable
+from zombiescope.core.samples import Chosen, Function, Samples, Who
 from zombiescope.profile import pprof
-from zombiescope.profile.capture import Capture, Chosen, Function, Who
 from zombiescope.profile.exports import pprof as export
 from zombiescope.profile.picture import Picture
 from zombiescope.profile.wire import message, number, packed
@@ -36,11 +36,11 @@ def written(picture: Picture) -> bytes:
     return gzip.decompress(out.getvalue())
 
 
-def read(data: bytes) -> Capture:
+def read(data: bytes) -> Samples:
     return pprof.parse([data[at : at + 100] for at in range(0, len(data), 100)], "x.pb")
 
 
-def counted(found: Capture) -> Counter[tuple[Who, int, tuple[Function, ...]]]:
+def counted(found: Samples) -> Counter[tuple[Who, int, tuple[Function, ...]]]:
     rows = zip(found.who.tolist(), found.cpu.tolist(), found.stack.tolist(), found.weight.tolist(), strict=True)
     counts: Counter[tuple[Who, int, tuple[Function, ...]]] = Counter()
     for who, cpu, stack, weight in rows:
@@ -88,7 +88,7 @@ def test_values_that_are_no_time_and_negative_ones_are_told() -> None:
     assert found.weight.tolist() == [5]
     assert found.notes == (
         "the values are x, in count, counted as samples",
-        "2 samples of no or negative value are left out",
+        "2 samples with zero or negative value are left out",
     )
 
 
@@ -98,11 +98,11 @@ def test_unpacked_numbers_and_unknown_places_are_read() -> None:
 
 
 def test_damage_names_the_byte_and_what_was_before_it_is_shown() -> None:
-    with pytest.raises(Unparsable, match="no field begins so"):
+    with pytest.raises(Unparsable, match="not the start of a field"):
         read(b"\x0f\x00")
     with pytest.raises(Unparsable, match=r"line 0 .*field 1 should have 5 bytes, 1 are left"):
         read(b"\x0a\x05\x08")
-    with pytest.raises(Unparsable, match="says nothing of its values"):
+    with pytest.raises(Unparsable, match="does not describe its values"):
         read(b"")
     data = written(Picture(capture=capture(ROWS)))
     cut = read(data[:-2])

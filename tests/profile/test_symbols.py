@@ -87,7 +87,7 @@ def test_a_report_can_say_what_is_missing() -> None:
     assert symbols.why[LIBC] == f"another build: {BUILD_ID}, not {other}"
     assert "stripped" in symbols.why["/stripped"]
     assert "not an ELF file" in symbols.why["/script"]
-    assert symbols.why["/absent"] == "not at hand"
+    assert symbols.why["/absent"] == "not available"
     refused = Symbols(read=unreadable)
     refused.user("/secret", "", 1)
     assert refused.why["/secret"] == "permission denied"

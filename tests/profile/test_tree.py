@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.profile.captures import Row, capture
 
-from zombiescope.profile.capture import Capture, Chosen, Function, Who
+from zombiescope.core.samples import Chosen, Function, Samples, Who
 from zombiescope.profile.heatmap import heatmap, heatmap_by_core
 from zombiescope.profile.tree import Flame, Tree, planted
 
@@ -137,5 +137,5 @@ def test_nothing_at_all_has_a_root_and_no_more() -> None:
 
 
 def test_some_of_the_samples_share_the_stacks_of_all() -> None:
-    found: Capture = capture([(at, 0, Who(1, "a"), (Function("f", False),), 1) for at in range(10)])
+    found: Samples = capture([(at, 0, Who(1, "a"), (Function("f", False),), 1) for at in range(10)])
     assert planted(found.only(slice(2, 5))).flame().all == 3

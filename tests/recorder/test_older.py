@@ -16,7 +16,7 @@ RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 
 @pytest.mark.parametrize("name", sorted(it.name for it in RECORDINGS.iterdir() if it.is_dir()))
 def test_the_same_verdicts(name: str, tmp_path: Path) -> None:
-    recording = opened(shutil.copytree(RECORDINGS / name, tmp_path / name))
+    recording = opened(str(shutil.copytree(RECORDINGS / name, tmp_path / name)))
     case = examine(recording.timeline())
     before = json.loads((RECORDINGS / f"{name}.verdicts.json").read_text())
     assert [[it.sign, it.subject] for it in case.root_causes] == before["root_causes"]

@@ -126,7 +126,7 @@ def test_the_oldest_goes_first_by_age_and_by_size(tmp_path: Path) -> None:
 
 def test_two_recorders_in_one_folder_are_refused(tmp_path: Path) -> None:
     first = journal(tmp_path)
-    with pytest.raises(UserError, match="another recorder is writing here"):
+    with pytest.raises(UserError, match="another recorder writes here"):
         journal(tmp_path)
     first.close()
     journal(tmp_path).close()

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,13 @@ from zombiescope.recorder.replay import Recording, opened
 
 pytestmark = pytest.mark.kernel
 CPU = max(os.sched_getaffinity(0))
+HZ = 99
+WRITER = """
+import os, sys, time
+time.sleep(3)
+print(time.time())
+os.write(os.open("/dev/kmsg", os.O_WRONLY), sys.argv[1].encode() + b"\\n")
+"""
 PROGRAM = """
 #include <unistd.h>
 #include <fcntl.h>
@@ -52,8 +60,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @contextmanager
-def spinning(*argv: str) -> Iterator[int]:
-    process = subprocess.Popen(["taskset", "-c", str(CPU), *argv])
+def spinning(*argv: str, cpu: int = CPU) -> Iterator[int]:
+    process = subprocess.Popen(["taskset", "-c", str(cpu), *argv])
     try:
         time.sleep(0.3)
         yield process.pid
@@ -75,61 +83,66 @@ def stacks_of(recording: Recording, pid: int) -> Counter[tuple[str, ...]]:
     return Counter(frames[row["stack"]] for row in recording.table("samples").to_pylist() if row["pid"] == pid)
 
 
-def test_a_program_is_named_where_it_spins(program: str, tmp_path: Path) -> None:
-    with spinning(program) as pid:
-        recording = fly(tmp_path, 3)
-    seen = stacks_of(recording, pid)
+@dataclass(frozen=True)
+class Flown:
+    """One recording for all that can be asked of it: on one core a program spins, on another it asks the kernel."""
+
+    recording: Recording
+    spins: int  # the process
+    asks: int
+    marker: str  # written to the kernel's log
+    written: float
+
+
+@pytest.fixture(scope="module")
+def flown(program: str, tmp_path_factory: pytest.TempPathFactory) -> Flown:
+    marker = f"zombiescope-test-{os.getpid()}"
+    with (
+        spinning(program) as spins,
+        spinning(program, "kernel", cpu=min(os.sched_getaffinity(0))) as asks,
+        subprocess.Popen([sys.executable, "-c", WRITER, marker], stdout=subprocess.PIPE, text=True) as telling,
+    ):
+        recording = fly(tmp_path_factory.mktemp("flown"), 12, hz=HZ)
+        written = float(telling.communicate()[0])
+    return Flown(recording, spins, asks, marker, written)
+
+
+def test_a_program_is_named_where_it_spins(flown: Flown) -> None:
+    seen = stacks_of(flown.recording, flown.spins)
     assert seen.total() > 100
     assert sum(times for stack, times in seen.items() if "spin_here" in stack) > 0.95 * seen.total()
 
 
-def test_the_kernel_s_part_is_named_and_follows_the_program_s(program: str, tmp_path: Path) -> None:
-    with spinning(program, "kernel") as pid:
-        recording = fly(tmp_path, 3)
-    seen = stacks_of(recording, pid)
+def test_the_kernel_s_part_is_named_and_follows_the_program_s(flown: Flown) -> None:
+    seen = stacks_of(flown.recording, flown.asks)
     reading = [times for stack, times in seen.items() if "main" in stack and any("read_zero" in it for it in stack)]
-    assert sum(reading) > 0.9 * seen.total()
-    rows = recording.table("stacks").to_pylist()
+    assert sum(reading) > 0.9 * seen.total() > 0
+    rows = flown.recording.table("stacks").to_pylist()
     deep = next(it for it in rows if "main" in it["frames"] and any("read_zero" in frame for frame in it["frames"]))
     first_kernel = len(deep["frames"]) - deep["kernel_frames"]
     assert deep["frames"].index("main") < first_kernel <= [("read_zero" in it) for it in deep["frames"]].index(True)
 
 
-def test_samples_agree_with_the_time_the_core_was_busy(program: str, tmp_path: Path) -> None:
-    with spinning(program):
-        recording = fly(tmp_path, 12, hz=99)
-    timeline = recording.timeline()
+def test_samples_agree_with_the_time_the_core_was_busy(flown: Flown) -> None:
+    timeline = flown.recording.timeline()
     modes = ("user", "system", "nice", "softirq", "irq")
     counters = [timeline.series(f"cpu_{mode}_seconds_total", f"cpu:{CPU}") for mode in modes]
     # From look to look: between two, nobody knows how far the counters were.
     looks = timeline.looks("cpu_user_seconds_total").at
     edges = looks[[2, -3]]
     busy = float(sum(np.diff(it.sampled(edges))[0] for it in counters))
-    within = recording.table("samples", Span(float(edges[0]), float(edges[1])))
+    within = flown.recording.table("samples", Span(float(edges[0]), float(edges[1])))
     samples = int(np.count_nonzero(within["cpu"].to_numpy() == CPU))
-    assert samples == pytest.approx(99 * busy, rel=0.03)
+    assert samples == pytest.approx(HZ * busy, rel=0.03)
     assert timeline.series("samples_lost_total").latest.value == 0
 
 
-def test_samples_and_the_kernel_s_log_share_a_clock(program: str, tmp_path: Path) -> None:
-    marker = f"zombiescope-test-{os.getpid()}"
-    writer = f"""
-import os, time
-time.sleep(1.5)
-print(time.time())
-os.write(os.open("/dev/kmsg", os.O_WRONLY), b"{marker}\\n")
-"""
-    with (
-        spinning(program),
-        subprocess.Popen([sys.executable, "-c", writer], stdout=subprocess.PIPE, text=True) as telling,
-    ):
-        recording = fly(tmp_path, 3)
-        written = float(telling.communicate()[0])
-    lines = recording.timeline().series("kernel_log")
-    said = [lines.reading(place) for place in range(len(lines)) if marker in lines.reading(place).text]
-    assert len(said) == 1 and abs(said[0].at - written) < 0.05
-    nearest = min(abs(row["at"] / 1e9 - said[0].at) for row in recording.table("samples").to_pylist())
-    assert nearest < 2 / 199, "there is a sample within a period of it"
+def test_samples_and_the_kernel_s_log_share_a_clock(flown: Flown) -> None:
+    lines = flown.recording.timeline().series("kernel_log")
+    said = [lines.reading(place) for place in range(len(lines)) if flown.marker in lines.reading(place).text]
+    assert len(said) == 1 and abs(said[0].at - flown.written) < 0.05
+    nearest = min(abs(row["at"] / 1e9 - said[0].at) for row in flown.recording.table("samples").to_pylist())
+    assert nearest < 2 / HZ, "there is a sample within a period of it"
 
 
 def test_a_segment_holds_every_stack_it_speaks_of(

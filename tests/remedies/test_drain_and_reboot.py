@@ -48,7 +48,7 @@ def test_kured_does_it_all_by_itself() -> None:
     [
         ([OTHER], "worker-1", "systemctl reboot"),
         ([OTHER, read("unit_active", "unit:kubelet.service", 0, 0.0)], "worker-1", "systemctl reboot"),
-        ([], "worker-1", "whether a kubelet runs here could not be seen"),
+        ([], "worker-1", "whether a kubelet runs here is not known"),
         ([KUBELET], "", "name is not known"),
         ([KUBELET], "--all", "name is not known"),
     ],

@@ -30,7 +30,8 @@ def planned(path: str, *, quota: float = 0.5, stopped: float = 0.7) -> Plan:
 
 def test_the_figures_come_first() -> None:
     assert planned(POD).steps[0].says == (
-        "it may use 0.5 cores, was stopped in 90% of its periods, 0.70 s a second, and 1.8 cores idled"
+        "its quota is 0.5 cores; it was throttled in 90 % of its periods (0.70 s of each second) "
+        "while 1.8 cores were idle"
     )
 
 
@@ -41,7 +42,7 @@ def test_the_figures_come_first() -> None:
         (f"/docker/{ID}", "docker update --cpus=1.5 0123456789ab, and the same where it is started"),
         ("/system.slice/etl.service", "systemctl set-property etl.service CPUQuota=150%; CPUQuota= without"),
         ("/batch.slice", "systemctl set-property batch.slice CPUQuota=150%"),
-        ("/made by hand\x1b[31m", "whoever made /made by hand\\x1b[31m should give it 1.5 cores"),
+        ("/made by hand\x1b[31m", "what made /made by hand\\x1b[31m should give it 1.5 cores"),
     ],
 )
 def test_who_set_it_must_change_it(path: str, says: str) -> None:
@@ -54,7 +55,7 @@ def test_no_more_than_the_node_has_to_give() -> None:
 
 def test_a_quota_that_was_not_seen() -> None:
     plan = planned(POD, quota=0)
-    assert plan.steps[0].says.startswith("how much it may use was not seen, was stopped in 90%")
+    assert plan.steps[0].says.startswith("its quota is not known; it was throttled in 90 %")
     assert "limits.cpu to more, or" in plan.steps[1].says
 
 

@@ -97,5 +97,5 @@ def test_real_children(tmp_path: Path, listens: bool) -> None:
 
 def test_nothing_is_done_twice_at_a_time(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
-    with parent(True) as pid, ledger.locked(), pytest.raises(UserError, match="one at a time"):
+    with parent(True) as pid, ledger.locked(), pytest.raises(UserError, match="another fix is running"):
         apply(planned(f"process:python[{pid}]"), Machine(Host(), Host()), Ledger(str(tmp_path)), to_nobody)

@@ -32,7 +32,7 @@ def test_one_that_is_blocked_for_long() -> None:
 def test_a_pile_is_the_nodes_and_names_some() -> None:
     (found,) = case([it for pid in range(1, 8) for it in blocked(pid, 5)]).findings
     assert found.subject == "node"
-    assert found.says.startswith("7 processes are blocked in rpc_wait_bit_killable and have not run for up to 5.0 s: ")
+    assert found.says.startswith("has 7 processes blocked in rpc_wait_bit_killable that have not run for up to 5.0 s: ")
     assert "nfs\\x07d[1]" in found.says
 
 
@@ -42,7 +42,7 @@ def test_the_kernels_own_complaint() -> None:
     assert found.evidence[0].text == HUNG
     counted = [read("hung_tasks_total", "node", value, at) for value, at in ((3, 0.0), (5, 30.0))]
     (found,) = case([*counted, read("kernel_log", "node", 6, 1.0, "quiet")]).findings
-    assert found.says == "the kernel found 2 more hung tasks"
+    assert found.says == "has 2 more hung tasks by the kernel's count"
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ LOOP = [0, 4, 8, 12, 16, 20, 24]
 def test_a_restart_loop_is_found_with_its_pace() -> None:
     (found,) = case(churn(LOOP, LOOP, [0] * 7)).findings
     assert found.sign == "cgroup_churn" and found.subject == FAMILY
-    assert "24 made and 24 removed, 240 a minute, 24 of them not released" in found.says
+    assert "came and went 240 times a minute: 24 made, 24 removed, 24 still held by the kernel (dying)" in found.says
     assert found.evidence[0].text == "/docker/5f0c"
 
 
@@ -62,7 +62,7 @@ def test_what_leaves_nothing_behind_is_told_only_when_it_is_fast() -> None:
 
 def test_names_compared_are_not_enough_to_be_clear() -> None:
     verdict = case(churn([0, 1], [0, 1])).verdicts[0]
-    assert verdict.state == "blind" and "not allowed; by names compared once a second" in verdict.says
+    assert verdict.state == "blind" and "not allowed; names are compared once a second" in verdict.says
     assert case(churn([0, 1], [0, 1], [0, 0])).verdicts[0].state == "clear"
 
 
@@ -75,7 +75,7 @@ def test_a_leaky_loop_is_blamed_for_the_dead() -> None:
     result = case([*churn(LOOP, LOOP, [0] * 7), *v1([2_000 + total for total in LOOP])])
     (link,) = result.links
     assert [ground.kind for ground in link.grounds] == ["dose"], "both were there first: order is not claimed"
-    assert "24 of 24 removed were not released, and 24 more are dead" in link.grounds[0].says
+    assert "the kernel still holds 24 of 24 removed; 24 more are dying" in link.grounds[0].says
     assert [finding.sign for finding in result.root_causes] == ["cgroup_churn"]
 
 
@@ -96,11 +96,11 @@ def test_whose_they_are_is_told_by_name_or_by_the_path() -> None:
     words = "container ecs-agent, image amazon/amazon-ecs-agent (docker)"
     named = read("container_info", f"cgroup:/docker/{'5f0c' * 16}", 0, 3, words)
     (found,) = case([*churn(LOOP, LOOP, [0] * 7), named]).findings
-    assert found.says.endswith(f"not released: {words}") and named in found.evidence
+    assert found.says.endswith(f"(dying); owner: {words}") and named in found.evidence
 
 
-def test_one_released_that_was_removed_before_is_not_counted_below_nought() -> None:
+def test_one_released_that_was_removed_before_is_not_counted_below_zero() -> None:
     assert (
-        "24 made and 24 removed, 240 a minute, 0 of them"
+        "24 made, 24 removed, 0 still held by the kernel (dying)"
         in case(churn(LOOP, LOOP, [3, *LOOP[1:-1], 25])).findings[0].says
     )

@@ -34,19 +34,21 @@ def case(readings: Iterable[Reading], unseen: dict[str, str] | None = None) -> C
 def test_a_table_that_fills_up() -> None:
     (found,) = case(table(300, 950, 1000, 990, 400, drops=(7, 7, 30, 30, 30))).findings
     assert found.subject == "node" and (found.span.start - T0, found.span.end - T0) == (5.0, 20.0)
-    assert found.says == "1,000 of 1,000 connections tracked; 23 packets dropped"
+    assert found.says == "tracked 1,000 of at most 1,000 connections; 23 packets dropped"
     assert [it.value for it in found.evidence] == [1000, 1000, 7, 30]
 
 
 def test_the_log_and_the_table_are_one_finding() -> None:
     (found,) = case([*table(1000, 1000), *log((1.0, FULL), (6.0, FULL))]).findings
-    assert "1,000 of 1,000 connections tracked; the kernel says (2 times)" in found.says
+    assert "tracked 1,000 of at most 1,000 connections; the kernel logged 2 times that the table is full" in found.says
     assert FULL in [it.text for it in found.evidence]
 
 
 def test_the_log_alone() -> None:
     first, second = case(log((-300.0, FULL), (-290.0, FULL), (0.0, FULL))).findings
-    assert first.says == "the kernel says (2 times) that the table is full and drops packets"
+    assert first.says == (
+        "filled its connection table; the kernel logged 2 times that the table is full and packets are dropped"
+    )
     assert first.span.start == T0 - 300.0 and second.span.start == T0
     # It was full before we counted, and is no more.
     (past,) = case([*log((-300.0, FULL)), *table(10, 10)]).findings

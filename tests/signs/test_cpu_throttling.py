@@ -26,7 +26,9 @@ def case(share: float, stopped: float, busy: float = 0.1, seconds: int = 10) -> 
 def test_a_cgroup_that_stands_still_while_cores_idle_is_found_with_the_figures() -> None:
     (found,) = case(0.9, 0.7).findings
     assert found.subject == GROUP
-    assert found.says == "stopped in 90% of its periods, 0.70 s a second, for 10.0 s; 1.8 of 2 cores idled meanwhile"
+    assert found.says == (
+        "was throttled in 90 % of its periods for 10.0 s (0.70 s of each second) while 1.8 of 2 cores were idle"
+    )
     figures = {it.what: it.value for it in found.evidence}
     assert figures == {
         "cgroup_throttled_ratio": 0.9,

@@ -24,7 +24,7 @@ RUNS = "active (running), NRestarts=9, Result=exit-code, ExecMainStatus=1"
 def restarts(totals: list[float], unit: str = ECS, text: str = WAITS, every: float = 5.0) -> list[Reading]:
     """systemd's count at each look, and where its cgroup is."""
     seen = [read("unit_restarts_total", f"unit:{unit}", total, every * at, text) for at, total in enumerate(totals)]
-    policy = "started again whenever it ends, for ever: its start limit is switched off"
+    policy = "restarted whenever it ends, forever: its start limit is switched off"
     return [
         *seen,
         read("unit_cgroup", f"unit:{unit}", 1, 0, f"/system.slice/{unit}"),
@@ -62,8 +62,8 @@ def loops(readings: list[Reading], unseen: dict[str, str] | None = None) -> list
 
 def test_a_fast_loop_is_found_within_ten_seconds_with_all_that_matters() -> None:
     (says,) = loops(restarts([4, 310, 620]))
-    assert "616 restarts within 10.0 s (62 a second), 620 in all" in says
-    assert "Result=exit-code, ExecMainStatus=1" in says and "its start limit is switched off" in says
+    assert says.startswith("keeps crashing: 616 restarts in 10.0 s (62 a second), 620 in all, last exit code 1, ")
+    assert "its start limit is switched off" in says
     (found,) = case(restarts([4, 310, 620])).findings
     assert found.subject == "unit:ecs.service" and found.evidence[1].text == WAITS
     assert {it.what for it in found.evidence} == {"unit_restarts_total", "unit_loops_for_ever", "unit_cgroup"}
@@ -102,7 +102,22 @@ def test_a_short_loop_in_a_long_recording_has_its_own_span_and_pace() -> None:
     quiet, loop = [3.0] * 700, [3.0 + 4 * n for n in range(1, 13)]
     counted = restarts([*quiet, *loop, *([51.0] * 700)], text=RUNS)
     (found,) = case(counted).findings
-    assert found.span.seconds == 60.0 and "48 restarts within 60.0 s (48 a minute)" in found.says
+    assert found.span.seconds == 60.0 and "48 restarts in 60.0 s (48 a minute)" in found.says
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("active (running), NRestarts=5, Result=success, ExecMainStatus=0", "keeps restarting: "),
+        ("active (running), NRestarts=5", "keeps restarting: "),
+        ("activating (auto-restart), NRestarts=5, Result=signal, ExecMainStatus=9", "last ended by signal 9"),
+        ("activating (auto-restart), NRestarts=5, Result=timeout, ExecMainStatus=0", "last result timeout"),
+    ],
+    ids=["with success", "not known", "a signal", "a timeout"],
+)
+def test_how_it_last_ended(text: str, says: str) -> None:
+    (found,) = case(restarts([0, 5, 10], text=text)).findings
+    assert says in found.says and ("crashing" in found.says) == ("Result=" in text and "success" not in text)
 
 
 def test_a_loop_that_its_start_limit_ended_has_an_end() -> None:
@@ -112,7 +127,9 @@ def test_a_loop_that_its_start_limit_ended_has_an_end() -> None:
 
 def test_clear_says_who_restarted_most() -> None:
     verdict = case(restarts([2, 2])).verdicts[0]
-    assert verdict.state == "clear" and "most: ecs.service, 2 times in all" in verdict.says and verdict.evidence
+    assert (
+        verdict.state == "clear" and "most restarted: ecs.service, 2 times in all" in verdict.says and verdict.evidence
+    )
 
 
 LOGGED = "systemd[1]: ecs.service: Scheduled restart job, restart counter is at {}."
@@ -122,7 +139,7 @@ def test_where_systemd_cannot_be_asked_its_log_tells_and_silence_is_blind() -> N
     lines = [read("kernel_log", "node", 6, 10.0 * n, LOGGED.format(40 + n)) for n in range(5)]
     away = {"unit_restarts_total": "systemd's bus is away"}
     (says,) = loops(lines, away)
-    assert "5 restarts logged within 40.0 s (6 a minute), 44 in all" in says
+    assert "keeps restarting: 5 restarts logged in 40.0 s (6 a minute), 44 in all" in says
     quiet = case([read("kernel_log", "node", 6, 0, "eth0: link up")], away).verdicts[0]
     assert quiet.state == "blind" and "systemd's bus is away" in quiet.says
     assert case(lines[:2], away).verdicts[0].state == "blind", "two restarts are no loop, and no proof of none"
@@ -142,8 +159,8 @@ def test_a_leaking_loop_is_the_root_with_its_dose() -> None:
     assert [it.subject for it in result.root_causes] == ["unit:ecs.service"]
     (link,) = (it for it in result.links if it.law == "crash_looping_unit_to_zombie_cgroups")
     assert [it.kind for it in link.grounds] == ["place", "dose"]
-    assert "300 restarts, 300 more dead" in link.grounds[1].says and len(link.grounds[1].evidence) == 4
-    assert "300 of its own 300 cgroups that were removed were not released" in link.grounds[0].says
+    assert "300 restarts, 300 more dying" in link.grounds[1].says and len(link.grounds[1].evidence) == 4
+    assert "the kernel still holds 300 of its own 300 removed cgroups" in link.grounds[0].says
 
 
 def test_a_loop_that_leaves_nothing_is_not_blamed_even_while_another_leaks() -> None:

@@ -29,24 +29,22 @@ def left(*counts: float, limit: float = 32_768) -> Timeline:
 def test_the_parent_is_named_with_how_many_and_how_fast() -> None:
     (found,) = case(left(50, 70)).findings
     assert found.subject == PARENT
-    assert found.says.startswith(
-        "does not wait for its dead children: 70 stay defunct, 20 more in 5 s, each holds one of"
-    )
+    assert found.says.startswith("has 70 zombie processes not reaped, 20 more in 5 s; each holds one of 32,768 pids")
     assert "job\\x0a[11]" in found.says and "soon" not in found.says
     assert {it.what for it in found.evidence} == {"defunct_children", "pid_limit", "defunct_processes"}
 
 
 def test_when_pids_run_out_it_says_so() -> None:
     (found,) = case(left(20_000)).findings
-    assert "soon nothing can be started" in found.says
+    assert "soon no process can start" in found.says
 
 
 def test_few_or_reaped_are_silent() -> None:
     result = case(left(5, 7))
     assert not result.findings
-    assert (result.verdicts[0].state, result.verdicts[0].says) == ("clear", "7 defunct on the node")
+    assert (result.verdicts[0].state, result.verdicts[0].says) == ("clear", "7 zombie processes on the node")
 
 
 def test_one_look_is_blind() -> None:
-    once = node([], unseen={"defunct_children": "who stays defunct takes two looks to tell"})
+    once = node([], unseen={"defunct_children": "only one sample; zombies that stay need two"})
     assert case(once).verdicts[0].state == "blind"

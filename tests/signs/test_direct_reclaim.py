@@ -53,7 +53,8 @@ def test_a_cgroup_at_its_limit_whose_tasks_wait() -> None:
     (found,) = case(waiting(*[0.0] * 2, *[0.4] * 8), hits(8000), busy(), globally(0, 0)).findings
     assert found.subject == POD and found.span.seconds == pytest.approx(8)
     assert (
-        "waited for memory 0.80 of each second for 8.0 s" in found.says and "limit of 67.1 MB 8,000 times" in found.says
+        "waited for memory 0.80 s of each second for 8.0 s" in found.says
+        and "limit of 67.1 MB 8,000 times" in found.says
     )
     figures = {it.what: it.value for it in found.evidence}
     assert figures["memory_stalled_cores"] == pytest.approx(0.8) and figures["cgroup_limit_hits_per_second"] == 8000
@@ -62,25 +63,25 @@ def test_a_cgroup_at_its_limit_whose_tasks_wait() -> None:
 
 def test_the_average_over_many_busy_cores_does_not_hide_it() -> None:
     (found,) = case(waiting(*[0.01] * 10), hits(8000), busy(96), globally(0, 0)).findings
-    assert found.subject == POD and "0.96 of each second" in found.says
+    assert found.subject == POD and "0.96 s of each second" in found.says
 
 
 def test_the_node_itself() -> None:
     (found,) = case(waiting(*[0.4] * 10), busy(), globally(50, 12_000)).findings
-    assert found.subject == "node" and "50 times a second" in found.says and "12,000 pages searched" in found.says
+    assert found.subject == "node" and "50 times a second" in found.says and "12,000 pages scanned" in found.says
 
 
 def test_of_two_at_their_limits_v1_does_not_tell_which_one_waits() -> None:
     found = case(waiting(*[0.4] * 10), hits(8000), hits(5000, OTHER), hits(20, "cgroup:/few"), busy()).findings
     assert {it.subject for it in found} == {POD, OTHER}
-    assert all("3 cgroups ran into theirs" in it.says for it in found)
+    assert all("3 cgroups hit their limits" in it.says for it in found)
 
 
 def test_v2_tells_who_waits() -> None:
     own = counter("cgroup_memory_stall_seconds_total", [0.6, 0.6], POD, every=5.0)
     calm = counter("cgroup_memory_stall_seconds_total", [0.03, 0.03], OTHER, every=5.0)
     found = case(waiting(*[0.4] * 10), hits(8000), hits(90_000, OTHER), own, calm, busy()).findings
-    assert [it.subject for it in found] == [POD] and "60% of the time" in found[0].says
+    assert [it.subject for it in found] == [POD] and "60 % of the time" in found[0].says
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_kswapd_at_work_is_not_waiting() -> None:
 
 def test_waiting_that_nobody_explains_is_blind_not_clear() -> None:
     verdict = case(waiting(*[0.5] * 10), hits(0), busy(), globally(0, 0)).verdicts[0]
-    assert verdict.state == "blind" and "by no reclaim that we can see" in verdict.says
+    assert verdict.state == "blind" and "but no reclaim was seen" in verdict.says
 
 
 def test_without_pressure_it_is_blind() -> None:

@@ -46,7 +46,7 @@ def test_a_reset_names_its_queue_its_core_and_why() -> None:
     (reset,) = found(log(EPISODE, begin=-300.0))
     assert reset.subject == "nic:eth0"
     assert reset.says == (
-        "driver ena reset the device: transmit stood still on queue 5, polled on cpu 39, 6.0 s since its last poll; "
+        "was reset by driver ena: transmit stalled on queue 5, polled on cpu 39, 6.0 s since its last poll; "
         "its poll was due but did not run"
     )
     # What was said before the recording began is told with its own time.
@@ -102,9 +102,9 @@ def test_a_device_that_was_renamed_keeps_its_resets_apart() -> None:
 def test_a_stall_without_a_reset_is_worded_so() -> None:
     (stall,) = found(log([WATCHDOG]))
     assert stall.subject == "nic:zslab9"
-    assert stall.says == "driver virtio_net says: transmit stood still on queue 0, for 5.5 s; no reset followed"
+    assert stall.says == "was not reset, but driver virtio_net reports: transmit stalled on queue 0, for 5.5 s"
     (late,) = found(log([ENA + "Keep alive watchdog timeout."]))
-    assert late.says == "driver ena says: the device's keep-alive did not come; no reset followed"
+    assert late.says == "was not reset, but driver ena reports: the device's keep-alive did not arrive"
 
 
 def test_the_card_s_own_counters_join_what_the_log_says() -> None:
@@ -123,11 +123,13 @@ def test_counters_alone_tell_where_the_log_warns_once_a_boot() -> None:
     quiet = log(["usb 1-1: new device"] * 5, every=10.0)
     (reset,) = found([*quiet, *counted("nic_tx_timeouts_total", (1, 1, 2, 3, 3), every=5.0)])
     assert reset.subject == "nic:eth0" and (reset.span.start - T0, reset.span.end - T0) == (5.0, 15.0)
-    assert reset.says == "transmit timeouts went from 1 to 3; the log does not tell of it"
+    assert reset.says == (
+        "shows in its counters: transmit timeouts went from 1 to 3; the kernel's log has no line about it"
+    )
     assert [it.value for it in reset.evidence] == [1, 3]
     # The second reset, long after the one that the log tells of.
     first, second = found([*log(EPISODE, begin=5.0), *counted("nic_resets_total", (0, 1, 1, 1, 1, 1, 2, 2))])
-    assert first.says.startswith("driver ena reset") and "resets went from 1 to 2" in second.says
+    assert first.says.startswith("was reset by driver ena") and "resets went from 1 to 2" in second.says
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def case(*counts: float) -> Case:
 
 def test_what_stays_is_counted_and_named() -> None:
     (found,) = case(0, 300, 450).findings
-    assert found.subject == "node" and found.says.startswith("450 of 462 scopes hold no process and stay, 150 more")
+    assert found.subject == "node" and found.says.startswith("keeps 450 of 462 scopes without a process, 150 more")
     assert found.says.endswith("run-<n>.scope, session-<n>.scope")
     assert [it.what for it in found.evidence] == ["empty_scopes", "scopes"]
 

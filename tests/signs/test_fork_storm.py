@@ -25,13 +25,13 @@ def test_a_storm_is_found_and_whose_children_it_is() -> None:
         read(what, "process:sh[7]", 4, 5.0),
     )
     (found,) = case(2500, more=whose).findings
-    assert found.says == "2,500 forks a second for 8.0 s; most is used by children of sh[7]"
+    assert found.says == "made 2,500 processes or threads a second for 8.0 s; children of sh[7] used most CPU time"
     assert [it.what for it in found.evidence] == ["forks_per_second", what]
 
 
 def test_without_a_suspect_it_is_a_storm_still() -> None:
     (found,) = case(2500).findings
-    assert found.says == "2,500 forks a second for 8.0 s"
+    assert found.says == "made 2,500 processes or threads a second for 8.0 s"
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_without_a_suspect_it_is_a_storm_still() -> None:
 def test_silent(per_second: float, seconds: int, processors: int) -> None:
     result = case(per_second, seconds=seconds, processors=processors)
     assert not result.findings and result.verdicts[0].state == "clear"
-    assert result.verdicts[0].says == f"{per_second:,.0f} forks a second"
+    assert result.verdicts[0].says == f"{per_second:,.0f} new processes or threads a second"
 
 
 def test_even_a_large_node_has_its_limit() -> None:

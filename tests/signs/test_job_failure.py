@@ -46,12 +46,11 @@ def ray_node(name: str, address: str = "10.0.0.7", cgroup: str = POD) -> Reading
 def test_what_really_died_is_told_with_what_it_died_of(tmp_path: Path) -> None:
     findings = found(recorded(tmp_path, "heartbeats"))
     assert set(findings) == {
-        f"{ACTOR} its process ended without a word: it was killed, or it crashed",
-        f"{OTHER_ACTOR} its node missed too many heartbeats and was given up",
-        f"raynode:{LOST} Ray gave this node up after 3 failed health checks: it missed too many heartbeats, "
+        f"{ACTOR} ended without a message: it was killed or it crashed",
+        f"{OTHER_ACTOR} died with its node, which missed too many heartbeats and was marked dead",
+        f"raynode:{LOST} ran here and was marked dead after 3 failed health checks: it missed too many heartbeats, "
         "and what ran on it is lost",
-        "job:01000000 2 workers of it died (pid 11939, pid 11984): "
-        "its process ended without a word: it was killed, or it crashed",
+        "job:01000000 lost 2 workers (pid 11939, pid 11984): ended without a message, killed or crashed",
     }
     node_died = next(it for it in findings.values() if it.subject == f"raynode:{LOST}")
     assert node_died.span.start == pytest.approx(1_794_784_543.711), "from the first health check that failed"
@@ -60,31 +59,32 @@ def test_what_really_died_is_told_with_what_it_died_of(tmp_path: Path) -> None:
 
 def test_memory_and_own_exceptions(tmp_path: Path) -> None:
     assert set(found(recorded(tmp_path, "memory"))) == {
-        "actor:dfe33ddd0f31d8407a60d65201000000 it failed of its own exception, and nothing in that points at the node",
-        "job:01000000 a worker of it died (pid 13423): its process ended without a word: it was killed, or it crashed",
-        "job:01000000 a worker of it of task hog died (pid 13300): "
-        "Ray's memory monitor killed it because the node ran low on memory",
+        "actor:dfe33ddd0f31d8407a60d65201000000 failed with its own exception; nothing in it points at the node",
+        "job:01000000 lost a worker (pid 13423): ended without a message, killed or crashed",
+        "job:01000000 lost a worker of task hog (pid 13300): "
+        "killed by Ray's memory monitor because the node ran low on memory",
     }
 
 
 def test_a_submitted_job_that_raised_is_its_own_failure(tmp_path: Path) -> None:
     (only,) = found(recorded(tmp_path, "job"))
     assert only == (
-        "job:raysubmit_FgRDeWSmNR4tsxKJ it failed of its own exception, and nothing in that points at the node: "
-        "ValueError: 42"
+        "job:raysubmit_FgRDeWSmNR4tsxKJ failed with its own exception; nothing in it points at the node: ValueError: 42"
     )
 
 
 def test_a_lost_control_service(tmp_path: Path) -> None:
     assert list(found(recorded(tmp_path, "gcs"))) == [
-        "job:01000000 it could not reach Ray's control service (GCS) for 6 s and gave up"
+        "job:01000000 could not reach Ray's control service (GCS) for 6 s and gave up"
     ]
 
 
 def test_a_node_elsewhere_is_told_as_such() -> None:
     text = f"The node with node id: {LOST} and address: 10.0.0.9 and node name: x has been marked dead because "
     timeline = node([read("ray_event", f"raynode:{LOST}", 4, 1, text + "the detector has missed too many heartbeats")])
-    assert list(found(timeline)) == [f"raynode:{LOST} Ray gave up a node elsewhere (10.0.0.9): missed heartbeats"]
+    assert list(found(timeline)) == [
+        f"raynode:{LOST} ran on another node (10.0.0.9) and was marked dead: it missed too many heartbeats"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_clear_says_what_was_looked_at() -> None:
     (verdict,) = examine(tape.timeline(), signs={"job_failure": job_failure}, laws={}).verdicts
     assert (verdict.state, verdict.says) == (
         "clear",
-        "1 Ray nodes run here, 0 containers have a restart counter",
+        "nothing died: 1 Ray nodes run here, 0 containers have a restart counter",
     )
     assert verdict.evidence[0].subject == f"raynode:{HEAD}"
 
@@ -123,7 +123,7 @@ def restarts(*values: int, words: str = "container web of pod default/web-1") ->
 def test_a_container_that_was_restarted() -> None:
     (only,) = found(node(restarts(4, 4, 6))).values()
     assert only.subject == "container:default/web-1/web"
-    assert only.says == "container web of pod default/web-1 was restarted 2 times within 2 min, 6 times in all"
+    assert only.says == "was restarted 2 times in 2 min, 6 times in all"
     assert [it.value for it in only.evidence] == [4, 6]
 
 
@@ -175,7 +175,10 @@ def reset_grounds(*readings: Reading, subject: str = f"raynode:{LOST}") -> list[
 
 def test_a_reset_is_joined_to_heartbeats_that_it_swallowed() -> None:
     (ground,) = reset_grounds(given_up(), ray_node(LOST))
-    assert ground.kind == "mechanism" and "by way of 10.0.0.7, and nic:eth0" in ground.says
+    assert (
+        ground.kind == "mechanism"
+        and "it missed heartbeats on this node (10.0.0.7) just after eth0 was reset" in ground.says
+    )
     assert [it.source for it in ground.evidence] == ["/dev/kmsg", "/proc/ray_event"]
     assert reset_grounds(read("ray_event", f"raynode:{LOST}", 2, 10, OWN), ray_node(LOST))
 
@@ -236,7 +239,7 @@ def crash(pid: int) -> Reading:
 
 def test_the_process_that_the_kernel_killed_is_the_worker_that_died() -> None:
     (ground,) = oom_grounds(oom(4711), "job:01000000", crash(4711))
-    assert ground.kind == "mechanism" and "process 4711 (ray::train), the worker that died" in ground.says
+    assert ground.kind == "mechanism" and "process 4711 (ray::train) is the worker that died" in ground.says
 
 
 def test_in_a_container_pids_differ_and_the_cgroup_tells() -> None:

@@ -31,19 +31,19 @@ def slabs(unreclaimable: float, negative: float = 30_000.0) -> list[Reading]:
 
 def test_kernel_objects_take_a_fifth_of_the_memory_and_the_largest_kind_is_named() -> None:
     (found,) = case(slab_bloat, slabs(4.8e9)).findings
-    assert "4.8 GB of kernel objects that cannot be freed, 20% of all memory" in found.says
-    assert "largest kinds: kmalloc-4k 3.8 GB" in found.says
+    assert "has 4.8 GB of kernel objects that cannot be freed, 20 % of all memory" in found.says
+    assert "largest: kmalloc-4k 3.8 GB" in found.says
     assert "cache:kmalloc-4k" in {it.subject for it in found.evidence}
 
 
 def test_names_that_do_not_exist() -> None:
     (found,) = case(slab_bloat, slabs(3e8, negative=20e6)).findings
-    assert found.subject == "cache:dentry" and "20,000,000 names that do not exist" in found.says
+    assert found.subject == "cache:dentry" and "holds 20,000,000 negative dentries" in found.says
 
 
 def test_an_ordinary_node_s_slab() -> None:
     result = case(slab_bloat, slabs(7e8))
-    assert not result.findings and "700.0 MB of kernel objects, 2.9%" in result.verdicts[0].says
+    assert not result.findings and "700.0 MB of kernel objects that cannot be freed, 2.9 %" in result.verdicts[0].says
 
 
 def mounts(count: float) -> list[Reading]:
@@ -58,7 +58,7 @@ def mounts(count: float) -> list[Reading]:
 
 def test_thousands_of_mounts_with_their_kind_and_price() -> None:
     (found,) = case(mount_explosion, mounts(20_000)).findings
-    assert found.says.startswith("20,000 mounts; about 19,980 of them /var/lib/kubelet/pods/<uid>/volumes (tmpfs)")
+    assert found.says.startswith("has 20,000 mounts; about 19,980 of them /var/lib/kubelet/pods/<uid>/volumes (tmpfs)")
     assert "40.0 ms of a core" in found.says and "allows 100,000" in found.says
 
 

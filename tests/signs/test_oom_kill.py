@@ -43,13 +43,13 @@ def case(readings: Iterable[Reading], unseen: dict[str, str] | None = None) -> C
 def test_a_cgroup_s_limit_names_the_cgroup_and_the_process() -> None:
     (found,) = case(log("Tasks state (memory values in pages):", why(4242), killed(4242))).findings
     assert found.subject == "cgroup:/kubepods/pod1"
-    assert found.says == "killed for its memory limit: python3[4242] (614.4 MB), of /kubepods/pod1/7f"
+    assert found.says == "had 1 process OOM-killed at its memory limit: python3[4242] (614.4 MB), in /kubepods/pod1/7f"
     assert [it.text for it in found.evidence] == [why(4242), killed(4242)]
 
 
 def test_the_whole_node() -> None:
     (found,) = case(log(GLOBAL, killed(7, "Out of memory: ", "java"))).findings
-    assert (found.subject, found.says) == ("node", "killed for want of memory: java[7] (614.4 MB), of /user.slice")
+    assert (found.subject, found.says) == ("node", "had 1 process OOM-killed: java[7] (614.4 MB), in /user.slice")
 
 
 def test_a_whole_group_is_one_event() -> None:
@@ -63,7 +63,7 @@ def test_a_reason_is_not_taken_for_another_s() -> None:
     found = case(log(why(1), killed(1), killed(9, "Out of memory: "))).findings
     assert [it.subject for it in found] == ["cgroup:/kubepods/pod1", "node"]
     found = case(log(why(1), killed(1), killed(9), every=5.0)).findings
-    assert found[1].subject == "node" and "killed for a cgroup's memory limit: python3[9]" in found[1].says
+    assert found[1].subject == "node" and "OOM-killed at a cgroup's memory limit: python3[9]" in found[1].says
 
 
 def test_kernels_before_4_19() -> None:
@@ -74,7 +74,7 @@ def test_kernels_before_4_19() -> None:
 
 def test_a_reason_whose_kill_was_not_heard_is_told() -> None:
     (found,) = case(log(why(4242))).findings
-    assert found.says == "killed for its memory limit: python3[4242], of /kubepods/pod1/7f"
+    assert found.says == "had 1 process OOM-killed at its memory limit: python3[4242], in /kubepods/pod1/7f"
 
 
 def test_two_cgroups_and_two_times() -> None:
@@ -85,7 +85,7 @@ def test_two_cgroups_and_two_times() -> None:
 
 def test_the_kernel_s_own_count_where_the_log_is_silent() -> None:
     (found,) = case([*log("usb 1-1: new device"), *kills(2, 2, 5, 5)]).findings
-    assert found.subject == "node" and found.says.startswith("3 killed for want of memory by the kernel's count")
+    assert found.subject == "node" and found.says.startswith("had 3 processes OOM-killed by the kernel's count")
     assert [it.value for it in found.evidence] == [2, 5]
     # What the log tells is not told twice.
     assert len(case([*log(why(1), killed(1)), *kills(2, 2, 3, 3)]).findings) == 1

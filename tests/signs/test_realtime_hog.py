@@ -44,13 +44,13 @@ def case(timeline: Timeline) -> Case:
 def test_a_hog_is_named_with_its_policy_its_core_and_how_much_it_used() -> None:
     (found,) = case(hog(0.95)).findings
     assert found.subject == HOG and found.span.seconds == 10
-    assert found.says.startswith("SCHED_FIFO 50 used 95% of a core on cpu:1 for 10.0 s")
+    assert found.says.startswith("used 95 % of a core on cpu 1 at SCHED_FIFO 50 for 10.0 s")
     assert {it.what for it in found.evidence} == {"realtime_used_ratio", "process_realtime_priority", "process_cpu"}
 
 
 def test_a_thread_in_an_ordinary_process_is_named_too() -> None:
     (found,) = case(hog(0.8, subject="thread:poll[71]", kind="thread")).findings
-    assert found.subject == "thread:poll[71]" and "80% of a core on cpu:1" in found.says
+    assert found.subject == "thread:poll[71]" and "80 % of a core on cpu 1" in found.says
 
 
 @pytest.mark.parametrize(

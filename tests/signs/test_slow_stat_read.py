@@ -23,7 +23,7 @@ def case(cpu: float, clock: float, known: float) -> Case:
 def test_the_incident_s_read_is_found_and_explained() -> None:
     result = case(4.8, 4.9, 68_680)
     effect = next(finding for finding in result.findings if finding.sign == "slow_stat_read")
-    assert "4800 ms of a core, 69.9 µs for each of 68,680 cgroups: it walks them all" in effect.says
+    assert "took 4800 ms of CPU time, 69.9 µs for each of 68,680 cgroups: it visits all" in effect.says
     assert {reading.what for reading in effect.evidence} == {
         "stat_read_cpu_seconds",
         "stat_read_seconds",

@@ -20,7 +20,7 @@ def soft(cpu: int, seconds: int, who: str = "kubelet:4054") -> str:
 
 def test_one_lockup_is_one_however_often_it_is_said() -> None:
     (found,) = case((0.0, soft(39, 22)), (24.0, soft(39, 45)), (48.0, soft(39, 68))).findings
-    assert found.subject == "cpu:39" and found.says == "stuck for 68.0 s in kubelet[4054] (soft lockup)"
+    assert found.subject == "cpu:39" and found.says == "was stuck for 68.0 s in kubelet[4054] (soft lockup)"
     assert len(found.evidence) == 3
     # It began before the kernel complained.
     assert (found.span.start, found.span.end) == (T0 - 22.0, T0 + 48.0)
@@ -35,14 +35,14 @@ def test_a_stall_names_the_core_of_its_second_line() -> None:
     stall = "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:"
     core = "rcu: \t4-....: (5249 ticks this GP) idle=8ac/1/0x4000000000000000 softirq=1221/1221 fqs=2625"
     (found,) = case((0.0, stall), (0.001, core)).findings
-    assert (found.subject, found.says, len(found.evidence)) == ("cpu:4", "held up a grace period of RCU", 2)
+    assert (found.subject, found.says, len(found.evidence)) == ("cpu:4", "stalled an RCU grace period", 2)
     (unknown,) = case((0.0, stall), (30.0, "usb 1-1: new device")).findings
     assert unknown.subject == "node"
 
 
 def test_a_hard_lockup() -> None:
     (found,) = case((0.0, "NMI watchdog: Watchdog detected hard LOCKUP on cpu 3"), (1.0, soft(3, 22))).findings
-    assert found.says == "stuck for 22.0 s in kubelet[4054] (soft lockup); took not even interrupts (hard lockup)"
+    assert found.says == "was stuck for 22.0 s in kubelet[4054] (soft lockup); did not take interrupts (hard lockup)"
 
 
 def test_silent_and_blind() -> None:

@@ -35,7 +35,7 @@ def test_a_waiting_ksoftirqd_is_starved_and_its_queues_are_told() -> None:
     readings = [*thread("ksoftirqd/3", waits, [0.01] * 20), *thread("ksoftirqd/2", QUIET, QUIET), queue, other]
     (found,) = case(readings).findings
     assert found.subject == "cpu:3" and found.span.seconds == pytest.approx(6)
-    assert "ksoftirqd/3 waited 0.90 s of each second for its turn and ran 0.010 s" in found.says
+    assert "starved its softirqs: ksoftirqd/3 waited 0.90 s of each second to run and ran 0.010 s" in found.says
     assert "it serves eth0-Tx-Rx-5" in found.says and queue in found.evidence and other not in found.evidence
     assert found.evidence[0].what == "thread_run_delay_ratio" and found.evidence[0].subject == "thread:ksoftirqd/3"
 
@@ -50,7 +50,7 @@ def test_interrupts_that_stay_off() -> None:
     gaps = [read("core_gap_seconds", "cpu:1", 0.04, place * 0.06) for place in range(100)]
     (found,) = case(gaps).findings
     assert found.subject == "cpu:1" and "up to 40 ms at once" in found.says
-    assert "interrupts were off for" in found.says and "which queues it serves is not known" in found.says
+    assert "interrupts were off for" in found.says and "the NIC queues it serves are not known" in found.says
 
 
 def test_both_ways_of_seeing_one_starvation_are_one_finding() -> None:

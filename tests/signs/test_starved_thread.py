@@ -36,7 +36,8 @@ def test_who_waits_and_hardly_runs_is_found_with_its_core() -> None:
     (found,) = case([*waits(0.94, 0.05), *where]).findings
     assert found.subject == JOB and found.span.seconds == 10
     assert found.says == (
-        "waited to run 94% of 10.0 s and ran 5%: 5% of what it wanted where 100% was fair, bound to cpu:1"
+        "waited to run 94 % of 10.0 s and ran 5 %: it got 5 % of the CPU time it wanted, "
+        "where a fair share was 100 %; it is bound to cpu 1"
     )
     assert {"run_delay_ratio", "run_ratio", "process_cpu", "process_cpus_allowed"} == {it.what for it in found.evidence}
 

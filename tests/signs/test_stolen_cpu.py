@@ -21,13 +21,13 @@ def case(spent: Mapping[int, list[Mapping[str, float]]]) -> Case:
 
 def test_one_core_is_named() -> None:
     (found,) = case({0: [IDLE] * 20, 1: [*[IDLE] * 4, *[KEPT] * 12, *[IDLE] * 4]}).findings
-    assert found.subject == "cpu:1" and found.says == "the hypervisor kept 40% of its time for 3.0 s"
+    assert found.subject == "cpu:1" and found.says == "had 40 % CPU steal for 3.0 s"
     assert found.evidence[0].what == "cpu_steal_ratio" and found.evidence[0].source.startswith("/proc/")
 
 
 def test_all_cores_at_once_are_the_node() -> None:
     (found,) = case({0: [KEPT] * 20, 1: [KEPT] * 20}).findings
-    assert found.subject == "node" and "40% of every core's time" in found.says
+    assert found.subject == "node" and "40 % CPU steal on every core" in found.says
 
 
 def test_cores_kept_one_after_the_other_are_each_named() -> None:

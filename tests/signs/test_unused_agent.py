@@ -19,13 +19,13 @@ def agent(
 ) -> list[Reading]:
     name = f"unit:{unit}"
     signs = {
-        f"use:{unit}/file_contains//etc/ecs/ecs.config": "not so: its configuration names a cluster",
-        f"use:{unit}/cgroup_exists//ecs/*": "not so: a task of it has a cgroup",
+        f"use:{unit}/file_contains//etc/ecs/ecs.config": "absent: its configuration names a cluster",
+        f"use:{unit}/cgroup_exists//ecs/*": "absent: one of its tasks has a cgroup",
     }
     return [
         read("agent_enabled", name, enabled, 0, "enabled by multi-user.target"),
         read("agent_uses", name, uses, 0),
-        read("agent_uses_unseen", name, unseen, 0, "not seen: a task of it has a cgroup" if unseen else ""),
+        read("agent_uses_unseen", name, unseen, 0, "not checked: one of its tasks has a cgroup" if unseen else ""),
         read("agent_leaks", name, leaks, 0),
         *(read("agent_use", sign, 0, 0, says) for sign, says in signs.items()),
     ]
@@ -54,11 +54,12 @@ def test_an_unused_agent_that_loops_is_found_with_every_sign_looked_at() -> None
     result = case([*agent(), *restarts(10, 400)])
     finding = next(it for it in result.findings if it.sign == "unused_agent")
     assert finding.subject == "unit:ecs.service"
-    assert finding.says.startswith("enabled by multi-user.target, activating (auto-restart)")
-    assert "none of 2 signs of use is there" in finding.says
+    assert finding.says.startswith(
+        "is unused (none of 2 signs of use was found): enabled by multi-user.target, activating (auto-restart)"
+    )
     assert [it.text for it in finding.evidence if it.what == "agent_use"] == [
-        "not so: a task of it has a cgroup",
-        "not so: its configuration names a cluster",
+        "absent: one of its tasks has a cgroup",
+        "absent: its configuration names a cluster",
     ]
 
 
@@ -83,12 +84,12 @@ def test_silent(readings: list[Reading]) -> None:
 
 def test_what_could_not_be_looked_at_is_blind_not_unused() -> None:
     verdict = case([*agent(unseen=1), *restarts(10, 400)]).verdicts[0]
-    assert verdict.state == "blind" and "a task of it has a cgroup" in verdict.says
+    assert verdict.state == "blind" and "one of its tasks has a cgroup" in verdict.says
 
 
 def test_whether_it_runs_could_not_be_seen() -> None:
     verdict = case(agent()).verdicts[0]
-    assert verdict.state == "blind" and "whether it runs is not seen ($ systemctl status ecs.service)" in verdict.says
+    assert verdict.state == "blind" and "whether it runs is not known ($ systemctl status ecs.service)" in verdict.says
     assert case(agent(enabled=0)).verdicts[0].state == "clear", "one that is not enabled need not be asked about"
 
 

@@ -9,26 +9,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.nodes import read
+from tests.conftest import PROJECT
+from tests.treatment.killed_at_a_step import MACHINE, plan, tell
 
-from zombiescope.core import Finding, Host, Plan, Span, Step, Unreadable, UserError
-from zombiescope.treatment.apply import Machine, apply, resume, undo
+from zombiescope.core import Step, Unreadable, UserError
+from zombiescope.treatment.apply import apply, resume, undo
 from zombiescope.treatment.ledger import Ledger
-
-MACHINE = Machine(Host(), Host())
-FINDING = Finding(subject="node", span=Span(0, 1), says="sick", evidence=(read("x", "node", 1, 0),), sign="z")
 
 
 def writing(path: Path, text: str, risk: str = "") -> Step:
     return Step(says=f"write {text}", argv=("tee", str(path)), stdin=text, keeps=(str(path),), risk=risk)
-
-
-def plan(*steps: Step) -> Plan:
-    return Plan(cures=FINDING, steps=steps, risk="safe", proof=(), name="cure")
-
-
-def tell(_: str) -> None:
-    pass
 
 
 @pytest.fixture
@@ -63,7 +53,7 @@ def test_the_first_failure_ends_it_and_both_ways_are_open(tmp_path: Path, ledger
     with pytest.raises(Unreadable, match="exit code 1"):
         apply(plan(writing(path, "1"), failing, writing(path, "2")), MACHINE, ledger, tell)
     assert ledger.fix("1").state == "failed" and path.read_text() == "1"
-    with pytest.raises(UserError, match="--resume or --undo 1"):
+    with pytest.raises(UserError, match="--resume 1 or --undo 1"):
         apply(plan(writing(path, "9")), MACHINE, ledger, tell)
     gate.touch()
     assert resume("1", MACHINE, ledger, tell).state == "finished" and path.read_text() == "2"
@@ -75,7 +65,7 @@ def test_what_somebody_else_changed_since_is_not_overwritten(tmp_path: Path, led
     path = tmp_path / "x"
     apply(plan(writing(path, "ours")), MACHINE, ledger, tell)
     path.write_text("theirs")
-    with pytest.raises(UserError, match="somebody else"):
+    with pytest.raises(UserError, match="changed since the fix"):
         undo("1", MACHINE, ledger, tell)
     assert path.read_text() == "theirs"
     undo("1", MACHINE, ledger, tell, force=True)
@@ -87,7 +77,7 @@ def test_a_later_fix_of_the_same_is_undone_first(tmp_path: Path, ledger: Ledger)
     path.write_text("0")
     apply(plan(writing(path, "1")), MACHINE, ledger, tell)
     apply(plan(writing(path, "2")), MACHINE, ledger, tell)
-    with pytest.raises(UserError, match="fix 2 came later"):
+    with pytest.raises(UserError, match="fix 2 is newer"):
         undo("1", MACHINE, ledger, tell)
     undo("2", MACHINE, ledger, tell)
     undo("1", MACHINE, ledger, tell)
@@ -101,41 +91,9 @@ def test_a_full_disk_stops_it_before_anything_is_done(tmp_path: Path) -> None:
     full = tmp_path / "full"
     full.mkdir()
     (full / "fixes.jsonl").symlink_to("/dev/full")
-    with pytest.raises(Unreadable, match="nothing is done"):
+    with pytest.raises(Unreadable, match="nothing was changed"):
         apply(plan(writing(tmp_path / "x", "1")), MACHINE, Ledger(str(full)), tell)
     assert not (tmp_path / "x").exists()
-
-
-KILLED = """
-import sys
-from pathlib import Path
-from tests.treatment.test_apply import MACHINE, tell, three_steps
-from zombiescope.treatment.ledger import Ledger
-from zombiescope.treatment.apply import apply, resume, undo
-folder, way = Path(sys.argv[1]), sys.argv[2]
-ledger = Ledger(str(folder / "ledger"))
-if way == "apply": apply(three_steps(folder), MACHINE, ledger, tell)
-if way == "resume": resume("1", MACHINE, ledger, tell)
-if way == "undo": undo("1", MACHINE, ledger, tell)
-"""
-
-
-def three_steps(folder: Path) -> Plan:
-    """Each kills who runs it, once, where a file says so: before it does what it should, or after."""
-    script = (
-        '[ -e "$0/before-$1" ] && rm "$0/before-$1" && kill -9 $PPID && exit; echo "step $1" > "$0/file-$1"; '
-        '[ -e "$0/after-$1" ] && rm "$0/after-$1" && kill -9 $PPID; true'
-    )
-    return plan(
-        *(
-            Step(
-                says=f"step {number}",
-                argv=("sh", "-c", script, str(folder), str(number)),
-                keeps=(str(folder / f"file-{number}"),),
-            )
-            for number in range(3)
-        )
-    )
 
 
 @pytest.mark.parametrize("way", ["resume", "undo"])
@@ -170,7 +128,12 @@ def _made(folder: Path) -> list[Path]:
 
 
 def _run(folder: Path, way: str) -> int:
-    return subprocess.run([sys.executable, "-c", KILLED, str(folder), way], check=False, timeout=60).returncode
+    return subprocess.run(
+        [sys.executable, "-m", "tests.treatment.killed_at_a_step", str(folder), way],
+        cwd=PROJECT,
+        check=False,
+        timeout=60,
+    ).returncode
 
 
 def test_the_ledger_holds_who_when_and_what_was_before(tmp_path: Path, ledger: Ledger) -> None:

@@ -24,13 +24,13 @@ def machine(tmp_path: Path) -> Host:
     ("unit", "why"),
     [
         ("dbus.service", "talk over it"),
-        ("systemd-journald.service", "systemd itself"),
+        ("systemd-journald.service", "part of systemd"),
         ("kubelet.service", "pods"),
         ("NetworkManager.service", "network"),
         ("multipathd.service", "storage"),
-        ("nvidia-fabricmanager.service", "fabric"),
+        ("nvidia-fabricmanager.service", "GPUs"),
         ("sshd.service", "only way left"),
-        ("amazon-cloudwatch-agent.service", "this very command runs in it"),
+        ("amazon-cloudwatch-agent.service", "this command runs in it"),
     ],
 )
 def test_essential(machine: Host, unit: str, why: str) -> None:

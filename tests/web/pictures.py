@@ -9,7 +9,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 from tests.conftest import PROJECT
-from tests.outputs.incident import STALLS
+from tests.outputs.incident_readings import STALLS
 from tests.web import scene
 
 from zombiescope.core import Case

@@ -9,12 +9,13 @@ from functools import cache
 
 import numpy as np
 from tests.nodes import T0
-from tests.outputs.incident import CURVES, SECONDS, STALLS, incident, reading, stalled
+from tests.outputs.incident import incident
+from tests.outputs.incident_readings import CURVES, SECONDS, STALLS, reading, stalled
 
 from zombiescope.core import Case
+from zombiescope.core.samples import Frames, Function, Samples, Who
 from zombiescope.core.timeline import Timeline
 from zombiescope.probes.proc_stat import MODES
-from zombiescope.profile.capture import Capture, Frames, Function, Who
 from zombiescope.recorder.tape import Tape
 
 HZ = 49
@@ -75,7 +76,7 @@ STALL: Part = (KUBELET, stack("runtime.goexit main.housekeeping cadvisor.GetStat
 
 
 @cache
-def capture(seconds: int = SECONDS, seed: int = 7) -> Capture:
+def capture(seconds: int = SECONDS, seed: int = 7) -> Samples:
     """`WORK` at random, always the same; in a stall `STALL` has the core for itself."""
     dice = np.random.default_rng(seed)
     period = SECOND // HZ
@@ -93,7 +94,7 @@ def capture(seconds: int = SECONDS, seed: int = 7) -> Capture:
     return made([*WORK, STALL], at[kept] + round(T0) * SECOND, cpu[kept], part[kept], round(SECOND / HZ))
 
 
-def made(parts: list[Part], at: np.ndarray, cpu: np.ndarray, part: np.ndarray, weight: int) -> Capture:
+def made(parts: list[Part], at: np.ndarray, cpu: np.ndarray, part: np.ndarray, weight: int) -> Samples:
     whos = sorted({it[0] for it in parts})
     functions = sorted({function for it in parts for function in it[1]})
     lengths = [len(it[1]) for it in parts]
@@ -103,7 +104,7 @@ def made(parts: list[Part], at: np.ndarray, cpu: np.ndarray, part: np.ndarray, w
         starts=np.cumsum([0, *lengths]),
     )
     who_of = np.array([whos.index(it[0]) for it in parts], np.int32)
-    return Capture(
+    return Samples(
         at=at.astype(np.int64),
         cpu=cpu.astype(np.int32),
         tid=np.full(len(at), -1, np.int32),

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.outputs.incident import SECONDS, STALLS
+from tests.outputs.incident_readings import SECONDS, STALLS
 from tests.web import scene
 from tests.web.test_server import viewing
 from tests.web.viewer import Viewer, flame
 
-from zombiescope.profile.capture import Chosen
+from zombiescope.core.samples import Chosen
 from zombiescope.profile.tree import planted
 from zombiescope.web._axis import SECOND
 
@@ -51,7 +51,7 @@ def test_in_the_heatmap_a_drag_goes_from_cell_to_cell_and_a_click_takes_a_second
 def test_ctrl_drag_is_the_baseline_and_every_frame_has_its_difference(viewer: Viewer) -> None:
     viewer.drag(71, 77)
     viewer.drag(20, 60, ctrl=True)
-    assert "Difference" in viewer.text(".flame h2") and "against" in viewer.text(".flame h2")
+    assert "Difference" in viewer.text(".flame h2") and "compared with" in viewer.text(".flame h2")
     rows = viewer.page.locator(".words tbody tr").all_inner_texts()
     kubelet = next(row for row in rows if row.startswith("kubelet"))
     assert "+" in kubelet.split("\t")[-1]
@@ -74,7 +74,7 @@ def test_a_search_paints_the_time_it_was_found(viewer: Viewer) -> None:
     after = viewer.pixels("heatmap")
     violet = [key for key in after if key not in before and int(key.split(",")[2]) > int(key.split(",")[1]) + 40]
     assert violet, "matching time has a colour of its own"
-    assert "% found" in viewer.text(".sum")
+    assert "% matched" in viewer.text(".sum")
     # By its name the time of the stalls is found, and no other.
     cells = viewer.ask(
         "(({ sums, cells }) => Array.from({ length: cells }, (_, i) => sums[i + 1] - sums[i]))(state.foundGrid.value)"
@@ -171,7 +171,7 @@ def test_a_frame_tells_what_it_is_and_fills_the_graph_when_clicked(viewer: Viewe
     assert box
     viewer.page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 17 * 1.5)
     tip = viewer.text(".tip")
-    assert "in all" in tip and "process" in tip
+    assert "total" in tip and "process" in tip
     viewer.page.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + 17 * 1.5)
     name = viewer.ask("state.bundle.tree.names[state.bundle.tree.label[state.focus.value]]")
     assert tip.startswith(name) and name != "all"

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from tests.outputs.incident import SECONDS
+from tests.outputs.incident_readings import SECONDS
 from tests.profile.captures import capture
 from tests.web import scene
 from tests.web.viewer import Viewer, flame
 
+from zombiescope.core.samples import Chosen, Function, Samples, Who
 from zombiescope.core.timeline import Timeline
-from zombiescope.profile.capture import Capture, Chosen, Function, Who
 from zombiescope.profile.heatmap import heatmap
 from zombiescope.web import _rows
 from zombiescope.web._axis import CELL, SECOND
@@ -81,7 +81,7 @@ def test_what_is_not_there_is_said(browser: Browser, tmp_path: Path, what: str, 
         assert note in found.text(".notes") and found.page.locator("canvas.cores").count() == strips
 
 
-def rough(unit: str, clock: str, hz: float) -> Capture:
+def rough(unit: str, clock: str, hz: float) -> Samples:
     """Three seconds of samples at any time, some of which end a spell without interrupts."""
     dice = np.random.default_rng(3)
     names = [Function(name, name > "c") for name in "abcdef"]
@@ -125,7 +125,7 @@ def test_merged_rows_keep_the_fine_heatmap(browser: Browser, tmp_path: Path, mon
     with browser.new_context() as context:
         viewer = Viewer(context.new_page())
         viewer.open(file.as_uri())
-        assert "one for all that agree" in viewer.text(".notes")
+        assert "are merged" in viewer.text(".notes")
         assert viewer.ask("page.heat()") == heatmap(found, CELL, start=origin, end=origin + SECONDS * SECOND).tolist()
         tick = viewer.ask("state.bundle.header.tick")
         assert viewer.ask("page.flame({ start: 100e9, end: 160e9 })")["total"] == flame(

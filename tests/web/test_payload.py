@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.nodes import T0, cores, node, read
-from tests.outputs.incident import STAGES, STALLS
+from tests.outputs.incident import STAGES
+from tests.outputs.incident_readings import STALLS
 from tests.profile.captures import Row, capture
 from tests.web import scene
 from tests.web.unpacked import Unpacked
 
+from zombiescope.core.samples import Chosen, Function, Samples, Who
 from zombiescope.core.timeline import Timeline
-from zombiescope.profile.capture import Capture, Chosen, Function, Who
 from zombiescope.profile.heatmap import heatmap
 from zombiescope.profile.tree import planted
 from zombiescope.web import _rows
@@ -33,7 +34,7 @@ rows = st.tuples(
 )
 
 
-def own_by_path(found: Capture, chosen: Chosen) -> dict[tuple[str, ...], int]:
+def own_by_path(found: Samples, chosen: Chosen) -> dict[tuple[str, ...], int]:
     paths: list[tuple[str, ...]] = []
     own: dict[tuple[str, ...], int] = {}
     for it in planted(found).flame(chosen):
@@ -89,7 +90,7 @@ def test_too_many_samples_become_fewer_rows_that_add_up_to_the_same() -> None:
     assert len(fine.at) == len(found) and not fine.notes
     merged = rows_of(found, tree.leaf, axis, most=len(found) // 2)
     assert merged.axis.tick in [it * CELL for it in _rows.COARSER[1:]] and len(merged.at) <= len(found) // 2
-    assert "one for all that agree" in merged.notes[0] and "--from" in merged.notes[0]
+    assert "are merged" in merged.notes[0] and "--from" in merged.notes[0]
     for column in ("cpu", "who", "leaf"):
         sums = [np.bincount(getattr(it, column), it.weight) for it in (fine, merged)]
         assert sums[0].tolist() == sums[1].tolist()
@@ -189,7 +190,7 @@ def test_what_a_source_does_not_have_is_said() -> None:
     assert any(it.startswith("no times") for it in told.header["notes"]) and told.header["length"] == 0
     assert told.totals(0, 1) == {("a", "f"): 3}
     quiet = Unpacked(bundle(capture([]), Timeline())).header
-    assert any("one look only" in it for it in quiet["notes"])
+    assert any("only one sample" in it for it in quiet["notes"])
 
 
 def test_one_wild_time_makes_coarse_cells_and_not_a_page_of_centuries() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zombiescope.profile.capture import Capture, Chosen
+from zombiescope.core.samples import Chosen, Samples
 from zombiescope.profile.tree import planted
 from zombiescope.web._axis import SECOND
 
@@ -75,7 +75,7 @@ class Viewer:
         return self.page.locator(selector).first.inner_text()
 
 
-def flame(found: Capture, chosen: Chosen) -> list[int]:
+def flame(found: Samples, chosen: Chosen) -> list[int]:
     """The total of every node, as profile/ counts it."""
     totals: list[int] = planted(found).flame(chosen).total.tolist()
     return totals

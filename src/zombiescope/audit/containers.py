@@ -1,8 +1,8 @@
-"""Which containers a node has, by name, image and pod: read from the files their runtimes keep, no API asked.
+"""Which containers a node has, by name, image and pod: read from the files of their runtimes, without an API.
 
-Every runtime writes an OCI bundle (config.json) with the container's cgroup and, for pods, who it is; podman's and
-CRI-O's names are in containers.json beside the bundles, docker's in config.v2.json. The CRI socket would tell the same.
-The files are the node's own, but names and images in them are anybody's: sizes, counts and types are checked.
+Every runtime writes an OCI bundle (config.json) with the container's cgroup and, for pods, its identity; podman's and
+CRI-O's names are in containers.json beside the bundles, docker's in config.v2.json. The CRI socket would say the same.
+The files belong to the node, but users choose names and images in them: sizes, counts and types are checked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LARGEST = 1 << 20  # bytes of one description: a bundle has 3 to 15 KB, more wit
 MOST = 2_000  # containers in one store: ten times a full node
 SANDBOX = "POD"  # as kubelet has always called the container that only holds a pod's namespaces
 _DOCKER = "/var/lib/docker/containers"
-# Who it is, by who says so: containerd's CRI, CRI-O, dockershim and cri-dockerd.
+# The annotations of containerd's CRI, CRI-O, dockershim and cri-dockerd.
 _ANNOTATIONS = {
     "name": ("io.kubernetes.cri.container-name", "io.kubernetes.container.name", "nerdctl/name"),
     "namespace": ("io.kubernetes.cri.sandbox-namespace", "io.kubernetes.pod.namespace"),
@@ -43,7 +43,7 @@ class Container:
 
     @property
     def words(self) -> str:
-        """As people say it; without the id, so that one that is made anew again and again is one."""
+        """For people; without the id, so that a container that is created again and again stays one."""
         what = f"container {self.name or self.id[:12]}" if self.name != SANDBOX else "sandbox"
         of = f" of pod {self.pod}" if self.pod else ""
         image = f", image {self.image}" if self.image else ""
@@ -51,18 +51,18 @@ class Container:
 
 
 def ids(host: Host, store: Store) -> list[str]:
-    """The containers in a store; files beside them (locks, containers.json) are none."""
+    """The containers in a store, without the files beside them (locks, containers.json)."""
     return [name for name in host.listing(store.path) if "." not in name][:MOST]
 
 
 def container(host: Host, store: Store, name: str) -> Container:
-    """One container of a store. Unreadable where it is gone, Unparsable where its file is not what it should be."""
+    """One container of a store. Raises Unreadable if it is gone, Unparsable if its file is malformed."""
     if store.kind == "docker":
         return _docker(host, store.path, name)
     path = f"{store.path}/{name}" + ("/userdata" if store.kind == "storage" else "") + "/config.json"
     bundle = _json(host, path)
     cgroup = cgroup_path(_text(bundle, "linux", "cgroupsPath"))
-    if store.path.endswith("/moby"):  # docker's own, whose names docker keeps
+    if store.path.endswith("/moby"):  # docker's own: docker keeps the names
         try:
             return replace(_docker(host, _DOCKER, name), cgroup=cgroup, source=path)
         except Unreadable:
@@ -123,15 +123,15 @@ def _docker(host: Host, store: str, name: str) -> Container:
 
 # /kubepods/burstable/podUID/ID
 # kubepods-burstable-podUID.slice:cri-containerd:ID
-def cgroup_path(told: str) -> str:
-    """Where a bundle's cgroup is; empty if it is told relative to something that we do not know.
+def cgroup_path(said: str) -> str:
+    """The path of a bundle's cgroup; empty if it is relative to something unknown.
 
     With systemd's cgroup driver it says slice, prefix and name, and a slice lies in the slices that its dashes name
     (systemd.slice(5)).
     """
-    if told.startswith("/"):
-        return told.rstrip("/")
-    slice_, prefix, name = parts if len(parts := told.split(":")) == 3 else ("", "", "")
+    if said.startswith("/"):
+        return said.rstrip("/")
+    slice_, prefix, name = parts if len(parts := said.split(":")) == 3 else ("", "", "")
     if not name:
         return ""
     words = (slice_ or "system.slice").removesuffix(".slice").split("-")
@@ -161,7 +161,7 @@ def _text(known: Any, *keys: str) -> str:
 
 
 def _at(known: Any, *keys: str) -> Any:
-    """What is at the end of some keys; None where anything on the way is not what it should be."""
+    """The value at the end of some keys; None if anything on the way is malformed."""
     for key in keys:
         known = known.get(key) if isinstance(known, dict) else None
     return known

@@ -1,7 +1,7 @@
-"""What machine or image this is: distribution, kernel and what it lacks, cgroup mode, command line.
+"""What machine or image this is: distribution, kernel and its known faults, cgroup mode, command line.
 
-A kernel is judged by its version only here, where an image that does not run can tell nothing else; distributions carry
-fixes back, so what it lacks is said as what to look at.
+Only here is a kernel judged by its version: an image that is not running offers nothing else. Distributions backport
+fixes, so a fault is reported as something to check.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _TELLING = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    system: str  # "Ubuntu 20.04.6 LTS"; "" where it cannot be told
-    kernels: tuple[str, ...]  # the one that runs, or those installed in an image
-    cgroups: str  # v1, v2, hybrid, or "" where nothing is mounted
-    parameters: tuple[str, ...]  # of the kernel's command line, those that bear on cgroups
+    system: str  # "Ubuntu 20.04.6 LTS"; "" if unknown
+    kernels: tuple[str, ...]  # the running one, or those installed in an image
+    cgroups: str  # v1, v2, hybrid, or "" if none is mounted
+    parameters: tuple[str, ...]  # of the kernel command line, those that affect cgroups
 
     @property
     def faults(self) -> list[Fault]:
-        """What is wrong with the oldest of the kernels, by its version."""
+        """Known faults of the oldest of the kernels, by its version."""
         versions = [version for kernel in self.kernels if (version := version_of(kernel)) is not None]
         return [fault for fault in faults() if versions and fault.is_in(min(versions))]
 
@@ -66,7 +66,7 @@ def _kernels(host: Host) -> tuple[str, ...]:
 
 
 def _cgroups(host: Host) -> str:
-    """By what is mounted, never by guess."""
+    """By what is mounted, never guessed."""
     kinds = {line.partition(" - ")[2].partition(" ")[0] for line in lines(_text(host, "/proc/self/mountinfo"))}
     has = (("cgroup" in kinds), ("cgroup2" in kinds))
     return {(True, False): "v1", (False, True): "v2", (True, True): "hybrid"}.get(has, "")

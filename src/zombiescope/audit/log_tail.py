@@ -1,8 +1,8 @@
-"""The end of a log that somebody else writes, perhaps in a container: what was added since the last look.
+"""The end of a log that others write, perhaps in a container: what was added since the last read.
 
-A file is opened for each look and not held: an open file would keep a container's file system mounted, and with it the
-memory cgroup that we are here to see go. What was written to a file between our last look and its rotation is missed.
-No link is followed below the root that is given: one made in a container would lead out of it.
+A file is opened for each read and not held: an open file would keep a container's file system mounted, and with it the
+memory cgroup that we want to see released. What is written between our last read and a rotation is missed. No link is
+followed below the given root: one made in a container could lead out of it.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Tail:
         self.place = place
         self._inode = -1
         self._offset = 0
-        self.skipped = 0  # bytes that came too fast, or were there before the first look
+        self.skipped = 0  # bytes that came too fast, or were there before the first read
         self.modified = 0.0  # when the file was last written to
 
     def new(self, most: int) -> list[str]:
-        """The whole lines that were added, of the last `most` bytes; at the first look, of what is there."""
+        """The complete lines that were added, within the last `most` bytes; at the first read, of what is there."""
         with opened(self.place) as handle:
             about = os.fstat(handle)
             if not stat.S_ISREG(about.st_mode):
@@ -51,10 +51,10 @@ class Tail:
             skipped, self.skipped = begin - self._offset, self.skipped + begin - self._offset
             text = os.pread(handle, about.st_size - begin, begin)
         whole = text.rfind(b"\n") + 1
-        # A line is waited for until it is whole, unless it is longer than all that we read.
+        # An incomplete line is left for the next read, unless it is longer than all that we read.
         self._offset = begin + (whole if whole or len(text) < most else len(text))
         lines = text[:whole].decode("utf-8", "surrogateescape").split("\n")[:-1]
-        return lines[1:] if skipped else lines  # the first was met in its middle
+        return lines[1:] if skipped else lines  # the first is incomplete
 
 
 def listing(place: Place) -> list[str]:
@@ -64,7 +64,7 @@ def listing(place: Place) -> list[str]:
 
 
 def identity(place: Place) -> tuple[int, int]:
-    """What tells one folder from another, by whichever root it was reached."""
+    """What identifies a folder, whichever root it was reached by."""
     with opened(place, os.O_DIRECTORY) as handle:
         about = os.fstat(handle)
         return about.st_dev, about.st_ino

@@ -1,7 +1,7 @@
-"""Can a unit's restart policy loop for ever? The arithmetic of systemd's start limit, in words.
+"""Can a unit restart forever? The arithmetic of systemd's start limit.
 
 systemd allows StartLimitBurst starts within StartLimitIntervalSec, counted in windows that begin with a start, and
-gives a unit up at the next one (ratelimit_below() in src/basic/ratelimit.c). The default, 5 in 10 s, is therefore never
+gives up on the unit at the next one (ratelimit_below() in src/basic/ratelimit.c). The default, 5 in 10 s, is never
 reached by a unit that waits 2 s or more between two starts: RestartSec=10 loops until the machine is switched off.
 """
 
@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 INTERVAL, BURST, PAUSE = 10.0, 5, 0.1  # systemd's defaults: DefaultStartLimitIntervalSec=, …Burst=, DefaultRestartSec=
-# What makes systemd start a service again, by Restart= (systemd.service(5)).
+# What makes systemd restart a service, by Restart= (systemd.service(5)).
 _AFTER = {
-    "always": "whenever it ends",
-    "on-success": "when it ends well",
+    "always": "whenever it exits",
+    "on-success": "when it exits with success",
     "on-failure": "when it fails",
     "on-abnormal": "after a signal, a timeout or the watchdog",
     "on-abort": "after a signal",
@@ -23,13 +23,15 @@ _AFTER = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartPolicy:
-    """What a unit says about being started again; times in seconds."""
+    """A unit's restart settings; times in seconds."""
 
     restart: str = "no"
     pause: float = PAUSE
     interval: float = INTERVAL
     burst: int = BURST
-    prevented_by: tuple[str, ...] = ()  # RestartPreventExitStatus=: exit codes and signals that end it for good
+    prevented_by: tuple[
+        str, ...
+    ] = ()  # RestartPreventExitStatus=: exit codes and signals after which it is not restarted
 
     @property
     def restarts(self) -> bool:
@@ -38,35 +40,37 @@ class RestartPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """Whether a unit that fails at every start is ever given up."""
+    """Whether systemd ever gives up on a unit that fails at every start."""
 
     for_ever: bool
     says: str
 
 
 def judge(policy: RestartPolicy, gives_up_with: int | None = None) -> Judgement:
-    """What becomes of a unit that fails at once, every time.
+    """What happens to a unit that fails at once, every time.
 
-    `gives_up_with` is an exit code with which the program says that trying again is no use, where one is known.
+    `gives_up_with` is the exit code, if one is known, by which the program says that a restart is no use.
     """
     if not policy.restarts:
-        return Judgement(for_ever=False, says="never started again by systemd")
+        return Judgement(for_ever=False, says="systemd never restarts it")
     after = _AFTER[policy.restart]
     if gives_up_with is not None and str(gives_up_with) in policy.prevented_by:
-        return Judgement(for_ever=False, says=f"started again {after}, but not after exit code {gives_up_with}")
-    ignored = "" if gives_up_with is None else f"; exit code {gives_up_with} means that it gives up, and is not heeded"
+        return Judgement(for_ever=False, says=f"restarted {after}, but not after exit code {gives_up_with}")
+    ignored = (
+        ""
+        if gives_up_with is None
+        else f"; exit code {gives_up_with} means “do not restart me”, and the unit ignores it"
+    )
     if policy.interval <= 0 or policy.burst <= 0:
-        return Judgement(
-            for_ever=True, says=f"started again {after}, for ever: its start limit is switched off{ignored}"
-        )
+        return Judgement(for_ever=True, says=f"restarted {after}, forever: its start limit is switched off{ignored}")
     limit = f"its start limit, {policy.burst} in {policy.interval:g} s"
     longest = policy.interval / policy.burst - policy.pause
     if longest <= 0:
         return Judgement(
             for_ever=True,
-            says=f"started again {after}, for ever: {limit}, never trips with a pause of {policy.pause:g} s{ignored}",
+            says=f"restarted {after}, forever: {limit}, never trips with a pause of {policy.pause:g} s{ignored}",
         )
     return Judgement(
         for_ever=False,
-        says=f"started again {after}; {limit}, trips only if each run ends within {longest:.3g} s{ignored}",
+        says=f"restarted {after}; {limit}, trips only if each run ends within {longest:.3g} s{ignored}",
     )

@@ -1,8 +1,8 @@
-"""Which package brought a file, and whether it was changed since: read from dpkg's and rpm's own databases.
+"""Which package installed a file, and whether it was changed since: read from dpkg's and rpm's own databases.
 
-dpkg keeps a list of names for each package (/var/lib/dpkg/info/NAME.list) and sums of what they held (.md5sums); all
-lists are passed over once for all files that are asked about. rpm keeps an SQLite database since 4.16, opened read-only
-and immutable, so that nothing is locked or written; its index by base name leads to the package's header. Older rpm
+dpkg keeps a list of files for each package (/var/lib/dpkg/info/NAME.list) and their checksums (.md5sums); all lists
+are read once for all files in question. rpm keeps an SQLite database since 4.16, opened read-only and immutable, so
+that nothing is locked or written; its index by base name leads to the package's header. Older rpm
 databases (Berkeley DB, ndb) are not read.
 """
 
@@ -31,12 +31,12 @@ _MERGED = ("/usr/lib/", "/usr/bin/", "/usr/sbin/", "/usr/lib64/")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
     package: str
-    changed: bool | None = None  # since it was installed; None where the database does not tell
+    changed: bool | None = None  # since it was installed; None if the database does not say
     source: str
 
 
 def owners(host: Host, paths: Iterable[str]) -> dict[str, Owner]:
-    """Who owns which of these files; one that no package brought is left out. Unreadable where there is no database."""
+    """The package of each file; files of no package are left out. Raises Unreadable if there is no database."""
     wanted = {_unmerged(path): path for path in paths}
     try:
         return dict(_dpkg(host, wanted))
@@ -53,7 +53,7 @@ def _dpkg(host: Host, wanted: dict[str, str]) -> Iterator[tuple[str, Owner]]:
             listed = host.read_bytes(source)
         except Unreadable:
             continue
-        # Both spellings of a folder that was merged into /usr may stand in a list.
+        # A list may have either spelling of a folder that was merged into /usr.
         found = {names[it] for line in listed.split(b"\n") if (it := _unmerged_bytes(line)) in names}
         if found:
             sums = _sums(host, file.removesuffix(".list"))
@@ -92,13 +92,13 @@ def _rpm_database(host: Host, no_dpkg: Unreadable) -> str:
         for name, kind in _OLD_RPM.items():
             if name in names:
                 raise Unreadable(
-                    f"{folder}/{name}", f"an rpm database in the old format of {kind}; rpm itself can ask it"
+                    f"{folder}/{name}", f"an rpm database in the old {kind} format, which we do not read; use rpm -qf"
                 )
-    raise Unreadable(no_dpkg.source, "neither dpkg nor rpm keeps a database here")
+    raise Unreadable(no_dpkg.source, "neither a dpkg nor an rpm database here")
 
 
 def _inside(host: Host, path: str) -> str:
-    """The path as this machine opens it; a link in a recorded root that leads out of it is refused."""
+    """The path as this machine opens it; a link that leads out of a recorded root is refused."""
     real = os.path.realpath(os.path.join(host.root, path.lstrip("/")))
     if host.root != "/" and not real.startswith(host.root + "/"):
         raise Unreadable(path, "leads out of the recorded root")
@@ -126,7 +126,7 @@ def _named(connection: sqlite3.Connection, base: str) -> list[tuple[int, int]]:
 
 
 def _package(connection: sqlite3.Connection, number: int, place: int, name: str) -> str | None:
-    """The package with this header, if its file of that number is the one asked for."""
+    """The package with this header, if the file at that index is the one in question."""
     row = connection.execute("SELECT blob FROM Packages WHERE hnum = ?", (number,)).fetchone()
     if row is None:
         return None
@@ -147,7 +147,7 @@ def header(blob: bytes) -> tuple[dict[int, list[str]], dict[int, list[int]]]:
     entries, size = struct.unpack_from(">II", blob)
     start = 8 + 16 * entries
     if start + size > len(blob):
-        raise ValueError("a header that is cut short")
+        raise ValueError("the header is cut short")
     data = blob[start : start + size]
     words: dict[int, list[str]] = {}
     numbers: dict[int, list[int]] = {}
@@ -170,5 +170,5 @@ def _unmerged_bytes(path: bytes) -> bytes:
 
 
 def _quoted(path: str) -> str:
-    """As a URI wants it; sqlite would take a question mark for the beginning of options."""
+    """Escaped for a URI; sqlite would take a question mark for the start of options."""
     return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")

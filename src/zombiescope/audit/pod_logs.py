@@ -1,4 +1,4 @@
-"""Pods and their containers' restarts, from the names kubelet gives to log files: /var/log/pods, no API asked.
+"""Pods and their containers' restarts, from the names of kubelet's log files in /var/log/pods, without an API.
 
 A pod's folder is NAMESPACE_NAME_UID, in it one for each container, in it N.log, where N is how often it was restarted:
 kubelet itself reads the count back from there when it has lost its state.
@@ -51,4 +51,4 @@ def _listing(host: Host, path: str) -> list[str]:
     try:
         return host.listing(path)
     except Unreadable:
-        return []  # it is gone, or a file
+        return []  # it is gone, or not a folder

@@ -1,8 +1,8 @@
-"""Where Ray runs on this node and keeps its logs: of every raylet and control service (GCS), also in containers.
+"""Where Ray runs on this node and keeps its logs: every raylet and control service (GCS), also in containers.
 
-Sessions are found where Ray puts them by default, on the host and in a pod's volumes (as KubeRay has it), which can be
-read after Ray has ended. The folder is also told on the command lines of Ray's processes; then a container's files are
-reached by /proc/PID/root, which goes with the process, and so do the last lines of a container that ends with it.
+Sessions are found where Ray puts them by default, on the host and in a pod's volumes (as KubeRay does), which can be
+read after Ray has exited. The command lines of Ray's processes name the folder too; then a container's files are read
+through /proc/PID/root, which disappears with the process, and with it the last lines of a container that exits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from zombiescope.core import Host, Unreadable
 
 _OWN, _LATEST = "/tmp/ray", "session_latest"
 _PODS = "/var/lib/kubelet/pods"
-MOST_PODS = 500  # looked through for volumes, 20 µs each
+MOST_PODS = 500  # searched for volumes, 20 µs each
 MOST = 20  # sessions: a node of many small Ray containers has one each
 
 
@@ -40,14 +40,14 @@ class RayNode:
 
 
 def sessions(host: Host) -> list[Session]:
-    """Every session whose logs can be read. Raises Unreadable where there is none."""
+    """Every session whose logs can be read. Raises Unreadable if there is none."""
     found: dict[
         tuple[int, int], Session
-    ] = {}  # one folder may be reached by several ways: the first is the lasting one
+    ] = {}  # a folder may be reached in several ways: the first one outlives the process
     missed = None
     for folder in _usual(host):
         try:
-            # The link is absolute and made by whoever runs Ray: its last part is the name of a folder beside it.
+            # The link is absolute and made by Ray's user: its last part is the name of a folder beside it.
             logs = f"{folder}/{os.path.basename(host.link(f'{folder}/{_LATEST}'))}/logs"
             _meet(found, Place(host.root, logs, logs))
         except Unreadable as error:
@@ -68,7 +68,7 @@ def sessions(host: Host) -> list[Session]:
 
 
 def _usual(host: Host) -> Iterator[str]:
-    """Folders that Ray may keep its sessions in: its own, and each volume that lives as long as a pod."""
+    """Folders where Ray may keep its sessions: its default one, and each emptyDir volume."""
     yield _OWN
     try:
         pods = host.listing(_PODS)[:MOST_PODS]

@@ -1,4 +1,4 @@
-"""Processes by the name the kernel gives them: who supervises containers, who runs a Ray node."""
+"""Processes by their kernel name (comm): container supervisors, Ray nodes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator
 
 from zombiescope.core import Host, Unreadable
 
-MOST = 20_000  # processes looked at, 10 µs each
+MOST = 20_000  # processes read, 10 µs each
 
 
 def running(host: Host, names: Container[str]) -> Iterator[tuple[int, str]]:
@@ -15,13 +15,13 @@ def running(host: Host, names: Container[str]) -> Iterator[tuple[int, str]]:
         try:
             name = host.read(f"/proc/{pid}/comm", most=64).removesuffix("\n")
         except Unreadable:
-            continue  # it has ended
+            continue  # it has exited
         if name in names:
             yield int(pid), name
 
 
 def sees_all(host: Host) -> bool:
-    """Whether the machine's own processes are seen, and not only a container's: then what is not there is not there."""
+    """Whether all processes of the machine are visible, not only a container's: then a missing one does not exist."""
     try:
         return host.read("/proc/2/comm", most=64) == "kthreadd\n"
     except Unreadable:
@@ -29,7 +29,7 @@ def sees_all(host: Host) -> bool:
 
 
 def is_roots(host: Host, pid: int) -> bool:
-    """Whether a process is root's: what another's process is called, and says on its command line, proves nothing."""
+    """Whether root owns a process: the name and command line of another user's process prove nothing."""
     try:
         return "\nUid:\t0\t" in host.read(f"/proc/{pid}/status", most=1 << 16)
     except Unreadable:
@@ -37,7 +37,7 @@ def is_roots(host: Host, pid: int) -> bool:
 
 
 def words_of(host: Host, pid: int) -> list[str]:
-    """The command line of a process; empty if it has ended."""
+    """The command line of a process; empty if it has exited."""
     try:
         return host.read(f"/proc/{pid}/cmdline", most=1 << 18).removesuffix("\0").split("\0")
     except Unreadable:
@@ -45,7 +45,7 @@ def words_of(host: Host, pid: int) -> list[str]:
 
 
 def cgroup_of(host: Host, pid: int) -> str:
-    """Where a process is by the memory hierarchy of v1, else by v2; empty if that cannot be told."""
+    """The cgroup of a process in the v1 memory hierarchy, else in v2; empty if unknown."""
     try:
         rows = [line.split(":", 2) for line in host.read(f"/proc/{pid}/cgroup", most=1 << 16).split("\n")]
     except Unreadable:

@@ -1,8 +1,8 @@
-"""Where container runtimes keep what they run: the usual folders, and those that their supervisors were started in.
+"""Where container runtimes keep their containers: the usual folders, and those of running supervisors.
 
-containerd's shim works in the bundle of its container; conmon (podman, CRI-O) is told the bundle on its command line.
-So a runtime with folders of its own (k3s, a test) is found as well. Only root's are believed: anybody could call a
-process of his conmon, and say whose cgroups are whose.
+containerd's shim runs in the bundle of its container; conmon (podman, CRI-O) has the bundle on its command line. So a
+runtime with other folders (k3s, a test) is found as well. Only root's processes are trusted: any user could name a
+process conmon and claim cgroups of others.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Store:
 
 
 def stores(host: Host) -> list[Store]:
-    """Every store that there is; one that is not there is not told of."""
+    """Every store that exists."""
     paths = [*USUAL, *_supervised(host)]
     return [store for path in dict.fromkeys(paths) for store in _at(host, path)][:MOST]
 

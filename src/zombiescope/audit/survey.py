@@ -1,7 +1,7 @@
 """Every service of a node or an image in one row: installed, enabled, running, restarting, used.
 
-Unit files tell what is installed and enabled, systemd (where it can be asked) what runs and restarts, the knowledge
-base whose it is and whether it is used. What one of them cannot tell is left open, and why is kept.
+Unit files say what is installed and enabled, systemd (where it answers) what runs and restarts, the knowledge base
+which agent it is and how its use would show. What one of them cannot say stays unknown, with the reason.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from zombiescope.core import Host, Unreadable
 from zombiescope.knowledge.agents import Agent, agent_of, gives_up_with, leaker_of
 from zombiescope.knowledge.units import never_judge
 
-RESTARTED = 3  # times, and rising or waiting to rise: fewer is a service that waits for another one at boot
+RESTARTED = 3  # restarts, and rising or waiting for the next: fewer is a service that waits for another one at boot
 _DETAILS = ("NRestarts", *POLICY)
 _ASKERS = ("RequiredBy", "WantedBy", "BoundBy", "RequisiteOf")
 
@@ -34,10 +34,10 @@ class Row:
     enabled_by: tuple[str, ...] = ()
     state: str = ""  # "active (running)"; "" where systemd could not be asked or has not loaded it
     restarts: int | None = None
-    restarting: bool = False  # again and again, now
+    restarting: bool = False  # in a loop, now
     policy: RestartPolicy
     judged: Judgement
-    preset: str = ""  # what the distribution wants of it: enable, disable
+    preset: str = ""  # the distribution's preset: enable, disable
     agent: Agent | None = None
     essential: bool = False
     use: Use | None = None
@@ -55,12 +55,12 @@ class Row:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
     rows: tuple[Row, ...]
-    unseen: tuple[Unreadable, ...]  # what could not be asked
-    left: Mapping[str, int] = field(default_factory=dict)  # cgroups that stand, by who is known to leave such behind
+    unseen: tuple[Unreadable, ...]  # what could not be read
+    left: Mapping[str, int] = field(default_factory=dict)  # existing cgroups, by the program known to leave them behind
 
 
 def survey(host: Host, *, agents_only: bool = False, again: float = 0.0) -> Survey:
-    """All services, or those of known agents. With `again` restarts are asked for a second time, so much later."""
+    """All services, or those of known agents. With `again` the restart counters are read twice, that far apart."""
     unseen: list[Unreadable] = []
     files = UnitFiles(host)
     try:
@@ -82,7 +82,7 @@ def survey(host: Host, *, agents_only: bool = False, again: float = 0.0) -> Surv
 def _leakers(usage: Usage) -> Iterator[str]:
     try:
         paths = usage.cgroups()
-    except Unreadable:  # who looks for signs of use tells it
+    except Unreadable:  # the signs of use report it
         return
     for path in paths:
         if leaker := leaker_of(path):
@@ -90,7 +90,7 @@ def _leakers(usage: Usage) -> Iterator[str]:
 
 
 class _Running:
-    """What systemd tells of its services, at one moment or two."""
+    """What systemd says about its services, at one or two times."""
 
     def __init__(self, host: Host, *, agents_only: bool, again: float) -> None:
         with Systemd(address_for(host)) as systemd:
@@ -114,7 +114,7 @@ class _Running:
         return int(now), now >= RESTARTED and (unit.sub == "auto-restart" or now > before)
 
     def needed_by(self, unit: Unit) -> list[str]:
-        """Active units that pull it in; a target only says that it was enabled."""
+        """Active units that pull it in; a target only means that it was enabled."""
         askers = {name for names in self.asked_for.get(unit.path, {}).values() for name in names}
         return sorted(it for it in askers if not it.endswith(".target") and self.active.get(it) == "active")
 
@@ -139,7 +139,9 @@ def _row(name: str, agent: Agent | None, files: UnitFiles, running: _Running | N
         agent=agent,
         essential=never_judge(name),
     )
-    if agent is None or row.essential or file is None:  # without a file it is not this root's: a unit made on the fly
+    if (
+        agent is None or row.essential or file is None
+    ):  # without a file it is not part of this root: a transient or generated unit
         return row
     needed: Sequence[str] = running.needed_by(unit) if running and unit else files.needed_by(name)
     return replace(row, use=usage.of(agent, needed, wanted=row.starts or row.running))

@@ -1,10 +1,10 @@
-"""What systemd itself says of its units, asked over D-Bus: state, restarts, cgroup, who wants them, restart policy.
+"""What systemd says about its units, over D-Bus: state, restarts, cgroup, dependencies, restart policy.
 
-Every question has a time limit, so a bus that hangs costs a look and not the recorder; a bus that is away is
-`Unreadable`, and is tried anew with the next question. Reading needs no privilege.
+Every call has a time limit, so a bus that hangs costs one sample and not the recorder; a bus that is not reachable is
+`Unreadable`, and is tried again with the next call. Reading needs no privilege.
 
-While a unit waits for its next restart its ControlGroup is empty and its Result may already be "success": neither is to
-be keyed on. NRestarts counts only restarts by systemd itself, and begins at nought with every start by hand.
+While a unit waits for its next restart its ControlGroup is empty and its Result may already be "success": use neither
+to detect a restart. NRestarts counts only restarts by systemd itself, and is reset to 0 by every manual start.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from zombiescope.audit.loops import RestartPolicy
 from zombiescope.core import Host, Unreadable
 from zombiescope.kernel.text import lines
 
-LIMIT = 3.0  # seconds for one question; systemd answers within a few milliseconds, on a starved core within a second
-AT_ONCE = 64  # questions in flight: dbus-daemon allows a connection 128 unanswered ones (max_replies_per_connection)
+LIMIT = 3.0  # seconds for one call; systemd answers within a few milliseconds, on a starved core within a second
+AT_ONCE = 64  # calls in flight: dbus-daemon allows a connection 128 unanswered ones (max_replies_per_connection)
 ANOTHER_BUS = "ZOMBIESCOPE_SYSTEMD_BUS"  # an address, such as unix:path=/proc/4711/root/run/dbus/system_bus_socket
 SOCKET = "/run/dbus/system_bus_socket"
 _NAME, _PATH = "org.freedesktop.systemd1", "/org/freedesktop/systemd1"
 _MANAGER, _PROPERTIES = f"{_NAME}.Manager", "org.freedesktop.DBus.Properties"
 _UNIT, _SERVICE = f"{_NAME}.Unit", f"{_NAME}.Service"
-# What tells a restart policy.
+# The properties of a restart policy.
 POLICY = ("Restart", "RestartUSec", "StartLimitIntervalUSec", "StartLimitBurst", "RestartPreventExitStatus")
-# The start limit is a matter of any unit; these are a service's own.
+# Every unit has a start limit; these properties only a service has.
 _SERVICES = {
     *("NRestarts", "Result", "ExecMainStatus", "ControlGroup", "Slice"),
     *("Restart", "RestartUSec", "RestartPreventExitStatus"),
@@ -46,7 +46,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit that systemd has loaded, as ListUnits tells of it."""
+    """A unit that systemd has loaded, as ListUnits reports it."""
 
     name: str
     load: str  # loaded, not-found, masked, bad-setting, error
@@ -60,7 +60,7 @@ class Unit:
 
 
 class Systemd:
-    """A connection to one systemd; opened with the first question."""
+    """A connection to one systemd; opened with the first call."""
 
     def __init__(self, address: str, limit: float = LIMIT) -> None:
         self._address, self._limit = address, limit
@@ -71,7 +71,7 @@ class Systemd:
         )
 
     def source(self, unit: Unit | None, name: str) -> str:
-        """How a person asks for the same property of a unit, or of systemd as a whole."""
+        """The command that shows the same property of a unit, or of systemd as a whole."""
         if self._address == f"unix:path={SOCKET}":
             return f"$ systemctl show -p {name}" + (f" {shlex.quote(unit.name)}" if unit else "")
         interface = _MANAGER if unit is None else _SERVICE if name in _SERVICES else _UNIT
@@ -97,30 +97,30 @@ class Systemd:
     def get(self, paths: Iterable[str], properties: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Some properties of some units, by path; what a unit does not have, or a unit that is gone, is left out.
 
-        Asked one by one: "all" makes systemd look the unit's file up on disk, and costs ten times as much.
+        One by one: GetAll makes systemd look up the unit's file on disk, and costs ten times as much.
         """
         wanted = [(path, name) for path in paths for name in properties]
         calls = [
             _message(path, _PROPERTIES, "Get", "ss", [_SERVICE if name in _SERVICES else _UNIT, name])
             for path, name in wanted
         ]
-        told: dict[str, dict[str, Any]] = {}
+        said: dict[str, dict[str, Any]] = {}
         for (path, name), body in zip(wanted, self._asked(calls, strict=False), strict=True):
             if body:
-                told.setdefault(path, {})[name] = _plain(body[0])
-        return told
+                said.setdefault(path, {})[name] = _plain(body[0])
+        return said
 
     def everything(self, path: str) -> dict[str, Any]:
         """All properties of a unit."""
-        (told,) = self._asked([_message(path, _PROPERTIES, "GetAll", "s", [""])])[0]
-        return {name: _plain(value) for name, value in told.items()}
+        (said,) = self._asked([_message(path, _PROPERTIES, "GetAll", "s", [""])])[0]
+        return {name: _plain(value) for name, value in said.items()}
 
     def wait(self, seconds: float) -> None:
-        """Let time pass while the connection is served."""
+        """Wait while the connection is served."""
         self._loop.run_until_complete(asyncio.sleep(seconds))
 
     def _asked(self, calls: Sequence[Message], *, strict: bool = True) -> list[list[Any]]:
-        """The answers, in order; an error is the whole's if `strict`, else an empty answer."""
+        """The answers, in order; with `strict` an error fails the whole, else it is an empty answer."""
         answers: list[list[Any]] = []
         for start in range(0, len(calls), AT_ONCE):
             answers += self._within(self._call(calls[start : start + AT_ONCE], strict))
@@ -134,8 +134,8 @@ class Systemd:
         for reply in replies:
             failed = reply is None or reply.message_type is MessageType.ERROR
             if failed and strict:
-                said = f"{reply.error_name}: {' '.join(map(str, reply.body))}" if reply is not None else "no answer"
-                raise Unreadable(self._source, said)
+                why = f"{reply.error_name}: {' '.join(map(str, reply.body))}" if reply is not None else "no answer"
+                raise Unreadable(self._source, why)
             answers.append([] if failed or reply is None else reply.body)
         return answers
 
@@ -151,10 +151,10 @@ class Systemd:
             raise Unreadable(self._source, f"systemd's bus is away: {why.lower()}") from error
 
     def _drop(self) -> None:
-        """Let go of a connection that is closed, or whose answers we no longer wait for."""
+        """Drop a connection that is closed, or whose answers we no longer wait for."""
         if self._bus is not None and self._bus.connected:
             self._bus.disconnect()
-            # The loop is told of the end, so that nothing is left open in it.
+            # Lets the loop see the end, so that nothing is left open in it.
             self._loop.run_until_complete(asyncio.sleep(0))
         self._bus = None
 
@@ -162,14 +162,14 @@ class Systemd:
 def address_for(host: Host) -> str:
     """The bus of the machine that `host` shows; ZOMBIESCOPE_SYSTEMD_BUS names another one, for labs and tests."""
     if not host.live:
-        raise Unreadable(SOCKET, "a recorded root has no bus to ask")
+        raise Unreadable(SOCKET, "a recorded root has no D-Bus")
     if another := os.environ.get(ANOTHER_BUS):
         return another
     return f"unix:path={os.path.join(host.root, SOCKET.lstrip('/'))}"
 
 
 def system_of(host: Host) -> Host:
-    """Where the units of that bus are files and commands: this machine, or the namespaces that the bus is in."""
+    """The system whose units the bus manages: this machine, or the namespaces that the bus is in."""
     other = _OTHER_ROOT.match(os.environ.get(ANOTHER_BUS, ""))
     if other is None or not host.live:
         return host
@@ -179,7 +179,7 @@ def system_of(host: Host) -> Host:
 
 
 def cgroup_prefix(host: Host, address: str) -> str:
-    """Where the cgroups of that systemd begin, as this machine sees them: "" unless it runs in a namespace."""
+    """The root of that systemd's cgroups, as this machine sees it: "" unless it runs in a namespace."""
     other = _OTHER_ROOT.match(address)
     if other is None:
         return ""
@@ -188,22 +188,22 @@ def cgroup_prefix(host: Host, address: str) -> str:
     return places.get("name=systemd", places.get("", "")).removesuffix("/init.scope").removesuffix("/")
 
 
-def cgroup_of(name: str, told: Mapping[str, Any]) -> str:
-    """A unit's cgroup. While it waits for a restart it has none; then the one its slice will give it."""
-    if group := told.get("ControlGroup", ""):
+def cgroup_of(name: str, said: Mapping[str, Any]) -> str:
+    """A unit's cgroup. While it waits for a restart it has none; then the path that its slice will give it."""
+    if group := said.get("ControlGroup", ""):
         return str(group)
-    slices = str(told.get("Slice", "") or "system.slice").removesuffix(".slice").split("-")
+    slices = str(said.get("Slice", "") or "system.slice").removesuffix(".slice").split("-")
     above = "".join(f"/{'-'.join(slices[:depth])}.slice" for depth in range(1, len(slices) + 1))
     return f"{above}/{name}" if slices != ["", ""] else f"/{name}"
 
 
-def policy_of(told: Mapping[str, Any]) -> RestartPolicy:
-    codes, signals = told.get("RestartPreventExitStatus", ((), ()))
+def policy_of(said: Mapping[str, Any]) -> RestartPolicy:
+    codes, signals = said.get("RestartPreventExitStatus", ((), ()))
     return RestartPolicy(
-        restart=str(told.get("Restart", "no")),
-        pause=_seconds(told.get("RestartUSec", 0)),
-        interval=_seconds(told.get("StartLimitIntervalUSec", 0)),
-        burst=int(told.get("StartLimitBurst", 0)),
+        restart=str(said.get("Restart", "no")),
+        pause=_seconds(said.get("RestartUSec", 0)),
+        interval=_seconds(said.get("StartLimitIntervalUSec", 0)),
+        burst=int(said.get("StartLimitBurst", 0)),
         prevented_by=tuple(map(str, (*codes, *signals))),
     )
 

@@ -1,9 +1,9 @@
 """The unit files of a root, as systemd would load them: which are installed, enabled, masked, and what they say.
 
-For an image that does not run, or a machine whose systemd cannot be asked. The first folder of the search path that
+For an image that is not running, or a machine whose systemd does not answer. The first folder of the search path that
 has a unit wins; drop-ins (`NAME.d/*.conf`) of all folders add to it; a link in `X.wants/` or `X.requires/` enables it;
 a unit that is a link to /dev/null, or empty, is masked (systemd.unit(5)). Links are read, never followed: in an image
-they lead to places in the image, not in the machine that looks.
+they point into the image, not into this machine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zombiescope.audit.unit_syntax import Settings, calendar_pace, parse, second
 from zombiescope.core import Host, Unreadable
 from zombiescope.kernel.text import lines
 
-# What an administrator writes, what is written while running, what packages bring (systemd.unit(5)).
+# Administrator's, runtime, packages' (systemd.unit(5)).
 FOLDERS = (
     "/etc/systemd/system",
     "/run/systemd/system",
@@ -71,7 +71,7 @@ class UnitFile:
 
 
 class UnitFiles:
-    """All unit files of one root; listed once, each parsed when it is asked for."""
+    """All unit files of one root; listed once, each parsed when it is needed."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -79,9 +79,9 @@ class UnitFiles:
         listings = {folder: self._listed(folder) for folder in FOLDERS}
         if not any(listings.values()):
             raise Unreadable(FOLDERS[3], "no unit files in this root: it has no systemd")
-        self._at: dict[str, str] = {}  # where a unit is, first found first
-        self._drop_ins: dict[str, list[str]] = {}  # folders of drop-ins by whose they are
-        self._wanted: dict[str, list[str]] = {}  # by whom, from .wants and .requires
+        self._at: dict[str, str] = {}  # the path of a unit; the first folder wins
+        self._drop_ins: dict[str, list[str]] = {}  # folders of drop-ins, by unit
+        self._wanted: dict[str, list[str]] = {}  # the units that want it, from .wants and .requires
         for folder, names in listings.items():
             for name in names:
                 if name.endswith(_KINDS):
@@ -108,7 +108,7 @@ class UnitFiles:
         return self._parsed[name]
 
     def needed_by(self, name: str) -> list[str]:
-        """Enabled units, targets left out, that ask for this one: in their files, or by a link in NAME.wants."""
+        """Enabled units, without targets, that need this one: in their files, or by a link in NAME.wants."""
         askers = {asker for asker in self._wanted.get(name, ()) if not asker.endswith(".target")}
         for other in self._enabled:
             unit = self.unit(other)
@@ -117,9 +117,9 @@ class UnitFiles:
         return sorted(asker for asker in askers if not asker.endswith(".target"))
 
     def policy(self, unit: UnitFile) -> RestartPolicy:
-        """With systemd's defaults, and this root's own, where the unit is silent."""
+        """With the defaults of this root, else systemd's, where the unit sets nothing."""
         default = self._defaults
-        # StartLimitInterval= in [Service] is how it was written before systemd 230.
+        # Before systemd 230 it was StartLimitInterval= in [Service].
         interval = unit.last("Unit", "StartLimitIntervalSec") or unit.last("Service", "StartLimitInterval")
         burst = unit.last("Unit", "StartLimitBurst") or unit.last("Service", "StartLimitBurst")
         return RestartPolicy(
@@ -131,13 +131,13 @@ class UnitFiles:
         )
 
     def every(self, timer: str) -> float:
-        """How often a timer fires, in seconds, where it says so plainly; infinity where it does not."""
+        """Seconds between two runs of a timer, if its settings say so directly; else infinity."""
         unit = self.unit(timer)
         spans = [seconds(unit.last("Timer", key), float("inf")) for key in ("OnUnitActiveSec", "OnUnitInactiveSec")]
         return min([*spans, *(calendar_pace(text) for text in unit.settings.get(("Timer", "OnCalendar"), ()))])
 
     def preset(self, name: str) -> str:
-        """What the distribution wants of a unit: enable, disable, or nothing said (the first rule that matches)."""
+        """The distribution's preset for a unit: enable, disable or "" (the first rule that matches)."""
         return next((order for order, pattern in self._presets if fnmatch.fnmatchcase(name, pattern)), "")
 
     @cached_property
@@ -163,7 +163,7 @@ class UnitFiles:
 
     @cached_property
     def _presets(self) -> list[tuple[str, str]]:
-        """Rules in order: files of all folders by their names, one that is in two folders read from the first."""
+        """Rules in order: files of all folders by name; of a file in two folders the first counts."""
         files: dict[str, str] = {}
         for folder in PRESETS:
             for name in self._listed(folder):
@@ -187,7 +187,7 @@ class UnitFiles:
         drop_ins = {
             file: f"{folder}/{file}"
             for owner in owners
-            for folder in reversed(self._drop_ins.get(owner, []))  # of two with one name the first folder's counts
+            for folder in reversed(self._drop_ins.get(owner, []))  # of two with the same name the first folder's counts
             for file in self._listed(folder)
             if file.endswith(".conf")
         }
@@ -209,7 +209,7 @@ class UnitFiles:
         return bool(path) and target not in (name, "null")
 
     def _target(self, path: str) -> str:
-        """Where a link leads within the root: a step for an alias, one for merged /usr; never round in circles."""
+        """The target of a link within the root: one step for an alias, one for merged /usr; bounded, so no loops."""
         for _ in range(8):
             try:
                 said = self._host.link(path)
@@ -219,7 +219,7 @@ class UnitFiles:
         return path
 
     def _text(self, path: str) -> str:
-        """A file that cannot be read is as one that says nothing; that it is there is known."""
+        """A file that cannot be read counts as one without settings; that it exists is known."""
         try:
             return self._host.read(path, most=MOST_BYTES)
         except Unreadable:

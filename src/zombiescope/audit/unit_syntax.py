@@ -1,4 +1,4 @@
-"""How unit files are written: settings, time spans, calendar events (systemd.syntax(7), systemd.time(7))."""
+"""The syntax of unit files: settings, time spans, calendar events (systemd.syntax(7), systemd.time(7))."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _UNITS_OF_TIME = {
     **dict.fromkeys(("d", "day", "days"), 86400.0),
     **dict.fromkeys(("w", "week", "weeks"), 604800.0),
 }
-Settings = dict[tuple[str, str], list[str]]  # values in order of section and key; an empty one takes back those before
+Settings = dict[tuple[str, str], list[str]]  # values in order, by section and key; an empty value clears those before
 
 
 def parse(text: str, into: Settings | None = None) -> Settings:
-    """As systemd reads it: a line goes on after a backslash, an empty value takes back what was said before."""
+    """As systemd reads it: a backslash continues a line, an empty value clears the values before it."""
     settings: Settings = {} if into is None else into
     section = ""
     for line in _joined(text):

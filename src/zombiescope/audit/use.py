@@ -1,7 +1,7 @@
-"""Is an agent used on this node? Every sign of use is looked at and kept; "unused" needs all of them, and absent.
+"""Is an agent used on this node? Every sign of use is checked and kept; "unused" needs all of them to be absent.
 
-A sign that could not be looked at makes the answer "cannot tell". So does a root that does not run where the sign is
-a process or a cgroup. Essential units are never called unused, nor are those whose use leaves no trace on the node.
+A sign that could not be checked makes the answer "cannot tell". So does an image that is not running if the sign is a
+process or a cgroup. Essential units are never called unused, nor are those whose use leaves no trace on the node.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from zombiescope.core import Host, Unreadable
 from zombiescope.kernel.text import lines
 from zombiescope.knowledge.agents import Agent, SignOfUse
 
-MOST_BYTES = 4 << 20  # of a configuration, or of a socket table; a hostile one is not read to its end
+MOST_BYTES = 4 << 20  # of a configuration file or socket table; a hostile one is not read to its end
 MOST_CGROUPS = 20_000  # cgroups walked once for all agents, 3 µs each
 _MOUNTINFO, _TCP = "/proc/self/mountinfo", ("/proc/net/tcp", "/proc/net/tcp6")
 _CGROUPS = "/sys/fs/cgroup"
@@ -27,7 +27,7 @@ _ABSENT = ("no such file or directory", "not a directory")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What came of looking for one sign of use; `held` is None where it could not be looked at."""
+    """The result for one sign of use; `held` is None if it could not be checked."""
 
     sign: SignOfUse
     held: bool | None
@@ -37,7 +37,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """All that was looked at for one unit."""
+    """All signs that were checked for one unit."""
 
     seen: tuple[Seen, ...]
     needed_by: tuple[str, ...] = ()
@@ -46,15 +46,15 @@ class Use:
 
 
 class Usage:
-    """Looks at one machine for signs of use; what several signs need is read once."""
+    """Checks one machine for signs of use; what several signs need is read once."""
 
     def __init__(self, host: Host, active: Mapping[str, str] | None) -> None:
-        """`active` says of each loaded unit whether it is active, activating …; None where systemd cannot be asked."""
+        """`active` is the state of each loaded unit (active, activating …); None if systemd does not answer."""
         self._host, self._active = host, active
         self._paths: list[str] | Unreadable | None = None
 
     def of(self, agent: Agent, needed_by: Sequence[str], *, wanted: bool) -> Use:
-        """`wanted`: the unit is enabled, runs, or tries to; one that lies idle is not called unused."""
+        """`wanted`: the unit is enabled, runs, or tries to; a disabled one is not called unused."""
         seen = tuple(self._look(sign) for sign in agent.use)
         held = [it for it in seen if it.held]
         unseen = [it for it in seen if it.held is None]
@@ -69,7 +69,7 @@ class Usage:
         elif not wanted:
             answer, says = "cannot tell", "neither enabled nor running"
         else:
-            answer, says = "unused", f"none of {len(seen)} signs of use, and nothing that is active needs it"
+            answer, says = "unused", f"none of {len(seen)} signs of use is present, and no active unit needs it"
         return Use(seen=seen, needed_by=tuple(needed_by), answer=answer, says=says)
 
     def cgroups(self) -> list[str]:
@@ -88,9 +88,9 @@ class Usage:
             held, source = getattr(self, f"_{sign.kind}")(sign)
         except Unreadable as error:
             if error.why in _ABSENT and error.source == sign.path:
-                return Seen(sign=sign, held=False, source=error.source, says=f"not so: {sign.says}")
-            return Seen(sign=sign, held=None, source=error.source, says=f"not seen ({error}): {sign.says}")
-        return Seen(sign=sign, held=held, source=source, says=sign.says if held else f"not so: {sign.says}")
+                return Seen(sign=sign, held=False, source=error.source, says=f"absent: {sign.says}")
+            return Seen(sign=sign, held=None, source=error.source, says=f"not checked ({error}): {sign.says}")
+        return Seen(sign=sign, held=held, source=source, says=sign.says if held else f"absent: {sign.says}")
 
     def _file_exists(self, sign: SignOfUse) -> tuple[bool, str]:
         folder, _, name = sign.path.rpartition("/")
@@ -112,29 +112,29 @@ class Usage:
 
     def _process_running(self, sign: SignOfUse) -> tuple[bool, str]:
         if not any(name.isdecimal() for name in self._host.listing("/proc")):
-            raise Unreadable("/proc", "processes are seen on a running node only")
+            raise Unreadable("/proc", "processes exist on a running node only")
         return next(running(self._host, sign.names), None) is not None, f"$ pgrep -l '{'|'.join(sign.names)}'"
 
     def _unit_active(self, sign: SignOfUse) -> tuple[bool, str]:
         source = f"$ systemctl is-active '{sign.pattern}'"
         if self._active is None:
-            raise Unreadable(source, "systemd cannot be asked")
+            raise Unreadable(source, "systemd does not answer")
         found = fnmatch.filter(self._active, sign.pattern)
         return any(self._active[name] in ("active", "activating", "reloading") for name in found), source
 
     def _port_connected(self, sign: SignOfUse) -> tuple[bool, str]:
         port = f":{sign.port:04X}"
         rows = lines(self._host.read(_TCP[0], most=MOST_BYTES))
-        with suppress(Unreadable):  # a kernel without IPv6 has no second table
+        with suppress(Unreadable):  # a kernel without IPv6 has no tcp6
             rows += lines(self._host.read(_TCP[1], most=MOST_BYTES))
         columns = [row.split() for row in rows]
         held = any(len(it) > 3 and it[1].endswith(port) and it[3] == _ESTABLISHED for it in columns)
         return held, f"$ ss -tn sport = :{sign.port}"
 
     def _walked(self) -> list[str]:
-        """Of the hierarchy that has the memory controller, and of v2."""
+        """The paths in the hierarchy of the memory controller, and in v2."""
         if not self._host.live:
-            raise Unreadable(_CGROUPS, "cgroups are seen on a running node only")
+            raise Unreadable(_CGROUPS, "cgroups exist on a running node only")
         places = {}
         for line in lines(self._host.read(_MOUNTINFO)):
             before, _, after = line.partition(" - ")

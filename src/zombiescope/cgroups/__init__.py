@@ -1,1 +1,1 @@
-"""Cgroups: how many there are, which belong together, whose they are."""
+"""Cgroups: how many there are, which belong together, who owns them."""

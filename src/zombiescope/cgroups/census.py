@@ -1,7 +1,7 @@
-"""How many cgroups are dead, by hierarchy, from the readings of several witnesses; what they hold and how they grow.
+"""How many cgroups are dying, by hierarchy, from the readings of several sources; what they hold and how they grow.
 
-v1: what the kernel keeps (/proc/cgroups) less the folders that exist. v2: the kernel's own counters in cgroup.stat, by
-controller where it keeps them so, else of the hierarchy. Where one witness is missing there is no count, not a zero.
+v1: what the kernel keeps (/proc/cgroups) minus the folders that exist. v2: the kernel's own counters in cgroup.stat, by
+controller where it has them, else of the hierarchy. Where one source is missing there is no count, not a zero.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from zombiescope.core.model import SLACK, Reading
 from zombiescope.core.timeline import Series, Timeline
 
-SLAB_EACH = 12_500  # bytes of slab that a dead memory cgroup holds, measured on Linux 6.18
+SLAB_EACH = 12_500  # bytes of slab that a dying memory cgroup holds, measured on Linux 6.18
 PERCPU_EACH = 2_000  # bytes for each possible core: 1.8 to 2.9 KB on Linux 5.4 to 6.18
 
 
@@ -23,7 +23,7 @@ class Census:
     """The cgroups of one hierarchy, or of one controller of v2."""
 
     controllers: tuple[str, ...]
-    known: float  # all that the kernel keeps, the root and the dead included
+    known: float  # all that the kernel keeps, the root and the dying included
     live: float
     dying: Series
     evidence: tuple[Reading, ...]
@@ -43,7 +43,7 @@ class Census:
 
     @property
     def growth_per_hour(self) -> float:
-        """Over the recording; 0 if it has one look only."""
+        """Over the recording; 0 if it has only one sample."""
         seconds = self.dying.at[-1] - self.dying.at[0]
         return self.grown / float(seconds) * 3600 if seconds > 0 else 0.0
 
@@ -55,13 +55,13 @@ def count(timeline: Timeline) -> list[Census]:
 
 
 def uncounted(timeline: Timeline) -> list[str]:
-    """Controllers that have cgroups whose dead could not be counted."""
+    """Controllers that have cgroups of which the dying could not be counted."""
     named = {subject.removeprefix("controller:") for subject in _bound(timeline)}
     return sorted(named - {name for census in count(timeline) for name in census.controllers})
 
 
 def bytes_each(timeline: Timeline) -> float:
-    """What one dead memory cgroup holds in kernel memory on this node, its pages not counted."""
+    """What one dying memory cgroup holds in kernel memory on this node, its pages not counted."""
     cores = timeline.series("cpus_possible")
     return SLAB_EACH + PERCPU_EACH * (cores.latest.value if len(cores) else 1)
 
@@ -81,7 +81,7 @@ def _bound(timeline: Timeline) -> list[str]:
 
 
 def _by_hierarchy(timeline: Timeline) -> Iterator[Census]:
-    """v1, and v2 where cgroup.stat does not tell controllers apart: one count for all that share a hierarchy."""
+    """v1, and v2 where cgroup.stat does not count by controller: one count for all that share a hierarchy."""
     groups: dict[int, list[str]] = {}
     for subject in _bound(timeline):
         groups.setdefault(int(timeline.series("cgroup_hierarchy", subject).latest.value), []).append(subject)
@@ -90,13 +90,13 @@ def _by_hierarchy(timeline: Timeline) -> Iterator[Census]:
         known, folders = timeline.series("cgroups_known", subjects[0]), timeline.series("cgroup_folders", subjects[0])
         controllers = tuple(subject.removeprefix("controller:") for subject in subjects)
         if hierarchy and len(folders):
-            # Both witnesses are asked in turn, so one of the two is always a moment early.
+            # The two sources are read one after the other, so one of them is always a moment early.
             nearest = np.clip(known.at, folders.at[0], folders.until)
             dead = known.values - folders.sampled(nearest)
             both = np.abs(nearest - known.at) <= SLACK
             if not both.any():
                 continue
-            # A cgroup made or removed between the two counts can make one look short by a few; none is below nought.
+            # A cgroup made or removed between the two reads can make one sample short by a few; none is below 0.
             dying = replace(known, what="cgroups_dying", at=known.at[both], values=np.maximum(dead[both], 0), texts={})
             yield Census(
                 controllers=controllers,

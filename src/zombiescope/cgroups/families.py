@@ -1,7 +1,7 @@
-"""Names that machines give, grouped: /docker/5f0c…, /docker/81aa… and 68,000 more are one family, /docker/<id>.
+"""Generated names, grouped: /docker/5f0c…, /docker/81aa… and 68,000 more are one family, /docker/<id>.
 
-First what is known: UUIDs, long hashes, numbers. Then what is learnt from the names at hand: siblings that still differ
-in one place each, and are many, differ by something a machine made up.
+First what is known: UUIDs, long hashes, numbers. Then what is learnt from the names at hand: many siblings that still
+differ in one place each differ in a generated part.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-MANY = 20  # siblings that differ only by a made-up part: fewer may well be names that people gave
+MANY = 20  # siblings that differ only in a generated part: fewer may well be names that people gave
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}[-_][0-9a-fA-F]{4}[-_][0-9a-fA-F]{4}[-_][0-9a-fA-F]{4}[-_][0-9a-fA-F]{12}")
 # Twelve hex digits are what docker shows of an id; a shorter word of a to f is no hash, and digits alone are a number
@@ -27,7 +27,7 @@ _UNIT = re.compile(r"[^/]+\.(?:service|scope|socket|mount|swap)(?=/|$)")
 
 @lru_cache(maxsize=65_536)
 def family(path: str) -> str:
-    """A path with what is surely made up put in brackets: /system.slice/run-r<id>.scope, /kubepods/pod<uid>/<id>."""
+    """A path with its generated parts in brackets: /system.slice/run-r<id>.scope, /kubepods/pod<uid>/<id>."""
     path = _UUID.sub("<uid>", path)
     path = _HASH.sub(lambda found: ("r" if found[0].startswith("r") else "") + "<id>", path)
     return _NUMBER.sub("<n>", path)
@@ -48,7 +48,7 @@ def families(paths: Iterable[str]) -> dict[str, str]:
 
 
 def belongs_to(path: str) -> str:
-    """Whose cgroup it was: a container, a pod, a systemd unit, or the top of the tree that somebody made."""
+    """Who owned a cgroup: a container, a pod, a systemd unit, or the top of the tree it is in."""
     if container := _CONTAINER.search(path):
         return f"container:{container[1]}"
     if pod := _POD.search(path):
@@ -60,7 +60,7 @@ def belongs_to(path: str) -> str:
 
 
 def _alike(leaves: set[str]) -> dict[str, str]:
-    """Leaves with the same beginning, up to a dash or dot, and the same ending, of which there are many, become one."""
+    """Many leaves with the same beginning, up to a dash or dot, and the same ending become one."""
     groups: dict[tuple[str, str], list[str]] = {}
     for leaf in leaves:
         head = re.match(r"[^-._@]*[-._@]?", leaf)

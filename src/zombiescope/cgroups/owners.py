@@ -1,7 +1,7 @@
-"""Who is behind a cgroup: what its path alone tells, and names and images where a probe has read them.
+"""Who owns a cgroup: what its path alone shows, and names and images where a probe has read them.
 
 The paths are those that docker, containerd, CRI-O, podman, kubelet (both its cgroup drivers), Amazon ECS, LXC, Nomad
-and systemd make. A family (/docker/<id>) is read like a path, with the made-up parts in brackets.
+and systemd make. A family (/docker/<id>) is read like a path, with the generated parts in brackets.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from zombiescope.cgroups.families import family
 from zombiescope.core.model import Reading
 from zombiescope.core.timeline import Timeline
 
-SHOWN = 2  # owners of one family told by name; a family of many is told by how many
+SHOWN = 2  # owners of one family that are named; of more, only the number is given
 _ID = r"([0-9a-f]{64}|<id>)"
 _UID = r"([0-9a-fA-F]{8}(?:[-_][0-9a-fA-F]{4}){3}[-_][0-9a-fA-F]{12}|[0-9a-f]{32}|<uid>|<id>)"
-# Where a container's own name stands in a path, by who puts it there. What a runtime keeps for itself (conmon) counts
-# as the container it keeps it for.
+# Where a container's own name is in a path, by runtime. A runtime's helper process (conmon) counts as its container.
 _CONTAINERS = tuple(
     (runtime, re.compile(pattern))
     for runtime, pattern in (
@@ -39,22 +38,22 @@ _UNIT = re.compile(r"/([^/]+\.(?:service|scope|socket|mount|swap))(?=/|$)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """What a path tells of whose cgroup it is."""
+    """What a path shows of a cgroup's owner."""
 
-    kind: str  # container, pod, session, unit, or cgroup: nobody that we know
-    name: str  # the container's id, the pod's uid, the unit's name; the path itself where nobody is known
-    runtime: str = ""  # docker, containerd, cri-o, podman, nomad, lxc; empty where the path does not tell
+    kind: str  # container, pod, session, unit, or cgroup: no known owner
+    name: str  # the container's id, the pod's uid, the unit's name; the path itself where no owner is known
+    runtime: str = ""  # docker, containerd, cri-o, podman, nomad, lxc; empty where the path does not show it
     pod: str = ""  # the uid of the pod it belongs to, with dashes
-    unit: str = ""  # the service that it is kept in
+    unit: str = ""  # the service that it is in
 
     @property
     def words(self) -> str:
-        """As people say it; empty where nothing is known that the path does not show."""
+        """In plain words; empty where nothing more is known than the path."""
         if self.kind == "cgroup":
             return ""
         if self.kind == "session":
             return f"login session {self.name}"
-        # Of a family no name is known, only that there are many.
+        # A family has no name, only a number of members.
         who = f"{self.kind}s" if self.name.startswith("<") else f"{self.kind} {self.name[: _long(self.name)]}"
         if self.kind == "container":
             who += f" of pod {self.pod}" if self.pod and not self.pod.startswith("<") else ""
@@ -63,7 +62,7 @@ class Owner:
 
 
 def by_path(path: str) -> Owner:
-    """Whose cgroup a path, or a family of paths, tells it to be."""
+    """The owner that a path, or a family of paths, shows."""
     pod = _POD.search(path)
     uid = pod[1].replace("_", "-") if pod else ""
     for runtime, pattern in _CONTAINERS:
@@ -82,9 +81,9 @@ def by_path(path: str) -> Owner:
 
 
 def owner(timeline: Timeline, subject: str) -> str:
-    """In words, whose `cgroup:/path` or `family:/path/<id>` it is: container web of pod default/web-1, image …
+    """In words, who owns `cgroup:/path` or `family:/path/<id>`: container web of pod default/web-1, image …
 
-    Empty where nothing is known. Of a family whose containers come and go, those that went are named.
+    Empty where nothing is known. In a family whose containers come and go, those that are gone are named.
     """
     readings = owners(timeline, subject)
     if not readings:
@@ -95,7 +94,7 @@ def owner(timeline: Timeline, subject: str) -> str:
 
 
 def owners(timeline: Timeline, subject: str) -> list[Reading]:
-    """The readings that say whose it is: the evidence for `owner`."""
+    """The readings that name the owner: the evidence for `owner`."""
     known, path = timeline.once(_Known), _path(subject)
     told = by_path(path)
     exact = known.by_key.get(path) or known.by_key.get(told.name) or known.by_key.get(told.pod or path)
@@ -126,5 +125,5 @@ def _path(subject: str) -> str:
 
 
 def _long(name: str) -> int:
-    """How much of a name is shown: of an id twelve digits, as docker does."""
+    """How much of a name is shown: twelve digits of an id, as docker does."""
     return 12 if re.fullmatch("[0-9a-f]{64}", name) else len(name)

@@ -9,7 +9,7 @@ from zombiescope.core.timeline import Timeline
 def is_of(unit: str, subject: str, timeline: Timeline) -> bool:
     """Whether a family ("family:/system.slice/ecs.service") belongs to a unit ("unit:ecs.service").
 
-    By the cgroup that systemd names for the unit; where it could not be asked, by the name in the path.
+    By the cgroup that systemd reports for the unit; where systemd could not be asked, by the name in the path.
     """
     path = subject.removeprefix("family:")
     group = timeline.series("unit_cgroup", unit)

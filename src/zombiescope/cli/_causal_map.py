@@ -1,4 +1,4 @@
-"""The causal map, every sign and the laws that join them: as a tree to read, as a drawing, and for programs."""
+"""The causal map, every sign and the laws that link them: as a tree to read, as a drawing, and for programs."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ def joins() -> list[tuple[str, str, str]]:
 
 
 def _text() -> str:
-    """First causes at the left margin, effects below and to the right; what was unfolded once is not unfolded again."""
+    """First causes at the left margin, effects below and to the right; each branch is shown once."""
     effects: dict[str, list[str]] = {sign: [] for sign in names("signs")}
     for _, cause, effect in joins():
         effects[cause].append(effect)
     caused = {effect for _, _, effect in joins()}
     lines: list[str] = []
-    told: set[str] = set()
+    shown: set[str] = set()
     for sign in (sign for sign, follow in effects.items() if follow and sign not in caused):
-        lines += [sign, *_branches(sign, "", effects, told)]
+        lines += [sign, *_branches(sign, "", effects, shown)]
     alone = [sign for sign, follow in effects.items() if not follow and sign not in caused]
     if alone:
-        lines += ["", "no law joins these yet:"]
+        lines += ["", "no law links these yet:"]
         lines += textwrap.wrap("  ".join(alone), 100, initial_indent="  ", subsequent_indent="  ")
     return "\n".join(lines)
 
 
-def _branches(sign: str, indent: str, effects: dict[str, list[str]], told: set[str]) -> Iterator[str]:
-    told.add(sign)
+def _branches(sign: str, indent: str, effects: dict[str, list[str]], shown: set[str]) -> Iterator[str]:
+    shown.add(sign)
     for place, effect in enumerate(effects[sign]):
         last = place == len(effects[sign]) - 1
-        above = effect in told and bool(effects[effect])
+        above = effect in shown and bool(effects[effect])
         yield f"{indent}{'└' if last else '├'}→ {effect}{' … as above' if above else ''}"
         if not above:
-            yield from _branches(effect, indent + ("   " if last else "│  "), effects, told)
+            yield from _branches(effect, indent + ("   " if last else "│  "), effects, shown)
 
 
 def _json() -> str:

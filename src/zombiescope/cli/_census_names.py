@@ -1,4 +1,4 @@
-"""The census with names: families first, then each of the dead, as JSON, CSV or a table."""
+"""The census with names: families first, then each dying cgroup, as JSON, CSV or a table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN = 20  # families and pins in a table; JSON and CSV have them all
 
 
 def shape(after: Named, before: Named | None, pattern: str | None) -> dict[str, Any]:
-    """What JSON has of names. `before` is an earlier look, for growth by family."""
+    """What JSON has of names. `before` is an earlier walk, for growth by family."""
     from zombiescope.cgroups.families import belongs_to, families
 
     family_of = families(zombie.path for zombie in after.zombies)
@@ -62,10 +62,10 @@ def without_names(why: str) -> dict[str, Any]:
 
 
 def _measured(named: Named) -> int | None:
-    """Kernel memory that one of the dead holds here, by what their parents are charged; None if too few to tell."""
-    dead = Counter(zombie.parent for zombie in named.zombies)
-    crowded = [parent for parent, times in dead.items() if times >= 100 and parent in named.hidden]
-    total = sum(dead[parent] for parent in crowded)
+    """Kernel memory that one dying cgroup holds here, by what the parents are charged; None if there are too few."""
+    dying = Counter(zombie.parent for zombie in named.zombies)
+    crowded = [parent for parent, times in dying.items() if times >= 100 and parent in named.hidden]
+    total = sum(dying[parent] for parent in crowded)
     return round(sum(named.hidden[parent] for parent in crowded) / total) if total else None
 
 
@@ -103,12 +103,14 @@ def write_text(result: dict[str, Any], by_pin: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    # A pipe has no width of its own: nothing is cut there.
+    # A pipe has no width: nothing is cut there.
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 400)
     higher = f" ({result['why_none']})" if result["why_none"] else ""
     console.print(Text(f"\nnames from: {result['names_from']}{higher}"))
     if result.get("bytes_each_measured"):
-        console.print(f"each holds {amount(result['bytes_each_measured'])} of kernel memory, charged to its parent")
+        console.print(
+            f"each dying cgroup holds {amount(result['bytes_each_measured'])} of kernel memory, charged to its parent"
+        )
     table = Table(box=None, pad_edge=False, header_style="bold")
     if by_pin:
         pins = Counter(pin for row in result["zombies"] for pin in row["pinned_by"])
@@ -124,7 +126,7 @@ def write_text(result: dict[str, Any], by_pin: bool) -> None:
     if rows:
         console.print(table)
     if len(rows) > SHOWN:
-        console.print(f"… and {len(rows) - SHOWN:,} more; --format json or csv has them all")
+        console.print(f"… and {len(rows) - SHOWN:,} more; --format json and csv list all")
 
 
 def _figures(row: dict[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Births, removals and releases of memory cgroups, one line each as they happen, until Ctrl-C."""
+"""Memory cgroups as they are created, removed and released, one line each, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORDS = {"mkdir": "born", "rmdir": "removed", "release": "released"}
 
 
 def stream(root: int, seconds: float, style: str) -> None:
-    """Follow one hierarchy for so long (0: until Ctrl-C), and say at the end what is left."""
+    """Follow one hierarchy for `seconds` (0: until Ctrl-C), then report what is left."""
     born: dict[int, float] = {}
     removed: dict[int, CgroupEvent] = {}
     with watching(root) as events:
@@ -31,11 +31,11 @@ def stream(root: int, seconds: float, style: str) -> None:
                 born.pop(event.id, None)
             else:
                 removed.pop(event.id, None)
-            _tell(event, None if since is None else event.at - since, style)
+            _print(event, None if since is None else event.at - since, style)
         lost = events.lost
-    print(f"{len(removed):,} removed and not released; {lost} events lost", file=sys.stderr)
+    print(f"{len(removed):,} removed and still held by the kernel (dying); {lost:,} events lost", file=sys.stderr)
     for event in list(removed.values())[-5:]:
-        print(f"  dead for {lasting(time.time() - event.at)}: {harmless(event.path)}", file=sys.stderr)
+        print(f"  dying for {lasting(time.time() - event.at)}: {harmless(event.path)}", file=sys.stderr)
 
 
 def _until(read: Callable[[], list[CgroupEvent]], seconds: float) -> Iterator[CgroupEvent]:
@@ -49,8 +49,8 @@ def _until(read: Callable[[], list[CgroupEvent]], seconds: float) -> Iterator[Cg
         return
 
 
-def _tell(event: CgroupEvent, age: float | None, style: str) -> None:
-    """Age: how long a removed one had lived, or how long a released one had been dead."""
+def _print(event: CgroupEvent, age: float | None, style: str) -> None:
+    """Age: how long a removed cgroup had lived, or how long a released one had been dying."""
     if style == "json":
         row = {"at": event.at, "what": _WORDS[event.kind], "age_seconds": age, "by": harmless(event.comm)}
         print(json.dumps(row | {"path": harmless(event.path, most=5000)}), flush=True)

@@ -1,4 +1,4 @@
-"""Files of samples, opened and recognised by what is in them; and the files of this machine that give them names."""
+"""Files of samples, recognised by their content; and the files of this machine that give their addresses names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 
 from zombiescope.core import UserError
 from zombiescope.core.errors import Unparsable
-from zombiescope.profile.capture import Capture
+from zombiescope.core.samples import Samples
 
 if TYPE_CHECKING:
     from zombiescope.profile.kallsyms import Kallsyms, KallsymsText
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from zombiescope.profile.perf_map import PerfMap
     from zombiescope.profile.symbols import Symbols
 
-KNOWN = "perf.data, the text of `perf script`, folded stacks and pprof are read, gzipped or not"
+KNOWN = "not a format we read: perf.data, the text of `perf script`, folded stacks, pprof; gzipped or not"
 PERF_DATA = (b"PERFILE2", b"PERFFILE", b"2ELIFREP")
 _GZIP = b"\x1f\x8b"
 _BLOCK = 1 << 20
-_BEGINNING = 64 << 10  # what is looked at to see what a file is
+_BEGINNING = 64 << 10  # read to see what a file is
 _LARGEST = 64 << 30  # bytes, unpacked: 12 hours of 96 cores at 49 Hz are 29 GB
 _LARGEST_PROGRAM = 4 << 30
 _KALLSYMS = _PERF_MAP = 64 << 20
@@ -34,7 +34,7 @@ _DEBUG = "/usr/lib/debug/.build-id"
 
 
 class Opened:
-    """A file of samples that can be read at any place; one that was gzipped is unpacked into a file of its own."""
+    """A file of samples that can be read at any offset; a gzipped one is unpacked into a temporary file."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -63,7 +63,7 @@ class Opened:
             at += len(piece)
 
     def _unpacked(self) -> IO[bytes]:
-        """A file without a name, which is gone when it is closed: what is unpacked may be larger than memory."""
+        """A temporary file without a name, gone when it is closed: the content may be larger than memory."""
         import gzip
         import tempfile
 
@@ -74,12 +74,14 @@ class Opened:
                 while (raw := packed.read1(_BLOCK)) and size <= _LARGEST:
                     size += unpacked.write(raw)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            self.notes.append(f"gzipped, and damaged after {size} bytes of what is in it: {error}")
+            self.notes.append(f"gzip is damaged after {size:,} unpacked bytes: {error}")
         unpacked.flush()
         if size and size <= _LARGEST:
             return unpacked
         unpacked.close()
-        raise UserError(f"{self.path}: " + ("too large when unpacked" if size else (*self.notes, "empty")[0]))
+        raise UserError(
+            f"{self.path}: " + (f"larger than {_LARGEST >> 30} GB when unpacked" if size else (*self.notes, "empty")[0])
+        )
 
 
 def is_perf_data(path: str) -> bool:
@@ -98,7 +100,7 @@ def is_perf_data(path: str) -> bool:
 
 
 def _regular(path: str) -> IO[bytes]:
-    """Opened without waiting: a pipe with no writer would never open, and a device may never end."""
+    """Opened without blocking: a FIFO with no writer would never open, and a device may never end."""
     file = os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb")
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
@@ -106,7 +108,7 @@ def _regular(path: str) -> IO[bytes]:
     raise OSError(0, "not a regular file", path)
 
 
-def captured(path: str) -> Capture:
+def captured(path: str) -> Samples:
     """The samples of one file, whatever it is."""
     from dataclasses import replace
 
@@ -121,7 +123,7 @@ def captured(path: str) -> Capture:
     return replace(found, label=label, notes=(*file.notes, *found.notes))
 
 
-def _read(file: Opened, label: str) -> Capture:
+def _read(file: Opened, label: str) -> Samples:
     beginning = file.read(0, _BEGINNING)
     if beginning.startswith(PERF_DATA):
         from zombiescope.profile import perf_data
@@ -139,7 +141,7 @@ def _read(file: Opened, label: str) -> Capture:
     ):
         if looks_like(beginning):
             return parse(file.pieces(), label)
-    raise UserError(f"{file.path}: begins with {beginning[:16]!r}; {KNOWN}")
+    raise UserError(f"{file.path}: {KNOWN} (it begins with {beginning[:16]!r})")
 
 
 class Names:
@@ -151,17 +153,19 @@ class Names:
         self.notes: list[str] = []
 
     def kernel(self, kernel: Kernel | None, release: str) -> KallsymsText | None:
-        """The kernel's symbols of the boot it was made in: those kept beside it, this kernel's, those perf kept."""
+        """The kernel's symbols of the boot it was recorded in: kept beside it, this kernel's, or kept by perf."""
         beside = _kallsyms(f"{self._path}.kallsyms")
         if beside is not None:
             return beside
         build_id, here = kernel.build_id if kernel else "", os.uname().release
         if build_id == _running_build_id() if build_id else release in ("", here):
             running = _running_kallsyms()
-            # Where the kernel was put tells boots apart.
+            # The kernel's load address differs from boot to boot.
             if running is not None and (kernel is None or running.zeroed or running.text_base == kernel.address):
                 if not build_id and not release:
-                    self.notes.append(f"which kernel it was made on is not told: taken for the one here, {here}")
+                    self.notes.append(
+                        f"the file does not name its kernel: names are taken from the running one, {here}"
+                    )
                 self._of_this_boot = True
                 return running
         kept = _kallsyms(os.path.expanduser(f"{_CACHE}/[kernel.kallsyms]/{build_id}/kallsyms")) if build_id else None
@@ -174,7 +178,7 @@ class Names:
 
 
 class _PerfMaps(Mapping[int, "PerfMap"]):
-    """Where just-in-time compilers put their functions, by pid; read when it is asked for."""
+    """Functions of just-in-time compilers, by pid; read when they are needed."""
 
     def __getitem__(self, pid: int) -> PerfMap:
         from zombiescope.profile.perf_map import PerfMap
@@ -240,7 +244,7 @@ def _debug_file(_path: str, build_id: str) -> memoryview | None:
 
 
 def _mapped(path: str) -> memoryview | None:
-    """A file's contents, of which only what is looked at is read."""
+    """A file's content; only the pages that are used are read."""
     try:
         with _regular(path) as file:
             if os.fstat(file.fileno()).st_size > _LARGEST_PROGRAM:
@@ -252,7 +256,7 @@ def _mapped(path: str) -> memoryview | None:
 
 @cache
 def _vdso() -> memoryview | None:
-    """The kernel gives every process the same one; ours is at hand."""
+    """The kernel maps the same one into every process, so ours will do."""
     try:
         with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", buffering=0) as memory:
             for line in maps:

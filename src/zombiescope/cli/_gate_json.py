@@ -12,7 +12,7 @@ from zombiescope.cli._gate_report import Report
 def write(report: Report, out: TextIO) -> None:
     from zombiescope import __version__
 
-    told = {
+    shown = {
         "zombiescope": __version__,
         "schema": 1,
         "verdict": report.verdict,
@@ -30,4 +30,4 @@ def write(report: Report, out: TextIO) -> None:
             for it in ruling.unseen
         ],
     }
-    print(json.dumps(told, indent=1), file=out)
+    print(json.dumps(shown, indent=1), file=out)

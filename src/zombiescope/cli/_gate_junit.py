@@ -1,7 +1,7 @@
 """The gate's report as JUnit XML, which every CI system shows: one test a rule.
 
-An objection is a failure; what could not be seen is an error, since that test could not be carried out; a rule that
-was left out is skipped. Written to what Jenkins' schemas allow, the old (junit-4.xsd) and the new (junit-10.xsd).
+An objection is a failure; what could not be read is an error, since that test could not run; a rule that was left
+out is skipped. Written to what Jenkins' schemas allow, the old (junit-4.xsd) and the new (junit-10.xsd).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from zombiescope.gate._objection import Objection, Ruling
 
 def write(report: Report, out: TextIO) -> None:
     states = [ruling.state for ruling in report.rulings]
-    told = {"tests": len(states), "failures": states.count("fail"), "errors": states.count("blind")}
-    attributes = {name: str(value) for name, value in told.items()}
+    counts = {"tests": len(states), "failures": states.count("fail"), "errors": states.count("blind")}
+    attributes = {name: str(value) for name, value in counts.items()}
     suites = Element("testsuites", {"name": "zombiescope gate", **attributes})
     suite = SubElement(suites, "testsuite", {"name": "zombiescope gate", **attributes})
     suite.set("skipped", str(states.count("skipped")))

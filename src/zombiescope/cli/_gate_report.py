@@ -1,4 +1,4 @@
-"""What the gate has to say, ready for any format: every word in it is harmless to show."""
+"""The gate's report, ready for any format: every text in it is safe to show."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from zombiescope.gate._objection import Objection, Ruling
 if TYPE_CHECKING:
     from zombiescope.gate._image import Image
 
-MOST = 1000  # characters of anything that is said; a hostile name has 255 bytes
-OCCASIONS = {"image": "image", "look": "machine, one look", "soak": "machine, soaked"}
+MOST = 1000  # characters of any one text; a hostile name has 255 bytes
+OCCASIONS = {"image": "image", "look": "machine, one sample", "soak": "machine, soak test"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Report:
     system: str
     kernels: tuple[str, ...]
     at: datetime
-    seconds: float  # that a machine was watched
+    seconds: float  # for which the machine was watched
     rulings: tuple[Ruling, ...]
 
     @property
@@ -37,7 +37,7 @@ class Report:
             yield from ruling.objections
 
     def reasons(self) -> Iterator[str]:
-        """Why the gate is shut, one line each, and the verdict: for the log of a build."""
+        """Why the gate fails, one line each, and the verdict: for a build's log."""
         for ruling in self.rulings:
             for it in ruling.objections:
                 if it.level == "error" and it.accepted is None:
@@ -66,7 +66,7 @@ def shape(image: Image, rulings: Sequence[Ruling], target: str, at: datetime) ->
 
 
 def _shown(value: Any) -> Any:
-    """The same with every text in it made harmless: names in an image may hold any byte."""
+    """The same with every text made safe to show: names in an image may hold any byte."""
     if isinstance(value, str):
         return harmless(value, most=MOST)
     if isinstance(value, tuple):

@@ -1,7 +1,7 @@
 """The gate's report as SARIF 2.1.0, for code scanning: one result an objection, with the file it is about.
 
-What is accepted is a suppressed result with its reason; what could not be seen is a notification of the run, which then
-was not successful.
+An accepted objection is a suppressed result with its reason; what could not be read is a notification, and the run is
+then not successful.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from zombiescope.gate._objection import Objection
 from zombiescope.members.rooms import load
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_ON_THE_BASELINE = "What is accepted for now has a reason, and an end that is not past."
+_ON_THE_BASELINE = "Every accepted objection has a reason and an expiry date that is not past."
 
 
 def write(report: Report, out: TextIO) -> None:
@@ -72,7 +72,7 @@ def _result(objection: Objection, index: int) -> dict[str, Any]:
         "message": {"text": f"{objection.subject}: {objection.says}{fixes}"},
         "locations": [_location(objection)],
         "partialFingerprints": {"ruleAndSubject/v1": f"{objection.rule}/{objection.subject}"},
-        # One without a status is accepted; the word for it changed between editions of the schema.
+        # A suppression without a status counts as accepted; the word for it changed between editions of the schema.
         "suppressions": [
             {"kind": "external", "justification": f"until {it.expires}: {it.reason}"}
             for it in [accepted]

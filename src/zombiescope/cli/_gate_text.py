@@ -46,5 +46,5 @@ def _below(objection: Objection) -> Iterator[str]:
 
 
 def _quiet(ruling: Ruling) -> bool:
-    """Whether nothing else tells of it."""
+    """Whether no other line reports it."""
     return not ruling.unseen and not any(it.level == "error" for it in ruling.objections)

@@ -1,4 +1,4 @@
-"""Which plans a fix is about, why one is refused, and how they are shown."""
+"""Which plans `fix` shows or applies, why one is refused, and how they are printed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _WIDTH = 110
 
 
 def chosen(case: Case, wanted: str, machine: Machine) -> list[Plan]:
-    """One plan for each finding that is meant: without a word, the root causes and what they leave behind.
+    """One plan for each finding that is asked for; by default the root causes and what they left behind.
 
-    A word names a remedy, a sign, a subject or a unit. Of several remedies the first that acts without harm is taken.
+    `wanted` names a remedy, a sign, a subject or a unit. Of several remedies the first safe one is taken.
     """
     if wanted:
         named = [plan for plan in case.plans if wanted in names_of(plan.name, plan.cures.sign, plan.cures.subject)]
@@ -26,12 +26,12 @@ def chosen(case: Case, wanted: str, machine: Machine) -> list[Plan]:
         return _first_of_each(named)
     roots = case.root_causes
     meant = [plan for plan in case.plans if plan.cures in roots or plan.aftermath]
-    # What clears up comes after what ends the cause, or more would come.
+    # Cleaning up comes after stopping the cause, or more would pile up.
     return sorted(_first_of_each(meant), key=lambda plan: plan.aftermath)
 
 
 def names_of(remedy: str, sign: str, subject: str) -> set[str]:
-    """The words by which a person may mean a plan."""
+    """The names by which a person may ask for a plan."""
     return {remedy, sign, subject, subject.partition(":")[2], f"{sign}:{subject}"}
 
 
@@ -47,35 +47,35 @@ def _no_such(case: Case, wanted: str, machine: Machine) -> None:
 
     unit = wanted.removeprefix("unit:")
     if "." in unit and "/" not in unit and (why := why_essential(unit, machine.units)):
-        raise UserError(f"{harmless(unit)} is essential ({why}), and nothing was found that speaks against it: refused")
+        raise UserError(f"{harmless(unit)} is essential ({why}) and no finding accuses it: refused")
     verdict = next((it for it in case.verdicts if it.sign == wanted), None)
     if verdict is not None and verdict.state in ("blind", "broken"):
         raise UserError(
-            f"{wanted} is {verdict.state} ({harmless(verdict.says)}): nothing is done about what was not seen"
+            f"{wanted} is {verdict.state} ({harmless(verdict.says)}): nothing is fixed that could not be checked"
         )
     if verdict is not None and verdict.state == "clear":
-        raise UserError(f"{wanted} is clear: there is nothing to fix")
+        raise UserError(f"{wanted} is clear: nothing to fix")
     known = ", ".join(sorted({f"{harmless(plan.cures.subject)}" for plan in case.plans})) or "nothing"
     found = ", ".join(sorted({it.sign for it in case.findings})) or "nothing"
-    raise UserError(f"no plan for {harmless(wanted)!r}: found is {found}; there are plans for {known}")
+    raise UserError(f"{harmless(wanted)!r}: no plan for it; findings: {found}; plans for: {known}")
 
 
 def refusal(plan: Plan, case: Case, machine: Machine, forced: Collection[str], disruptive: bool) -> str:
-    """Why a plan is not carried out; empty if nothing speaks against it."""
+    """Why a plan is not applied; empty if it can be."""
     from zombiescope.treatment.essential import why_essential
 
     if plan.advice:
-        return "it is advice: there is nothing in it that could be done from here"
+        return "it is advice: there is no command to run"
     if plan.risk == "disruptive" and not disruptive:
-        return "it disrupts the node's work: only with --allow-disruptive"
+        return "it disrupts the node's work: add --allow-disruptive to allow that"
     for sign in plan.proof:
         verdict = next((it for it in case.verdicts if it.sign == sign), None)
         if verdict is None or verdict.state in ("blind", "broken"):
             why = harmless(verdict.says) if verdict is not None else "no such sign"
-            return f"whether it helps could not be seen: {sign} is blind ({why})"
+            return f"its effect could not be checked: {sign} is blind ({why})"
     for unit in dict.fromkeys(step.unit for step in plan.steps if step.unit):
         if unit not in forced and (why := why_essential(unit, machine.units)):
-            return f"{unit} is essential: {why}; if that is meant: --force-essential {harmless(unit)}"
+            return f"{unit} is essential: {why}; to fix it all the same, add --force-essential {harmless(unit)}"
     return ""
 
 
@@ -107,7 +107,7 @@ def write_text(plans: list[Plan], others: list[Plan], machine: Machine, refused:
             print(line, file=out)
         print(file=out)
     if others:
-        print("also possible, each by its name:", file=out)
+        print("other plans, each by its name:", file=out)
         for plan in others:
             kind = "advice" if plan.advice else plan.risk
             print(f"  zombiescope fix {plan.name}  ({kind}, for {harmless(plan.cures.subject)})", file=out)
@@ -127,13 +127,15 @@ def _lines(plan: Plan, machine: Machine, why_not: str) -> Iterator[str]:
     if not plan.advice:
         kept = sorted({word for step in plan.steps for word in (step.unit, *step.keeps) if word})
         undone = [harmless(" ".join(step.undo)) for step in plan.steps if step.undo]
-        how = [f"{', '.join(map(harmless, kept))} as before, byte for byte"] if kept else []
-        yield from _wrapped("; ".join(how + undone) or "cannot be undone, and leaves nothing to undo", "  undo: ")
+        how = [f"{', '.join(map(harmless, kept))} restored byte for byte"] if kept else []
+        yield from _wrapped(
+            "; ".join(how + undone) or "cannot be undone; it leaves nothing behind that would need it", "  undo: "
+        )
     remedy = healthy("remedies").get(plan.name)
     if remedy is not None and (limits := describe(remedy).sections.get("Does not fix")):
         yield from _wrapped(limits, "  does not fix: ")
     if plan.proof:
-        yield f"  proved when clear: {', '.join(plan.proof)}"
+        yield f"  proved when these are clear: {', '.join(plan.proof)}"
     if why_not:
         yield from _wrapped(why_not, "  REFUSED: ")
 

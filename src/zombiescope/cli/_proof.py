@@ -1,4 +1,4 @@
-"""A proof in words and in JSON: what must hold after a cure, with the figures before and after."""
+"""A proof as text and as JSON: what must hold after a fix, with the figures before and after."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ _MARKS = {"held": "✓", "failed": "✗", "blind": "?"}
 
 def write_text(proof: Proof, out: TextIO) -> None:
     after = lasting(proof.after.seconds)
-    print(f"{proof.state.upper()}: looked for {after} after the cure", file=out)
+    print(f"{proof.state.upper()}: checked for {after} after the fix", file=out)
     for check in proof.checks:
         print(f"  {_MARKS[check.state]} {harmless(check.name)}: {harmless(check.says, most=300)}", file=out)
     if proof.state == PROVED:
         links = [(link, it) for link in proof.case.links for it in link.grounds if it.kind == "experiment"]
-        lines = [f"  experiment: {link.cause.sign} → {link.effect.sign}: {harmless(it.says)}" for link, it in links]
-        for line in dict.fromkeys(lines):  # a core that drowned several times is one line
+        lines = [
+            f"  stopped after the fix: {link.cause.sign} → {link.effect.sign}: {harmless(it.says)}"
+            for link, it in links
+        ]
+        for line in dict.fromkeys(lines):  # a core that was saturated several times is one line
             print(line, file=out)
 
 

@@ -1,6 +1,6 @@
-"""Open whatever holds samples: a recording, perf.data, the text of `perf script`, folded stacks, pprof, gzipped or not.
+"""Open anything that holds samples: a recording, perf.data, `perf script` text, folded stacks, pprof, gzipped or not.
 
-What a file is, its contents tell and never its name. Several files, or a folder of them (`perf record
+A file is recognised by its content, never by its name. Several files, or a folder of them (`perf record
 --switch-output` leaves one every few minutes), open as one.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from zombiescope.cli._files import captured, is_perf_data
 from zombiescope.core import UserError
 from zombiescope.core.model import Span
-from zombiescope.profile.capture import Capture
+from zombiescope.core.samples import Samples
 
 if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline
@@ -27,14 +27,14 @@ SECOND = 1_000_000_000
 class Source:
     """What was opened. Notes about what could not be read are in `capture.notes`."""
 
-    capture: Capture
-    label: str  # what it is of, in a few words: a file's name, a node's
+    capture: Samples
+    label: str  # what was sampled, in a few words: a file's name, a node's
     recording: Recording | None = None
-    timeline: Timeline | None = None  # the readings beside the samples: a recording has them, a file of samples has not
+    timeline: Timeline | None = None  # the readings beside the samples: only a recording has them
 
 
 def opened(path: str, *more: str, span: Span | None = None) -> Source:
-    """All of them as one; `span` cuts a stretch out of a recording, in unix seconds."""
+    """All of them as one; `span` selects a part of a recording, in unix seconds."""
     if os.path.isdir(path) and not more and os.path.isfile(os.path.join(path, "meta.json")):
         return _recording(path, span)
     from zombiescope.profile.joined import joined
@@ -47,12 +47,11 @@ def opened(path: str, *more: str, span: Span | None = None) -> Source:
 
 def _recording(path: str, span: Span | None) -> Source:
     from zombiescope.recorder import replay
-    from zombiescope.recorder.capture import captured
 
     recording = replay.opened(path)
     label = str(recording.meta.get("node") or os.path.basename(os.path.normpath(path)))
     timeline = recording.timeline(span)
-    return Source(captured(recording, span, timeline=timeline), label, recording, timeline)
+    return Source(timeline.samples(), label, recording, timeline)
 
 
 def _files(path: str) -> list[str]:
@@ -65,25 +64,27 @@ def _files(path: str) -> list[str]:
     except OSError as error:
         raise UserError(f"{path}: {(error.strerror or str(error)).lower()}") from error
     if "meta.json" in map(os.path.basename, found):
-        raise UserError(f"{path}: a recording is opened alone, not with others")
+        raise UserError(f"{path}: this is a recording, which is opened alone: give only one SOURCE")
     rolling = [each for each in found if is_perf_data(each)]
     if not rolling:
-        raise UserError(f"{path}: a folder without meta.json, and without any perf.data in it: no recording")
+        raise UserError(f"{path}: not a recording: this folder has no meta.json and no perf.data file")
     return rolling
 
 
-def instant(text: str, capture: Capture) -> int:
+def instant(text: str, capture: Samples) -> int:
     """A time on the command line, in nanoseconds of the capture's clock.
 
-    Plain seconds count from the capture's beginning ("12.5"); of captures with wall-clock times, any other form that
-    `diagnose --from` takes does as well.
+    Plain seconds count from the start of the capture ("12.5"). If the capture has wall-clock times, every form that
+    `diagnose --from` takes works too.
     """
     if capture.clock == "none":
-        raise UserError("this has no times, so no stretch of it can be chosen")
+        raise UserError(
+            "the source has no times, so no time range can be chosen: leave out --from, --to, --at and --baseline"
+        )
     if found := re.fullmatch(r"(\d{1,8})(?:\.(\d{1,9}))?", text):
         return capture.start + int(found[1]) * SECOND + int((found[2] or "0").ljust(9, "0"))
     if capture.clock != "unix":
-        raise UserError(f"{text!r} is no time here: give seconds since the capture began, such as 12.5")
+        raise UserError(f"{text!r} is not a time in this capture: give seconds since it began, such as 12.5")
     import argparse
 
     from zombiescope.cli._looking import moment

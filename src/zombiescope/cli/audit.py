@@ -1,8 +1,8 @@
-"""Agents and services: installed, enabled, running, restarting, used, and whether they could loop for ever.
+"""Agents and services: installed, enabled, running, restarting, used, and whether they can restart forever.
 
-Reads unit files, asks systemd where it answers, and looks for signs that each known agent is used here. With --root it
-reads an image, or a copy of a machine, and needs no privilege. An agent is called unused only if it is enabled or
-runs, nothing active needs it, and every sign of its use was looked at and is absent.
+Reads unit files, asks systemd over D-Bus where it can, and checks whether each known agent is used here. With --root
+it reads an image, or a copy of a machine, and needs no privilege. An agent is called unused only if it is enabled or
+running, no active unit needs it, and every sign of its use was checked and is absent.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from zombiescope.cli._arguments import FOLDER, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.core import Host, Unreadable, UserError, harmless
 from zombiescope.core.errors import BLIND, CLEAR, FOUND
@@ -21,29 +22,34 @@ if TYPE_CHECKING:
     from zombiescope.audit.packages import Owner
     from zombiescope.audit.survey import Row
 
-AGAIN = 2.0  # seconds between two looks at restart counters: what loops fast rises, what loops slowly waits meanwhile
-MANY = 100  # cgroups of one known leaker: below that it is work in hand
+AGAIN = 2.0  # seconds between two reads of the restart counters: a fast loop rises, a slow one waits in auto-restart
+MANY = 100  # cgroups of one known leaker: fewer are work in progress
 EXAMPLES = """examples:
-  zombiescope audit                       known agents, and every service that is in trouble
+  zombiescope audit                       known agents, and every service with a problem
   zombiescope audit --all                 every service
-  zombiescope audit --root /mnt/image     an image before it is rolled out
+  zombiescope audit --root /mnt/image     an image, before it is rolled out
   zombiescope audit --format json | jq '.units[] | select(.used == "unused")'
 
-exit codes: 0 clear, 1 an agent is unused or a service loops, 2 usage, 3 nothing found but not everything could be seen
+exit codes: 0 clear, 1 an agent is unused or a service restarts in a loop, 2 usage,
+3 blind: nothing found, but not everything could be read
 """
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--root", metavar="DIR", help="an image or a copied root instead of this machine")
-    parser.add_argument("--all", action="store_true", help="every service, not only agents and those in trouble")
-    parser.add_argument("--format", choices=("text", "json", "tsv"), default="text", help="[text]")
+    parser.add_argument("--root", metavar="DIR", help="an image, or a copy of a root, instead of this machine [/]")
+    parser.add_argument(
+        "--all", action="store_true", help="every service, not only known agents and services with a problem"
+    )
+    parser.add_argument("--format", choices=("text", "json", "tsv"), default="text", help="output format [text]")
+    complete(parser, root=FOLDER)
     add_knowledge(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     use_knowledge(args)
     if args.root and not os.path.isdir(args.root):
-        raise UserError(f"{args.root}: no such folder")
+        missing = "not a folder" if os.path.exists(args.root) else "no such folder"
+        raise UserError(f"{args.root}: {missing}; --root takes the root of an image or of a copied machine")
     result = shape(Host(args.root, live=False) if args.root else Host(), every=args.all)
     {"text": _text, "json": _json, "tsv": _tsv}[args.format](result)
     if any(unit["trouble"] for unit in result["units"]):
@@ -63,7 +69,7 @@ def shape(host: Host, *, every: bool) -> dict[str, Any]:
     except Unreadable as error:
         blind.append(str(error))
         seen = Survey(rows=(), unseen=())
-    # An image has no systemd to ask: that is what it is, not a blindness.
+    # An image has no systemd to ask: that is expected, and not blind.
     blind += [str(error) for error in seen.unseen if host.live]
     owned, unowned = _owners(host, [row.path for row in seen.rows if row.path])
     units = [_unit(row, owned.get(row.path)) for row in seen.rows]
@@ -96,7 +102,7 @@ def _unit(row: Row, owner: Owner | None) -> dict[str, Any]:
     if used == "unused":
         trouble.append("unused")
     elif row.starts and known_to_leak and row.judged.for_ever and used != "used":
-        trouble.append("enabled, known to leak, and can loop for ever")
+        trouble.append("enabled, known to leak, and can restart forever")
     return {
         "unit": row.unit,
         "agent": row.agent.name if row.agent else "",
@@ -142,7 +148,7 @@ def _owners(host: Host, paths: list[str]) -> tuple[dict[str, Owner], str]:
 
 
 def _timers(host: Host) -> list[dict[str, Any]]:
-    """Enabled timers that fire often: each run is a cgroup made and removed."""
+    """Enabled timers that fire often: each run creates and removes a cgroup."""
     from zombiescope.audit.unit_files import UnitFiles
     from zombiescope.knowledge.agents import timers
 
@@ -176,7 +182,7 @@ def _text(result: dict[str, Any]) -> None:
     for line in _about(result):
         console.print(Text(harmless(line, most=1000), "dim"))
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("unit", "agent", "package", "enabled", "state", "restarts", "used", "for ever"):
+    for heading in ("unit", "agent", "package", "enabled", "state", "restarts", "used", "forever"):
         table.add_column(heading, justify="right" if heading == "restarts" else "left", no_wrap=True)
     for unit in result["units"]:
         restarts = "?" if unit["restarts"] is None else f"{unit['restarts']:,}"
@@ -191,31 +197,31 @@ def _text(result: dict[str, Any]) -> None:
             console.print(Text(harmless(line, most=1000)))
     for timer in result["timers"]:
         console.print(
-            Text(harmless(f"{timer['timer']} fires every {timer['every_seconds']:g} s: each run is a cgroup"))
+            Text(harmless(f"{timer['timer']} fires every {timer['every_seconds']:g} s: each run creates a cgroup"))
         )
     for name, count in result["left_behind"].items():
-        console.print(Text(harmless(f"{count:,} cgroups of {name} stand, which is known to leave them behind")))
+        console.print(Text(harmless(f"{count:,} cgroups of {name}, which is known to leave them behind")))
     for why in result["blind"]:
-        print(f"not seen: {harmless(why)}", file=sys.stderr)
+        print(f"blind: {harmless(why)}", file=sys.stderr)
 
 
 def _about(result: dict[str, Any]) -> list[str]:
     kernels = ", ".join(result["kernels"]) or "?"
-    told = [f"{result['system'] or 'unknown system'} · Linux {kernels} · cgroups {result['cgroups'] or '?'}"]
-    told += [f"this kernel is older than {it['since']}: {it['before']}" for it in result["kernel_lacks"]]
+    said = [f"{result['system'] or 'unknown system'} · Linux {kernels} · cgroups {result['cgroups'] or '?'}"]
+    said += [f"this kernel is older than {it['since']}: {it['before']}" for it in result["kernel_lacks"]]
     shown = len(result["units"])
-    hidden = f", {result['services'] - shown} more with --all" if result["services"] > shown else ""
-    return [*told, f"{result['services']} services{hidden}"]
+    hidden = f", {shown} of them shown; --all shows every one" if result["services"] > shown else ""
+    return [*said, f"{result['services']} services{hidden}"]
 
 
 def _troubles(unit: dict[str, Any]) -> list[str]:
     if not unit["trouble"]:
         return []
-    told = ["", f"{unit['unit']}: {', '.join(unit['trouble'])}", f"  {unit['policy_says']}"]
+    said = ["", f"{unit['unit']}: {', '.join(unit['trouble'])}", f"  {unit['policy_says']}"]
     if unit["use_says"]:
-        told.append(f"  {unit['used']}: {unit['use_says']}")
-    marks = {True: "yes", False: "no", None: "not seen"}
-    told += [f"    {marks[it['held']]:<9}{it['says']}  {it['source']}" for it in unit["signs_of_use"]]
+        said.append(f"  {unit['used']}: {unit['use_says']}")
+    marks = {True: "yes", False: "no", None: "blind"}
+    said += [f"    {marks[it['held']]:<9}{it['says']}  {it['source']}" for it in unit["signs_of_use"]]
     if unit["known_to_leak"]:
-        told.append(f"  known to leak: {unit['known_to_leak']}")
-    return [*told, *(f"  fix: {it}" for it in unit["fix"])]
+        said.append(f"  known to leak: {unit['known_to_leak']}")
+    return [*said, *(f"  fix: {it}" for it in unit["fix"])]

@@ -1,7 +1,7 @@
-"""What was different just before each event, over all the events at once: functions, processes, cores and series.
+"""What was different just before each event, over all events at once: functions, processes, cores and series.
 
-Compares the --seconds before each event with quiet times near it. What rose more than chance explains is told, the
-most time first, with how much, in how many of the events, and how likely chance alone comes to it.
+Compares the --seconds before each event with quiet windows near it. Lists what rose more than chance explains, the
+largest first: by how much, before how many of the events, and how likely it is by chance alone (p).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
+from zombiescope.cli._arguments import FILE, complete
 from zombiescope.cli._looking import moment, seconds
 from zombiescope.core import UserError, harmless
 from zombiescope.core.errors import BLIND, CLEAR, FOUND
@@ -24,34 +25,44 @@ if TYPE_CHECKING:
     from zombiescope.compare.rise import Rise
 
 EXAMPLES = """examples:
-  zombiescope before ./rec                                  before each reset of a network driver
-  zombiescope before ./rec --event saturated_core           before each beginning of what a sign finds
+  zombiescope before ./rec                                  before each NIC driver reset
+  zombiescope before ./rec --event saturated_core           before each time a sign's finding began
   zombiescope before ./rec --event 'NMI watchdog|rcu.*stall' --seconds 60
-                                                            before lines of the kernel's log
+                                                            before matching lines of the kernel log
   zombiescope before ./rec --at 05:10:07 --at 05:31:40 --at 06:02:11
-                                                            before times that you know of: a job's failures
-  zombiescope before perf.data --at 12.5 --at 31 --at 44    seconds since a capture began
+                                                            before times that you know: a job's failures
+  zombiescope before perf.data --at 12.5 --at 31 --at 44    in seconds since the capture began
   zombiescope before ./rec --format json
 
-exit codes: 0 nothing stands out, 1 something does, 2 usage, 3 too few events to tell
+times: unix seconds, 2025-03-04T05:06:07 or 05:06:07 (UTC); with --at also seconds since the capture began
+exit codes: 0 nothing stands out, 1 something does, 2 usage, 3 too few events to say
 """
 _WIDTH = 44  # of a name; longer ones are cut
 _LISTED = 5  # events shown by name
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SOURCE", help="a recording; with --at anything that holds samples")
+    parser.add_argument(
+        "source", metavar="SOURCE", help="a recording; with --at also perf.data or any other file of samples"
+    )
     parser.add_argument(
         "--event",
         default=None,
         metavar="SIGN|REGEX",
-        help="what a sign finds, or lines of the kernel's log that match [driver_reset]",
+        help="a sign's name, or a regex for lines of the kernel log [driver_reset]",
     )
-    parser.add_argument("--at", action="append", default=[], metavar="T", help="an event's time; repeatable")
+    parser.add_argument(
+        "--at", action="append", default=[], metavar="T", help="an event's time, instead of --event; repeatable"
+    )
     parser.add_argument("--seconds", type=seconds, default=30.0, metavar="S", help="how long before each event [30]")
-    parser.add_argument("--from", dest="start", type=moment, metavar="T", help="a recording from then on (UTC)")
-    parser.add_argument("--to", dest="end", type=moment, metavar="T", help="a recording up to then")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="[text]")
+    parser.add_argument(
+        "--from", dest="start", type=moment, metavar="T", help="read the recording from this time on [its start]"
+    )
+    parser.add_argument(
+        "--to", dest="end", type=moment, metavar="T", help="read the recording up to this time [its end]"
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format [text]")
+    complete(parser, source=FILE, event="signs")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -88,7 +99,7 @@ def _events(source: Source, args: argparse.Namespace) -> list[Event]:
     if args.at:
         return [Event(at=instant(it, source.capture) / 1e9, says="as asked") for it in args.at]
     if source.timeline is None:
-        raise UserError(f"{args.source} holds no log: say with --at when the events were")
+        raise UserError(f"{args.source} has no kernel log: give the times of the events with --at")
     found, unseen = events_of(source.timeline, args.event or default_event())
     if unseen:
         print(f"blind: {harmless(unseen)}", file=sys.stderr)
@@ -108,11 +119,12 @@ def _write(found: Comparison, source: Source, out: TextIO) -> None:
     for note in found.notes:
         say(note)
     if not found.events:
-        say("no event to look before")
+        say("no events: nothing to compare")
         return
+    events = "1 event" if len(found.events) == 1 else f"{len(found.events)} events"
     say(
-        f"{len(found.events)} events: the {found.seconds:g} s before each, against {found.quiet:,} quiet stretches as "
-        f"long, near them; {found.compared:,} things compared"
+        f"{events}: the {found.seconds:g} s before each, against {found.quiet:,} quiet windows of the same length "
+        f"near them; {found.compared:,} things compared"
     )
     for event in found.events[:_LISTED]:
         say(f"  {_when(event.at, source)}  {harmless(event.says, most=90)}")
@@ -122,7 +134,7 @@ def _write(found: Comparison, source: Source, out: TextIO) -> None:
     say(_answer(found))
     if found.rises and (found.significant or not found.enough):
         say()
-        heads = ("before", "quiet", "ratio", "spreads", "events", "chance")
+        heads = ("before", "quiet", "ratio", "spreads", "events", "p")
         say(f"{'what':<{_WIDTH}}" + "".join(f"{it:>10}" for it in heads))
         for rise in found.rises:
             say(_line(rise, len(found.events)))
@@ -132,17 +144,19 @@ def _answer(found: Comparison) -> str:
     from zombiescope.compare.before import FEWEST
 
     if not found.enough:
-        groups = "" if found.apart == len(found.events) else f" (these come in {found.apart}: give fewer --seconds)"
-        words = "What rose most, for what it is worth:" if found.rises else "Nothing rose."
-        return f"too few events to tell chance from cause: {FEWEST} apart are needed{groups}, better five. {words}"
+        groups = (
+            "" if found.apart == len(found.events) else f" (these form {found.apart} groups: try a smaller --seconds)"
+        )
+        words = "What rose most, which may be chance:" if found.rises else "Nothing rose."
+        return f"too few events to rule out chance: {FEWEST} separate ones are needed{groups}, 5 are better. {words}"
     if found.significant:
         return "higher before the events than chance explains:"
     if not found.rises:
         return "nothing was higher before the events"
     best = min(found.rises, key=lambda rise: rise.p)
     return (
-        "nothing was higher before the events than chance explains; nearest to it came "
-        f"{_name(best)}, as chance does in {best.p:.0%} of cases"
+        "nothing was higher before the events than chance explains; the closest was "
+        f"{_name(best)}, which chance alone reaches in {best.p:.0%} of cases"
     )
 
 
@@ -167,7 +181,7 @@ def _figure(value: float) -> str:
 
 
 def _shape(found: Comparison, source: Source) -> dict[str, Any]:
-    """For a program; every figure of a rise can be worked out again from `by_event`."""
+    """For programs; every figure of a rise can be computed again from `by_event`."""
     return {
         "source": source.label,
         "seconds": found.seconds,

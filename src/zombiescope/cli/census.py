@@ -1,8 +1,8 @@
-"""Live and dead cgroups, by controller; with --names each of the dead, its parent and what keeps it.
+"""Live and dying cgroups, by controller; with --names each dying cgroup, its parent and what pins it.
 
-A cgroup whose folder is gone but which the kernel still keeps is dead: a zombie. Counting costs the same whatever the
-number of the dead. Naming visits each once, some 2 µs of the kernel's time, in small batches; it needs root or
-CAP_BPF and CAP_PERFMON, and falls back to what is allowed, saying so.
+A dying cgroup (a zombie) has been removed, but the kernel still holds it. Counting costs the same however many there
+are. --names visits each once, about 2 µs of kernel time, in small batches. It needs root, or CAP_BPF and CAP_PERFMON;
+without them it uses what is allowed, and says so.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from zombiescope.cli._arguments import FILE, FOLDER, complete
 from zombiescope.cli._looking import add_exit_style, look, recorded_root, seconds
 from zombiescope.core import Host, UserError, amount, harmless, lasting
 from zombiescope.core.errors import BLIND, CLEAR, EXIT_STYLES
@@ -32,32 +33,41 @@ COUNTERS = (
 )
 PROBES = (*COUNTERS, "stat_read")
 EXAMPLES = """examples:
-  zombiescope census                              a table
+  zombiescope census                              how many are live, how many dying
   zombiescope census --controller memory --format json
-  zombiescope census --names                      who they were, by family, and what pins them
+  zombiescope census --names                      what they were, by family, and what pins them
   zombiescope census --names --family '/docker/*' --format csv
-  zombiescope census --names --pinned-by          by the file that keeps them
+  zombiescope census --names --pinned-by          by the file that pins them
   zombiescope census --seconds 60 --names         also how fast each family grows, over a minute
-  zombiescope census --watch                      births, removals and releases as they happen
-  zombiescope census --exit-style nagios          as a check: critical from 1,000 dead
+  zombiescope census --watch                      every cgroup created, removed and released, as it happens
+  zombiescope census --exit-style nagios          as a check: critical from 1,000 dying
 
-exit codes: 0 counted, 3 could not count; with --exit-style, those of a check
+exit codes: 0 counted, 2 usage, 3 could not count; with --exit-style also whether there are too many
 """
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--controller", metavar="C", help="one controller only, such as memory")
-    parser.add_argument("--names", action="store_true", help="name each of the dead (memory controller)")
-    parser.add_argument("--family", metavar="F", help="with --names: families that contain F, or match it as a pattern")
-    parser.add_argument("--pinned-by", action="store_true", help="with --names: by what keeps them")
-    parser.add_argument("--btf", metavar="FILE", help="with --names: BTF of this kernel, where it has none of its own")
-    parser.add_argument("--watch", action="store_true", help="stream births, removals and releases until Ctrl-C")
+    parser.add_argument("--controller", metavar="C", help="one controller only, such as memory [all]")
+    parser.add_argument("--names", action="store_true", help="name each dying cgroup (memory controller only)")
     parser.add_argument(
-        "--seconds", type=seconds, default=0.0, metavar="N", help="measure growth, or watch, so long [0]"
+        "--family", metavar="F", help="with --names: only families that contain F, or match it as a glob"
     )
-    parser.add_argument("--root", metavar="DIR", help="a recorded root instead of this machine")
-    parser.add_argument("--format", choices=("text", "json", "tsv", "csv"), default="text", help="[text]")
+    parser.add_argument("--pinned-by", action="store_true", help="with --names: group by what pins them")
+    parser.add_argument("--btf", metavar="FILE", help="with --names: this kernel's BTF [/sys/kernel/btf/vmlinux]")
+    parser.add_argument(
+        "--watch", action="store_true", help="print every cgroup created, removed and released until Ctrl-C"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=seconds,
+        default=0.0,
+        metavar="N",
+        help="measure growth over N seconds; with --watch, stop after N [0]",
+    )
+    parser.add_argument("--root", metavar="DIR", help="a copy of a machine's root instead of this machine [/]")
+    parser.add_argument("--format", choices=("text", "json", "tsv", "csv"), default="text", help="output format [text]")
     add_exit_style(parser, None)
+    complete(parser, btf=FILE, root=FOLDER)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -81,17 +91,17 @@ def run(args: argparse.Namespace) -> int:
         return CLEAR if counted else BLIND
     from zombiescope.signs.zombie_cgroups import MANY
 
-    dead = max((row["dying"] or 0 for row in result["controllers"].values()), default=0)
-    return EXIT_STYLES[args.exit_style]["found" if dead >= MANY else "clear" if counted else "blind"]
+    dying = max((row["dying"] or 0 for row in result["controllers"].values()), default=0)
+    return EXIT_STYLES[args.exit_style]["found" if dying >= MANY else "clear" if counted else "blind"]
 
 
 def _check(args: argparse.Namespace) -> None:
     if (args.family or args.pinned_by or args.btf or args.format == "csv") and not args.names:
-        raise UserError("--family, --pinned-by, --btf and --format csv go with --names")
+        raise UserError("--family, --pinned-by, --btf and --format csv need --names")
     if args.names and args.controller not in (None, "memory"):
-        raise UserError("names are of memory cgroups: --controller memory, or none")
+        raise UserError("--names reads memory cgroups only: give --controller memory, or leave it out")
     if args.root and (args.names or args.watch):
-        raise UserError("a recorded root has no names of the dead: --names and --watch need a live machine")
+        raise UserError("--names and --watch need a live machine: a copied root has no names of dying cgroups")
 
 
 def _named(args: argparse.Namespace, host: Host) -> Named:
@@ -99,7 +109,7 @@ def _named(args: argparse.Namespace, host: Host) -> Named:
 
     watched = sys.stderr.isatty()
     if watched:
-        print("naming the dead … ", end="", file=sys.stderr, flush=True)
+        print("naming dying cgroups … ", end="", file=sys.stderr, flush=True)
     try:
         return named(host, args.btf)
     finally:
@@ -112,7 +122,7 @@ def _names(args: argparse.Namespace, host: Host, before: Named | None) -> dict[s
     from zombiescope.cli._census_names import without_names
 
     if not args.names:
-        return without_names("not asked for: --names")
+        return without_names("not asked for: add --names")
     return names_shape(_named(args, host), before, args.family)
 
 
@@ -141,7 +151,7 @@ def shape(timeline: Timeline, controller: str | None = None) -> dict[str, Any]:
         known = timeline.series("cgroups_known", f"controller:{name}").latest
         rows[name] = {"known": round(known.value), "live": None, "dying": None}
     if controller is not None and rows and controller not in rows:
-        raise UserError(f"no controller is called {controller!r} here; there are {', '.join(sorted(rows))}")
+        raise UserError(f"{controller!r}: no such controller here; there are {', '.join(sorted(rows))}")
     watched = controller or "memory"
     census = next((it for it in counted if watched in it.controllers), None)
     uptime = timeline.series("uptime_seconds")
@@ -163,13 +173,13 @@ def shape(timeline: Timeline, controller: str | None = None) -> dict[str, Any]:
 
 
 def _hierarchy(timeline: Timeline) -> str:
-    """By what is mounted, never by guess."""
+    """By what is mounted, never guessed."""
     versions = {int(reading.value) for reading in timeline.latest("cgroup_version")}
     return {frozenset({1}): "v1", frozenset({2}): "v2", frozenset({1, 2}): "hybrid"}.get(frozenset(versions), "none")
 
 
 def _blind(timeline: Timeline) -> list[str]:
-    """What could not be counted, and why. No cgroup2 mount is no blindness where v1 has it all."""
+    """What could not be counted, and why. A missing cgroup2 mount is not blind where v1 has everything."""
     whats = ("cgroup_folders", "cgroups_known", "cgroup_version", "cgroup_dying_descendants")
     looks = [timeline.looks(what).latest for what in whats if len(timeline.looks(what))]
     reasons = [f"{look.source}: {look.text}" for look in looks if look.text and "no cgroup2" not in look.text]
@@ -211,7 +221,7 @@ def _text(result: dict[str, Any]) -> None:
     console.print(f"hierarchy: {result['hierarchy']}")
     console.print(table)
     if result["bytes_held"]:
-        console.print(f"the dead of memory hold about {amount(result['bytes_held'])} of kernel memory")
+        console.print(f"dying memory cgroups hold about {amount(result['bytes_held'])} of kernel memory")
     if result["growth_over_seconds"]:
         over = lasting(result["growth_over_seconds"])
-        console.print(f"growth: {result['growth_per_hour']:+,.1f} an hour, over {over}")
+        console.print(f"growth: {result['growth_per_hour']:+,.1f} dying cgroups an hour, over {over}")

@@ -11,6 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from zombiescope.cli._arguments import FILE, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import add_exit_style, hertz, look, moment, name_of, recorded, recorded_root, seconds
 from zombiescope.core import Host, harmless
@@ -61,6 +62,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     )
     add_knowledge(parser)
     add_exit_style(parser, "ci")
+    complete(parser, recording=FILE)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""A sign, law, question, remedy or probe in words; or, with --map, what can cause what."""
+"""What a sign, law, question, remedy or probe means; with --map, what can cause what."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import textwrap
 from types import ModuleType
 
+from zombiescope.cli._arguments import complete
 from zombiescope.cli._causal_map import FORMATS, causal_map
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.core import UserError, harmless
@@ -18,16 +19,21 @@ ROOMS = ("signs", "laws", "questions", "remedies", "probes")
 DRAWINGS = ("dot", "svg")
 EXAMPLES = """examples:
   zombiescope explain saturated_core     what it is, why it hurts, false alarms, thresholds and their reasons
-  zombiescope explain                    every name that can be explained
-  zombiescope explain --map              every cause and effect we know
+  zombiescope explain                    every name, with one line each
+  zombiescope explain --map              every cause and effect that is known
   zombiescope explain --map --format svg > map.svg
+
+exit codes: 0 shown, 2 usage
 """
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="a sign, law, question, remedy or probe")
-    parser.add_argument("--map", action="store_true", help="the causal map: every sign, and the laws that join them")
-    parser.add_argument("--format", choices=FORMATS, default="text", help="[text]; dot and svg are for --map")
+    parser.add_argument("--map", action="store_true", help="the causal map: every sign, and the laws that link them")
+    parser.add_argument(
+        "--format", choices=FORMATS, default="text", help="output format; dot and svg need --map [text]"
+    )
+    complete(parser, name=ROOMS)
     add_knowledge(parser)
 
 
@@ -36,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     if args.map:
         print(causal_map(args.format))
     elif args.format in DRAWINGS:
-        raise UserError(f"--format {args.format} is for --map")
+        raise UserError(f"--format {args.format} needs --map")
     elif args.name:
         room, member = _member(args.name)
         print(_in_words(room, args.name, member, args.format))
@@ -51,7 +57,10 @@ def _member(name: str) -> tuple[str, ModuleType]:
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name, known, n=3)
-    raise UserError(f"nothing is called {name!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
+    raise UserError(
+        f"{name!r}: no such name; "
+        + (f"did you mean {', '.join(near)}?" if near else "`zombiescope explain` lists all")
+    )
 
 
 def _tell_of_broken() -> None:
@@ -81,7 +90,7 @@ def _in_words(room: str, name: str, member: ModuleType, style: str) -> str:
             f"  {threshold.name} = {threshold.value:g}{reason}",
         ]
     if joined:
-        lines += ["", "joined by: " + ", ".join(joined)]
+        lines += ["", "linked by: " + ", ".join(joined)]
     return "\n".join(lines)
 
 

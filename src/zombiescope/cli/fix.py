@@ -1,7 +1,7 @@
-"""Plan a cure for what starves this node; with --apply carry it out, with --prove show that it worked.
+"""Show how to fix what starves this node; with --apply do it, with --prove check that it worked.
 
-Without --apply nothing is changed: the plan is shown, with every command and its risk. With it each step is written to
-a ledger before it is done, the first failure ends it, and --undo takes all of it back.
+Without --apply nothing is changed: the plan is shown, with every command and its risk. With --apply each step is
+written to a ledger before it runs, the first failure stops the fix, and --undo reverts all of it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from zombiescope.cli._arguments import FOLDER, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import hertz, look, name_of, recorded, seconds
 from zombiescope.core import Host, Plan, Unreadable, UserError, harmless
@@ -24,15 +25,15 @@ if TYPE_CHECKING:
     from zombiescope.treatment.prove import Examined, Proof
 
 EXAMPLES = """examples:
-  zombiescope fix                              what would be done about the root causes; changes nothing
-  zombiescope fix unit:ecs.service             about one of them
-  zombiescope fix --apply --prove 1            do it, then look for a minute whether it helped
-  zombiescope fix --list                       what was done on this node, when, by whom
-  zombiescope fix --undo 3                     put back what fix 3 has changed, byte for byte
+  zombiescope fix                              the plan for the root causes; changes nothing
+  zombiescope fix unit:ecs.service             the plan for one finding
+  zombiescope fix --apply --prove 1            do it, then check for one minute that it worked
+  zombiescope fix --list                       fixes applied on this node: when, by which user
+  zombiescope fix --undo 3                     revert fix 3, byte for byte
   zombiescope fix --recording ./rec            the plan for another node, from its recording
 
-exit codes: 0 nothing to fix, or done (and proved); 1 there is a plan, or the cure is not proved; 2 refused or failed;
-3 blind: nothing was found but not all could be seen, or whether it helped could not be told
+exit codes: 0 nothing to fix, or done (and proved); 1 there is a plan, or the fix is not proved; 2 usage, refused or
+failed; 3 blind: nothing found but not everything could be read, or the proof could not be decided
 """
 LONGEST = 24 * 60.0  # minutes
 
@@ -43,38 +44,55 @@ def minutes(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 < value <= LONGEST:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes up to {LONGEST:.0f}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes, above 0 and up to {LONGEST:.0f}")
     return value
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("finding", nargs="?", default="", metavar="FINDING", help="a sign, a subject or a remedy")
-    parser.add_argument("--apply", action="store_true", help="carry the plan out (root)")
+    parser.add_argument(
+        "finding",
+        nargs="?",
+        default="",
+        metavar="FINDING",
+        help="a sign, a subject, a unit or a remedy [the root causes]",
+    )
+    parser.add_argument("--apply", action="store_true", help="apply the plan (needs root)")
     parser.add_argument(
         "--prove",
         type=minutes,
         nargs="?",
         const=10.0,
         metavar="MINUTES",
-        help="after --apply, look so long whether it helped [10]",
+        help="after --apply, check for this long that it worked [10]",
     )
-    parser.add_argument("--undo", metavar="ID", help="put back what a fix has changed")
-    parser.add_argument("--resume", metavar="ID", help="go on with a fix that was interrupted")
-    parser.add_argument("--list", action="store_true", help="what was done on this node")
-    parser.add_argument("--allow-disruptive", action="store_true", help="also steps that disrupt the node's work")
+    parser.add_argument("--undo", metavar="ID", help="revert what a fix changed")
+    parser.add_argument("--resume", metavar="ID", help="continue a fix that was interrupted")
+    parser.add_argument("--list", action="store_true", help="list the fixes applied on this node")
+    parser.add_argument("--allow-disruptive", action="store_true", help="allow steps that disrupt the node's work")
     parser.add_argument(
-        "--force-essential", action="append", default=[], metavar="UNIT", help="fix this unit though it is essential"
+        "--force-essential",
+        action="append",
+        default=[],
+        metavar="UNIT",
+        help="fix this unit even though it is essential; repeatable",
     )
-    parser.add_argument("--force", action="store_true", help="with --undo: also what others have changed since")
-    parser.add_argument("--recording", metavar="DIR", help="plan from a recording; nothing can be applied then")
-    parser.add_argument("--seconds", type=seconds, default=10.0, metavar="N", help="how long to look before [10]")
-    parser.add_argument("--hz", type=hertz, default=99, metavar="F", help="stacks a second on each core [99]")
+    parser.add_argument("--force", action="store_true", help="with --undo: also revert files that were changed since")
+    parser.add_argument("--recording", metavar="DIR", help="plan from a recording; cannot be combined with --apply")
     parser.add_argument(
-        "--ledger", default="", metavar="DIR", help="where fixes are written down [/var/lib/zombiescope]"
+        "--seconds", type=seconds, default=10.0, metavar="N", help="how long to record before planning [10]"
     )
-    parser.add_argument("--set", action="append", default=[], metavar="MEMBER.CONST=VALUE", help="another threshold")
+    parser.add_argument(
+        "--hz", type=hertz, default=99, metavar="F", help="stack samples per second on each core, 0 for none [99]"
+    )
+    parser.add_argument(
+        "--ledger", default="", metavar="DIR", help="folder of the ledger of fixes [/var/lib/zombiescope]"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="MEMBER.CONST=VALUE", help="override a threshold; repeatable"
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format [text]")
     add_knowledge(parser)
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="[text]")
+    complete(parser, finding=("signs", "remedies"), recording=FOLDER, ledger=FOLDER)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -83,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     from zombiescope.treatment.ledger import Ledger
 
     if args.prove is not None and not args.apply:
-        raise UserError("--prove shows whether --apply helped: it needs --apply (see also `zombiescope prove`)")
+        raise UserError("--prove needs --apply; for two recordings use `zombiescope prove BEFORE AFTER`")
     use_knowledge(args)
     ledger, machine = Ledger(args.ledger), Machine(Host(), system_of(Host()))
     if args.list:
@@ -91,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
     for act, identity in ((undo, args.undo), (resume, args.resume)):
         if identity:
             _needs_root("nothing was changed")
-            fix = act(identity, machine, ledger, _tell, **({"force": args.force} if act is undo else {}))
+            fix = act(identity, machine, ledger, _say, **({"force": args.force} if act is undo else {}))
             print(f"fix {fix.id}: {fix.state}")
             return CLEAR
     return _plan(args, ledger, machine)
@@ -101,8 +119,8 @@ def _plan(args: argparse.Namespace, ledger: Ledger, machine: Machine) -> int:
     from zombiescope.cli import _plans, _proof
 
     before = _examined(args)
-    if args.finding and (earlier := _cured_before(before, args.finding, ledger)):
-        print(f"nothing of it is found any more: fix {earlier} was made for it")
+    if args.finding and (earlier := _fixed_before(before, args.finding, ledger)):
+        print(f"no longer found: fix {earlier} fixed it")
         return CLEAR
     plans = _plans.chosen(before.case, args.finding, machine)
     refused = {}
@@ -111,27 +129,27 @@ def _plan(args: argparse.Namespace, ledger: Ledger, machine: Machine) -> int:
         if why and not plan.advice:
             refused[plan.name] = why
     others = [plan for plan in before.case.plans if plan not in plans] if not args.finding else []
-    told: dict[str, Any] = {"plans": [_plans.as_json(plan, machine, refused.get(plan.name, "")) for plan in plans]}
+    shown: dict[str, Any] = {"plans": [_plans.as_json(plan, machine, refused.get(plan.name, "")) for plan in plans]}
     if args.format == "text":
         _plans.write_text(plans, others, machine, refused, sys.stdout)
     if not args.apply or not plans:
         code = _dry(before, plans, args)
     else:
-        told["fixes"] = [_told(fix) for fix in _applied(plans, refused, args, ledger, machine)]
+        shown["fixes"] = [_as_json(fix) for fix in _applied(plans, refused, args, ledger, machine)]
         code = CLEAR
-        if args.prove is not None and told["fixes"]:
+        if args.prove is not None and shown["fixes"]:
             proof = _proved(before, [plan for plan in plans if not plan.advice], args)
-            told["proof"], code = _proof.as_json(proof), _proof.EXIT[proof.state]
+            shown["proof"], code = _proof.as_json(proof), _proof.EXIT[proof.state]
             if args.format == "text":
                 _proof.write_text(proof, sys.stdout)
     if args.format == "json":
-        json.dump(told, sys.stdout, indent=1)
+        json.dump(shown, sys.stdout, indent=1)
         print()
     return code
 
 
-def _cured_before(before: Examined, wanted: str, ledger: Ledger) -> str:
-    """The fix that was made for it, if it is gone now: to ask for a cure twice is no mistake."""
+def _fixed_before(before: Examined, wanted: str, ledger: Ledger) -> str:
+    """The fix that was applied for it, if it is gone now: asking twice for a fix is not a mistake."""
     from zombiescope.cli._plans import names_of
 
     if any(wanted in names_of(plan.name, plan.cures.sign, plan.cures.subject) for plan in before.case.plans):
@@ -143,16 +161,16 @@ def _cured_before(before: Examined, wanted: str, ledger: Ledger) -> str:
 
 def _dry(before: Examined, plans: list[Plan], args: argparse.Namespace) -> int:
     if any(not plan.advice for plan in plans):
-        print("nothing was changed; --apply carries it out", file=sys.stderr)
+        print("nothing was changed; add --apply to do it", file=sys.stderr)
     if before.case.findings:
         if not plans:
-            print("found something, but no remedy is known for it: see `zombiescope diagnose`", file=sys.stderr)
+            print("no remedy is known for what was found: see `zombiescope diagnose`", file=sys.stderr)
         return FOUND
     unseen = [verdict.sign for verdict in before.case.verdicts if verdict.state != "clear"]
     if args.format == "text":
         print("nothing found: nothing to fix")
     if unseen:
-        print(f"but {len(unseen)} signs could not be seen: {', '.join(unseen)}", file=sys.stderr)
+        print(f"blind: {len(unseen)} signs could not be checked: {', '.join(unseen)}", file=sys.stderr)
     return BLIND if unseen else CLEAR
 
 
@@ -162,26 +180,26 @@ def _applied(
     from zombiescope.treatment.apply import apply
 
     if args.recording:
-        raise UserError("a recording cannot be cured: run it on the node, without --recording")
+        raise UserError("--apply cannot fix a recording: run it on the node, without --recording")
     acting = [plan for plan in plans if not plan.advice]
     if not acting:
-        raise UserError("nothing to apply: what is left is advice")
+        raise UserError("nothing to apply: the plan is advice, without commands")
     if refused:
         raise UserError("refused, nothing was changed: " + "; ".join(f"{name}: {why}" for name, why in refused.items()))
-    _needs_root("the plan is shown above, nothing was changed")
+    _needs_root("the plan is shown above, and nothing was changed")
     fixes = []
     for plan in acting:
         known = {fix.id for fix in ledger.fixes()}
         try:
-            fixes.append(apply(plan, machine, ledger, _tell, disruptive=args.allow_disruptive))
+            fixes.append(apply(plan, machine, ledger, _say, disruptive=args.allow_disruptive))
         except (Unreadable, KeyboardInterrupt) as error:
             begun = [fix.id for fix in ledger.fixes() if fix.id not in known]
             if not begun:
                 raise
-            ways = f"--resume {begun[-1]} goes on, --undo {begun[-1]} takes it back"
+            ways = f"--resume {begun[-1]} continues it, --undo {begun[-1]} reverts it"
             raise UserError(f"fix {begun[-1]} stopped: {harmless(str(error)) or 'interrupted'}; {ways}") from error
         undoable = any(step.unit or step.keeps or step.undo for step in plan.steps)
-        back = f"--undo {fixes[-1].id} takes it back" if undoable else "it leaves nothing to undo"
+        back = f"--undo {fixes[-1].id} reverts it" if undoable else "nothing to undo"
         print(f"fix {fixes[-1].id} ({plan.name}): done; {back}", file=sys.stderr)
     return fixes
 
@@ -211,11 +229,11 @@ def _examined(args: argparse.Namespace) -> Examined:
 
 def _needs_root(rest: str) -> None:
     if os.geteuid() != 0:
-        raise UserError(f"this needs root: run it as root, or by sudo; {rest}")
+        raise UserError(f"this needs root: run it as root or with sudo; {rest}")
 
 
 def _list(ledger: Ledger, style: str) -> int:
-    fixes = [_told(fix) for fix in ledger.fixes()]
+    fixes = [_as_json(fix) for fix in ledger.fixes()]
     if style == "json":
         json.dump(fixes, sys.stdout, indent=1)
         print()
@@ -227,7 +245,7 @@ def _list(ledger: Ledger, style: str) -> int:
     return CLEAR
 
 
-def _told(fix: Fix) -> dict[str, Any]:
+def _as_json(fix: Fix) -> dict[str, Any]:
     first, steps = fix.events[0], fix.steps()
     return {
         "fix": fix.id,
@@ -247,5 +265,5 @@ def _told(fix: Fix) -> dict[str, Any]:
     }
 
 
-def _tell(line: str) -> None:
+def _say(line: str) -> None:
     print(harmless(line, most=2000), file=sys.stderr)

@@ -1,7 +1,7 @@
-"""A flame graph of any stretch of a recording or a profile, or the difference of two, in the format you need.
+"""A flame graph of any time range of a recording or profile, or the difference of two, in the format you need.
 
-Reads recordings, perf.data, the text of `perf script`, folded stacks and pprof, gzipped or not. Cores that idle are
-left out, interrupts that they handle are not. docs/exports.md tells who reads which format.
+Reads recordings, perf.data, the text of `perf script`, folded stacks and pprof, gzipped or not. Idle time is left out,
+interrupts on an idle core are kept. docs/exports.md says which tool reads which format.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from dataclasses import replace
 from math import inf
 from typing import IO, TYPE_CHECKING
 
+from zombiescope.cli._arguments import FILE, complete
 from zombiescope.core import UserError, harmless
 from zombiescope.core.errors import BLIND, CLEAR
 
 if TYPE_CHECKING:
     from zombiescope.core.model import Span
-    from zombiescope.profile.capture import Capture
+    from zombiescope.core.samples import Samples
     from zombiescope.profile.picture import Picture
 
 PAGE = "html"  # the time-travel page as one file: web's, all others are in profile/exports
 FORMATS = ("folded", "html", "json", "png", "pprof", "script", "speedscope", "svg", "text")
 EXAMPLES = """examples:
-  zombiescope flame ./rec                                    the top of it, as text
+  zombiescope flame ./rec                                    the busiest functions, as text
   zombiescope flame ./rec --from 10:42:00 --to 10:42:07 -o seconds.svg
   zombiescope flame perf.data --from 12.5 --to 14 --baseline 0..10 --format folded
   zombiescope flame perf.data --comm kubelet --cpu 37 --format pprof -o kubelet.pb.gz
@@ -34,35 +35,38 @@ EXAMPLES = """examples:
   zombiescope flame perf-script.txt.gz --format script -o for-flamescope.txt
 
 times: unix seconds, 2025-03-04T05:06:07 or 05:06:07 (UTC), or plain seconds since the capture began
-exit codes: 0 written, 2 usage, 3 no samples there
+exit codes: 0 written, 2 usage, 3 no samples in that range
 """
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SOURCE", nargs="+", help="a recording, or files of samples that make one")
-    parser.add_argument("--from", dest="start", metavar="T", help="from this time on")
-    parser.add_argument("--to", dest="end", metavar="T", help="and before this one")
-    parser.add_argument("--baseline", metavar="T..T", help="compare with this stretch of the same source")
-    parser.add_argument("--cpu", type=_number, metavar="N", help="one core only")
-    parser.add_argument("--comm", metavar="C", help="threads of this name only")
-    parser.add_argument("--pid", type=_number, metavar="P", help="one process only")
-    parser.add_argument("--cgroup", metavar="PATH", help="this cgroup, and all below it")
-    parser.add_argument("--format", choices=FORMATS, help="[by the name after -o; else text]")
-    parser.add_argument("-o", dest="out", metavar="FILE", help="where to [stdout]")
+    parser.add_argument(
+        "source", metavar="SOURCE", nargs="+", help="a recording, or one or more files of samples, read as one"
+    )
+    parser.add_argument("--from", dest="start", metavar="T", help="start of the range [the first sample]")
+    parser.add_argument("--to", dest="end", metavar="T", help="end of the range [the last sample]")
+    parser.add_argument("--baseline", metavar="T..T", help="show the difference to this range of the same source")
+    parser.add_argument("--cpu", type=_number, metavar="N", help="one core only [all]")
+    parser.add_argument("--comm", metavar="C", help="threads of this name only [all]")
+    parser.add_argument("--pid", type=_number, metavar="P", help="one process only [all]")
+    parser.add_argument("--cgroup", metavar="PATH", help="this cgroup and all below it [all]")
+    parser.add_argument("--format", choices=FORMATS, help="output format [by the suffix of -o FILE, else text]")
+    parser.add_argument("-o", dest="out", metavar="FILE", help="write to this file [stdout]")
+    complete(parser, source=FILE, out=FILE)
 
 
 def run(args: argparse.Namespace) -> int:
     from zombiescope.cli._sources import opened
+    from zombiescope.core.samples import Chosen
     from zombiescope.members.rooms import load
-    from zombiescope.profile.capture import Chosen
     from zombiescope.profile.picture import Picture
 
     form = args.format or _by_name(args.out)
     export = load("profile.exports", form) if form != PAGE else None
     if args.baseline and (export is None or not export.COMPARES):
-        raise UserError(f"{form} cannot hold a difference: use folded, json, pprof, png, svg or text")
+        raise UserError(f"--baseline does not work with {form}: use folded, json, pprof, png, svg or text")
     if not args.out and export is not None and export.BINARY and sys.stdout.isatty():
-        raise UserError(f"{form} is no text for a terminal: give -o FILE, or a pipe")
+        raise UserError(f"{form} is binary: give -o FILE, or a pipe")
     source = opened(*args.source, span=_span(args))
     capture = source.capture
     for note in capture.notes:
@@ -86,9 +90,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _judged(picture: Picture) -> int:
     if picture.baseline is not None and not picture.before.all:
-        print("no samples in the baseline", file=sys.stderr)
+        print("no samples in the baseline range", file=sys.stderr)
     if not picture.now.all:
-        print("no samples of busy cores there", file=sys.stderr)
+        print("no samples of busy cores in that range", file=sys.stderr)
     return CLEAR if picture.now.all and (picture.baseline is None or picture.before.all) else BLIND
 
 
@@ -103,30 +107,30 @@ def _by_name(path: str | None) -> str:
     found = next((form for form, suffix in longest_first if path.endswith(suffix)), None)
     if found is None:
         raise UserError(
-            f"{path}: which format? --format, or a name that ends in {', '.join(sorted(suffixes.values()))}"
+            f"{path}: unknown suffix: give --format, or a name that ends in {', '.join(sorted(suffixes.values()))}"
         )
     return found
 
 
-def _times(start: str | None, end: str | None, capture: Capture) -> tuple[int | None, int | None]:
+def _times(start: str | None, end: str | None, capture: Samples) -> tuple[int | None, int | None]:
     from zombiescope.cli._sources import instant
 
     begin = None if start is None else instant(start, capture)
     finish = None if end is None else instant(end, capture)
     if begin is not None and finish is not None and begin >= finish:
-        raise UserError(f"{start} is not before {end}")
+        raise UserError(f"--from {start} is not before --to {end}")
     return begin, finish
 
 
 def _stretch(text: str) -> tuple[str, str]:
     start, dots, end = text.partition("..")
     if not dots or not start or not end:
-        raise UserError(f"{text!r} is no stretch of time: write it as 0..10 or 10:40:00..10:41:00")
+        raise UserError(f"{text!r} is not a time range: write it as 0..10 or 10:40:00..10:41:00")
     return start, end
 
 
 def _span(args: argparse.Namespace) -> Span | None:
-    """What has to be read of a recording, where wall-clock times say so: twelve hours need not be for a second."""
+    """The part of a recording to read, if wall-clock times are given: one second does not need twelve hours."""
     from zombiescope.cli._looking import moment
     from zombiescope.core.model import Span
 
@@ -135,13 +139,13 @@ def _span(args: argparse.Namespace) -> Span | None:
         starts = [0.0 if start is None else moment(start) for start, _ in asked]
         ends = [inf if end is None else moment(end) for _, end in asked]
     except argparse.ArgumentTypeError:
-        return None  # seconds since the beginning: which is not known before it is open
+        return None  # seconds since the start, which is known only once it is open
     return Span(min(starts), max(ends)) if min(starts) < max(ends) else None
 
 
 @contextmanager
 def _door(path: str | None) -> Iterator[IO[bytes]]:
-    """Stdout, or a file that is there only when it is whole."""
+    """Stdout, or a file that appears only when it is complete."""
     if path is None:
         sys.stdout.flush()
         yield sys.stdout.buffer
@@ -153,7 +157,7 @@ def _door(path: str | None) -> Iterator[IO[bytes]]:
             yield out
         os.replace(unfinished, path)
     except OSError as error:
-        raise UserError(f"{path}: cannot write: {error.strerror}") from error
+        raise UserError(f"{path}: cannot be written: {(error.strerror or str(error)).lower()}") from error
     finally:
         if os.path.exists(unfinished):
             os.unlink(unfinished)

@@ -1,8 +1,8 @@
-"""The image gate: what an image, or a machine fresh from it, must not ship.
+"""The image gate: fail a build whose image would leak cgroups or restart agents forever.
 
-With --root it reads an image that does not run, a folder or a tar of one, and needs no privilege. Without, it looks at
-this machine once; with --soak it watches it for some minutes. Every rule passes, objects, or says what it could not
-see; what could not be seen never passes.
+With --root it checks an image that is not running, a folder or a tar of one, and needs no privilege. Without --root it
+checks this machine once; with --soak it watches it for some minutes. Every rule passes, objects, or says what it could
+not read; what could not be read never passes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from zombiescope.cli._arguments import FILE, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import LONGEST, add_exit_style, look
 from zombiescope.core import Host, UserError, harmless
@@ -26,27 +27,31 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "junit", "sarif")
 ANSWERS = {"pass": "clear", "fail": "found", "blind": "blind"}
 EXAMPLES = """examples:
-  zombiescope gate --root /mnt/image                      an image, mounted
+  zombiescope gate --root /mnt/image                      a mounted image
   zombiescope gate --root rootfs.tar.zst --format junit -o gate.xml
   zombiescope gate --root /mnt/image --allow allow.toml --baseline baseline.toml
-  zombiescope gate --soak 10                              a machine fresh from the image, for ten minutes
-  zombiescope gate --max-memcg 500                        this machine, one look
+  zombiescope gate --soak 10                              a machine just booted from the image, for ten minutes
+  zombiescope gate --max-memcg 500                        this machine, now
 
-exit codes: 0 pass, 1 an objection, 2 usage, 3 no objection but not everything could be seen
+exit codes: 0 pass, 1 an objection, 2 usage, 3 blind: no objection, but not everything could be read
 """
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--root", metavar="DIR", help="an image: a folder, or a tar (.gz, .xz, .bz2, .zst) of one")
-    parser.add_argument("--soak", type=_minutes, metavar="MIN", help="watch this machine for so many minutes")
     parser.add_argument(
-        "--max-memcg", type=_limit, default=1000, metavar="N", help="memory cgroups that are too many [1000]"
+        "--root", metavar="DIR", help="an image: a folder, or a tar of one (.gz, .xz, .bz2, .zst) [this machine]"
     )
+    parser.add_argument("--soak", type=_minutes, metavar="MIN", help="watch this machine for MIN minutes")
     parser.add_argument(
-        "--allow", metavar="FILE", help="TOML: units that are meant to start; all others are objected to"
+        "--max-memcg",
+        type=_limit,
+        default=1000,
+        metavar="N",
+        help="fail from this many memory cgroups on, live and dying [1000]",
     )
+    parser.add_argument("--allow", metavar="FILE", help="TOML: units that may start at boot; all others are objections")
     parser.add_argument(
-        "--baseline", metavar="FILE", help="TOML: objections accepted for now, with a reason and an end"
+        "--baseline", metavar="FILE", help="TOML: accepted objections, each with a reason and an expiry date"
     )
     parser.add_argument(
         "--skip",
@@ -54,13 +59,14 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         default=[],
         choices=names("gate"),
         metavar="RULE",
-        help="leave a rule out; repeatable",
+        help="skip a rule, by its name in the report; repeatable",
     )
-    parser.add_argument("--strict", action="store_true", help="notes close the gate too")
-    parser.add_argument("--format", choices=FORMATS, default="text", help="[text]")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of to stdout")
+    parser.add_argument("--strict", action="store_true", help="treat notes as errors")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="output format [text]")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the report to this file [stdout]")
     add_knowledge(parser)
     add_exit_style(parser, "ci")
+    complete(parser, root=FILE, allow=FILE, baseline=FILE, output=FILE)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -68,7 +74,9 @@ def run(args: argparse.Namespace) -> int:
     from zombiescope.gate._unpacked import root_folder
 
     if args.root and args.soak is not None:
-        raise UserError("an image cannot be watched: --soak is for a machine that runs, --root for one that does not")
+        raise UserError(
+            "--soak and --root exclude each other: --soak watches a running machine, --root checks an image"
+        )
     use_knowledge(args)
     allowed = read_allowed(args.allow) if args.allow else None
     args.accepted = read_baseline(args.baseline) if args.baseline else []
@@ -109,14 +117,14 @@ def _image(args: argparse.Namespace, host: Host, allowed: list[str] | None) -> I
 
 
 def _write(args: argparse.Namespace, report: Report) -> None:
-    """The report where it was asked for; where that is not a person's screen, the reasons on stderr too."""
+    """The report where it was asked for; if that is not a terminal report, the reasons go to stderr too."""
     write = load("cli", f"_gate_{args.format}").write
     if args.output:
         beside = f"{args.output}.{os.getpid()}"
         try:
             with open(beside, "w", encoding="utf-8") as out:
                 write(report, out)
-            os.replace(beside, args.output)  # who waits for the file never reads half of it
+            os.replace(beside, args.output)  # a program that waits for the file never reads half of it
         except OSError as error:
             raise UserError(f"{args.output}: {(error.strerror or str(error)).lower()}") from error
     else:

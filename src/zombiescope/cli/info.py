@@ -1,4 +1,4 @@
-"""What a recording holds: its span, sizes, rates, gaps, what was blind, and what it cost."""
+"""What a recording holds: time span, sizes, rates, gaps, what was blind, and its overhead."""
 
 from __future__ import annotations
 
@@ -8,33 +8,37 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from zombiescope.cli._arguments import FOLDER, complete
 from zombiescope.core import amount, harmless, lasting
 
 if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline
     from zombiescope.recorder.replay import Recording
 
-GAP = 3.0  # seconds without any look: the recorder was stopped, stalled or starved
+GAP = 3.0  # seconds without any sample: the recorder was stopped, stalled or starved
 EXAMPLES = """examples:
-  zombiescope info ./rec
+  zombiescope info ./rec                    what is in it, and where it has gaps
   zombiescope info ./rec --format json
+
+exit codes: 0 shown, 2 usage
 """
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("recording", metavar="RECORDING")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="[text]")
+    parser.add_argument("recording", metavar="RECORDING", help="a folder that `zombiescope record` wrote")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format [text]")
+    complete(parser, recording=FOLDER)
 
 
 def run(args: argparse.Namespace) -> int:
     from zombiescope.recorder.replay import opened
 
     recording = opened(args.recording)
-    told = shape(recording)
+    shown = shape(recording)
     if args.format == "json":
-        print(json.dumps(told, indent=1))
+        print(json.dumps(shown, indent=1))
     else:
-        _text(told)
+        _text(shown)
     return 0
 
 
@@ -62,13 +66,13 @@ def shape(recording: Recording) -> dict[str, Any]:
 
 
 def _mean_rate(values: Any, at: Any) -> float:
-    """CPU seconds a second; a recorder that was started anew begins at nought again."""
+    """CPU seconds per second; a restarted recorder counts from 0 again."""
     rises = [after - before if after >= before else after for before, after in pairwise(values)]
     return float(sum(rises)) / max(float(at[-1] - at[0]), 1e-9)
 
 
 def _gaps(timeline: Timeline) -> list[tuple[float, float]]:
-    """Stretches in which nobody looked, by the probe that looks most often."""
+    """Periods without any sample, by the probe that samples most often."""
     looks = max((timeline.looks(what) for what in timeline.looked_for()), key=len, default=None)
     if looks is None or not len(looks):
         return []
@@ -81,19 +85,19 @@ def _blind(timeline: Timeline) -> list[str]:
     return list(dict.fromkeys(f"{harmless(it.source)}: {harmless(it.text)}" for it in reasons))
 
 
-def _text(told: dict[str, Any]) -> None:
-    since = datetime.fromtimestamp(told["span"]["start"], UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    long = lasting(told["seconds"])
-    print(f"node {told['node']}, Linux {told['kernel']}: {long} from {since}, {told['segments']} segments")
-    for kind, size in told["bytes"].items():
-        print(f"{kind}\t{told['rows'][kind]:,} rows\t{amount(size)}")
-    day = sum(told["bytes"].values()) / max(told["seconds"], 1) * 86400
-    print(f"{told['series']:,} series; {amount(day)} a day at this rate")
-    if told["own_cost_ratio"] is not None:
-        print(f"recording cost {told['own_cost_ratio']:.2%} of one core")
-    for gap in told["gaps"]:
+def _text(shown: dict[str, Any]) -> None:
+    since = datetime.fromtimestamp(shown["span"]["start"], UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    long = lasting(shown["seconds"])
+    print(f"node {shown['node']}, Linux {shown['kernel']}: {long} from {since}, segments: {shown['segments']}")
+    for kind, size in shown["bytes"].items():
+        print(f"{kind}\t{shown['rows'][kind]:,} rows\t{amount(size)}")
+    day = sum(shown["bytes"].values()) / max(shown["seconds"], 1) * 86400
+    print(f"{shown['series']:,} series; {amount(day)} a day at this rate")
+    if shown["own_cost_ratio"] is not None:
+        print(f"the recorder used {shown['own_cost_ratio']:.2%} of one core")
+    for gap in shown["gaps"]:
         at = datetime.fromtimestamp(gap["start"], UTC).strftime("%H:%M:%S")
         print(f"gap\t{lasting(gap['seconds'])} from {at}")
     for kind in ("blind", "damage"):
-        for reason in told[kind]:
+        for reason in shown[kind]:
             print(f"{kind}\t{reason}")

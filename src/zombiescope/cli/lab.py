@@ -1,7 +1,7 @@
-"""Faults that really happen on this machine, cleaned up afterwards: to learn the tool, and to measure it.
+"""Real faults on this machine, cleaned up afterwards: to learn the tool, and to measure it.
 
-Each scenario has a known truth. `run --diagnose` makes one happen, diagnoses it with this very command and says whether
-the truth was told; `score` does so for all of them, several times in random order.
+The right answer of each scenario is known. `run --diagnose` makes one fault, diagnoses it with this same command and
+says whether the answer was right; `score` does so for all scenarios, several times in random order.
 """
 
 from __future__ import annotations
@@ -15,48 +15,58 @@ import time
 from contextlib import ExitStack
 from types import ModuleType
 
+from zombiescope.cli._arguments import FOLDER, complete
 from zombiescope.core import UserError, harmless
 from zombiescope.members.rooms import healthy, names
 
 EXAMPLES = """examples:
-  zombiescope lab list                                 what there is, and what each needs
-  zombiescope lab run throttled --diagnose             make it happen, and see whether it is told
-  zombiescope lab run zombie_walk --keep 120           keep it for two minutes, for a look with other tools
-  zombiescope lab run crash_loop --record ./rec        record it, and diagnose the recording when it is over
-  zombiescope lab score --runs 3 --format json         all of them, three times each
-  zombiescope lab score --only short                   a few of each kind, in two minutes
+  zombiescope lab list                                 every scenario, and what it still needs
+  zombiescope lab run throttled --diagnose             make the fault, and see whether it is found
+  zombiescope lab run zombie_walk --keep 120           keep it for two minutes, to look at it with other tools
+  zombiescope lab run crash_loop --record ./rec        record it, and diagnose the recording afterwards
+  zombiescope lab score --runs 3 --format json         every scenario, three times
+  zombiescope lab score --only short                   a few of each kind, in about two minutes
   zombiescope lab clean                                remove what a killed run left behind
 
-exit codes: 0 the truth was told, 1 it was not, 2 usage
+exit codes: 0 the answer was right, 1 it was wrong, 2 usage
 """
-MOST = 600  # seconds to keep a fault, runs of a score, times the usual size: the lab's own processes end after 600 s
+MOST = 600  # limit of --keep, --runs and --scale: the lab's own processes end after 600 s
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
     acts = parser.add_subparsers(dest="verb", required=True, metavar="list|run|score|clean")
-    listing = acts.add_parser("list", help="every scenario")
-    running = acts.add_parser("run", help="make one happen")
-    running.add_argument("name", metavar="NAME", help="see `lab list`")
+    listing = acts.add_parser("list", help="list every scenario")
+    running = acts.add_parser("run", help="make one fault happen")
+    running.add_argument("name", metavar="NAME", help="a scenario, see `lab list`")
     running.add_argument("--diagnose", action="store_true", help="diagnose it while it happens")
-    running.add_argument("--record", metavar="DIR", default="", help="record it, and diagnose the recording afterwards")
     running.add_argument(
-        "--keep", type=_positive, metavar="SECONDS", help="keep it so long, for a look of your own [30]"
+        "--record", metavar="DIR", default="", help="record it to DIR, and diagnose the recording afterwards"
     )
-    scoring = acts.add_parser("score", help="all of them, judged")
-    scoring.add_argument("--runs", type=_times, default=1, metavar="K", help="how often each [1]")
+    running.add_argument(
+        "--keep", type=_positive, metavar="SECONDS", help="keep the fault for this long, to look at it yourself [30]"
+    )
+    scoring = acts.add_parser("score", help="run all scenarios and count right answers")
+    scoring.add_argument("--runs", type=_times, default=1, metavar="K", help="runs of each scenario [1]")
     scoring.add_argument(
-        "--only", default="", metavar="A,B", help="these scenarios; `controls`: the innocent ones, `short`: a few"
+        "--only",
+        default="",
+        metavar="A,B",
+        help="these scenarios; `controls`: those without a fault, `short`: a few [all]",
     )
-    scoring.add_argument("--seed", type=int, metavar="N", help="the order of an earlier score")
+    scoring.add_argument("--seed", type=int, metavar="N", help="repeat the order of an earlier score [random]")
     acts.add_parser("clean", help="remove what a killed run left behind")
     for one in (running, scoring):
-        one.add_argument("--scale", type=_positive, default=1.0, metavar="N", help="times the usual size [1]")
+        one.add_argument(
+            "--scale", type=_positive, default=1.0, metavar="N", help="size of the fault, times the usual [1]"
+        )
     for one in (listing, scoring):
-        one.add_argument("--format", choices=("text", "json"), default="text", help="[text]")
+        one.add_argument("--format", choices=("text", "json"), default="text", help="output format [text]")
+    complete(running, name="lab", record=FOLDER)
+    complete(scoring, only="lab")
 
 
 def run(args: argparse.Namespace) -> int:
-    # Told to end, it takes away what it made first, as with Ctrl-C.
+    # On SIGTERM it removes what it made first, as with Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     return {"list": _list, "run": _run, "score": _score, "clean": _clean}[args.verb](args)
 
@@ -67,7 +77,7 @@ def _list(args: argparse.Namespace) -> int:
     rows = [
         {
             "name": name,
-            "truth": " and ".join(" → ".join(one.chain) for one in (it.TRUTH, *it.TRUTH.also)) or "nobody is to blame",
+            "truth": " and ".join(" → ".join(one.chain) for one in (it.TRUTH, *it.TRUTH.also)) or "no fault",
             "says": (it.__doc__ or "").split("\n")[0],
             "missing": missing(it.NEEDS),
         }
@@ -86,11 +96,11 @@ def _run(args: argparse.Namespace) -> int:
 
     scenario = _scenario(args.name)
     if args.keep and (args.diagnose or args.record):
-        raise UserError("--keep is for a look of your own: --diagnose and --record end it when they have seen enough")
+        raise UserError("--keep excludes --diagnose and --record: those end the fault when they have seen enough")
     if not args.diagnose and not args.record:
         with ExitStack() as stack:
             fault = stack.enter_context(scenario.run(args.scale))
-            print(f"{fault.says}; look for {fault.subject} (Ctrl-C ends it)", file=sys.stderr)
+            print(f"{fault.says}; it concerns {fault.subject} (Ctrl-C ends it)", file=sys.stderr)
             time.sleep(args.keep or 30.0)
         return 0
     one = diagnosed(args.name, scenario, args.scale, args.record)
@@ -106,7 +116,7 @@ def _score(args: argparse.Namespace) -> int:
 
     chosen = _chosen([it for it in args.only.split(",") if it])
     seed = args.seed if args.seed is not None else random.randrange(1_000_000)
-    print(f"{len(chosen)} scenarios, {args.runs} times each, in an order of --seed {seed}", file=sys.stderr)
+    print(f"{len(chosen)} scenarios, {args.runs} runs each, order of --seed {seed}", file=sys.stderr)
 
     def say(text: str) -> None:
         print(harmless(text), file=sys.stderr, flush=True)
@@ -115,11 +125,11 @@ def _score(args: argparse.Namespace) -> int:
     for name in order(chosen, args.runs, seed):
         try:
             runs.append(one := undisturbed(name, chosen[name], args.scale, say))
-        except UserError as error:  # one that does not happen costs its own row, and the score its exit code
+        except UserError as error:  # a fault that could not be made loses its row, and the score its exit code
             not_made.append({"name": name, "why": str(error)})
-            say(f"{name} could not be made: {error}")
+            say(f"{name}: the fault could not be made: {error}")
             continue
-        say(f"{name}: {one.judgement} ({one.seconds:.0f} s; others left {one.idle:.1f} cores idle)")
+        say(f"{name}: {one.judgement} ({one.seconds:.0f} s; {one.idle:.1f} cores were idle without it)")
     rows = list(table(runs))
     faults, controls = ([it for it in runs if bool(chosen[it.name].TRUTH.root) is guilty] for guilty in (True, False))
     totals = {
@@ -151,7 +161,7 @@ def _score(args: argparse.Namespace) -> int:
 
 
 def _chosen(wanted: list[str]) -> dict[str, ModuleType]:
-    """The scenarios that are wanted and can happen here; what cannot is said."""
+    """The wanted scenarios that can run here; the others are named on stderr."""
     from zombiescope.lab._scenario import missing
 
     known = healthy("lab")
@@ -160,18 +170,18 @@ def _chosen(wanted: list[str]) -> dict[str, ModuleType]:
         "short": {name for name, it in known.items() if getattr(it, "SHORT", False)},
     }
     if unknown := [it for it in wanted if it not in known and it not in groups]:
-        raise UserError(f"no scenario is called {unknown[0]!r}; there are {', '.join([*known, *groups])}")
+        raise UserError(f"{unknown[0]!r}: no such scenario; there are {', '.join([*known, *groups])}")
     meant = set().union(*(groups.get(it, {it}) for it in wanted or known))
     chosen = {}
     for name, it in known.items():
         if name not in meant:
             continue
         if lacking := missing(it.NEEDS):
-            print(f"left out: {name} needs {'; '.join(lacking)}", file=sys.stderr)
+            print(f"skipped: {name} needs {'; '.join(lacking)}", file=sys.stderr)
         else:
             chosen[name] = it
     if not chosen:
-        raise UserError("none of them can happen here")
+        raise UserError("none of these scenarios can run here: see `zombiescope lab list` for what they need")
     return chosen
 
 
@@ -188,9 +198,9 @@ def _scenario(name: str) -> ModuleType:
 
     found = healthy("lab").get(name)
     if found is None:
-        raise UserError(f"no scenario is called {name!r}; there are {', '.join(names('lab'))}")
+        raise UserError(f"{name!r}: no such scenario; there are {', '.join(names('lab'))}")
     if lacking := missing(found.NEEDS):
-        raise UserError(f"{name} cannot happen here: it needs {'; '.join(lacking)}")
+        raise UserError(f"{name} cannot run here: it needs {'; '.join(lacking)}")
     return found
 
 
@@ -200,7 +210,7 @@ def _positive(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value <= MOST:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0, and {MOST} at the most")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0 and up to {MOST}")
     return value
 
 

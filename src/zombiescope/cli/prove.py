@@ -1,7 +1,7 @@
-"""Whether a cure worked, from two recordings: one from before it, one from after.
+"""Whether a fix worked, from two recordings: one from before it, one from after.
 
-The same checks as `fix --apply --prove` makes at once: what was cured is clear, dead cgroups do not grow, no card has
-reset, statistics are read quickly, and somebody looked all the time.
+The same checks as `fix --apply --prove`: what was fixed is clear, dying cgroups do not grow, no NIC has reset, cgroup
+statistics are read quickly, and the second recording has no gaps.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from zombiescope.cli._arguments import FOLDER, complete
 from zombiescope.cli._looking import recorded
 from zombiescope.core import Finding, UserError, harmless
 
@@ -18,21 +19,26 @@ if TYPE_CHECKING:
     from zombiescope.treatment.prove import Examined
 
 EXAMPLES = """examples:
-  zombiescope prove ./before ./after                          the root causes of the first must be gone in the second
+  zombiescope prove ./before ./after                          the root causes of the first must be clear in the second
   zombiescope prove ./before ./after --cured unit:ecs.service
   zombiescope prove ./before ./after --format json
 
-exit codes: 0 proved, 1 not proved, 2 usage, 3 cannot tell
+exit codes: 0 proved, 1 not proved, 2 usage, 3 blind: could not be decided
 """
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("before", metavar="RECORDING_BEFORE")
-    parser.add_argument("after", metavar="RECORDING_AFTER")
+    parser.add_argument("before", metavar="RECORDING_BEFORE", help="recorded before the fix")
+    parser.add_argument("after", metavar="RECORDING_AFTER", help="recorded after it")
     parser.add_argument(
-        "--cured", action="append", default=[], metavar="FINDING", help="a sign or a subject; repeatable [root causes]"
+        "--cured",
+        action="append",
+        default=[],
+        metavar="FINDING",
+        help="a sign or subject that was fixed; repeatable [root causes]",
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="[text]")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format [text]")
+    complete(parser, before=FOLDER, after=FOLDER, cured="signs")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -41,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
     before, after = _examined(args.before), _examined(args.after)
     if after.timeline.span.start < before.timeline.span.end:
-        raise UserError(f"{args.after} began before {args.before} had ended: the recording from before comes first")
+        raise UserError(f"{args.after} begins before {args.before} ends: give the recording from before the fix first")
     cured = _cured(before, args.cured)
     proof = prove(before, after, cured)
     if args.format == "json":
@@ -57,7 +63,8 @@ def _cured(before: Examined, wanted: list[str]) -> list[Finding]:
     cured = [it for it in found if not wanted or {it.sign, it.subject, it.subject.partition(":")[2]} & set(wanted)]
     if not cured:
         there = ", ".join(sorted({f"{it.sign} of {harmless(it.subject)}" for it in before.case.findings})) or "nothing"
-        raise UserError(f"there was nothing to cure before: found was {there}")
+        missing = f"no {', '.join(map(harmless, wanted))}" if wanted else "no root cause"
+        raise UserError(f"nothing to prove: {missing} in the first recording; findings there: {there}")
     return cured
 
 

@@ -1,7 +1,7 @@
-"""The flight recorder: stacks and readings of this node into a folder, rolling, until Ctrl-C.
+"""The flight recorder: stacks and readings of this node, rolling, into a folder, until Ctrl-C.
 
-Keeps the last --hours, and never more than --max-bytes; the oldest goes first. Survives kill -9 at any moment with at
-most a second lost. The folder can be copied anywhere and given to `diagnose`.
+Keeps the last --hours, and never more than --max-bytes; the oldest data is dropped first. A kill -9 at any moment loses
+at most one second. The folder can be copied to any machine and given to `diagnose`.
 """
 
 from __future__ import annotations
@@ -11,34 +11,49 @@ import re
 import signal
 import sys
 
+from zombiescope.cli._arguments import FOLDER, complete
 from zombiescope.cli._looking import hertz
 from zombiescope.core import Host
 
 EXAMPLES = """examples:
-  zombiescope record /var/lib/zombiescope             the last 12 hours, at most 2 GB
-  zombiescope record ./rec --for 2m                   two minutes
+  zombiescope record /var/lib/zombiescope             keep the last 12 hours, at most 2 GB
+  zombiescope record ./rec --for 2m                   stop after two minutes
   zombiescope record ./rec --hours 48 --max-bytes 8G --hz 99
-  zombiescope diagnose ./rec                          what it tells
-  zombiescope info ./rec                              what is in it
+  zombiescope record ./rec --no-user                  without stacks of programs, kernel only
+
+then: `zombiescope diagnose ./rec`, `zombiescope view ./rec --open`, `zombiescope info ./rec`
+exit codes: 0 recorded, 2 usage
 """
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _TIMES = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="DIR", help="where to; made if it is not there")
-    parser.add_argument("--hours", type=_positive, default=12.0, metavar="H", help="how much to keep [12]")
+    parser.add_argument("folder", metavar="DIR", help="folder of the recording; created if missing")
+    parser.add_argument("--hours", type=_positive, default=12.0, metavar="H", help="hours to keep [12]")
     parser.add_argument(
-        "--max-bytes", type=_bytes, default=2 * 10**9, metavar="B", help="and how much at the most [2G]"
+        "--max-bytes", type=_bytes, default=2 * 10**9, metavar="B", help="size limit on disk: 500M, 2G [2G]"
     )
     parser.add_argument(
-        "--hz", type=hertz, default=49, metavar="F", help="stacks a second on each core, 0 for none [49]"
+        "--hz", type=hertz, default=49, metavar="F", help="stack samples per second on each core, 0 for none [49]"
     )
-    parser.add_argument("--no-user", action="store_true", help="only the kernel's part of each stack")
+    parser.add_argument("--no-user", action="store_true", help="record only the kernel part of each stack")
     parser.add_argument(
-        "--for", dest="length", type=_length, default=float("inf"), metavar="T", help="end after 90s, 2m, 1h"
+        "--for",
+        dest="length",
+        type=_length,
+        default=float("inf"),
+        metavar="T",
+        help="stop after this long: 90s, 2m, 1h [until Ctrl-C]",
     )
-    parser.add_argument("--set", action="append", default=[], metavar="MEMBER.CONST=VALUE", help="as in diagnose")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="MEMBER.CONST=VALUE",
+        help="override a threshold, as in diagnose; repeatable",
+    )
+    complete(parser, folder=FOLDER)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -77,19 +92,19 @@ def _positive(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < 1e5:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of hours")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of hours, above 0")
     return value
 
 
 def _bytes(text: str) -> int:
     found = re.fullmatch(r"(\d{1,15})([kmgt]?)b?", text.lower())
     if not found or int(found[1]) * _UNITS[found[2]] < 10**6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size of at least 1M, such as 500M or 2G")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size: write it as 500M or 2G, at least 1M")
     return int(found[1]) * _UNITS[found[2]]
 
 
 def _length(text: str) -> float:
     found = re.fullmatch(r"(\d{1,9}(?:\.\d+)?)([smhd]?)", text.lower())
     if not found or float(found[1]) <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a length of time, such as 90s, 2m or 1h")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration: write it as 90s, 2m or 1h")
     return float(found[1]) * _TIMES[found[2]]

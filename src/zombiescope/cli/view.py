@@ -1,7 +1,7 @@
-"""The time-travel page: a heatmap of any hours, the flame graph of any second, what changed before an event.
+"""The time-travel page: a heatmap of hours, the flame graph of any second, what changed before an event.
 
-Serves it on this machine and prints the address, or writes it (-o) as one file that opens from disk. Reads recordings,
-perf.data, the text of `perf script`, folded stacks and pprof. docs/time-travel.md tells how to read it.
+Serves the page on this machine and prints its address, or writes it (-o) as one file that opens from disk. Reads
+recordings, perf.data, the text of `perf script`, folded stacks and pprof. docs/time-travel.md says how to read it.
 """
 
 from __future__ import annotations
@@ -12,21 +12,23 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
+from zombiescope.cli._arguments import FILE, complete
 from zombiescope.core import UserError, harmless
 
 if TYPE_CHECKING:
     from zombiescope.cli._sources import Source
     from zombiescope.core.model import Span
-    from zombiescope.profile.capture import Capture
+    from zombiescope.core.samples import Samples
 
 EXAMPLES = """examples:
-  zombiescope view ./rec --open                         serve it here, and open a browser
+  zombiescope view ./rec --open                         serve it on localhost, and open a browser
   zombiescope view ./rec --from 05:10 --to 05:40 -o incident.html
-  zombiescope view perf.data                            a capture of perf
-  zombiescope view perf.data.* -o heatmap.png           only the heatmap, of many files as one
-  zombiescope view ./rec --port 8080                    then, elsewhere: ssh -L 8080:localhost:8080 NODE
+  zombiescope view perf.data                            a capture made by perf
+  zombiescope view perf.data.* -o heatmap.png           only the heatmap, many files as one
+  zombiescope view ./rec --port 8080                    then, on your laptop: ssh -L 8080:localhost:8080 NODE
 
 times: unix seconds, 2025-03-04T05:06:07 or 05:06:07 (UTC), or plain seconds since the capture began
+exit codes: 0 written, or stopped by Ctrl-C, 2 usage
 """
 TOKEN = 24  # bytes of randomness in the address
 _NEVER = 1 << 62  # nanoseconds: the year 2116
@@ -34,20 +36,26 @@ _LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SOURCE", nargs="+", help="a recording, or files of samples that make one")
-    parser.add_argument("--from", dest="start", metavar="T", help="from this time on")
-    parser.add_argument("--to", dest="end", metavar="T", help="and before this one")
     parser.add_argument(
-        "-o", dest="out", metavar="FILE", help="write .html (one file), or the heatmap alone as .png, .svg or .json"
+        "source", metavar="SOURCE", nargs="+", help="a recording, or one or more files of samples, read as one"
     )
-    parser.add_argument("--open", action="store_true", help="open a browser too")
-    parser.add_argument("--port", type=_port, default=0, metavar="P", help="[any that is free]")
-    parser.add_argument("--listen", default="127.0.0.1", metavar="HOST", help="an address for others [127.0.0.1]")
+    parser.add_argument("--from", dest="start", metavar="T", help="start of the range [the first sample]")
+    parser.add_argument("--to", dest="end", metavar="T", help="end of the range [the last sample]")
+    parser.add_argument(
+        "-o",
+        dest="out",
+        metavar="FILE",
+        help="write one .html file, or the heatmap alone as .png, .svg or .json [serve it]",
+    )
+    parser.add_argument("--open", action="store_true", help="open it in a browser")
+    parser.add_argument("--port", type=_port, default=0, metavar="P", help="port to serve on [any free one]")
+    parser.add_argument("--listen", default="127.0.0.1", metavar="HOST", help="address to serve on [127.0.0.1]")
+    complete(parser, source=FILE, out=FILE)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.out and not args.out.endswith((".html", ".png", ".svg", ".json")):
-        raise UserError(f"{args.out}: which format? give a name that ends in .html, .png, .svg or .json")
+        raise UserError(f"{args.out}: unknown suffix: give a name that ends in .html, .png, .svg or .json")
     if not args.out or args.out.endswith(".html"):
         _ready(serving=not args.out)
     source = _opened(args)
@@ -57,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _ready(*, serving: bool) -> None:
-    """Whether what it needs is there, before anything is read: that may take a while."""
+    """Check that the page and the server are installed before reading the source, which may take a while."""
     from zombiescope.web.onefile import built
     from zombiescope.web.server import installed
 
@@ -67,7 +75,7 @@ def _ready(*, serving: bool) -> None:
 
 
 def _opened(args: argparse.Namespace) -> Source:
-    """The source, or the stretch of it that was asked for."""
+    """The source, or the part of it that was asked for."""
     from dataclasses import replace
 
     from zombiescope.cli._sources import SECOND, instant, opened
@@ -80,21 +88,21 @@ def _opened(args: argparse.Namespace) -> Source:
     start = 0 if args.start is None else instant(args.start, capture)
     end = _NEVER if args.end is None else instant(args.end, capture)
     if start >= end:
-        raise UserError(f"{args.start} is not before {args.end}")
+        raise UserError(f"--from {args.start} is not before --to {args.end}")
     part = capture.only((capture.at >= start) & (capture.at < end))
     span = Span(start / SECOND, end / SECOND)
     return replace(source, capture=part, timeline=source.recording.timeline(span) if source.recording else None)
 
 
 def _span(args: argparse.Namespace) -> Span | None:
-    """What has to be read of a recording, where wall-clock times say so."""
+    """The part of a recording to read, if wall-clock times are given."""
     from zombiescope.cli._looking import moment
     from zombiescope.core.model import Span
 
     try:
         start, end = (None if it is None else moment(it) for it in (args.start, args.end))
     except argparse.ArgumentTypeError:
-        return None  # seconds since the beginning: which is not known before it is open
+        return None  # seconds since the start, which is known only once it is open
     if start is None and end is None:
         return None
     return Span(start or 0.0, float("inf") if end is None else end)
@@ -118,8 +126,8 @@ def _page(source: Source) -> bytes:
     return one_file(bundle_of(source), title_of(source))
 
 
-def _picture(path: str, capture: Capture) -> bytes:
-    """The heatmap, which needs no names and so is had in a moment."""
+def _picture(path: str, capture: Samples) -> bytes:
+    """The heatmap, which needs no symbol names and so is quick."""
     from zombiescope.profile.heatmap_images import as_png, as_svg
 
     if path.endswith(".json"):
@@ -127,14 +135,14 @@ def _picture(path: str, capture: Capture) -> bytes:
     return as_png(capture) if path.endswith(".png") else as_svg(capture)
 
 
-def _cells(capture: Capture) -> bytes:
+def _cells(capture: Samples) -> bytes:
     """The heatmap in numbers: when it begins, how long a column is, and each column's rows."""
     import json
 
     from zombiescope.profile.heatmap_images import grid
 
     found = grid(capture)
-    told = {
+    cells = {
         "label": harmless(capture.label),
         "unit": capture.unit,
         "clock": capture.clock,
@@ -143,7 +151,7 @@ def _cells(capture: Capture) -> bytes:
         "row_nanoseconds": found.column // len(found.heat),
         "columns": found.heat.T.tolist(),
     }
-    return json.dumps(told, separators=(",", ":")).encode() + b"\n"
+    return json.dumps(cells, separators=(",", ":")).encode() + b"\n"
 
 
 def _served(args: argparse.Namespace, source: Source) -> int:
@@ -151,15 +159,15 @@ def _served(args: argparse.Namespace, source: Source) -> int:
     from zombiescope.web.payload import bundle_of
     from zombiescope.web.server import address, application, listening, serve
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends it as Ctrl-C does
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C
     door = listening(args.listen, args.port)
     token = secrets.token_urlsafe(TOKEN)
     app = application(bundle_of(source), title_of(source), token)
     url = address(door, token)
     if args.listen not in _LOCAL:
-        print(f"anybody who can reach {args.listen} and knows the address can see it", file=sys.stderr)
+        print(f"anyone who can reach {args.listen} and has this address can read the page", file=sys.stderr)
     print(url, flush=True)
-    print("Ctrl-C ends it", file=sys.stderr)
+    print("serving until Ctrl-C", file=sys.stderr)
     if args.open:
         import webbrowser
 

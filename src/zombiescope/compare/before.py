@@ -1,13 +1,13 @@
-"""What was different just before something happened, over all the times it happened at once.
+"""What was different just before an event, over all events at once.
 
 Each event's window is ranked among quiet windows near it; a thing's score is its mean rank over all events, so one
-huge burst cannot do what five small ones can. What chance makes of it is counted, not assumed: in each of `ROUNDS`
-rounds one of an event's windows, drawn at random, takes the place of the true one, for all things alike, and the
-highest score of any thing is noted. A rise is significant if its score is among the highest `ALPHA` of those. That
-holds for all things together, however many are compared and however much they go with each other (Westfall and
-Young's max-T), and asks nothing of their distributions; only that, but for the cause, an event might as well have
-come at another of its windows. Events near one another are moved together, since what wanders slowly is high, or low,
-for all of them. A rise is not yet a cause: it is whom to look at first.
+huge burst counts less than five small ones. What chance does is measured, not assumed: in each of `ROUNDS` rounds a
+random window of each event takes the place of the true one, the same for all things, and the highest score of any
+thing is kept. A rise is significant if its score is among the highest `ALPHA` of those. That
+holds for all things together, however many are compared and however correlated they are (Westfall and Young's max-T),
+and assumes nothing about their distributions; only that, without the cause, an event might as well have come at
+another of its windows. Events close together are moved together, since slow drift is high, or low, for all of them. A
+rise is not yet a cause: it is what to check first.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from zombiescope.compare.quiet_time import Event, Windows, recorded, windows
 from zombiescope.compare.rise import Rise, telling
 from zombiescope.compare.time_spent import Profile
 from zombiescope.core import Span, UserError
+from zombiescope.core.samples import Ints, Samples
 from zombiescope.core.timeline import Floats, Timeline
 from zombiescope.derived.kernel_log import LOG, unheard
 from zombiescope.diagnosis.examine import examine
 from zombiescope.members.rooms import healthy, load, names
-from zombiescope.profile.capture import Capture, Ints
 
-ALPHA = 0.005  # one false alarm in 200 questions, by the book; measured on made-up nodes: docs/before.md
-ROUNDS = 2_000  # of chance: the least significance that can be told is 1 in 2,001
-FEWEST = 3  # events: with two, each at the top of 41 windows, one of some hundred things does so by chance
+ALPHA = 0.005  # one false alarm in 200 questions, in theory; measured on simulated nodes: docs/before.md
+ROUNDS = 2_000  # of chance: the smallest p that can be measured is 1 in 2,001
+FEWEST = 3  # events: with two, each at the top of 41 windows, one of some hundred things gets there by chance
 SHOWN = 10  # rises in all
 SHOWN_TIMES, SHOWN_CORES = 6, 2  # functions and processes; cores. Series take the rest
-LEAST = 0.01  # cores: what rose by less than 1 % of one core starves nobody
-_SAME = 1e-6  # scores nearer than that are equal, but for rounding: they are multiples of 1 in 8,200
+LEAST = 0.01  # cores: a rise of less than 1 % of one core starves nothing
+_SAME = 1e-6  # scores closer than that are equal except for rounding: they are multiples of 1 in 8,200
 HIGH = 95.0  # percentile of its quiet windows: an event above it had the rise too
 Ranks = npt.NDArray[np.float32]  # half the memory, and there are many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What came of it."""
+    """The result."""
 
     events: tuple[Event, ...]
     seconds: float
-    apart: int  # groups of events that are far enough from one another to be witnesses of their own
+    apart: int  # groups of events that are far enough apart to be independent
     quiet: int  # windows compared with
     compared: int  # things
-    rises: tuple[Rise, ...]  # the most telling first; if none is significant, the largest all the same
+    rises: tuple[Rise, ...]  # the most important first; if none is significant, the largest all the same
     notes: tuple[str, ...]
 
     @property
@@ -69,9 +69,9 @@ def default_event() -> str:
 
 
 def events_of(timeline: Timeline, wanted: str) -> tuple[list[Event], str]:
-    """When a sign's findings began, if that is a sign's name; else lines of the kernel's log that match.
+    """When a sign's findings began, if `wanted` is a sign; else the lines of the kernel log that match.
 
-    And why some of them may not have been seen; empty if all could be.
+    Also why some may have been missed; empty if none.
     """
     if wanted in names("signs"):
         case = examine(timeline, signs={wanted: load("signs", wanted)}, laws={})
@@ -80,16 +80,16 @@ def events_of(timeline: Timeline, wanted: str) -> tuple[list[Event], str]:
     try:
         expression = re.compile(wanted)
     except re.error as error:
-        raise UserError(f"--event {wanted!r} is neither a sign nor an expression: {error}") from None
+        raise UserError(f"--event {wanted!r} is neither a sign nor a valid regex: {error}") from None
     log, deaf = timeline.series(LOG), unheard(timeline)
     matching = [(place, text) for place, text in sorted(log.texts.items()) if expression.search(text)]
     return [Event(at=float(log.at[place]), says=text) for place, text in matching], deaf.why if deaf else ""
 
 
 def compare(
-    timeline: Timeline | None, capture: Capture | None, events: Sequence[Event], seconds: float, *, seed: int = 0
+    timeline: Timeline | None, capture: Samples | None, events: Sequence[Event], seconds: float, *, seed: int = 0
 ) -> Comparison:
-    """All that can be compared, compared; the same question gets the same answer each time."""
+    """Compare all that can be compared; the same question always gets the same answer."""
     chosen = windows(events, recorded(timeline, _span(timeline, capture)), seconds)
     if not chosen.events:
         return Comparison(events=(), seconds=seconds, apart=0, quiet=0, compared=0, rises=(), notes=chosen.notes)
@@ -107,12 +107,12 @@ def compare(
         apart=int(chosen.together[-1]) + 1,
         quiet=chosen.quiet,
         compared=len(measured.measures),
-        rises=tuple(_told(judged, profile)),
+        rises=tuple(_shown(judged, profile)),
         notes=chosen.notes,
     )
 
 
-def _span(timeline: Timeline | None, capture: Capture | None) -> Span:
+def _span(timeline: Timeline | None, capture: Samples | None) -> Span:
     if timeline is not None:
         return timeline.span
     return Span(capture.start / 1e9, capture.end / 1e9) if capture is not None else Span(0.0, 0.0)
@@ -121,7 +121,7 @@ def _span(timeline: Timeline | None, capture: Capture | None) -> Span:
 def _judged(measured: Measured, chosen: Windows, seed: int) -> list[tuple[Measure, Rise]]:
     """Every measure that rose."""
     count, values = len(chosen.events), measured.values
-    # Of each event its windows in the order of time, and which of them is its own.
+    # The windows of each event in order of time, and which of them is the one before it.
     groups = np.column_stack([np.arange(count), chosen.controls])
     order = np.argsort(chosen.starts[groups], axis=1)
     own = np.argmin(order, axis=1)
@@ -158,7 +158,7 @@ def _judged(measured: Measured, chosen: Windows, seed: int) -> list[tuple[Measur
 
 
 def _ranks(values: Floats) -> Ranks:
-    """Of each row among all rows, column by column, from 0 to 1; equal ones share the middle."""
+    """The rank of each row among all rows, column by column, from 0 to 1; equal ones share the middle."""
     below = (values[:, None] > values[None]).sum(1)
     equal = (values[:, None] == values[None]).sum(1)
     ranks: Ranks = ((below + equal / 2) / len(values)).astype(np.float32)
@@ -182,8 +182,8 @@ def _spread(values: Floats) -> Floats:
     return found
 
 
-def _told(judged: Sequence[tuple[Measure, Rise]], profile: Profile | None) -> Iterator[Rise]:
-    """Who ran more and in what, by time; on which cores; and what else rose, by how unusual it is."""
+def _shown(judged: Sequence[tuple[Measure, Rise]], profile: Profile | None) -> Iterator[Rise]:
+    """What ran more, by time; on which cores; and which series rose, the most unusual first."""
     if any(rise.significant for _, rise in judged):
         judged = [it for it in judged if it[1].significant]
     series = sorted((rise for it, rise in judged if it.kind == "series"), key=lambda rise: (rise.p, -rise.spreads))

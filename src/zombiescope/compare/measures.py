@@ -1,7 +1,7 @@
-"""What can be compared between stretches of time; of it, here, series: counters by their rate, all else by its mean.
+"""What is compared between windows of time; here series: counters by their rate, all else by its mean.
 
-What is compared is chosen without looking at which window is before an event: choosing what is large there would
-find something there whatever it is.
+What is compared is chosen without knowing which window is before an event: choosing what is large there would always
+find something.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from zombiescope.compare.quiet_time import Windows
 from zombiescope.core.timeline import Floats, Series, Timeline
 from zombiescope.members.rooms import healthy
 
-MOST_SERIES = 1_500  # some 0.5 ms each for twelve hours of looks
+MOST_SERIES = 1_500  # about 0.5 ms each for twelve hours of samples
 KNOWN = 0.5  # of the quiet windows: a series that was seen in fewer is not compared
-_NOT_HELD = {"core_gap_seconds", "cgroup_id"}  # happenings: their value does not hold until the next
+_NOT_HELD = {"core_gap_seconds", "cgroup_id"}  # events: their value does not hold until the next
 _OURS = {"samples_total", "samples_lost_total", "recorder_cpu_seconds_total"}  # the recorder's: more work, more samples
 
 
@@ -35,7 +35,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """A row for each window, a column for each measure. What was not known is the quiet windows' median."""
+    """A row for each window, a column for each measure. Unknown values are the quiet windows' median."""
 
     measures: list[Measure]
     values: Floats
@@ -45,7 +45,7 @@ def of_series(timeline: Timeline, windows: Windows) -> Measured:
     """Counters by their rate, all else by its mean; what never changes is left out."""
     moving = [one for one in _all(timeline) if len(one) > 1 and np.ptp(one.values) > 0]
     families = Counter(one.what for one in moving)
-    moving.sort(key=lambda one: families[one.what])  # of the node first, then of few
+    moving.sort(key=lambda one: families[one.what])  # series of the node first, then those with few subjects
     measures, columns = [], []
     for one in moving[:MOST_SERIES]:
         values = _means(one, windows)
@@ -65,18 +65,18 @@ def _all(timeline: Timeline) -> Iterator[Series]:
         if what in happenings | _NOT_HELD | _OURS:
             continue
         for subject in timeline.subjects(what):
-            if not subject.startswith("probe:"):  # what our own probes cost is no figure of the node
+            if not subject.startswith("probe:"):  # the cost of our own probes is not a figure of the node
                 yield timeline.series(what, subject)
 
 
 def _means(one: Series, windows: Windows) -> Floats:
-    """A value holds until the next, so what it comes to between two times is the difference of its running sum."""
+    """A value holds until the next, so the sum between two times is the difference of the running sum."""
     starts, ends, values = windows.starts, windows.starts + windows.seconds, one.values
-    # What is looked at seldom was last seen a while before the end: its value may hold for one window more.
+    # A rarely sampled series was last read a while before the end: its value may hold for one window more.
     known = (starts >= one.at[0]) & (ends <= one.until + windows.seconds)
     if one.what.endswith("_total"):
         rise = np.diff(values, prepend=values[0])
-        # As in `Timeline.rate`: less than half is a new beginning, a small step back is jitter.
+        # As in `Timeline.rate`: less than half is a counter reset, a small step back is jitter.
         rise = np.where(rise >= 0, rise, np.where(values < np.roll(values, 1) / 2, values, 0.0))
         risen = np.cumsum(rise)
         start, end = (np.maximum(np.searchsorted(one.at, it, side="right") - 1, 0) for it in (starts, ends))

@@ -1,4 +1,4 @@
-"""What rose before events; and of functions that rose together those that tell: not each caller, nor every callee."""
+"""What rose before events; of functions that rose together only the important ones: not every caller and callee."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from zombiescope.compare.measures import Measure
 from zombiescope.compare.time_spent import Profile
+from zombiescope.core.samples import Mask
 from zombiescope.core.timeline import Floats
-from zombiescope.profile.capture import Mask
 
 WEIGHED = 40  # functions, by how much they rose, that are compared with each other
-MOST_OF = 0.5  # of a function's rise: if more is in one that it called, that one tells; main() rises with everything
-NEARLY_ALL = 0.9  # of a function's rise: if so much is in one that is told, it is a part of that
+MOST_OF = 0.5  # of a function's rise: if more is in one that it called, that one is shown; main() rises with everything
+NEARLY_ALL = 0.9  # of a function's rise: if so much is in one that is shown, it is a part of that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +29,10 @@ class Rise:
     quiet: float  # the mean over the quiet windows
     spreads: float  # the difference, in robust spreads of the quiet windows
     events: int  # how many of the events had it: higher than 95 % of their quiet windows
-    p: float  # chance that the highest of all things compared gets so far without a cause
+    p: float  # probability that the highest of all things compared gets this far by chance
     significant: bool
     by_event: tuple[float, ...]  # the value before each event
-    note: str = ""  # who ran a function
+    note: str = ""  # which process ran a function
 
     @property
     def ratio(self) -> float | None:
@@ -40,7 +40,7 @@ class Rise:
 
 
 def telling(profile: Profile, functions: Sequence[tuple[Measure, Rise]]) -> list[tuple[Measure, Rise]]:
-    """Functions that rose (the most first, by their own time or in all) without those that only go with another."""
+    """Functions that rose (the most first, by own or total time) without those that only rose with another."""
     once = {it[0].place: it for it in reversed(functions)}  # the larger of own and total is the total, and comes first
     places = sorted(once, key=lambda place: once[place][1].quiet - once[place][1].before)[:WEIGHED]
     cases = np.arange(len(profile.windows.events))
@@ -52,13 +52,13 @@ def telling(profile: Profile, functions: Sequence[tuple[Measure, Rise]]) -> list
     def shared(one: int, other: int) -> float:
         return float(rose[holds[one] & holds[other]].sum())
 
-    told: list[int] = []
+    shown: list[int] = []
     for place in places:
         deeper = [it for it in places if depth[it] > depth[place]]
         only_calls = any(shared(place, it) > MOST_OF * whole[place] for it in deeper)
-        if not only_calls and not any(shared(place, it) >= NEARLY_ALL * whole[place] for it in told):
-            told.append(place)
-    return [(once[place][0], replace(once[place][1], note=_whose(profile, holds[place]))) for place in told]
+        if not only_calls and not any(shared(place, it) >= NEARLY_ALL * whole[place] for it in shown):
+            shown.append(place)
+    return [(once[place][0], replace(once[place][1], note=_whose(profile, holds[place]))) for place in shown]
 
 
 def _whose(profile: Profile, stacks: Mask) -> str:

@@ -1,4 +1,4 @@
-"""Time on a core between stretches of time: of functions, in themselves and in all, of processes and of cores."""
+"""CPU time per window: of functions (own and total), of processes and of cores."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from zombiescope.compare.measures import Measure, Measured
 from zombiescope.compare.quiet_time import Windows
+from zombiescope.core.samples import Ints, Mask, Samples
 from zombiescope.core.timeline import Floats
-from zombiescope.profile.capture import Capture, Ints, Mask
 
-MOST_FUNCTIONS = 500  # by time: the last of them has far less than the least that is told
+MOST_FUNCTIONS = 500  # by time: the last of them has far less than the least that is shown
 MOST_PROCESSES = 200
 _SECOND = 1_000_000_000
 _PIECE = 100_000_000  # nanoseconds: a sample that stands for more is spread over the time it stands for
@@ -22,7 +22,7 @@ _NAMELESS = {"[unknown]", "[lost]", ""}
 class Profile:
     """The samples within the windows, and the distinct functions of each stack."""
 
-    def __init__(self, capture: Capture, windows: Windows) -> None:
+    def __init__(self, capture: Samples, windows: Windows) -> None:
         self.capture, self.windows = capture, windows
         self.unit = "cores" if capture.unit == "nanoseconds" or capture.hz else "samples/s"
         scale = 1 / _SECOND if capture.unit == "nanoseconds" else 1 / capture.hz if capture.hz else 1.0
@@ -55,7 +55,7 @@ class Profile:
         )
 
     def of_samples(self, places: Ints) -> Floats:
-        """What each sample stands for, on the average of some windows."""
+        """What each sample stands for, averaged over some windows."""
         found = np.zeros(len(self.capture))
         for place in places.tolist():
             rows, weight = self.window(place)
@@ -72,7 +72,7 @@ class Profile:
         return found
 
     def depth_of(self, function: int, by_stack: Floats) -> float:
-        """How deep in its stacks a function is, on the average."""
+        """How deep in its stacks a function is, on average."""
         frames = self.capture.frames
         there = np.flatnonzero(frames.of == function)
         stack = np.searchsorted(frames.starts, there, side="right") - 1
@@ -119,7 +119,7 @@ class Profile:
         return _largest(np.where(named, totals, 0.0), MOST_FUNCTIONS)
 
     def _columns(self, functions: Ints) -> tuple[_Lists, Ints]:
-        """For each stack the places, among `functions`, of those in it; and of its innermost, -1 if that is none."""
+        """For each stack the indices into `functions` of those in it, and of its innermost; -1 if that is none."""
         place = _places(functions, len(self.capture.frames.functions) + 1)  # the last for stacks without any frame
         kept = place[self.function] >= 0
         stack = np.repeat(np.arange(len(self.count)), self.count)[kept]
@@ -143,20 +143,14 @@ class _Lists:
         return self._items[np.repeat(self._first[rows] - (np.cumsum(many) - many), many) + np.arange(many.sum())], many
 
 
-def processes(capture: Capture) -> tuple[list[str], Ints]:
-    """Processes by name, and for each of `capture.whos` the place of its own.
+def processes(capture: Samples) -> tuple[list[str], Ints]:
+    """Processes by name, and for each of `capture.whos` the index of its process.
 
-    A process is called by its first thread, if that was seen. Those of one name are one: what crashes and comes again
-    is the same to whoever asks.
+    A process has the name of its first thread, if that was sampled. Processes of one name count as one: a service that
+    crashes and restarts stays the same.
     """
-    counts = np.bincount(capture.who, minlength=len(capture.whos))
-    pids = np.array([who.pid for who in capture.whos], np.int64)
-    firsts = set(np.unique(capture.who[capture.tid == pids[capture.who]]).tolist()) if len(capture) else set()
-    best: dict[int, tuple[bool, int, str]] = {}
-    for place, who in enumerate(capture.whos):
-        if who.pid >= 0:
-            best[who.pid] = max(best.get(who.pid, (False, -1, "")), (place in firsts, int(counts[place]), who.comm))
-    called = [best[who.pid][2] if who.pid >= 0 else who.comm for who in capture.whos]
+    best = capture.process_names()
+    called = [best.get(who.pid, who.comm) if who.pid >= 0 else who.comm for who in capture.whos]
     numbers: dict[str, set[int]] = {}
     for name, who in zip(called, capture.whos, strict=True):
         numbers.setdefault(name, set()).add(who.pid)
@@ -165,8 +159,8 @@ def processes(capture: Capture) -> tuple[list[str], Ints]:
     return shown, np.array([names[name] for name in called], np.int64)
 
 
-def _in_pieces(capture: Capture, long: Ints, weight: Floats) -> tuple[Ints, Ints, Floats]:
-    """Samples that end a spell without interrupts, cut up: when each piece was, of which sample, and its share."""
+def _in_pieces(capture: Samples, long: Ints, weight: Floats) -> tuple[Ints, Ints, Floats]:
+    """Samples that end a period without interrupts, split: the time of each piece, its sample, and its share."""
     many = -(-capture.weight[long] // _PIECE)
     back = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
     at = np.repeat(capture.at[long], many) - back * _PIECE - _PIECE // 2
@@ -182,7 +176,7 @@ def _largest(values: Floats, most: int) -> Ints:
 
 
 def _places(chosen: Ints, many: int) -> Ints:
-    """For each of `many` numbers its place among the chosen ones; -1 for the others."""
+    """For each of `many` numbers its index among the chosen ones; -1 for the others."""
     found = np.full(many, -1, np.int64)
     found[chosen] = np.arange(len(chosen))
     return found

@@ -19,7 +19,7 @@ from zombiescope.core.model import (
     Unexplained,
     Verdict,
 )
-from zombiescope.core.words import amount, harmless, lasting
+from zombiescope.core.words import amount, harmless, lasting, percent
 
 # Timeline is not listed: it alone needs numpy, so who needs it says `from zombiescope.core.timeline import Timeline`.
 __all__ = [
@@ -45,4 +45,5 @@ __all__ = [
     "amount",
     "harmless",
     "lasting",
+    "percent",
 ]

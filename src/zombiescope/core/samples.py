@@ -1,103 +1,197 @@
-"""What a sign may ask of the stacks in a recording: who ran on which core, in which functions, and for how long.
+"""Samples in columns, wherever they came from: when, on which core, by whom, in which stack, and what each stands for.
 
-Samples are many (a busy hour of 96 cores at 49 Hz is 17 million), so they stay where they are, in parts, until a
-question is asked; an answer holds only the samples that it is about.
+Every reader makes Samples (of a recording, perf.data, the text of `perf script`, folded stacks, pprof), and every
+question is asked of them (by a sign, a law, a heatmap, a flame graph, a difference, an export): any source can be seen
+in any way.
+
+Times are integers of nanoseconds: sums and borders are exact. Names are worked out when they are first asked for: a
+heatmap needs none, and they are what takes longest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core.model import Reading, Span
 
-Frames = tuple[str, ...]  # outermost first: the program's own functions, then the kernel's
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Wanted = Callable[[Sequence[str]], bool]  # whether a stack is meant, by the names of its functions, outermost first
+CLOCKS = ("unix", "machine", "none")  # since 1970, since this machine was started, or without any time
+UNITS = ("samples", "nanoseconds")
+COLUMNS = ("at", "cpu", "tid", "who", "stack", "weight")
 SOURCE = "$ perf record -a -g"
-_NEAR = 1e-5  # seconds: a gap's end and its sample's time are the same clock, rounded once more
-_COLUMNS = ("at", "cpu", "pid", "tid", "comm", "stack")
+SECOND = 1_000_000_000  # nanoseconds
 
 
-class Part(Protocol):
-    """One stretch of a recording."""
+class Who(NamedTuple):
+    """Whose time a sample is."""
+
+    pid: int  # -1 where unknown, 0 is the idle task: interrupts that came while nobody ran
+    comm: str  # the thread's name
+    cgroup: str = ""  # its path; empty where unknown
+
+
+class Function(NamedTuple):
+    """A place in a program, by name."""
+
+    name: str
+    kernel: bool
+    module: str = ""  # the file or kernel module it is in; empty where unknown
 
     @property
-    def span(self) -> Span: ...
-
-    def frames(self) -> Mapping[int, Frames]:
-        """Every stack that is sampled in this part, by its id."""
-
-    def column(self, name: str) -> npt.NDArray[Any]:
-        """One column of the samples: `at` in unix nanoseconds, `comm` as words."""
+    def spelled(self) -> str:
+        """As the kernel's symbol table has it: the name of a kernel module follows, "nf_hook [nf_tables]"."""
+        return f"{self.name} [{self.module}]" if self.kernel and self.module else self.name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Frames:
+    """Distinct stacks: stack i is functions[of[starts[i] : starts[i + 1]]], outermost first."""
+
+    functions: Sequence[Function]  # distinct
+    of: npt.NDArray[np.int32]
+    starts: Ints
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, stack: int) -> list[Function]:
+        return [self.functions[it] for it in self.of[self.starts[stack] : self.starts[stack + 1]].tolist()]
+
+    @cached_property
+    def _spelled(self) -> list[str]:
+        return [it.spelled for it in self.functions]
+
+    def names(self, stack: int) -> tuple[str, ...]:
+        """The functions of one stack by name, outermost first: the program's own, then the kernel's."""
+        spelled = self._spelled
+        return tuple([spelled[it] for it in self.of[self.starts[stack] : self.starts[stack + 1]].tolist()])
+
+    def only(self, stacks: Ints) -> Frames:
+        """Some of the stacks, numbered anew in this order; functions that are in none of them are left out."""
+        lengths = np.diff(self.starts)[stacks]
+        starts = np.append(0, np.cumsum(lengths))
+        of = self.of[np.repeat(self.starts[stacks] - starts[:-1], lengths) + np.arange(starts[-1])]
+        used = np.zeros(len(self.functions), np.bool_)
+        used[of] = True
+        functions = [self.functions[it] for it in np.flatnonzero(used).tolist()]
+        return Frames(functions=functions, of=(np.cumsum(used, dtype=np.int32) - 1)[of], starts=starts)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Samples:
-    """Moments at which a core was found at work. Idle cores are not in it."""
+    """Samples, sorted by time. All columns have one row a sample."""
 
-    at: npt.NDArray[np.float64]  # unix seconds, sorted
-    cpu: npt.NDArray[np.int64]
-    pid: npt.NDArray[np.int64]
-    tid: npt.NDArray[np.int64]
-    comm: npt.NDArray[np.object_]  # the thread's name
-    stack: npt.NDArray[np.uint64]
-    weight: npt.NDArray[np.float64]  # seconds on a core that each stands for
-    frames: Mapping[int, Frames]
+    at: Ints  # nanoseconds of `clock`
+    cpu: npt.NDArray[np.int32]  # -1 where unknown
+    tid: npt.NDArray[np.int32]  # -1 where unknown
+    who: npt.NDArray[np.int32]  # place in `whos`
+    stack: npt.NDArray[np.int32]  # distinct stacks, numbered from zero
+    weight: Ints  # what each stands for, in `unit`
+    whos: Sequence[Who]
+    idle: Mask  # of each distinct stack: the core had nothing to do. Judged by its leaf alone: interrupts are work
+    name: Callable[[], Frames]  # works the names out; ask `frames`
+    unit: str = "samples"
+    clock: str = "machine"
+    hz: float = 0.0  # how often a busy core is sampled; 0 where unknown
+    label: str = ""  # what it is of: a file's name
+    notes: tuple[str, ...] = field(default=())  # what could not be read, was lost or left out, each in one line
 
     def __len__(self) -> int:
         return len(self.at)
 
+    @cached_property
+    def frames(self) -> Frames:
+        return self.name()
+
+    @property
+    def start(self) -> int:
+        return int(self.at[0]) if len(self) else 0
+
+    @property
+    def end(self) -> int:
+        """Just after the last sample."""
+        return int(self.at[-1]) + 1 if len(self) else 0
+
+    @cached_property
+    def busy(self) -> Mask:
+        """Samples of cores at work."""
+        found: Mask = ~self.idle[self.stack]
+        return found
+
+    @cached_property
+    def at_seconds(self) -> npt.NDArray[np.float64]:
+        """When each was, in the seconds that findings and spans are in."""
+        return self.at / SECOND
+
+    @cached_property
+    def pid(self) -> Ints:
+        """The process of each."""
+        return np.array([who.pid for who in self.whos], np.int64)[self.who]
+
+    @property
+    def _second(self) -> float:
+        """How much of `unit` is one second on a core; without end where that is not known."""
+        return SECOND if self.unit == "nanoseconds" else self.hz or float("inf")
+
+    @property
+    def weight_seconds(self) -> npt.NDArray[np.float64]:
+        """Time on a core that each stands for."""
+        return self.weight / self._second
+
     @property
     def seconds(self) -> float:
-        """Time on a core that they stand for."""
-        return float(self.weight.sum())
+        """Time on a core that all of them stand for."""
+        return int(self.weight.sum()) / self._second
 
-    def weighed(self, cpu: int, ends: npt.NDArray[np.float64], lengths: npt.NDArray[np.float64]) -> Samples:
-        """With the samples that end a gap on a core standing for the whole gap.
-
-        Where samples come by a timer, none comes while interrupts are off: the one that was due comes as soon as they
-        are on again, with the stack of who had switched them off.
-        """
-        own = np.flatnonzero(self.cpu == cpu)
-        if not len(own) or not len(ends):
-            return self
-        place = np.clip(np.searchsorted(self.at[own], ends - _NEAR), 0, len(own) - 1)
-        ending = np.abs(self.at[own][place] - ends) < _NEAR
-        weight = self.weight.copy()
-        weight[own[place[ending]]] = lengths[ending]
-        return replace(self, weight=weight)
-
-    def only(self, mask: npt.NDArray[np.bool_]) -> Samples:
-        parts = {name: getattr(self, name)[mask] for name in (*_COLUMNS, "weight")}
-        return replace(self, **parts)
+    def only(self, rows: slice | Mask | Ints) -> Samples:
+        """Some of the samples; stacks and names are shared, and numbered as before."""
+        columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in COLUMNS}
+        return replace(self, **columns, name=lambda: self.frames)
 
     def within(self, span: Span) -> Samples:
-        return self.only((self.at >= span.start) & (self.at <= span.end))
+        return self.only(inside(self.at, span))
 
-    def where(self, wanted: Callable[[Frames], bool]) -> Samples:
+    def where(self, wanted: Wanted) -> Samples:
         """Those whose stack is wanted; each distinct stack is judged once."""
-        good = [stack for stack in np.unique(self.stack).tolist() if wanted(self.frames[stack])]
-        return self.only(np.isin(self.stack, np.array(good, np.uint64)))
+        good = np.zeros(len(self.idle), np.bool_)
+        good[self.stack] = True
+        for stack in np.flatnonzero(good).tolist():
+            good[stack] = wanted(self.frames.names(stack))
+        return self.only(good[self.stack])
+
+    def process_names(self) -> dict[int, str]:
+        """What each process is called, by pid: as its first thread, if that was seen, else as most of its samples."""
+        pids = np.array([who.pid for who in self.whos], np.int64)
+        first = np.bincount(self.who[self.tid == pids[self.who]], minlength=len(pids)).tolist()
+        every = np.bincount(self.who, minlength=len(pids)).tolist()
+        counts: dict[int, dict[str, tuple[int, int]]] = {}
+        for place, who in enumerate(self.whos):
+            if every[place]:
+                own = counts.setdefault(who.pid, {})
+                before = own.get(who.comm, (0, 0))
+                own[who.comm] = (before[0] + first[place], before[1] + every[place])
+        return {pid: max(sorted(own), key=lambda comm: own[comm]) for pid, own in counts.items()}
 
     def processes(self) -> list[tuple[str, int, Samples]]:
-        """By process, the one with most time first: its name (the first thread's, if seen), its pid, its samples."""
-        found = []
-        for pid in np.unique(self.pid).tolist():
-            own = self.only(self.pid == pid)
-            first = own.comm[own.tid == pid]
-            words, times = np.unique((first if len(first) else own.comm).astype(str), return_counts=True)
-            found.append((str(words[times.argmax()]), int(pid), own))
+        """By process, the one with most time first: its name, its pid, its samples."""
+        names = self.process_names()
+        pids, which = np.unique(self.pid, return_inverse=True)
+        ends = np.cumsum(np.bincount(which, minlength=len(pids)))
+        rows = np.split(np.argsort(which, kind="stable"), ends[:-1])
+        found = [(names[pid], pid, self.only(own)) for pid, own in zip(pids.tolist(), rows, strict=False)]
         return sorted(found, key=lambda one: -one[2].seconds)
 
-    def hottest(self) -> Frames:
-        """The stack in which most time was spent."""
-        if not len(self):
-            return ()
-        ids, which = np.unique(self.stack, return_inverse=True)
-        return self.frames[int(ids[np.bincount(which, weights=self.weight).argmax()])]
+    def hottest(self) -> tuple[str, ...]:
+        """The names of the stack in which most time was spent."""
+        return self.frames.names(int(np.bincount(self.stack, self.weight).argmax())) if len(self) else ()
 
     def reading(self, subject: str, what: str = "sampled_seconds") -> Reading:
         """As evidence: how long, and the stack that most of it was spent in, in the words of a flame graph."""
@@ -105,69 +199,60 @@ class Samples:
             what=what,
             subject=subject,
             value=round(self.seconds, 4),
-            at=float(self.at[0]) if len(self) else 0.0,
+            at=float(self.at_seconds[0]) if len(self) else 0.0,
             source=SOURCE,
             text=";".join(self.hottest()),
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stacks:
-    """All stacks of a recording, unread until they are asked for."""
-
-    parts: Sequence[Part] = ()
-    hz: float = 0.0
-
-    def samples(
-        self,
-        span: Span | None = None,
-        *,
-        cpu: int | None = None,
-        wanted: Callable[[Frames], bool] | None = None,
-    ) -> Samples:
-        """Those within a span, on one core, with a stack that is wanted; of the rest no more is read than it takes."""
-        judged: dict[int, bool] = {}
-        found = [one for part in self.parts for one in _of(part, span, cpu, wanted, judged)]
-        columns = {
-            name: np.concatenate([one[name] for one, _ in found]) if found else _EMPTY[name] for name in _COLUMNS
-        }
-        order = np.argsort(columns["at"], kind="stable")
-        frames = {stack: it for _, known in found for stack, it in known.items()}
-        weight = np.full(len(order), 1 / self.hz if self.hz else 0.0)
-        return Samples(**{name: column[order] for name, column in columns.items()}, weight=weight, frames=frames)
+def inside(at: Ints, span: Span) -> Mask:
+    """Which times are within a span, its ends included. Compared in seconds: a span may end with a sample."""
+    seconds = at / SECOND
+    return (seconds >= span.start) & (seconds <= span.end)
 
 
-def _of(
-    part: Part, span: Span | None, cpu: int | None, wanted: Callable[[Frames], bool] | None, judged: dict[int, bool]
-) -> Iterator[tuple[dict[str, npt.NDArray[Any]], Mapping[int, Frames]]]:
-    if span is not None and (part.span.end < span.start or part.span.start > span.end):
-        return
-    frames = part.frames()
-    if wanted is not None:
-        # The same stacks come again in every part: each is judged once.
-        judged |= {stack: wanted(it) for stack, it in frames.items() if stack not in judged}
-        frames = {stack: it for stack, it in frames.items() if judged[stack]}
-    if not frames:
-        return
-    # Stacks are few and samples are many: compare with places in a sorted list, not with one id after the other.
-    stack = part.column("stack")
-    ids = np.sort(np.array(list(frames), np.uint64))
-    mask = ids[np.minimum(np.searchsorted(ids, stack), len(ids) - 1)] == stack
-    if cpu is not None and mask.any():
-        mask &= part.column("cpu") == cpu
-    if not mask.any():
-        return
-    at = part.column("at") / 1e9
-    if span is not None:
-        mask &= (at >= span.start) & (at <= span.end)
-    rest = {name: part.column(name)[mask] for name in ("cpu", "pid", "tid", "comm")}
-    wide = {name: values if name == "comm" else values.astype(np.int64) for name, values in rest.items()}
-    yield {"at": at[mask], "stack": stack[mask], **wide}, frames
+def no_samples() -> Samples:
+    """Of a recording without stacks."""
+    columns: dict[str, Any] = {
+        name: np.empty(0, np.int64 if name in ("at", "weight") else np.int32) for name in COLUMNS
+    }
+    nothing = Frames(functions=[], of=np.empty(0, np.int32), starts=np.zeros(1, np.int64))
+    return Samples(
+        **columns, whos=[], idle=np.empty(0, np.bool_), name=lambda: nothing, unit="nanoseconds", clock="unix"
+    )
 
 
-_EMPTY: dict[str, npt.NDArray[Any]] = {
-    "at": np.empty(0),
-    "stack": np.empty(0, np.uint64),
-    "comm": np.empty(0, np.object_),
-    **dict.fromkeys(("cpu", "pid", "tid"), np.empty(0, np.int64)),
-}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """Which samples a question is about; what is None is not asked for. Idle cores never are."""
+
+    start: int | None = None  # nanoseconds of the samples' clock; from then on …
+    end: int | None = None  # … and before then
+    cpu: int | None = None
+    pid: int | None = None
+    comm: str | None = None
+    cgroup: str | None = None  # this one, and all below it
+
+    def rows(self, samples: Samples) -> Ints:
+        """The places of the samples that are meant."""
+        first = 0 if self.start is None else int(np.searchsorted(samples.at, self.start))
+        last = len(samples) if self.end is None else int(np.searchsorted(samples.at, self.end))
+        part = slice(first, max(first, last))
+        good = samples.busy[part].copy()
+        if self.cpu is not None:
+            good &= samples.cpu[part] == self.cpu
+        if self.pid is not None or self.comm is not None or self.cgroup is not None:
+            wanted = np.fromiter((self._means(who) for who in samples.whos), np.bool_, len(samples.whos))
+            good &= wanted[samples.who[part]]
+        found: Ints = np.flatnonzero(good) + first
+        return found
+
+    def _means(self, who: Who) -> bool:
+        return (
+            (self.pid is None or who.pid == self.pid)
+            and (self.comm is None or who.comm == self.comm)
+            and (self.cgroup is None or who.cgroup == self.cgroup or who.cgroup.startswith(f"{self.cgroup}/"))
+        )
+
+
+EVERYTHING = Chosen()

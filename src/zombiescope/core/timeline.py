@@ -1,25 +1,24 @@
 """What a sign may ask of a recording: series in columns, with every look that was taken at them.
 
 A value holds until the next one, and never beyond the last look that could see it: a probe that died does not keep
-its last word for ever. A recorder may therefore write only what changed; the answers are the same.
+its last word forever. A recorder may therefore write only what changed; the answers are the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core.model import Reading, Span
-from zombiescope.core.samples import Frames, Samples, Stacks
+from zombiescope.core.samples import Samples, Wanted, no_samples
 
 Floats = npt.NDArray[np.float64]
 _T = TypeVar("_T")
 _NOTHING: Floats = np.empty(0)
-_FITS = 0.8  # of a gap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -119,6 +118,12 @@ class Series:
         )
 
 
+class ReadSamples(Protocol):
+    """Reads the samples of a recording, and no more of it than it takes. The timeline is the recording's own."""
+
+    def __call__(self, timeline: Timeline, span: Span | None, *, cpu: int | None, wanted: Wanted | None) -> Samples: ...
+
+
 class Timeline:
     """A recording, ready for questions. Series are arrays; a Reading is made only when it is evidence."""
 
@@ -126,10 +131,10 @@ class Timeline:
         self,
         series: Iterable[Series] = (),
         looks: Mapping[str, Series] | None = None,
-        stacks: Stacks | None = None,
+        read_samples: ReadSamples | None = None,
     ) -> None:
         """`looks` says, for each thing that was looked for, when: 1 seen, 0 not seen and the text says why."""
-        self.stacks = stacks or Stacks()
+        self._read_samples = read_samples
         self._looks = dict(looks or {})
         self._once: dict[object, object] = {}
         self._series: dict[str, dict[str, Series]] = {}
@@ -168,43 +173,12 @@ class Timeline:
         """True if somebody looked for `what` that often and could see, whether or not there was any."""
         return int(np.count_nonzero(self.looks(what).values)) >= times
 
-    def samples(
-        self, span: Span | None = None, *, cpu: int | None = None, wanted: Callable[[Frames], bool] | None = None
-    ) -> Samples:
-        """Who ran, as the stacks tell; a sample that ends a spell without interrupts stands for all of it."""
-        found = self.stacks.samples(span, cpu=cpu, wanted=wanted)
-        for core in np.unique(found.cpu).tolist():
-            gaps = self.gaps(f"cpu:{core}")
-            # The next sample is on the grid again, half a period after the late one on average.
-            found = found.weighed(core, gaps.at + gaps.values, gaps.values - 0.5 / self.stacks.hz)
-        return found
+    def samples(self, span: Span | None = None, *, cpu: int | None = None, wanted: Wanted | None = None) -> Samples:
+        """Who ran, as the stacks show: within a span, on one core, in stacks that are wanted by their functions' names.
 
-    def gaps(self, cpu: str) -> Series:
-        """Spells in which a core could not be sampled because interrupts were off: when each began, and its length.
-
-        A core that idled, or that the hypervisor took away, gives no samples either. So a gap counts only if the time
-        that /proc/stat accounts for otherwise, between the looks around it, leaves room for it.
+        A sample that ends a period without interrupts stands for all of it.
         """
-        gaps = self.series("core_gap_seconds", cpu)
-        looks = self.looks("cpu_idle_seconds_total")
-        times = looks.at[looks.values > 0] if len(looks) else _NOTHING
-        if not len(gaps) or len(times) < 2:
-            return gaps
-        before = times[np.maximum(np.searchsorted(times, gaps.at, side="right") - 1, 0)]
-        after = times[np.minimum(np.searchsorted(times, gaps.at + gaps.values), len(times) - 1)]
-        elsewhere = np.zeros(len(gaps))
-        for mode in ("idle", "iowait", "steal"):
-            clock = self.series(f"cpu_{mode}_seconds_total", cpu)
-            elsewhere += np.nan_to_num(clock.sampled(after) - clock.sampled(before))
-        # Within one look there may be several gaps, and times come in ticks of 10 ms: most of a gap must fit in.
-        kept = np.flatnonzero((after - before) - elsewhere >= _FITS * gaps.values)
-        return replace(
-            gaps,
-            at=gaps.at[kept],
-            values=gaps.values[kept],
-            sources=tuple(gaps.sources[it] for it in kept) if len(gaps.sources) > 1 else gaps.sources,
-            texts={},
-        )
+        return self._read_samples(self, span, cpu=cpu, wanted=wanted) if self._read_samples else no_samples()
 
     def once(self, make: Callable[..., _T], *of: Hashable) -> _T:
         """`make(timeline, *of)`, worked out once: for what several signs ask and is costly (a log, line by line)."""
@@ -215,7 +189,7 @@ class Timeline:
     def rate(self, what: str, subject: str = "node", *, over: float = 0.0) -> Series:
         """How fast a counter rose between each look and the next, per second; `over` so many seconds at least.
 
-        A counter that fell to less than half was restarted, from nought. A smaller step back is jitter and counts as
+        A counter that fell to less than half was restarted, from zero. A smaller step back is jitter and counts as
         no rise: the kernel's idle and iowait times do go backwards by a tick (Documentation/filesystems/proc.rst).
         """
         counter, looks = self.series(what, subject), self.looks(what)

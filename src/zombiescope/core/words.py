@@ -47,3 +47,8 @@ def lasting(seconds: float) -> str:
     if seconds < 48 * 3600:
         return f"{seconds / 3600:.1f} h"
     return f"{seconds / 86400:,.1f} days"
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """A share as people write it: 0.97 is 97 %."""
+    return f"{share * 100:.{digits}f} %"

@@ -1,1 +1,1 @@
-"""Series and lists that several members work out of a timeline: busy cores, log lines that mean something."""
+"""Series and lists that several members derive from a timeline: busy cores, recognised log lines."""

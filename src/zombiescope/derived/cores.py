@@ -10,19 +10,19 @@ import numpy as np
 from zombiescope.core.model import Span
 from zombiescope.core.timeline import Floats, Series, Timeline
 
-IDLE = ("idle", "iowait")  # waiting for a disk is idling
+IDLE = ("idle", "iowait")  # a core that waits for a disk is idle
 WAITING = "pressure_memory_waiting_seconds_total"
 
 
 def cores(timeline: Timeline) -> list[str]:
-    """Every core that was looked at: cpu:0, cpu:1, …"""
+    """Every core that was sampled: cpu:0, cpu:1, …"""
     return timeline.subjects("cpu_idle_seconds_total", "cpu")
 
 
 def risen(rate: Series, edges: Floats) -> Floats:
-    """How fast a counter rose between each edge and the next, whatever the times at which it was read itself.
+    """How fast a counter rose between each edge and the next, at whatever times it was read itself.
 
-    Between two readings it is taken to have risen evenly; NaN where it was not read.
+    Between two readings it is assumed to rise evenly; NaN where it was not read.
     """
     known = ~np.isnan(rate.values)
     times = np.append(rate.at[known], rate.until)
@@ -34,7 +34,7 @@ def risen(rate: Series, edges: Floats) -> Floats:
 
 
 def risen_together(timeline: Timeline, what: str, subjects: Iterable[str], edges: Floats) -> Floats:
-    """The same of several counters, added up; one that was not read adds nothing."""
+    """The same for several counters, added up; one that was not read adds nothing."""
     total = np.zeros(len(edges) - 1)
     for subject in subjects:
         total += np.nan_to_num(risen(timeline.rate(what, subject), edges))

@@ -1,4 +1,4 @@
-"""The lines of the kernel's log that mean something, of a whole recording, in the order of their times."""
+"""The recognised lines of the kernel's log in a recording, in the order of their times."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WHOSE = ("driver", "device", "nic")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line that means something."""
+    """A recognised line."""
 
     reading: Reading
     message: Message
@@ -32,10 +32,10 @@ def lines_of(timeline: Timeline, *kinds: str) -> list[Line]:
 
 
 def unheard(timeline: Timeline) -> Blind | None:
-    """Why the log does not tell everything: it could not be read, or lines came faster than they were taken."""
+    """Why the log is incomplete: it could not be read, or lines came faster than they were read."""
     looks = timeline.looks(LOG)
     if not len(looks):
-        return Blind(what=LOG, source="/dev/kmsg", why="nobody looked at the kernel's log")
+        return Blind(what=LOG, source="/dev/kmsg", why="nothing looked for kernel_log")
     missed = next((looks.reading(place) for place in sorted(looks.texts)), None)
     return Blind(what=LOG, source=missed.source, why=missed.text) if missed is not None else None
 
@@ -45,9 +45,9 @@ def _all(timeline: Timeline) -> list[Line]:
 
 
 def _understood(timeline: Timeline) -> Iterator[Line]:
-    """Every line that says something. What only makes sense after another line is understood here."""
+    """Every recognised line. Lines that only make sense after another line are handled here."""
     log = timeline.series(LOG)
-    reset: Line | None = None  # the last one of a driver that tells its counters after it
+    reset: Line | None = None  # the last one of a driver that logs its counters after it
     dump: dict[str, str] = {}
     lost: Message | None = None
     for place in sorted(log.texts):
@@ -72,15 +72,15 @@ def _understood(timeline: Timeline) -> Iterator[Line]:
 
 
 def _counter(text: str, whose: Mapping[str, str]) -> tuple[str, str] | None:
-    """A counter of the dump: written by whom the reset was, a name and a number and nothing else."""
+    """A counter of the dump: logged by the driver that reset, a name and a number and nothing else."""
     head = " ".join(whose[name] for name in _WHOSE if name in whose) + ": "
     found = _COUNTER.fullmatch(text.removeprefix(head)) if text.startswith(head) else None
     return (found["name"], found["value"]) if found else None
 
 
 def _put_right(message: Message, lost: Message | None) -> Message:
-    """The second of ENA 2.17's two lines has queue and core swapped; should a later driver have them right, the first
-    line, which names the queue, tells."""
+    """The second of ENA 2.17's two lines has queue and core swapped. A later driver may have them right: the first
+    line, which names the queue, shows which."""
     fields = message.fields
     if lost is None or "queue" not in lost.fields or set(fields) - set(_WHOSE) != {"queue", "cpu"}:
         return message

@@ -13,7 +13,7 @@ class Queue:
     """An interrupt of a network card."""
 
     irq: str  # its number
-    nic: str  # empty where the driver's name for it does not tell
+    nic: str  # empty where the driver's name for it does not show it
     reading: Reading
 
     @property
@@ -22,7 +22,7 @@ class Queue:
 
 
 def served(timeline: Timeline, cpu: int) -> list[Queue]:
-    """What a core served at the last look."""
+    """What a core served at the last sample."""
     nics = [subject.removeprefix("nic:") for subject in timeline.subjects("nic_tx_timeouts_total", "nic")]
     return [
         Queue(it.subject.removeprefix("irq:"), _whose(it.text, nics), it)
@@ -32,5 +32,5 @@ def served(timeline: Timeline, cpu: int) -> list[Queue]:
 
 
 def _whose(words: str, nics: list[str]) -> str:
-    """The card that is named in a driver's words; of two names that fit, eth1 and eth10, the longer one."""
+    """The card that a driver's name contains; of two that fit, eth1 and eth10, the longer one."""
     return max((nic for nic in nics if nic in words), key=len, default="")

@@ -11,7 +11,7 @@ from zombiescope.knowledge.ray_messages import Death, recognise
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a recording that tells of a death."""
+    """A line of a recording that reports a death."""
 
     reading: Reading
     death: Death
@@ -25,7 +25,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayNode:
-    """A raylet that ran on this machine while it was looked at."""
+    """A raylet that ran on this machine during the recording."""
 
     id: str
     address: str
@@ -34,7 +34,7 @@ class RayNode:
 
 
 def lines_of(timeline: Timeline) -> list[Line]:
-    """The lines that tell of a death, in the order of their times."""
+    """The lines that report a death, in the order of their times."""
     return timeline.once(_all)
 
 
@@ -49,7 +49,7 @@ def ray_nodes(timeline: Timeline) -> dict[str, RayNode]:
 
 
 def nodes_here(timeline: Timeline) -> frozenset[str]:
-    """The ids of the Ray nodes that this machine is, or was: a raylet tells only of itself."""
+    """The ids of the Ray nodes that this machine is, or was: a raylet logs only about itself."""
     own = (one.node for one in lines_of(timeline) if one.reading.source.endswith("/event_RAYLET.log"))
     return frozenset([*ray_nodes(timeline), *filter(None, own)])
 

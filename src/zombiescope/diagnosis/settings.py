@@ -44,7 +44,7 @@ def _set(item: str, members: dict[str, ModuleType]) -> str:
         value = type(known[constant])(text)
     except ValueError:
         raise UserError(f"--set: {text!r} is not a number like {name}.{constant}={known[constant]}") from None
-    # A pace of nought would be a busy loop, and a threshold below nought finds everything: neither is ever meant.
+    # A pace of zero would be a busy loop, and a threshold below zero finds everything: neither is ever meant.
     if not 0 <= value < float("inf") or (constant == "EVERY" and value < 0.01):
         raise UserError(f"--set: {name}.{constant}={text} is out of range")
     setattr(members[name], constant, value)

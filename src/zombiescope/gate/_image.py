@@ -1,7 +1,7 @@
-"""What the rules look at: an image, or a machine that runs, and what people said of it beforehand.
+"""What the rules check: an image, or a running machine, and the lists that people keep for it.
 
-Everything is read when a rule first asks for it, and once. A file that is there and cannot be read is told as unseen:
-a rule that passed over it would pass what it never saw.
+Everything is read once, when a rule first needs it. A file that exists and cannot be read is reported as blind: a rule
+that ignored it would pass what it never read.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from zombiescope.knowledge.units import never_judge
 if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline
 
-AGAIN = 2.0  # seconds between two looks at restart counters of a running machine
+AGAIN = 2.0  # seconds between two reads of the restart counters of a running machine
 _KINDS = (".service", ".socket", ".timer", ".path")  # of unit that make something run
-_STRANGE = "a link to a file of another name, outside the folders of units"
+_STRANGE = "a link to a file of another name, outside the unit folders"
 _HELD = (".wants", ".requires", ".d")  # folders whose content says what starts, and how
 _KERNEL = "vmlinuz-"
 ABSENT = ("no such file or directory", "not a directory")
@@ -31,7 +31,7 @@ _MOST_LINKS = 40  # as the kernel follows (MAXSYMLINKS in include/linux/namei.h)
 
 
 class Image:
-    """One image or machine. `allowed` are patterns of units that are meant to start; None where nobody said."""
+    """One image or machine. `allowed` are patterns of units that may start; None without an allow-list."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Image:
         timeline: Timeline | None = None,
         case: Case | None = None,
     ) -> None:
-        """`timeline` is what a running machine was seen to do, `case` what the signs found in it over a soak."""
+        """`timeline` holds the samples of a running machine, `case` what the signs found in them during a soak."""
         self.host, self.allowed, self.most_cgroups = host, allowed, most_cgroups
         self.timeline, self.case = timeline, case
 
@@ -57,7 +57,7 @@ class Image:
 
     @cached_property
     def survey(self) -> Survey:
-        """Every service in one row; a machine that runs is asked twice, so that what restarts is seen to."""
+        """Every service in one row; a running machine is read twice, so that restarts show."""
         return survey(self.host, again=AGAIN if self.host.live else 0.0)
 
     @cached_property
@@ -72,7 +72,7 @@ class Image:
 
     @cached_property
     def kernels(self) -> dict[str, str]:
-        """Every kernel by its release, and where it is seen: the one that runs, else those installed."""
+        """Every kernel by its release, and where it was found: the running one, else those installed."""
         if self.host.live:
             return dict.fromkeys(self.facts.kernels, "/proc/sys/kernel/osrelease")
         found = {release: f"/usr/lib/modules/{release}" for release in self.facts.kernels}
@@ -83,7 +83,7 @@ class Image:
         return any(fnmatchcase(unit, pattern) for pattern in self.allowed or ())
 
     def unread_units(self) -> Iterator[Blind]:
-        """Folders and files of units that are there and cannot be read, or that lead where we do not follow."""
+        """Unit folders and files that exist but cannot be read, or that link to where we do not follow."""
         seen = {self._resolved(folder) for folder in FOLDERS if self._lists(folder) == ""}
         for folder in FOLDERS:
             if self._resolved(folder) not in seen:
@@ -92,32 +92,32 @@ class Image:
             yield from self.unread(*(f"{folder}/{name}" for name in self.names(folder) if name.endswith(_HELD)))
             yield from (Blind(what="unit_files", source=it, why=_STRANGE) for it in self._strange_links(folder, seen))
         for unit in self.starting:
-            # What starts and says nothing at all, not even what to run, was not read; essential units are not judged.
+            # A unit that starts without any setting, not even ExecStart=, was not read; essential units are not judged.
             if not unit.settings and not never_judge(unit.name):
-                yield Blind(what="unit_files", source=unit.path, why="there, but nothing in it can be read")
+                yield Blind(what="unit_files", source=unit.path, why="no setting in it could be read")
 
     def _strange_links(self, folder: str, seen: Collection[str]) -> Iterator[str]:
-        """Units that are links to a file of another name that lies in no folder of units: no alias, and not read."""
+        """Units that link to a file of another name outside the unit folders: not an alias, and not read."""
         for path in (f"{folder}/{name}" for name in self.names(folder) if name.endswith(_KINDS)):
             place, name = split(self._resolved(path))
             if name != basename(path) and place not in seen and (place, name) != ("/dev", "null"):
                 yield path
 
     def unread(self, *folders: str) -> Iterator[Blind]:
-        """Which of these are there and cannot be listed."""
+        """Which of these exist and cannot be listed."""
         for folder in folders:
             if why := self._lists(folder):
                 yield Blind(what="folder", source=folder, why=why)
 
     def names(self, folder: str) -> list[str]:
-        """What is in a folder; nothing, if it is not there or cannot be listed (see `unread`)."""
+        """The names in a folder; none if it does not exist or cannot be listed (see `unread`)."""
         try:
             return self.host.listing(folder)
         except Unreadable:
             return []
 
     def _lists(self, folder: str) -> str:
-        """Why a folder that is there cannot be listed; "" if it can, or is not there."""
+        """Why a folder that exists cannot be listed; "" if it can, or does not exist."""
         try:
             self.host.listing(folder)
         except Unreadable as error:

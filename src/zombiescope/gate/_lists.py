@@ -1,4 +1,4 @@
-"""Files that people keep beside their images: units that are meant to start, and objections that are accepted for now.
+"""Files that people keep beside their images: units that may start, and objections that are accepted for now.
 
     units = ["kubelet.service", "nvidia-*.service"]        # the allow-list
 
@@ -8,12 +8,13 @@
     reason = "kubelet needs it back, always"
     expires = 2027-06-30
 
-An acceptance has a reason and an end, or it is objected to itself: a baseline is where findings go to be forgotten.
+An entry has a reason and an expiry date, or it is itself an objection: a baseline must not become a place to forget.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -47,33 +48,33 @@ class Acceptance:
 
     def faults(self, today: date) -> Iterator[str]:
         if not self.reason.strip():
-            yield "it gives no reason"
+            yield "it has no reason"
         if self.expires is None:
-            yield "it has no end: expires = 2027-06-30"
+            yield "it has no expiry date: add expires = 2027-06-30"
         elif self.expires < today:
-            yield f"it ended on {self.expires}"
+            yield f"it expired on {self.expires}"
         if self.rule not in names("gate"):
-            yield f"no rule is called {self.rule!r}"
+            yield f"{self.rule!r} is not a rule"
 
 
 def read_allowed(path: str) -> list[str]:
     units = _table(path, {"units"}).get("units")
     if not isinstance(units, list) or not all(isinstance(it, str) for it in units):
-        raise UserError(f'{path}: an allow-list is units = ["NAME.service", …]')
+        raise UserError(f'{path}: not an allow-list: write it as units = ["NAME.service", …]')
     return units
 
 
 def read_baseline(path: str) -> list[Acceptance]:
     entries = _table(path, {"accept"}).get("accept", [])
     if not isinstance(entries, list) or not all(isinstance(it, dict) for it in entries):
-        raise UserError(f"{path}: a baseline is a list of [[accept]]")
+        raise UserError(f"{path}: not a baseline: write it as a list of [[accept]] entries")
     return [_acceptance(entry, path, place) for place, entry in enumerate(entries, 1)]
 
 
 def accept(
     found: Sequence[Ruling], baseline: Sequence[Acceptance], today: date, *, strict: bool = False
 ) -> list[Ruling]:
-    """The rulings with what is accepted marked so, and one on the baseline itself."""
+    """The rulings with accepted objections marked, and one ruling on the baseline itself."""
     sound = [entry for entry in baseline if not list(entry.faults(today))]
     used: set[Acceptance] = set()
 
@@ -93,7 +94,7 @@ def accept(
     asked = {ruling.rule for ruling in found if ruling.state != "skipped"}
     idle = [entry for entry in sound if entry not in used and entry.rule in asked]
     complaints = [*_faulty(baseline, today), *_idle(idle)]
-    saw = f"{len(baseline)} entries, {len(used)} of them used"
+    saw = f"entries in the baseline: {len(baseline)}; used: {len(used)}"
     return [*judged, ruled(RULE, complaints, saw, strict=strict)]
 
 
@@ -104,7 +105,7 @@ def _faulty(baseline: Sequence[Acceptance], today: date) -> Iterator[Objection]:
                 subject=f"baseline:{entry.rule}/{entry.subject}",
                 says=f"entry {entry.place} accepts nothing: {', '.join(faults)}",
                 where=entry.where,
-                fix=("take the entry out, or give it a reason and a new end",),
+                fix=("remove the entry, or give it a reason and a new expiry date",),
             )
 
 
@@ -112,29 +113,32 @@ def _idle(idle: Sequence[Acceptance]) -> Iterator[Objection]:
     for entry in idle:
         yield Objection(
             subject=f"baseline:{entry.rule}/{entry.subject}",
-            says=f"entry {entry.place} is idle: nothing is left that it would accept",
+            says=f"entry {entry.place} is not needed: no objection matches it",
             where=entry.where,
             level="note",
-            fix=("take the entry out",),
+            fix=("remove the entry",),
         )
 
 
 def _acceptance(entry: dict[str, Any], path: str, place: int) -> Acceptance:
     where = f"{path}, entry {place}"
     if odd := set(entry) - _KEYS:
-        raise UserError(f"{where}: no such setting: {min(odd)}; there are {', '.join(sorted(_KEYS))}")
+        raise UserError(f"{where}: unknown setting {min(odd)}; there are {', '.join(sorted(_KEYS))}")
     words = {key: entry.get(key, "") for key in ("rule", "subject", "reason")}
     if not all(isinstance(word, str) for word in words.values()) or not words["rule"] or not words["subject"]:
-        raise UserError(f"{where}: an acceptance names a rule and a subject, in words")
+        raise UserError(f"{where}: an entry needs a rule and a subject, both as text")
     expires = entry.get("expires")
     if expires is not None and type(expires) is not date:
-        raise UserError(f"{where}: expires is a date, such as 2027-06-30, without quotes")
+        raise UserError(f"{where}: expires must be a date such as 2027-06-30, without quotes")
     return Acceptance(**words, expires=expires, where=os.path.relpath(path), place=place)
 
 
 def _table(path: str, known: set[str]) -> dict[str, Any]:
     try:
-        with open(path, "rb") as file:
+        # Without blocking: a FIFO that nothing writes to would never open.
+        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UserError(f"{path}: not a regular file")
             text = file.read(MOST_BYTES + 1)
         if len(text) > MOST_BYTES:
             raise UserError(f"{path}: larger than {MOST_BYTES:,} bytes")
@@ -142,7 +146,7 @@ def _table(path: str, known: set[str]) -> dict[str, Any]:
     except OSError as error:
         raise UserError(f"{path}: {(error.strerror or str(error)).lower()}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UserError(f"{path}: not TOML: {error}") from error
+        raise UserError(f"{path}: not valid TOML: {error}") from error
     if odd := set(table) - known:
-        raise UserError(f"{path}: no such setting: {min(odd)}; there is {', '.join(sorted(known))}")
+        raise UserError(f"{path}: unknown setting {min(odd)}; there is {', '.join(sorted(known))}")
     return table

@@ -1,4 +1,4 @@
-"""How many memory cgroups a machine has, live and dead together, over a recording."""
+"""How many memory cgroups a machine has, live and dying together, over a recording."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ COUNTED_FROM = (
 
 
 def memory_cgroups(timeline: Timeline | None) -> Series:
-    """By the kernel's own count. Unreadable where nothing counts them."""
+    """The kernel's own count. Raises Unreadable if nothing counts them."""
     census = next((it for it in count(timeline or Timeline()) if "memory" in it.controllers), None)
     if census is None or timeline is None:
-        raise Unreadable("/proc/cgroups", "neither folders nor the kernel tell how many memory cgroups there are")
+        raise Unreadable("/proc/cgroups", "memory cgroups could not be counted, neither by the kernel nor by folders")
     known = timeline.series("cgroups_known", "controller:memory")
     if census.evidence[0].what == "cgroups_known":  # v1: the kernel counts both together
         return known

@@ -1,4 +1,4 @@
-"""What a rule says of an image: an objection, or what all of it came to."""
+"""What a rule says about an image: an objection, and the ruling over all of them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from zombiescope.core import Blind
 
-# An error closes the gate. A note is worth knowing and does not, unless it is asked to (--strict).
+# An error fails the gate. A note does not, unless --strict is given.
 LEVELS = ("error", "note")
 STATES = ("fail", "pass", "blind", "skipped")
-# What there is to look at: an image that does not run, a machine looked at once, a machine looked at for minutes.
+# What is checked: an image that is not running, a machine read once, a machine watched for minutes.
 OCCASIONS = ("image", "look", "soak")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """Why somebody lets an objection pass, and until when."""
+    """Why an objection is accepted, and until when."""
 
     reason: str
     expires: str
@@ -30,7 +30,7 @@ class Objection:
     where: str  # a path in the image, or "$ command" on a machine
     level: str = "error"  # one of LEVELS
     fix: tuple[str, ...] = ()
-    rule: str = ""  # stamped with the file's name as it leaves the room
+    rule: str = ""  # the rule's file name, set when the rule has run
     accepted: Accepted | None = None
 
     def __post_init__(self) -> None:
@@ -40,7 +40,7 @@ class Objection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
-    """What one rule came to. What could not be seen never passes."""
+    """The result of one rule. What could not be read never passes."""
 
     rule: str
     state: str  # one of STATES

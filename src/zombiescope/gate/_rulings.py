@@ -1,4 +1,4 @@
-"""Ask every rule that fits the occasion, and say what each came to."""
+"""Run every rule that fits the occasion, and collect the results."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from zombiescope.members.rooms import Broken, guarded, members
 
 
 def rulings(image: Image, skip: Collection[str] = (), *, strict: bool = False) -> list[Ruling]:
-    """One of each rule, in order of their names; a rule that is not for this occasion has none."""
+    """One ruling per rule, in order of names; a rule that is not for this occasion has none."""
     found = []
     for name, rule in members("gate").items():
         if name in skip:
-            found.append(Ruling(rule=name, state="skipped", says="not asked for: --skip"))
+            found.append(Ruling(rule=name, state="skipped", says="skipped by --skip"))
         elif isinstance(rule, Broken):
-            found.append(_blind(name, "our own fault", rule.why))
+            found.append(_blind(name, "a bug in zombiescope", rule.why))
         elif getattr(rule, "NEEDS_LIST", False) and image.allowed is None:
-            found.append(Ruling(rule=name, state="skipped", says="no allow-list was given: --allow"))
+            found.append(Ruling(rule=name, state="skipped", says="no allow-list was given: add --allow FILE"))
         elif image.occasion in rule.WHEN:
             found.append(_ruling(name, rule, image, strict))
     return found
 
 
 def ruled(name: str, said: Iterable[Objection | Blind], saw: str, *, strict: bool = False) -> Ruling:
-    """Objections and what was not seen, weighed. Where one is strict, a note is an error."""
+    """The ruling on some objections and blind spots. With `strict` a note is an error."""
     everything = list(said)
     objections = [replace(it, rule=name) for it in everything if isinstance(it, Objection)]
     if strict:
@@ -39,7 +39,7 @@ def ruled(name: str, said: Iterable[Objection | Blind], saw: str, *, strict: boo
 
 
 def weighed(ruling: Ruling) -> Ruling:
-    """The same with its state worked out anew: an error closes the gate unless it is accepted."""
+    """The same with its state computed again: an error fails the gate unless it is accepted."""
     closes = any(it.level == "error" and it.accepted is None for it in ruling.objections)
     return replace(ruling, state="fail" if closes else "blind" if ruling.unseen else "pass")
 
@@ -49,7 +49,7 @@ def _ruling(name: str, rule: ModuleType, image: Image, strict: bool) -> Ruling:
         said = guarded(partial(_asked, name, rule, image, strict))
     except (Unreadable, Unparsable) as error:
         return _blind(name, error.source, error.why)
-    return _blind(name, "our own fault", said.why) if isinstance(said, Broken) else said
+    return _blind(name, "a bug in zombiescope", said.why) if isinstance(said, Broken) else said
 
 
 def _asked(name: str, rule: ModuleType, image: Image, strict: bool) -> Ruling:

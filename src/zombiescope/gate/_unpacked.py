@@ -1,9 +1,9 @@
-"""A root that comes as a tar: what the rules read of it, unpacked into a folder of its own.
+"""A root that comes as a tar: the files that rules read, unpacked into a temporary folder.
 
-Anybody may have made the tar, so it is read forwards, once, with every size bounded. Only files that a rule could ask
-for are written; their paths are worked out here, never taken from it. Links are made last, where no folder stands, so
-that nothing is ever written through one; nothing of them is followed here. For a device or a FIFO an empty folder is
-made: who reads it is told that it is no file.
+The tar may be hostile, so it is read forwards, once, with every size bounded. Only files that a rule could ask for are
+written; their paths are computed here, never taken from the tar. Links are made last, where no folder is, so nothing is
+ever written through one, and none is followed here. A device or FIFO becomes an empty folder: reading it fails as not a
+file.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from zombiescope.knowledge.agents import agents
 MOST_MEMBERS = 5_000_000  # of one tar: the largest machine images have about a million files
 MOST_BYTES = 1 << 37  # of all members, 137 GB; read past, never written
 MOST_KEPT = 1 << 30  # bytes written: unit files, package lists and configuration have some 50 MB, an rpm database 200
-MOST_FILE = 1 << 28  # bytes of one file; larger ones are told as larger than what is read of any file
-MOST_HEADER = 1 << 20  # bytes of all that stands before a file: long names, attributes, maps of holes
-DEEPEST = 32  # folders; no path that is read is half as deep
-# Where rules look, beside the paths that signs of use name; of the second kind names are enough.
+MOST_FILE = 1 << 28  # bytes of one file; a larger one is reported as too large to read
+MOST_HEADER = 1 << 20  # bytes of all headers of one file: long names, attributes, sparse maps
+DEEPEST = 32  # folders; no path that we read is half as deep
+# What rules read, besides the paths of signs of use; of _NAMES only the names are needed.
 _PLACES = (
     *("etc", "boot/grub", "boot/grub2", "boot/loader", "boot/efi/loader", "efi/loader", "run/systemd"),
     *("usr/lib/os-release", "usr/lib/systemd", "usr/local/lib/systemd", "lib/systemd"),
@@ -48,30 +48,30 @@ _BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OverflowError
 
 @contextmanager
 def root_folder(path: str) -> Iterator[str]:
-    """The folder that is a root: the one given, or one that a tar was unpacked into, gone afterwards."""
+    """The root folder: the one given, or a temporary one that the tar was unpacked into."""
     if os.path.isdir(path):
         yield path
         return
     if not os.path.isfile(path):
-        raise UserError(f"{path}: no such folder, and no tar of one")
+        raise UserError(f"{path}: {'not a folder or a tar file' if os.path.exists(path) else 'no such file or folder'}")
     with TemporaryDirectory(prefix="zombiescope-gate-") as folder:
         try:
             with open(path, "rb") as file:
                 _unpack(_plain(file, path), folder)
         except OSError as error:
-            raise UserError(f"{path}: {error.strerror or error}") from error
+            raise UserError(f"{path}: {(error.strerror or str(error)).lower()}") from error
         except _BROKEN as error:
-            raise UserError(f"{path}: not a tar that can be read: {error}") from error
+            raise UserError(f"{path}: not a readable tar: {error}") from error
         yield folder
 
 
 class _Forwards(io.RawIOBase):
-    """A stream that is read from its beginning to its end; what it hands out, rather than skips, is rationed."""
+    """A stream that is only read forwards; what it returns, rather than skips, is limited."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream, self._at = stream, 0
         self.ration = MOST_HEADER
-        self.latest = b""  # that was handed out
+        self.latest = b""  # what the last read returned
 
     def read(self, size: int = -1) -> bytes:
         self.ration -= max(size, 0)
@@ -97,7 +97,7 @@ class _Forwards(io.RawIOBase):
 
 
 def _plain(file: BinaryIO, path: str) -> BinaryIO:
-    """The tar itself, whatever it is packed with; told by its first bytes, not by its name."""
+    """The tar itself, whatever it is compressed with; recognised by its first bytes, not by its name."""
     start = file.read(6)
     file.seek(0)
     for magic, opener in _OPENERS.items():
@@ -130,7 +130,7 @@ def _unpack(stream: BinaryIO, folder: str) -> None:
                     _named(os.path.join(folder, named), is_file=named == place and member.isreg())
                 continue
             target = os.path.join(folder, place)
-            for links in (symbolic, hard):  # the last of two with one name counts, as when tar unpacks it
+            for links in (symbolic, hard):  # of two with the same name the last counts, as when tar unpacks it
                 links.pop(place, None)
             with suppress(FileNotFoundError, IsADirectoryError):
                 os.unlink(target)
@@ -146,20 +146,20 @@ def _unpack(stream: BinaryIO, folder: str) -> None:
                 _write(tar, member, target)
             else:
                 os.makedirs(target, mode=0o700, exist_ok=True)
-    # Python's reader takes a header that makes no sense for the end. What comes after it was not seen.
+    # Python's reader takes an invalid header for the end. What comes after it was not read.
     if forwards.latest != bytes(tarfile.BLOCKSIZE):
-        raise tarfile.ReadError("it is damaged, or cut short: no mark at its end")
+        raise tarfile.ReadError("it is damaged or cut short: the end-of-archive mark is missing")
     _link(folder, hard, symbolic)
 
 
 def _link(folder: str, hard: dict[str, str], symbolic: dict[str, str]) -> None:
-    # What a hard link names is a file of this tar or nothing; there is no symbolic link yet that could lead elsewhere.
+    # The target of a hard link is a file of this tar or nothing; no symbolic link exists yet that could lead elsewhere.
     for place, named in hard.items():
         source, target = os.path.join(folder, _place(named) or ""), os.path.join(folder, place)
         if os.path.isfile(source) and not os.path.exists(target):
             os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
             os.link(source, target)
-    for place in symbolic:  # every folder that a link is to stand in is a folder before the first of them is made
+    for place in symbolic:  # every parent folder exists before the first link is made
         os.makedirs(os.path.join(folder, os.path.dirname(place)), mode=0o700, exist_ok=True)
     for place, named in symbolic.items():
         with suppress(FileExistsError):
@@ -167,7 +167,7 @@ def _link(folder: str, hard: dict[str, str], symbolic: dict[str, str]) -> None:
 
 
 def _named(target: str, *, is_file: bool) -> None:
-    """Something of which only the name is asked for: an empty file, or a folder."""
+    """Something of which only the name is needed: an empty file, or a folder."""
     os.makedirs(os.path.dirname(target) if is_file else target, mode=0o700, exist_ok=True)
     if is_file:
         with suppress(FileExistsError), open(target, "xb"):
@@ -179,21 +179,21 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, target: str) -> None:
     with open(target, "xb") as out:
         content = tar.extractfile(member)
         if member.size > MOST_FILE or content is None:
-            out.truncate(MOST_READ + 1)  # who reads it is told that it is larger than what is read
+            out.truncate(MOST_READ + 1)  # reading it fails as too large
             return
         while part := content.read(_CHUNK):
             out.write(part)
 
 
 def _place(name: str) -> str | None:
-    """Where a member belongs below the root, as if the root were "/"; None for what is no path that we would read."""
+    """The path of a member below the root, as if the root were "/"; None for a path that we would not read."""
     place = posixpath.normpath("/" + name).lstrip("/")
     too_long = len(os.fsencode(place)) > 1024 or any(len(os.fsencode(part)) > 255 for part in place.split("/"))
     return None if not place or too_long or place.count("/") > DEEPEST or "\0" in place else place
 
 
 class _Wanted:
-    """What the rules may ask for: files with what is in them, and folders of which the names in them are enough."""
+    """What the rules may read: the content of some files, and only the names in some folders."""
 
     def __init__(self) -> None:
         signs = [sign for agent in agents() for sign in agent.use if sign.path]
@@ -202,11 +202,11 @@ class _Wanted:
         self._ways = {above for it in self._files | self._names for above in _above(it)[:-1]}
 
     def content_of(self, place: str) -> bool:
-        """Whether it is looked at, or is a folder or a link on the way to something that is."""
+        """Whether it is read, or is a folder or link on the way to something that is."""
         return place in self._ways or not self._files.isdisjoint(_above(place))
 
     def name_of(self, place: str) -> str:
-        """The entry of a folder of names that it is, or lies in; "" if none."""
+        """The entry of a names-only folder that it is, or is inside of; "" if none."""
         pairs = pairwise(_above(place))
         return next((entry for folder, entry in pairs if folder in self._names and entry not in self._ways), "")
 

@@ -1,10 +1,10 @@
-"""An agent that is known starts with this image, and nothing on the image sets it up.
+"""A known agent starts at boot, and nothing on this image configures it.
 
-Why it matters: images enable agents by default. One that has nothing to register with fails, is started again, and
-    leaves something behind each time; nobody misses its work, so nobody looks.
+Why it matters: images enable agents by default. An agent with nothing to register with fails, is restarted, and leaves
+    something behind each time; its work is not missed, so the loop goes unnoticed.
 Passes: an agent whose configuration is on the image, that another unit needs, or that the allow-list names because it
-    is set up at boot. An image at rest has no processes and no cgroups, so only files and enabled units can speak for
-    an agent there: without any, one that is known to leak is an error, any other a note.
+    is configured at boot. An image that is not running has no processes and no cgroups, so only files and enabled
+    units can show use: without any, an agent that is known to leak is an error, any other is a note.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def look(image: Image) -> Iterator[Objection | Blind]:
 
 
 def saw(image: Image) -> str:
-    return f"known agents that start: {', '.join(row.unit for row in _agents(image)) or 'none'}"
+    return f"known agents that start at boot: {', '.join(row.unit for row in _agents(image)) or 'none'}"
 
 
 def _agents(image: Image) -> list[Row]:
@@ -45,7 +45,7 @@ def _agents(image: Image) -> list[Row]:
 
 
 def _at_rest(image: Image, row: Row, unseen: list[Seen]) -> Iterator[Objection | Blind]:
-    """What processes and cgroups would tell is nobody's to see; a file that is there and cannot be read is."""
+    """An image has no processes or cgroups to check; a file that exists and cannot be read is blind."""
     if row.use is None or row.agent is None or not row.agent.claim:
         return
     for seen in unseen:
@@ -55,7 +55,7 @@ def _at_rest(image: Image, row: Row, unseen: list[Seen]) -> Iterator[Objection |
     users = [unit.name for unit in image.starting if any(fnmatchcase(unit.name, pattern) for pattern in wanted)]
     absent = [seen for seen in row.use.seen if seen.held is False and seen.sign.kind in _AT_REST]
     if absent and not users and not row.use.needed_by:
-        says = f"starts with the image, and none of {len(absent)} files that would set it up is there"
+        says = f"starts at boot, and none of the {len(absent)} files that would configure it exists"
         yield _objection(row, says, "error" if row.agent.leaks else "note")
 
 
@@ -68,5 +68,5 @@ def _objection(row: Row, says: str, level: str) -> Objection:
         says=f"{by}{says}{leaks}",
         where=row.path or f"$ systemctl cat {row.unit}",
         level=level,
-        fix=(*(agent.fix if agent else ()), "or, if it is set up at boot, name it in the allow-list"),
+        fix=(*(agent.fix if agent else ()), "or, if it is configured at boot, add it to the allow-list"),
     )

@@ -1,9 +1,10 @@
-"""The kernel's command line of this image forces a cgroup mode that hides or worsens dead cgroups.
+"""The kernel command line of this image forces a cgroup mode that hides or worsens dying cgroups.
 
-Why it matters: cgroup v1 has the file whose read walks every dead cgroup before Linux 5.8 (memory.numa_stat), and its
-    kernel does not count the dead; systemd 258 no longer knows it. Without the memory controller nothing is charged to
-    anybody: no limit holds, and no leak has an owner.
-Passes: what says nothing of cgroups, or asks for v2. v1 is an error with a kernel before 5.8, else a note.
+Why it matters: cgroup v1 has memory.numa_stat, whose read walks every dying cgroup before Linux 5.8, and v1 does not
+    count dying cgroups; systemd 258 no longer supports it. Without the memory controller nothing is charged: no
+    memory limit works, and no leak has an owner.
+Passes: a command line that does not mention cgroups, or asks for v2. v1 is an error with a kernel before 5.8, else a
+    note.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ def saw(image: Image) -> str:
 
 
 def command_lines(image: Image) -> tuple[dict[str, list[str]], list[Blind]]:
-    """The words of each, by the file it stands in, and files that are there and cannot be read.
+    """The words of each, by file, and files that exist and cannot be read.
 
-    Of a machine that runs, the one it was booted with.
+    On a running machine, the one it was booted with.
     """
     if image.host.live:
         return {"/proc/cmdline": _words(image.host.read("/proc/cmdline", most=MOST_BYTES))}, []
@@ -62,9 +63,9 @@ def command_lines(image: Image) -> tuple[dict[str, list[str]], list[Blind]]:
             if error.why not in ABSENT:
                 unseen.append(Blind(what="command line", source=path, why=error.why))
             continue
-        told = [text] if path == _FILES[1] else _LINES.findall(text)
-        if told:
-            found[path] = [word for line in told for word in _words(line)]
+        said = [text] if path == _FILES[1] else _LINES.findall(text)
+        if said:
+            found[path] = [word for line in said for word in _words(line)]
     return found, unseen
 
 
@@ -73,15 +74,19 @@ def _objections(image: Image, where: str, words: list[str]) -> Iterator[Objectio
     for word in words:
         name, _, value = word.partition("=")
         if name == "cgroup_disable" and "memory" in value.split(","):
-            yield _objection(word, where, "without the memory controller no limit holds and no leak has an owner")
+            yield _objection(
+                word, where, "the memory controller is off: no memory limit works, and no leak has an owner"
+            )
     legacy = settings.get("systemd.legacy_systemd_cgroup_controller", "off") in _ON
     unified = settings.get("systemd.unified_cgroup_hierarchy", "on")
     if unified in _OFF or legacy:
         name = "systemd.unified_cgroup_hierarchy" if unified in _OFF else "systemd.legacy_systemd_cgroup_controller"
         walk = fault("numa_stat_walk")
         old = [it for it in image.kernels if walk.is_in(version_of(it) or walk.fixed)]
-        says = "forces cgroup v1, where the dead are not counted"
-        walks = f", and {', '.join(old)} walks every one of them when a root's statistics are read" if old else ""
+        says = "forces cgroup v1, which does not count dying cgroups"
+        walks = (
+            f", and {', '.join(old)} walks every one of them at each read of the root's memory.numa_stat" if old else ""
+        )
         yield _objection(f"{name}={settings[name]}", where, says + walks, "error" if old else "note")
 
 
@@ -91,7 +96,7 @@ def _objection(word: str, where: str, says: str, level: str = "error") -> Object
         says=says,
         where=where,
         level=level,
-        fix=(f"take {word} out of the kernel's command line",),
+        fix=(f"remove {word} from the kernel command line",),
     )
 
 

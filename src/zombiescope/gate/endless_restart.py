@@ -1,11 +1,11 @@
-"""A service that fails at every start would be started again for ever.
+"""A service that fails at every start would be restarted forever.
 
-Why it matters: systemd gives a unit up after 5 starts in 10 s. One that waits 2 s or more between starts, or switches
-    the limit off, never gets there: every start is a cgroup, and each may stay. RestartSec=10 makes 8,640 a day.
-Passes: services that a machine needs to be a machine. Many sound services are meant to come back for ever, so that
-    alone is a note. It is an error where the program has an exit code that says "do not start me again" and the unit
-    does not heed it, as the ECS agent's unit of the Debian package, or where the limit was switched off for a service
-    that starts faster than systemd would ever let it.
+Why it matters: systemd gives up on a unit after 5 starts in 10 s. A unit that waits 2 s or more between starts, or
+    switches the start limit off, never reaches that: every start creates a cgroup, and each may stay. RestartSec=10
+    makes 8,640 a day.
+Passes: essential services. Many sound services are meant to come back forever, so that alone is a note. It is an error
+    if the program has an exit code that means "do not restart me" and the unit ignores it, as the ECS agent's unit of
+    the Debian package does, or if the start limit is off for a service that restarts faster than the default allows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from zombiescope.gate._objection import Objection
 from zombiescope.knowledge.agents import gives_up_with
 
 WHEN = ("image", "look", "soak")
-FAST = 2.0  # seconds between two starts: systemd's own limit, 5 in 10 s, gives up on what is faster
+FAST = 2.0  # seconds between two starts: systemd's default limit, 5 in 10 s, stops what is faster
 DAY = 86_400  # seconds, to say how many starts a day would make
 
 
@@ -40,7 +40,7 @@ def look(image: Image) -> Iterator[Objection | Blind]:
 def saw(image: Image) -> str:
     services = _services(image)
     again = sum(row.policy.restarts for row in services)
-    return f"services that start beside the essential ones: {len(services)}; with a restart policy: {again}"
+    return f"services that start at boot, without the essential ones: {len(services)}; with a restart policy: {again}"
 
 
 def _services(image: Image) -> list[Row]:

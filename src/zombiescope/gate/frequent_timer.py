@@ -1,9 +1,9 @@
 """A timer fires so often that its runs alone are a stream of new cgroups.
 
-Why it matters: every run makes a cgroup and removes it again, and one that is charged for page cache stays: a run every
-    30 s is 2,880 a day. A daemon that sleeps between two rounds makes one.
-Passes: timers that fire every five minutes or less often. Once a minute is what some distributions ship (AL2023's
-    refresh-policy-routes@.timer) and is a note; more often is an error.
+Why it matters: every run creates a cgroup and removes it, and a cgroup that is charged for page cache stays: a run
+    every 30 s is 2,880 a day. A daemon that sleeps between two rounds needs one.
+Passes: timers that fire every five minutes or less often. Some distributions ship one that fires once a minute
+    (AL2023's refresh-policy-routes@.timer), which is a note; more often is an error.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def look(image: Image) -> Iterator[Objection | Blind]:
                 says=f"fires every {pace:g} s, {runs}: {timers().leaks}",
                 where=image.files.unit(name).path,
                 level="error" if pace < FASTEST else "note",
-                fix=(f"systemctl disable {name}", "or let one long-running service do the work"),
+                fix=(f"systemctl disable {name}", "or do the work in one long-running service"),
             )
 
 
 def saw(image: Image) -> str:
     paces = sorted(_paces(image).items(), key=lambda timer: timer[1])
     often = [f"{name} every {pace:g} s" for name, pace in paces[:1] if pace < float("inf")]
-    return ", ".join([f"timers that start: {len(paces)}", *often])
+    return ", ".join([f"timers that start at boot: {len(paces)}", *often])
 
 
 def _paces(image: Image) -> dict[str, float]:

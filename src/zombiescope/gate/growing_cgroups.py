@@ -1,8 +1,8 @@
-"""Memory cgroups become more while the machine does nothing but run.
+"""The number of memory cgroups grows on an idle machine.
 
-Why it matters: a leak shows as a slope long before it shows as a count: one every 15 s is 5,760 a day.
-Passes: a machine whose last third of the soak has about as many as its first third, by their medians, so that neither
-    a login nor a burst that drains counts. A soak too short to see the slowest leak we know is blind, not clean.
+Why it matters: a leak shows as growth long before the count is high: one every 15 s is 5,760 a day.
+Passes: a machine that has about as many in the last third of the soak as in the first, by their medians, so that
+    neither a login nor a burst that drains counts. A soak too short for the slowest known leak is blind, not a pass.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from zombiescope.gate._objection import Objection
 
 WHEN = ("soak",)
 NEEDS = COUNTED_FROM
-NOISE = 20.0  # more or fewer: logins, timers and services that come late; residue after a purge was 8 to 14
+NOISE = 20.0  # cgroups: logins, timers and services that start late; 8 to 14 remained after a purge
 SLOWEST = 240.0  # an hour: a supervisor that backs off to 15 s, the slowest leak that ever took a fleet down
 THIRD = 2 / 3  # of the soak lie between the middles of its first and its last third
 
@@ -32,11 +32,11 @@ def look(image: Image) -> Iterator[Objection | Blind]:
             subject="controller:memory",
             says=_figures(before, after, hours),
             where=cgroups.latest.source,
-            fix=("zombiescope diagnose --seconds 60 tells who makes them",),
+            fix=("zombiescope diagnose --seconds 60 names what creates them",),
         )
     elif not hours or NOISE / hours > SLOWEST:
         needed = NOISE / SLOWEST / THIRD * 60
-        why = f"{lasting(cgroups.span.seconds)} are too short to see a leak of {SLOWEST:.0f} an hour: --soak {needed:g}"
+        why = f"{lasting(cgroups.span.seconds)} is too short for a leak of {SLOWEST:.0f} an hour: use --soak {needed:g}"
         yield Blind(what="cgroups_known", source=cgroups.latest.source, why=why)
 
 
@@ -49,7 +49,7 @@ def slope(cgroups: Series) -> tuple[float, float, float]:
     seconds = cgroups.span.seconds
     if seconds <= 0:
         return float(cgroups.values[0]), float(cgroups.values[-1]), 0.0
-    # A value holds until the next, and a recorder may leave out what did not change: so asked for at even steps.
+    # A value holds until the next, and a recorder may leave out what did not change: so it is resampled evenly.
     start = cgroups.span.start
     first = cgroups.sampled(np.linspace(start, start + seconds / 3, 100))
     last = cgroups.sampled(np.linspace(cgroups.until - seconds / 3, cgroups.until, 100))

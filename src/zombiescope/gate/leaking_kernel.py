@@ -1,9 +1,9 @@
-"""A kernel of this image turns dead cgroups into lost time.
+"""A kernel of this image spends CPU time on dying cgroups.
 
-Why it matters: before Linux 5.8 a read of a root's statistics walks every dead cgroup, on one core, without a pause:
-    with 70,000 of them for 5 s, and the network driver resets itself. Later ones still keep dead cgroups, up to 7.1.
-Passes: kernels of 5.8 and newer, with a note below 7.1. Distributions carry fixes back; where one is known to (Red
-    Hat's), a version proves nothing and is a note too. Every kernel that is installed is judged, since any may boot.
+Why it matters: before Linux 5.8 a read of the root's memory.numa_stat walks every dying cgroup, on one core, without a
+    pause: 5 s with 70,000 of them, and the NIC driver resets. Newer kernels still keep dying cgroups, up to 7.1.
+Passes: kernels of 5.8 and newer, with a note below 7.1. Distributions backport fixes; where one is known to (Red
+    Hat's), the version proves nothing and is a note too. Every installed kernel is checked, since any may boot.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ def look(image: Image) -> Iterator[Objection | Blind]:
     found = image.kernels
     yield from image.unread("/boot")
     if not found:
-        yield Blind(what="kernel", source="/boot", why="no kernel in this root: neither /boot/vmlinuz-* nor modules")
+        yield Blind(what="kernel", source="/boot", why="no kernel found: neither /boot/vmlinuz-* nor /usr/lib/modules")
     for release, where in found.items():
         version = version_of(release)
         if version is None:
-            yield Blind(what="kernel", source=where, why=f"{release} is not a version")
+            yield Blind(what="kernel", source=where, why=f"{release} is not a kernel version")
             continue
         package = _package(image, where)
         for fault in faults():
             if fault.level and fault.is_in(version):
-                doubt = ", unless its distribution carried the fix back" if fault.level == "error" else ""
+                doubt = ", unless its distribution backported the fix" if fault.level == "error" else ""
                 yield Objection(
                     subject=f"kernel:{release}",
                     says=f"{package}older than {fault.version}: {fault.fault}{doubt} ({fault.commit})",
                     where=where,
                     level="note" if carries_fixes_back(release) else fault.level,
-                    fix=(f"a kernel of {fault.version} or newer, or one with that fix",),
+                    fix=(f"install a kernel of {fault.version} or newer, or one with that fix",),
                 )
 
 

@@ -1,8 +1,8 @@
-"""Something on the machine is started again and again.
+"""A unit on the machine restarts in a loop.
 
-Why it matters: an image whose services loop before anybody has put a job on it will loop on every node that is made of
-    it. A supervisor may restart a container within a unit that stays active: cgroups that come and go show that too.
-Passes: a machine on which nothing restarts. Without --soak only restarts that go on within two seconds are seen.
+Why it matters: an image whose services restart in a loop before any job runs will do so on every node made from it. A
+    supervisor may restart a container inside a unit that stays active: cgroups that come and go show that too.
+Passes: a machine on which nothing restarts. Without --soak only restarts within the next two seconds are seen.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def look(image: Image) -> Iterator[Objection | Blind]:
         if row.restarting:
             yield Objection(
                 subject=f"unit:{row.unit}",
-                says=f"restarts again and again, {row.restarts:,} times so far; {row.judged.says}",
+                says=f"restarts in a loop, {row.restarts:,} restarts so far; {row.judged.says}",
                 where=f"$ systemctl status {row.unit}",
                 fix=(f"systemctl disable --now {row.unit}",),
             )
@@ -38,7 +38,7 @@ def saw(image: Image) -> str:
     if image.case is not None:
         return "; ".join(it.says for it in image.case.verdicts if it.sign in SIGNS and it.says)
     restarted = [row.restarts for row in image.survey.rows if row.restarts]
-    return f"{len(image.survey.rows)} services, {len(restarted)} of them were ever restarted"
+    return f"{len(image.survey.rows)} services, {len(restarted)} of them restarted at least once"
 
 
 def _soaked(case: Case) -> Iterator[Objection | Blind]:

@@ -1,8 +1,8 @@
-"""The machine has more memory cgroups, live and dead together, than it was allowed.
+"""The machine has more memory cgroups, live and dying together, than allowed.
 
-Why it matters: a full node of 110 pods has a few hundred. More than a thousand on a machine fresh from its image are
-    dead ones, and what made them is on the image.
-Passes: fewer than --max-memcg, all the time that was looked.
+Why it matters: a full node of 110 pods has a few hundred. More than a thousand on a machine just booted from its image
+    are dying ones, and what created them is on the image.
+Passes: fewer than --max-memcg in every sample.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def look(image: Image) -> Iterator[Objection | Blind]:
     if most >= image.most_cgroups:
         yield Objection(
             subject="controller:memory",
-            says=f"{most:,.0f} memory cgroups, live and dead; fewer than {image.most_cgroups:,} were allowed",
+            says=f"{most:,.0f} memory cgroups, live and dying; the limit is {image.most_cgroups:,} (--max-memcg)",
             where=cgroups.latest.source,
-            fix=("zombiescope census --names tells whose they are", "zombiescope diagnose tells who makes them"),
+            fix=("zombiescope census --names names them", "zombiescope diagnose names what creates them"),
         )
 
 
 def saw(image: Image) -> str:
     most = float(memory_cgroups(image.timeline).values.max())
-    return f"at most {most:,.0f} memory cgroups, {image.most_cgroups:,} are too many"
+    return f"at most {most:,.0f} memory cgroups; the limit is {image.most_cgroups:,}"

@@ -1,9 +1,9 @@
-"""A unit starts with this image that nobody listed.
+"""A unit starts at boot that is not in the allow-list.
 
-Why it matters: packages enable what they bring. A list of what the image is for turns the next such surprise into a
-    red build, and not into three months of looking.
-Passes: what the list names (--allow FILE; without one this rule is skipped), and units that a machine needs to be a
-    machine, or to be reached: those need not be listed.
+Why it matters: packages enable the units they ship. A list of what the image is for turns the next surprise into a
+    failed build instead of three months of debugging.
+Passes: units in the allow-list (--allow FILE; without one this rule is skipped), and essential units, which a machine
+    needs to boot and to be reached: those need not be listed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def look(image: Image) -> Iterator[Objection | Blind]:
         if not image.is_allowed(unit.name):
             yield Objection(
                 subject=f"unit:{unit.name}",
-                says=f"enabled by {', '.join(unit.enabled_by)}, and not in the allow-list",
+                says=f"enabled by {', '.join(unit.enabled_by)}, but not in the allow-list",
                 where=unit.path,
                 fix=(f"systemctl disable {unit.name}", "or add it to the allow-list"),
             )
@@ -33,7 +33,7 @@ def look(image: Image) -> Iterator[Objection | Blind]:
 
 def saw(image: Image) -> str:
     units = len(_questionable(image))
-    return f"units that start beside the essential ones: {units}; patterns that allow them: {len(image.allowed or ())}"
+    return f"units that start at boot, without essential ones: {units}; allow-list patterns: {len(image.allowed or ())}"
 
 
 def _questionable(image: Image) -> list[UnitFile]:

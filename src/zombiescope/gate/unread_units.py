@@ -1,8 +1,8 @@
-"""All that says what starts, and how, can be read.
+"""A unit file or folder cannot be read.
 
-Why it matters: what the other rules never saw they would pass. A unit file that is a FIFO, a device or larger than any
-    unit is, a folder that is a link out of the image, is told here and the gate stays shut.
-Passes: an image whose unit files are files.
+Why it matters: the other rules would pass what they never read. A unit file that is a FIFO, a device or far too large,
+    or a unit folder that links out of the image, is reported here, and the gate does not pass.
+Passes: an image whose unit files are regular, readable files.
 """
 
 from __future__ import annotations
@@ -21,4 +21,4 @@ def look(image: Image) -> Iterator[Objection | Blind]:
 
 
 def saw(image: Image) -> str:
-    return f"units that start: {len(image.starting)}"
+    return f"units that start at boot: {len(image.starting)}"

@@ -1,1 +1,1 @@
-"""What the kernel must be asked in its own tongue; used by probes."""
+"""Interfaces of the kernel that are not plain text: bpf, BTF, perf_event, tracefs, kmsg, ioctl; used by probes."""

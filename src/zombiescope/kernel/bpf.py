@@ -1,7 +1,7 @@
-"""Talk to bpf(2): make arrays both sides can see, load programs, run them; through ctypes, without libbpf.
+"""Call bpf(2): make shared arrays, load programs, run them; through ctypes, without libbpf.
 
-Attributes are packed by hand after include/uapi/linux/bpf.h, none longer than the oldest kernel in question knows it.
-Refusals become Unreadable, with what is missing and the cure.
+Attributes are packed by hand after include/uapi/linux/bpf.h, none longer than the oldest supported kernel knows it.
+Refusals become Unreadable, with what is missing and how to fix it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE, _PROG_LOAD, _PROG_TEST_RUN, _RAW_TRACEPOI
 _ARRAY = 2  # enum bpf_map_type
 _MMAPABLE = 1 << 10
 _FIRST_KEY = bytes(4)
-# The verifier lends most helpers that read kernel memory only to programs which say they are compatible with the GPL.
+# The verifier allows most helpers that read kernel memory only for programs with a GPL-compatible license.
 _LICENSE = b"Dual MIT/GPL"
 _LOG_BYTES = 1 << 20
 
@@ -102,7 +102,7 @@ class Array:
 
 
 class Program:
-    """A loaded program of the raw tracepoint kind, the kind that may read any kernel memory and be run on demand."""
+    """A loaded raw tracepoint program, the kind that may read any kernel memory and be run on demand."""
 
     def __init__(self, instructions: bytes, name: str) -> None:
         self._link: int | None = None
@@ -114,12 +114,12 @@ class Program:
         self._run = ctypes.create_string_buffer(struct.pack("=I68x", self.descriptor), 72)
 
     def run(self) -> None:
-        """Run it once, here and now (since 1b4d60ec162f, v5.10)."""
+        """Run it once, now (since 1b4d60ec162f, v5.10)."""
         if _libc.syscall(_number(), _PROG_TEST_RUN, self._run, len(self._run)) < 0:
             raise _refused(_os_error(), "running a program")
 
     def attach(self, tracepoint: str) -> None:
-        """Run it at each passing of a tracepoint, until closed."""
+        """Run it each time a tracepoint is hit, until closed."""
         name = ctypes.create_string_buffer(tracepoint.encode())
         try:
             self._link = _call(_RAW_TRACEPOINT_OPEN, struct.pack("=QII", ctypes.addressof(name), self.descriptor, 0))
@@ -143,7 +143,9 @@ class Program:
 def _number() -> int:
     machine = platform.machine()
     if machine not in _SYSCALL:
-        raise Unreadable(SOURCE, f"its number on {machine} is not known; known are {' and '.join(_SYSCALL)}")
+        raise Unreadable(
+            SOURCE, f"its system call number on {machine} is not known; known are {' and '.join(_SYSCALL)}"
+        )
     return _SYSCALL[machine]
 
 
@@ -216,7 +218,7 @@ def _rejected(error: OSError, instructions: bytes, name: str) -> Unreadable:
     lines = [
         line for line in log.value.decode(errors="replace").splitlines() if line and not line.startswith("processed ")
     ]
-    verdict = f"the verifier refuses the program ({error.strerror}): {lines[-1] if lines else 'without a word'}"
+    verdict = f"the verifier refuses the program ({error.strerror}): {lines[-1] if lines else 'no reason given'}"
     locked = "; the kernel is locked down (confidentiality), which forbids reading its memory" if _locked_down() else ""
     return Unreadable(SOURCE, verdict + locked)
 
@@ -234,11 +236,11 @@ def _what_is_missing() -> str:
     held = int(status.get("CapEff", "0").strip() or "0", 16)
     needed = {"CAP_BPF": _CAP_BPF, "CAP_PERFMON": _CAP_PERFMON}
     lacking = [name for name, bit in needed.items() if not held >> bit & 1]
-    # The two came with a17b53c4a4b5 and 980737282232 (v5.8); before, and still, CAP_SYS_ADMIN stands for both.
+    # The two came with a17b53c4a4b5 and 980737282232 (v5.8); CAP_SYS_ADMIN includes both, then and now.
     if lacking and not held >> _CAP_SYS_ADMIN & 1:
         return f"needs CAP_BPF and CAP_PERFMON, or root; this process lacks {' and '.join(lacking)}"
     if status.get("Seccomp", "0").strip() not in ("", "0"):
-        return "this process has the capabilities, but a seccomp filter (of its container or service) is in the way"
+        return "this process has the capabilities, but a seccomp filter (of its container or service) blocks it"
     if _locked_down():
         return "the kernel is locked down (confidentiality), which forbids reading its memory"
     return "this process has the capabilities, so a security module forbids it, or it is root in a user namespace only"

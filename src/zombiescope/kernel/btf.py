@@ -1,4 +1,4 @@
-"""Read BTF, the kernel's own description of its structs, to learn where each member lies on this very kernel.
+"""Read BTF, the kernel's own description of its structs, to find the offset of each member on this kernel.
 
 The format: https://docs.kernel.org/bpf/btf.html. A header, then types of differing length, then names. A vmlinux has
 some 130,000 types in 5 MB and we ask for sixty members, so only the start of each type is indexed; the rest is read
@@ -129,7 +129,7 @@ class Btf:
         return count
 
     def has(self, path: str) -> bool:
-        """Whether this kernel has that struct, or that member: features are asked for, never versions."""
+        """Whether this kernel has that struct, or that member: test features, never versions."""
         return self._find(path) is not None
 
     def enumerator(self, name: str) -> int:
@@ -149,15 +149,15 @@ class Btf:
     def _bad(self, word: int, text: str) -> Unparsable:
         return Unparsable(self.source, self._types_at + 4 * word, text)
 
-    # Types follow each other and each is as long as its head says, so finding the starts is one chain that cannot be
-    # cut in parallel; but the length *if a type began here* can be had for all words at once, and then the chain is a
-    # plain loop of additions: 50 ms for 126,000 types where unpacking every head took 90.
+    # Each type is as long as its head says, so the starts must be found one after the other. But the length *if a
+    # type began here* can be computed for all words at once; then finding the starts is a plain loop of additions:
+    # 50 ms for 126,000 types, where unpacking every head took 90.
     def _index(self) -> npt.NDArray[np.int64]:
         words = len(self._array)
         steps = np.full(words, _UNKNOWN, dtype=np.int32)
         if words > 2:
-            # 16 bits count the members and 5 tell the kind; the bits above each are zero so far, so reading them too
-            # is right today and refuses (unknown kind, beyond the end) whatever they may mean one day.
+            # 16 bits count the members and 5 give the kind. The bits above each are zero so far: reading them too is
+            # right today, and rejects (unknown kind, beyond the end) any future meaning.
             info = self._array[1:-1]
             kind = info >> 24 & 0x7F
             steps[: words - 2] = _HEAD_STEP[kind] + _MEMBER_STEP[kind] * (info & 0xFFFFFF).astype(np.int32)
@@ -236,7 +236,7 @@ class Btf:
             raise self._missing(path)
         return place
 
-    # Looks through members without a name, as C does. Each type is looked into once, so a struct that claims to hold
+    # Searches members without a name too, as C does. Each type is searched once, so a struct that claims to hold
     # itself, or a million copies of another, costs no more than its own length.
     def _member(self, type_id: int, name: str) -> _Place | None:
         wanted = name.encode("utf-8", "surrogateescape") + b"\0"
@@ -271,7 +271,7 @@ class Btf:
                 return offset + shift, width
         return offset, 0
 
-    # Any word may look like the wanted name; it is an enumerator's only if it lies in an enum, where names stand.
+    # Any word may look like the wanted name; it is an enumerator only if it is in an enum, where names are.
     def _enumerator(self, name: str) -> int | None:
         for offset in self._offsets_of(name):
             for at in np.flatnonzero(self._array == offset).tolist():

@@ -1,11 +1,11 @@
-"""Births, removals and releases of cgroups as they happen, with paths, from the kernel's own tracepoints.
+"""Creations, removals and releases of cgroups as they happen, with paths, from the kernel's tracepoints.
 
-A removed cgroup is released when the last thing that pins it is gone: what was removed and not released is a zombie,
-and the time between the two is its age. Events are recorded in an instance of our own (a private ring buffer), so
-that other tracers on the node neither see nor lose anything. No kprobes, no BPF.
+A removed cgroup is released when the last thing that pins it is gone. In between it is a dying cgroup (zombie), and
+the time between the two events is its age. Events go to a private instance (a ring buffer of our own), so that other
+tracers on the node are not disturbed. No kprobes, no BPF.
 
-Overhead: none while nothing happens; about 11 µs of CPU an event to read it. The buffer is bounded; what it lost is
-    told.
+Overhead: none while nothing happens; about 11 µs of CPU to read an event. The buffer is bounded; lost events are
+    counted.
 Kernel: include/trace/events/cgroup.h; the tracepoints came with v4.13, instances with v3.10. Fires for v1 and v2.
 """
 
@@ -24,7 +24,7 @@ from zombiescope.kernel.text import lines
 
 KINDS = ("mkdir", "rmdir", "release")
 SOURCE = f"{USUAL['tracefs'][0]}/events/cgroup"
-_BUFFER_KB = 512  # for each core: some 4,000 events between two looks
+_BUFFER_KB = 512  # for each core: about 4,000 events between two reads
 _INSTANCE = re.compile(r"zombiescope-(\d+)")
 #            runc-2811    [001] ...1.  1047.513902: cgroup_mkdir: root=4 id=221 level=2 path=/docker/5f0c…
 _LINE = re.compile(
@@ -35,7 +35,7 @@ _LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class CgroupEvent:
-    """One cgroup was made (mkdir), removed (rmdir) or let go of at last (release)."""
+    """One cgroup was created (mkdir), removed (rmdir) or released (release)."""
 
     at: float  # unix seconds
     kind: str
@@ -59,7 +59,7 @@ class CgroupEvents:
     def read(self) -> list[CgroupEvent]:
         """All that happened since the last call."""
         parts = [self._torn]
-        # One read hands out a few pages at the most, whatever the buffer's size; EAGAIN says that was all.
+        # One read returns a few pages at most, whatever the buffer's size; EAGAIN says that was all.
         with suppress(BlockingIOError):
             while part := os.read(self._pipe, 1 << 16):
                 parts.append(part)
@@ -77,7 +77,7 @@ class CgroupEvents:
 
 
 def parse(line: bytes, offset: float = 0.0) -> CgroupEvent | None:
-    """One line of trace_pipe; None for what is not an event (the kernel says there when it lost some)."""
+    """One line of trace_pipe; None if it is not an event (the kernel also reports lost events there)."""
     found = _LINE.match(line)
     if found is None:
         return None
@@ -130,7 +130,7 @@ def memory_hierarchy(host: Host) -> int:
 
 
 def _clean(tracefs: str) -> None:
-    """An instance outlives a tool that was killed; what a dead one of ours left is removed."""
+    """Remove instances that earlier, killed runs of this tool left behind."""
     for name in os.listdir(f"{tracefs}/instances"):
         pid = _INSTANCE.fullmatch(name)
         if pid and not os.path.exists(f"/proc/{pid[1]}"):

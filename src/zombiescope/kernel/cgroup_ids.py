@@ -1,7 +1,7 @@
-"""Where the cgroup of an id is: a sample carries its cgroup's number, a person wants the path.
+"""Find a cgroup's path by its id: samples carry the id, a person wants the path.
 
-A cgroup's number is that of its kernfs node, and kernfs makes file handles of nothing but the number: open_by_handle_at
-finds the folder at once, without walking the tree, and what was removed meanwhile is not found.
+A cgroup's id is that of its kernfs node, and kernfs file handles hold just that id: open_by_handle_at finds the folder
+at once, without walking the tree. A removed cgroup is not found.
 Kernel: PERF_SAMPLE_CGROUP gives the id in the hierarchy of perf_event (6546b19f95ac, v5.7): version 2, unless
     perf_event is mounted as version 1. Needs CAP_DAC_READ_SEARCH and CONFIG_FHANDLE; one id costs some 15 µs.
 """
@@ -22,22 +22,22 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class CgroupIds:
-    """Finds cgroups of one hierarchy by number; a context manager."""
+    """Finds cgroups of one hierarchy by id; a context manager."""
 
     def __init__(self, host: Host) -> None:
         mounts = cgroup_mounts(host)
         found = [it for it in mounts if "perf_event" in it.controllers] or [it for it in mounts if it.version == 2]
         if not found or not host.live:
-            raise Unreadable(MOUNTINFO, "the cgroups that samples tell of are not mounted here")
+            raise Unreadable(MOUNTINFO, "the cgroup hierarchy that samples refer to is not mounted here")
         self.mount = found[0].path
-        self._above = found[0].root.rstrip("/")  # what is mounted here may be a part of the hierarchy
+        self._above = found[0].root.rstrip("/")  # the mount may show only a part of the hierarchy
         try:
             self._folder = os.open(self.mount, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise Unreadable(self.mount, (error.strerror or "").lower()) from error
         try:
             if self.path(os.fstat(self._folder).st_ino) is None:
-                raise Unreadable(self.mount, "cgroups cannot be found by number: needs CAP_DAC_READ_SEARCH")
+                raise Unreadable(self.mount, "cgroups cannot be found by id: needs CAP_DAC_READ_SEARCH")
         except Unreadable:
             os.close(self._folder)
             raise
@@ -54,7 +54,7 @@ class CgroupIds:
             return None
         finally:
             os.close(found)
-        # Out of sight in this mount namespace, a folder has a name of another root.
+        # A folder outside this mount namespace has a path from another root.
         inside = path == self.mount or path.startswith(f"{self.mount}/")
         return self._above + path.removeprefix(self.mount) or "/" if inside else None
 

@@ -1,4 +1,4 @@
-"""Write eBPF programs by name instead of by number: registers, labels, jumps and the fields of a record.
+"""A small eBPF assembler: registers, labels, jumps and the fields of a record by name.
 
 The instruction set: https://docs.kernel.org/bpf/standardization/instruction-set.html. Here is only what our programs
 use: 64-bit arithmetic, loads and stores, jumps, helper calls. Assembling at run time with offsets taken from the
@@ -16,7 +16,7 @@ import numpy as np
 
 
 class Register(IntEnum):
-    """R0: results; R1-R5: arguments, lost in a call; R6-R9: kept over calls; R10: the stack's upper end, read-only."""
+    """R0: results; R1-R5: arguments, lost in a call; R6-R9: kept across calls; R10: top of the stack, read-only."""
 
     R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10 = range(11)
 

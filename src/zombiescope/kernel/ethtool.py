@@ -1,9 +1,9 @@
-"""What a network card's driver counts: names and values, asked by ioctl as `ethtool -S` does.
+"""A network driver's counters: names and values, read by ioctl as `ethtool -S` does.
 
-Kernel: net/ethtool/ioctl.c. Three calls: how many, their names, their values. A driver may change how many there are
-    between two of them, and before 7b07be1ff1cb ("ethtool: Avoid overflowing userspace buffer on stats query", 2025)
-    the kernel then wrote all of them, whatever room there was. So our room is always for `MOST`, far more than any
-    driver has; and we say how many we expect, which is what the kernel checks since.
+Kernel: net/ethtool/ioctl.c. Three calls: how many, their names, their values. A driver may change the number between
+    two of them, and before 7b07be1ff1cb ("ethtool: Avoid overflowing userspace buffer on stats query", 2025) the
+    kernel then wrote all of them, past the end of the buffer. So our buffer always has room for `MOST`, far more than
+    any driver has; and we pass the number we expect, which newer kernels check.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Driver:
 
 
 class Ethtool:
-    """A socket to ask through, with room for the answers. An interface that is gone, or has none, is Unreadable."""
+    """A socket with a buffer for the answers. An interface that is gone, or has no counters, is Unreadable."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-        # Pages of it that no answer reaches are never touched and cost nothing.
+        # Pages of the buffer that no answer reaches are never touched and cost nothing.
         self._room = mmap.mmap(-1, 64 + MOST * _NAME)
         self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._room))
 
@@ -62,7 +62,7 @@ class Ethtool:
         return [_text(self._room[at : at + _NAME]) for at in range(12, 12 + told * _NAME, _NAME)]
 
     def values(self, nic: str, expected: int) -> list[int]:
-        """As many values as there were names; Unreadable if their number has changed."""
+        """One value for each name; Unreadable if their number has changed."""
         self._ask(nic, struct.pack("=II", _GSTATS, expected), 8)
         (told,) = struct.unpack_from("=I", self._room, 4)
         self._check(nic, expected, told)
@@ -80,7 +80,7 @@ class Ethtool:
     def _ask(self, nic: str, question: bytes, size: int) -> None:
         name = nic.encode("utf-8", "surrogateescape")
         if not 0 < len(name) < 16 or b"\0" in name:
-            raise Unreadable(_source(nic), "no name of an interface")
+            raise Unreadable(_source(nic), "not the name of an interface")
         self._room[:size] = question.ljust(size, b"\0")
         try:
             fcntl.ioctl(self._socket, _SIOCETHTOOL, struct.pack("=16sQ16x", name, self._address))
@@ -90,7 +90,7 @@ class Ethtool:
     @staticmethod
     def _check(nic: str, expected: int, told: int) -> None:
         if told != expected:
-            raise Unreadable(_source(nic), f"it has {told:,} counters and had {expected:,}")
+            raise Unreadable(_source(nic), f"it now has {told:,} counters, not {expected:,}")
         if told > MOST:
             raise Unreadable(_source(nic), f"more than {MOST:,} counters")
 

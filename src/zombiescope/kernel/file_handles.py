@@ -1,8 +1,8 @@
-"""Find a file by what one of its pages knows of it (device, inode number, generation) and forget its cached pages.
+"""Open a file by what one of its pages shows (device, inode number, generation) and drop its cached pages.
 
-open_by_handle_at(2) takes a handle that only the file system itself understands. Most write the inode number and the
-generation into it; whether this one does, and how wide, is learnt from the handle it gives for its own mount point.
-Kernel: needs CAP_DAC_READ_SEARCH in the first user namespace, and CONFIG_FHANDLE.
+open_by_handle_at(2) takes a handle that only the file system understands. Most put the inode number and the generation
+into it; whether this one does, and how wide they are, is learnt from the handle of its own mount point.
+Kernel: needs CAP_DAC_READ_SEARCH in the initial user namespace, and CONFIG_FHANDLE.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ SOURCE = "open_by_handle_at(2)"
 Device = tuple[int, int]
 
 # Handles of inode and generation, by type and size: FILEID_INO32_GEN of include/linux/exportfs.h (ext2 to ext4, f2fs,
-# small XFS) and that with XFS_FILEID_TYPE_64FLAG of fs/xfs/xfs_export.c, where the inode has 64 bits.
+# small XFS), and the same with XFS_FILEID_TYPE_64FLAG of fs/xfs/xfs_export.c, where the inode has 64 bits.
 _FORMATS = {(0x01, 8): struct.Struct("=II"), (0x81, 12): struct.Struct("=QI")}
 _HEAD = struct.Struct("=Ii")  # struct file_handle: bytes that follow, type
 _MOST_BYTES = 128  # MAX_HANDLE_SZ
 _EMPTY_PATH = 0x1000  # AT_EMPTY_PATH: of the descriptor itself
 
-_TRIES = 3  # of one file: a page may be locked or in write-back once; one that is read all the time never stays away
+_TRIES = 3  # of one file: a page may be locked or in write-back once; one that is read all the time always comes back
 
 _WHY = {
     errno.EPERM: "needs CAP_DAC_READ_SEARCH, and no seccomp filter that forbids it",
-    errno.ESTALE: "no such file any more: removed, or its number is another file's by now",
+    errno.ESTALE: "no such file any more: removed, or its inode number was reused",
     errno.EOPNOTSUPP: "its file system has no handles",
     errno.ENOSYS: "the kernel was built without CONFIG_FHANDLE",
 }
 
-# Both C libraries in use have them, on every architecture: no numbers of system calls to keep.
+# glibc and musl have both on every architecture, so no system call numbers are needed.
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -51,42 +51,42 @@ class Mount:
     """One place where a file system can be reached."""
 
     device: Device
-    whole: bool  # not only a folder of it
+    whole: bool  # the whole file system, not only a folder of it
     point: str
     kind: str  # ext4, tmpfs
 
 
 class Handles:
-    """Opens files by number, on the file systems that this mount namespace can reach; a context manager."""
+    """Opens files by inode number, on the file systems mounted in this mount namespace; a context manager."""
 
     def __init__(self) -> None:
         self.mounts = mounts()
         self._learnt: dict[Device, _FileSystem | Unreadable] = {}
 
     def open(self, device: Device, inode: int, generation: int) -> int:
-        """A descriptor for reading, which the caller closes; Unreadable if there is no way, with the reason."""
+        """A descriptor for reading, which the caller closes; Unreadable with the reason if it cannot be opened."""
         system = self._system(device)
         source = f"inode {inode} on {device[0]}:{device[1]}"
         try:
             handle = system.handle(inode, generation)
-            # What is not a file could do something when opened (a device, a pipe): looked at first, without opening.
+            # Opening a device or a pipe could have side effects: the type is checked first, without opening it.
             looked = system.open(handle, os.O_PATH)
             try:
                 status = os.fstat(looked)
             finally:
                 os.close(looked)
             if status.st_ino != inode or not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-                raise Unreadable(source, "it is not a file")
+                raise Unreadable(source, "not a regular file")
             return system.open(handle, os.O_RDONLY | os.O_NONBLOCK)
         except OSError as error:
             raise Unreadable(source, _why(error)) from None
         except struct.error:
-            raise Unreadable(source, "no inode of this file system can have such a number") from None
+            raise Unreadable(source, "this file system cannot have such an inode number") from None
 
     def disk_of(self, device: Device, inode: int) -> str:
-        """The disk, if a page is of its own cache: metadata of the file system on it, such as folders; "" if not.
+        """The disk, if the page caches the disk itself: file-system metadata such as folders; "" if not.
 
-        Such pages belong to a file system that is mounted nowhere, in which a disk's inode has the disk's number
+        Such pages belong to the kernel's internal bdev file system, in which a disk's inode has the disk's number
         (bdev_alloc, block/bdev.c). Only disks with a file system that is mounted here count.
         """
         disk = inode >> 20, inode & 0xFFFFF
@@ -99,7 +99,7 @@ class Handles:
         return next((f"/dev/{line[8:]}" for line in told if line.startswith("DEVNAME=")), "")
 
     def write_back(self, pin: Pin) -> None:
-        """Write the dirty pages of a file, if there is a way to it."""
+        """Write the dirty pages of a file, if it can be opened."""
         with suppress(Unreadable, OSError):
             descriptor = self.open(pin.device, pin.inode, pin.generation)
             try:
@@ -119,7 +119,7 @@ class Handles:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    # There may be thousands of files on one file system: it is asked once, also if the answer is no.
+    # There may be thousands of files on one file system: it is opened once, and a refusal is remembered too.
     def _system(self, device: Device) -> _FileSystem:
         if device not in self._learnt:
             try:
@@ -137,11 +137,11 @@ class Handles:
         if not places:
             why = "not mounted here: in another mount namespace, or the kernel's own (file-system metadata)"
             raise Unreadable(source, why)
-        # Without a block device (major 0) are btrfs and overlay, whose handles hold more than we know, and those with
-        # a server behind them, which may be dead: opening so much as the mount point would then hang for ever.
+        # Major 0 has no block device: btrfs and overlay, whose handles hold more than we know, and network file
+        # systems, whose server may be dead: opening even the mount point would then hang forever.
         kind = places[0].kind
         if device[0] == 0 or kind.startswith("fuse"):
-            raise Unreadable(source, f"files of {kind} cannot be opened by number")
+            raise Unreadable(source, f"files on {kind} cannot be opened by inode number")
         why = "every mount point of it is hidden under another mount"
         for place in places:
             try:
@@ -163,7 +163,7 @@ class Handles:
 
 
 class PinningFiles:
-    """Forgets the cached pages of files that pin zombies, a few times at most, and remembers what came of it."""
+    """Drops the cached pages of files that pin dying cgroups, a few times at most, and remembers the results."""
 
     def __init__(self, handles: Handles, most: int) -> None:
         self._handles, self._most = handles, most
@@ -175,7 +175,7 @@ class PinningFiles:
         return len(self._tried)
 
     def forget(self, pin: Pin) -> str:
-        """The file's path, or what is known of it, if its pages were dropped; "" if not, and `why` tells why."""
+        """The file's path, or what is known of it, if its pages were dropped; "" if not, and `why` has the reason."""
         file = (pin.device, pin.inode, pin.generation)
         spent = len(self._tried) >= self._most and file not in self._tried
         if spent or file in self._refused or self._tried[file] >= _TRIES:
@@ -190,10 +190,12 @@ class PinningFiles:
         # Dirty pages are never dropped, so they are written first. The kernel empties the batches of all CPUs by itself
         # if a page is still in one (generic_fadvise calls lru_add_drain_all), so one call is enough.
         try:
-            if not disk:  # all metadata of a disk would take too long; what the journal has written already is clean
+            if (
+                not disk
+            ):  # writing all metadata of a disk would take too long; what the journal has written is already clean
                 os.fdatasync(descriptor)
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            # Right only if the kernel had the file's name in memory; else a part of the path.
+            # A whole path only if the kernel had the file's name in memory; else a part of it.
             path = os.readlink(f"/proc/self/fd/{descriptor}")
             named = os.path.exists(path) and os.path.samestat(os.stat(path), os.fstat(descriptor))
             return f"metadata on {disk}" if disk else path if named else pin.where
@@ -209,10 +211,10 @@ class PinningFiles:
         if pin.kind == "shmem":
             return "only removing the file helps"
         if pin.kind != "page cache":
-            return "not of a file"
+            return "not a page of a file"
         if pin.mapped:
             return "mapped: a running process uses it"
-        tried = "still in use after it was dropped" if self._tried[file] else "not tried: the budget was spent"
+        tried = "still in use after it was dropped" if self._tried[file] else "not tried: the time budget was used up"
         return self._refused.get(file, tried)
 
 
@@ -230,7 +232,7 @@ class _FileSystem:
             raise OSError(ctypes.get_errno(), "name_to_handle_at")
         size, self._type = _HEAD.unpack_from(given)
         format_known = _FORMATS.get((self._type, size))
-        # The proof that we read the format right: the number of the mount point, which we know, is in its place.
+        # Proof that the format is right: the inode number of the mount point, which we know, is in its place.
         if format_known is None or format_known.unpack_from(given, _HEAD.size)[0] != status.st_ino:
             raise Unreadable(SOURCE, f"the handles of {kind} are of an unknown kind ({self._type:#x}, {size} bytes)")
         self._format = format_known
@@ -248,7 +250,7 @@ class _FileSystem:
 # 27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
 # 25 20 0:22 / /dev/shm rw,nosuid,nodev shared:3 - tmpfs tmpfs rw
 def mounts() -> dict[Device, list[Mount]]:
-    """The mounts of every device, those of the whole file system first, the latest of them before the others."""
+    """The mounts of each device: those of the whole file system first, and of these the latest first."""
     found: dict[Device, list[Mount]] = {}
     for line in reversed(Host().read(MOUNTINFO).split("\n")):
         before, _, after = line.partition(" - ")
@@ -262,12 +264,12 @@ def mounts() -> dict[Device, list[Mount]]:
 
 
 def how_to_unlink(pin: Pin, reachable: dict[Device, list[Mount]]) -> str:
-    """A file in tmpfs as a path, as far as it is known, and what would free its pages."""
+    """A file in tmpfs as a path, as far as known, and what would free its pages."""
     points = [place.point for place in reachable.get(pin.device, [])]
     if not points:
-        return f"{pin.where}: not mounted here (memfd, System V, or another mount namespace): end what holds it"
+        return f"{pin.where}: not mounted here (memfd, System V, or another mount namespace): stop its process"
     if pin.deleted:
-        return f"{points[0]}: {pin.where}: no name any more, end the process that has it open or mapped"
+        return f"{points[0]}: {pin.where}: stop the process that has it open or mapped"
     for point in points:
         for place in (f"{point}/{pin.name}", f"{point}/{pin.directory}/{pin.name}"):
             try:

@@ -1,17 +1,16 @@
-r"""The kernel log as the kernel hands it out: one record a read, with its own time made one of ours.
+r"""The kernel log from /dev/kmsg: one record a read, with its time converted to unix time.
 
-Which clock: printk takes local_clock(), the scheduler's clock. It starts near CLOCK_MONOTONIC and, like it, stands
-still while the machine sleeps, but nobody disciplines it: NTP slews CLOCK_MONOTONIC and not this one, so the two drift
-apart by what the crystal is off, some 10 to 50 millionths, and a line of a node that is up for a month would be given
-wrong by a minute. So the distance is measured: perf events carry the same local_clock(), and renaming our own thread
-to the name it has makes the kernel write one into a ring of ours. Between two looks at CLOCK_MONOTONIC this is exact
-to some microseconds. A line is then off by at most 500 millionths (NTP's fastest slew) of its age or of `_ANCHOR`
-seconds, whichever is more: 5 ms for new lines, 0.3 s for those of ten minutes ago, and far less where NTP is at rest.
-Where perf events are refused, both clocks are taken to be one, and a new line is kept between the last look and this
-one, so it is off by no more than the pace of looking.
+Which clock: printk uses local_clock(), the scheduler's clock. It starts near CLOCK_MONOTONIC and, like it, stops while
+the machine sleeps, but NTP slews only CLOCK_MONOTONIC. So the two drift apart by the error of the crystal, about 10 to
+50 ppm, and on a node that is up for a month a line would be wrong by a minute. So the offset is measured: perf events
+carry the same local_clock(), and renaming our own thread to the name it has makes the kernel write one into our ring.
+Read between two reads of CLOCK_MONOTONIC, this is exact to some microseconds. A line is then off by at most 500 ppm
+(NTP's fastest slew) of its age or of `_ANCHOR` seconds, whichever is more: 5 ms for new lines, 0.3 s for lines from
+ten minutes ago, and far less while NTP does not slew. Where perf events are refused, both clocks are assumed equal, and
+a new line is placed between the last sample and this one, so it is off by at most one sampling interval.
 
 Kernel: Documentation/ABI/testing/dev-kmsg; reading since e11fea92e13f ("kmsg: export printk records to the /dev/kmsg
-    interface", in v3.5). A line that was printed without its newline comes when the next one does.
+    interface", in v3.5). A line printed without its newline appears with the next one.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ from zombiescope.kernel.text import count, lines
 
 SOURCE = "/dev/kmsg"
 _LARGEST = 1 << 14  # bytes: a record has at most 8 KB (CONSOLE_EXT_LOG_MAX), and a smaller buffer would be refused
-_SCAN = 50_000  # records passed over in one call, 1.2 µs each: a ring of 256 cores' size holds some 15,000
-_ANCHOR = 10.0  # seconds that a measured distance of the clocks is used
-_TRIES = 3  # the one that was disturbed least counts
+_SCAN = 50_000  # records skipped in one call, 1.2 µs each: the ring of a 256-core machine holds about 15,000
+_ANCHOR = 10.0  # seconds for which a measured offset of the clocks is used
+_TRIES = 3  # the least disturbed one counts
 _PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319}  # all little-endian, as the flags
 _ESCAPED = re.compile(rb"\\x([0-9a-f]{2})")
 
@@ -46,11 +45,11 @@ class Line:
     level: int  # 0 emergency … 7 debug
     number: int  # the kernel's own count of records
     at: float  # seconds; of printk's clock as parsed, unix time as read
-    text: str  # any byte can be in it
+    text: str  # may hold any byte
 
 
 class KernelLog:
-    """The log, held open. `lost` counts records that were overwritten, or that came in larger numbers than asked."""
+    """The log, kept open. `lost` counts records that were overwritten, or exceeded the number asked for."""
 
     def __init__(self, path: str = SOURCE) -> None:
         try:
@@ -67,12 +66,12 @@ class KernelLog:
         os.close(self._handle)
 
     def past(self, seconds: float, most: int) -> list[Line]:
-        """What was logged so many seconds before now, the latest `most` of it. To be called first."""
+        """What was logged in the last seconds, the latest `most` lines. To be called first."""
         self._anchor()
         since = time.time() - seconds
         kept: deque[Line] = deque(maxlen=most)
         for record in self._records():
-            # Cheaper than a whole parse, for all that is too old.
+            # Cheaper than a full parse, for records that are too old.
             usec = record.split(b",", 3)[2:3]
             if usec and usec[0].isdigit() and int(usec[0][:20]) / 1e6 + self._offset < since:
                 continue
@@ -83,7 +82,7 @@ class KernelLog:
         return list(kept)
 
     def read(self, most: int) -> list[Line]:
-        """All that came since the last call, the first `most` of it; the rest is passed over and counted as lost."""
+        """All lines since the last call, the first `most` of them; the rest are skipped and counted as lost."""
         found: list[Line] = []
         since = self._drained
         for record in self._records():
@@ -104,7 +103,7 @@ class KernelLog:
             except BlockingIOError:
                 return
             except BrokenPipeError:
-                continue  # what came next was overwritten; the numbers of the records tell how many were
+                continue  # the next records were overwritten; the record numbers show how many
             except OSError as error:
                 raise Unreadable(SOURCE, (error.strerror or "").lower()) from error
             if not record:
@@ -115,7 +114,7 @@ class KernelLog:
                 self.lost += max(here - self._next, 0) if self._next is not None else 0
                 self._next = here + 1
             yield record
-        # More than any log holds: it is written as fast as we read. The gap in the numbers will tell what was lost.
+        # More than any log holds: it is written as fast as we read. The gap in the numbers will show what was lost.
         os.lseek(self._handle, 0, os.SEEK_END)
 
     def _unix(self, at: float, since: float) -> float:
@@ -137,7 +136,7 @@ class KernelLog:
 #  SUBSYSTEM=pci
 #  DEVICE=+pci:0000:00:05.0
 def parse(record: str, line: int = 1) -> Line:
-    """One record. More fields may come before the semicolon; the lines after the first tell of the device."""
+    """One record. More fields may come before the semicolon; lines after the first describe the device."""
     head, semicolon, text = record.partition("\n")[0].partition(";")
     try:
         priority, number, usec, *_ = head.split(",")
@@ -150,8 +149,8 @@ def parse(record: str, line: int = 1) -> Line:
 
 
 def parse_all(text: str) -> Iterator[Line]:
-    """Records as a copy of the log has them: one after the other, with the lines that tell of the device."""
-    for number, line in enumerate(lines(text) or [""], 1):  # no kernel has logged nothing
+    """The records in a copy of the log: one after the other, with the lines that describe the device."""
+    for number, line in enumerate(lines(text) or [""], 1):  # an empty log is an error: every kernel logs something
         if not line.startswith(" ") or number == 1:
             yield parse(line, number)
 
@@ -171,12 +170,12 @@ def _unix_minus_monotonic() -> float:
 
 
 def clock_behind() -> float | None:
-    """By how many seconds printk's clock is behind CLOCK_MONOTONIC; None where it cannot be measured."""
+    """How many seconds printk's clock is behind CLOCK_MONOTONIC; None if it cannot be measured."""
     libc = ctypes.CDLL(None, use_errno=True)
     number = _PERF_EVENT_OPEN.get(platform.machine())
     if number is None:
         return None
-    # A dummy software event of our own thread that records names (comm) with their time (sample_id_all).
+    # A dummy software event on our own thread that records names (comm) with their time (sample_id_all).
     flags = 1 << 5 | 1 << 9 | 1 << 18  # exclude_kernel, comm, sample_id_all
     attributes = struct.pack("=IIQQQQQ16x", 1, 64, 9, 0, 1 << 2, 0, flags)
     handle = libc.syscall(number, ctypes.create_string_buffer(attributes, 64), 0, -1, -1, 8)
@@ -186,7 +185,7 @@ def clock_behind() -> float | None:
         page = mmap.PAGESIZE
         with mmap.mmap(handle, 2 * page, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE) as ring:
             return _measured(libc, ring, page)
-    except OSError:  # the memory that may be locked is used up
+    except OSError:  # the limit of locked memory is used up
         return None
     finally:
         os.close(handle)

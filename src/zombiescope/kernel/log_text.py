@@ -1,4 +1,4 @@
-r"""A kernel's log as people keep it: what dmesg, journalctl and syslog print, back into lines with their times.
+r"""A saved kernel log: parse what dmesg, journalctl and syslog print into lines with their times.
 
     [12345.678901] text                          dmesg; also -r and -x, and with the caller printed
     [Thu Nov 12 15:12:04 2026] text              dmesg -T
@@ -9,8 +9,8 @@ r"""A kernel's log as people keep it: what dmesg, journalctl and syslog print, b
     [12345.678901] host kernel: text             journalctl -o short-monotonic
     6,339,5140900,-;text                         a copy of /dev/kmsg
 
-Times without a zone are taken as this machine's own, those without a year as the last such day before the log ended,
-and those counted from boot as if the last line were of the moment at which the log ended.
+Times without a zone are taken as this machine's zone, times without a year as the last such day before the log ended,
+and times since boot as if the last line was written when the log ended.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from zombiescope.core import Unparsable
 from zombiescope.kernel.kmsg import Line, parse
 from zombiescope.kernel.text import lines
 
-LEVEL = 6  # where none is told: "informational", so that nothing is made of it
-TRIED = 500  # lines by which a format is told: a log may begin with some that were torn
-DAY = 86_400.0  # seconds: a line may seem that much later than the log's end: another zone, a clock set back
+LEVEL = 6  # where the line has none: "informational", so that no finding is based on it
+TRIED = 500  # lines by which a format is recognised: a log may begin with lines that are cut off
+DAY = 86_400.0  # seconds that a line may seem later than the log's end: another zone, a clock set back
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTH = "|".join(_MONTHS)
 _CLOCK = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:(?P<separator>[.,])(?P<fraction>\d{1,9}))?"
@@ -40,7 +40,7 @@ _HEADS = {
     "syslog": rf"(?P<month>{_MONTH}) +(?P<day>\d{{1,2}}) {_CLOCK} ",
 }
 _LEVELS = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")
-# The host's name, who wrote it, and for the kernel sometimes its own time.
+# The host's name, the writer, and for the kernel sometimes its own time.
 _WRITER = re.compile(r"\S{1,255} (?P<who>[^\s:\[\]]{1,64})(?:\[\d{1,10}\])?: (?:\[ *\d{1,12}\.\d{6}\] )?", re.ASCII)
 
 
@@ -61,10 +61,9 @@ class _Raw:
 
 
 def parse_log(text: str, *, ended: float, of: Callable[[str], bool] = lambda _who: True) -> LogText:
-    """The lines of a log that ended (was written, at the latest) at `ended`, in unix seconds.
+    """The lines of a log that ended (was last written) at `ended`, in unix seconds.
 
-    Where a line tells who wrote it, `of` chooses. A line that has no time, such as journalctl's "-- Boot …", is left
-    out.
+    Where lines name their writer, `of` selects. A line without a time, such as journalctl's "-- Boot …", is left out.
     """
     every = lines(text)
     name, head = _format(every)
@@ -90,11 +89,11 @@ def parse_log(text: str, *, ended: float, of: Callable[[str], bool] = lambda _wh
     return LogText([Line(LEVEL, raw.number, at, raw.text) for raw, at in told], name, clock)
 
 
-_COUNTED = "times counted back from the log's end: its last line is taken to be of that moment"
+_COUNTED = "times counted back from the log's end: its last line is taken to be from that moment"
 
 
 def _format(every: list[str]) -> tuple[str, re.Pattern[str]]:
-    """The format of most lines; if half of them or more have none, it is no log."""
+    """The format of most lines; if half of them or more have none, it is not a log."""
     tried = [line for line in every[:TRIED] if line.strip() and not line.startswith((" ", "-- "))]
     counted = []
     for name, pattern in _HEADS.items():
@@ -107,7 +106,7 @@ def _format(every: list[str]) -> tuple[str, re.Pattern[str]]:
 
 
 def _written_by_many(name: str, raws: list[_Raw]) -> bool:
-    """Whether the lines name a host and a writer: syslog's and the journal's do, dmesg's do not."""
+    """Whether the lines name a host and a writer: those of syslog and the journal do, those of dmesg do not."""
     writers = [found["who"] for raw in raws[:TRIED] if (found := _WRITER.match(raw.text))]
     if name == "dmesg":
         return "kernel" in writers
@@ -130,7 +129,7 @@ def _level(raw: _Raw) -> int:
 
 
 def _without_writer(raws: list[_Raw], of: Callable[[str], bool]) -> Iterator[_Raw]:
-    """What the kernel said as it said it; what a program said with its name before."""
+    """Lines of the kernel unchanged; lines of a program with its name in front."""
     for raw in raws:
         writer = _WRITER.match(raw.text)
         if writer is None or not of(writer["who"]):
@@ -140,8 +139,8 @@ def _without_writer(raws: list[_Raw], of: Callable[[str], bool]) -> Iterator[_Ra
 
 
 def _dated(found: list[Line], ended: float) -> Iterator[Line]:
-    """Seconds since boot made unix times. Where they fall back, the machine was booted anew in between: the boot before
-    ended, at the latest, when that one began."""
+    """Convert seconds since boot to unix time. Where they fall back, the machine was rebooted: the boot before ended,
+    at the latest, when the next one began."""
     offset, later = 0.0, float("inf")
     dated = []
     for line in reversed(found):
@@ -155,7 +154,7 @@ def _dated(found: list[Line], ended: float) -> Iterator[Line]:
 
 
 def _with_years(raws: list[_Raw], ended: float) -> Iterator[tuple[_Raw, float]]:
-    """From the end backwards: a line that would be later than the one after it is of the year before."""
+    """From the end backwards: a line that would be later than the one after it is from the year before."""
     dated: list[tuple[_Raw, float]] = []
     year, later = datetime.fromtimestamp(ended).year, ended
     for raw in reversed(raws):
@@ -171,7 +170,7 @@ def _with_years(raws: list[_Raw], ended: float) -> Iterator[tuple[_Raw, float]]:
 
 
 def _moment(head: dict[str, str | None], year: int = 0) -> float | None:
-    """What a line's head names, in unix seconds; None if there is no such day."""
+    """The time in a line's head, in unix seconds; None if there is no such day."""
     month = _MONTHS.index(head["month"] or "") + 1 if "month" in head else int(head["number"] or 0)
     clock = (head["day"] or "", head["hour"] or "", head["minute"] or "", head.get("zone") or "")
     minute = _minute(int(head.get("year") or year), month, *clock)
@@ -181,7 +180,7 @@ def _moment(head: dict[str, str | None], year: int = 0) -> float | None:
 
 @functools.lru_cache(maxsize=4_096)
 def _minute(year: int, month: int, day: str, hour: str, minute: str, zone: str) -> float | None:
-    """When a minute began. A log has many lines of one, and the calendar is dear."""
+    """The start of a minute. A log has many lines of the same minute, and calendar functions are slow."""
     try:
         at = datetime(year, month, int(day), int(hour), int(minute))
         if not zone:

@@ -1,9 +1,9 @@
-"""/sys/kernel/debug/lru_gen: every memory cgroup by path with its pages, dead ones too, where BPF is not allowed.
+"""/sys/kernel/debug/lru_gen: every memory cgroup by path with its pages, dying ones too, where BPF is not allowed.
 
-Overhead: one line for each cgroup, node and generation: 20,000 dead ones are some 4 MB of text. Not for a hot path.
-Kernel: Documentation/admin-guide/mm/multigen_lru.rst; needs CONFIG_LRU_GEN (v6.1) and root. Up to v6.18 a dead cgroup
+Overhead: one line for each cgroup, node and generation: 20,000 dying ones are about 4 MB of text. Not for a hot path.
+Kernel: Documentation/admin-guide/mm/multigen_lru.rst; needs CONFIG_LRU_GEN (v6.1) and root. Up to v6.18 a dying cgroup
     has the id 0, because it has given its id back; since v7.0 the number is the cgroup's own, and only the missing
-    folder tells.
+    folder shows that it is dying.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GENERATION = re.compile(r"^ +\d+ +\d+ +(\d+) +(\d+) *$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One memory cgroup: where it is or was, and the pages on its lists."""
+    """One memory cgroup: its path, and the pages on its lists."""
 
     id: int
     path: str

@@ -1,8 +1,8 @@
-"""Which file was mapped where, in which process, and when: what turns an address of a process into a place in a file.
+"""Which file was mapped where, in which process, and when: turns an address of a process into an offset in a file.
 
-The kernel tells of every executable mapping that is made while it is watched (perf_records.Mmap); what was there before
-is read from /proc/PID/maps, once for each process that turns up in a sample. What is unmapped is not told: an address
-is looked up in what was last mapped there.
+The kernel reports each executable mapping made while we sample (perf_records.Mmap); earlier ones are read from
+/proc/PID/maps, once for each process that appears in a sample. Unmapping is not reported: an address is looked up in
+what was last mapped there.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from dataclasses import dataclass, replace
 
 from zombiescope.kernel.perf_records import Comm, Exit, Fork, Mmap, Record
 
-# A full node has some 2,000 processes; the rest is for those that ended a moment ago.
+# A full node has about 2,000 processes; the rest is for those that exited a moment ago.
 MOST_PROCESSES = 4096
 # About 300 bytes each, so 60 MB at the worst. A Java or Python process has 20 to 200.
 MOST_REGIONS = 200_000
-# /proc/PID/maps takes a lock of the process that is looked at, for about 1 ms if it has 1,000 mappings.
+# Reading /proc/PID/maps holds a lock of that process, for about 1 ms if it has 1,000 mappings.
 SNAPSHOTS = 16
-_EPOCHS = 4  # programs a pid was running, one after the other
-_REPLACED = 256  # mappings of a program that others have taken the place of
+_EPOCHS = 4  # programs that a pid ran, one after the other
+_REPLACED = 256  # replaced mappings kept for a program
 
-_LAST_PAGE_OF_CALLS = 0xFFFFFFFFFF600000  # [vsyscall], at this address in all processes on x86_64; never told of
+_LAST_PAGE_OF_CALLS = 0xFFFFFFFFFF600000  # [vsyscall], at this address in all processes on x86_64; never reported
 _DELETED = " (deleted)"
-# Executable memory that is no file: code made at run time. What the kernel calls it depends on how it was made.
+# Executable memory that is not a file: JIT code. The kernel's name for it depends on how it was mapped.
 _NO_FILE = re.compile(r"$|//anon$|/dev/zero|/anon_hugepage|/SYSV|/memfd:|\[(?!vdso|vsyscall)|anon_inode:")
 
 
@@ -35,11 +35,11 @@ _NO_FILE = re.compile(r"$|//anon$|/dev/zero|/anon_hugepage|/SYSV|/memfd:|\[(?!vd
 class Place:
     """Where an address is.
 
-    kind   file      at `file_offset` in `path`; if `deleted`, another file may have that name now, so mind the build ID
-           vdso      at `file_offset` in the little library that the kernel gives each process
-           vsyscall  the same, as it was done long ago
-           jit       code made at run time. `path` is where its maker may have written names for it, by convention with
-                     the pid as the process knows it itself; `file_offset` is the address, as that file has it
+    kind   file      at `file_offset` in `path`; if `deleted`, another file may have that name now: check the build ID
+           vdso      at `file_offset` in the small library that the kernel maps into each process
+           vsyscall  the old form of the same
+           jit       code made at run time. `path` is where the JIT may have written names for it, by convention with
+                     the pid as the process itself sees it; `file_offset` is the address, as in that file
     """
 
     path: str
@@ -65,7 +65,7 @@ class _Space:
     __slots__ = ("_pieces", "_replaced", "_starts", "taken_ns")
 
     def __init__(self, taken_ns: int = 0) -> None:
-        self.taken_ns = taken_ns  # when a snapshot was taken; what was mapped before it is in it, or gone again
+        self.taken_ns = taken_ns  # when the snapshot was taken; it holds all earlier mappings that still exist
         self._starts: list[int] = []
         self._pieces: list[tuple[int, _Region]] = []  # where a piece ends, and what it is a piece of
         self._replaced: deque[_Region] = deque(maxlen=_REPLACED)
@@ -83,7 +83,7 @@ class _Space:
         first = bisect_right(self._starts, region.start)
         if region.since_ns < self.taken_ns:
             end, old = self._pieces[first - 1] if first else (0, region)
-            if region.start < end and old.path == region.path:  # it is in the snapshot, which knows no build IDs
+            if region.start < end and old.path == region.path:  # already in the snapshot, which has no build IDs
                 self._pieces[first - 1] = end, replace(old, build_id=region.build_id)
             else:
                 self._replaced.append(region)
@@ -104,7 +104,7 @@ class _Space:
         self._starts[first:last] = [start for start, _, _ in left]
         self._pieces[first:last] = [(end, piece) for _, end, piece in left]
 
-    # What lies on top now also did at an earlier time if it was mapped by then; else look at what it replaced.
+    # What is on top now was there at an earlier time if it was mapped by then; else check what it replaced.
     def find(self, address: int, time_ns: int) -> _Region | None:
         at = bisect_right(self._starts, address) - 1
         if at >= 0:
@@ -117,12 +117,12 @@ class _Space:
 
 @dataclass(slots=True)
 class _Epoch:
-    """A program, from when a pid began to run it."""
+    """A program, from the time a pid began to run it."""
 
     since_ns: int
     space: _Space
-    shared: bool = False  # with the process it was forked from, or that forked: to be copied before it is changed
-    counted: int = 0  # its share of all regions that are held; of what is shared, only the first has one
+    shared: bool = False  # with the parent or child of a fork: to be copied before it is changed
+    counted: int = 0  # regions counted for it; shared ones are counted once, for the first
 
     def __lt__(self, other: _Epoch) -> bool:
         return self.since_ns < other.since_ns
@@ -136,8 +136,8 @@ def _proc_maps(pid: int) -> bytes:
 class Mappings:
     """All processes. Feed it all records, show it the pids of all samples, then ask.
 
-    Bounded: processes that ended are forgotten first, in the order they did, then those not asked for or told of for
-    longest. `maps` reads a snapshot, and raises OSError for a process that is gone.
+    Bounded: processes that exited are forgotten first, in order of exit, then the least recently used. `maps` reads a
+    snapshot, and raises OSError for a process that is gone.
     """
 
     def __init__(self, maps: Callable[[int], bytes] = _proc_maps, *, most: int = MOST_PROCESSES) -> None:
@@ -150,7 +150,7 @@ class Mappings:
         return len(self._epochs)
 
     def feed(self, records: Iterable[Record]) -> None:
-        """Records in order of time; those of another core may be late by a read."""
+        """Add records in order of time; those of another core may be late by one read."""
         for record in records:
             if isinstance(record, Mmap):
                 self._mapped(record)
@@ -165,12 +165,12 @@ class Mappings:
         self._forget()
 
     def see(self, pids: Iterable[int], time_ns: int, *, at_most: int = SNAPSHOTS) -> int:
-        """Look at what processes not yet known have mapped, now (time_ns); how many are still to be looked at."""
+        """Read the mappings of processes not yet known, now (time_ns); returns how many are still to be read."""
         unknown = [pid for pid in pids if pid > 0 and pid not in self._epochs]
         for pid in unknown[:at_most]:
             try:
                 text = self._maps(pid)
-            except OSError:  # it is gone, which is normal; empty, so that it is not asked for again
+            except OSError:  # it has exited, which is normal; kept empty, so that it is not read again
                 text = b""
             space = _Space()
             for region in parse_maps(text):
@@ -200,7 +200,7 @@ class Mappings:
 
     def _mapped(self, record: Mmap) -> None:
         epoch = self._at(record.pid, record.time_ns)
-        if epoch is None or record.length <= 0:  # not seen in a sample yet: a snapshot will have it
+        if epoch is None or record.length <= 0:  # not in a sample yet: the snapshot will have it
             return
         if epoch.shared:
             epoch.space, epoch.shared = epoch.space.copy(), False
@@ -214,9 +214,9 @@ class Mappings:
             parent.shared = True
             self._begin(record.pid, _Epoch(record.time_ns, parent.space, shared=True))
         elif all(epoch.space.taken_ns < record.time_ns for epoch in self._epochs.get(record.pid, ())):
-            self._drop(record.pid)  # a pid used again, and nothing is known of its parent: a snapshot will tell
+            self._drop(record.pid)  # a reused pid of an unknown parent: a snapshot will show its mappings
 
-    # A snapshot that was taken after a program began is that program's.
+    # A snapshot taken after a program began belongs to that program.
     def _begin(self, pid: int, epoch: _Epoch) -> None:
         self._ended.pop(pid, None)
         epochs = self._epochs.setdefault(pid, [])
@@ -249,7 +249,7 @@ class Mappings:
 # 55d0c8a5e000-55d0c8a62000 r-xp 00002000 fe:00 1311  /usr/bin/cat
 # 7ffd3a1f2000-7ffd3a1f4000 r-xp 00000000 00:00 0     [vdso]
 def parse_maps(text: bytes) -> Iterator[_Region]:
-    """The executable mappings in /proc/PID/maps; a line that is none is passed over (the file may end anywhere)."""
+    """The executable mappings in /proc/PID/maps; other lines are skipped (the file may end anywhere)."""
     for start, end, offset, path in _EXECUTABLE.findall(text):
         yield _Region(int(start, 16), int(end, 16), int(offset, 16), os.fsdecode(path).replace("\\012", "\n"), b"", 0)
 

@@ -6,30 +6,33 @@ import numpy as np
 
 from zombiescope.kernel.memcg_offsets import LRU_LISTS
 
-MORE, DONE, STALE, BROKEN = 0, 1, 2, 3  # what a batch ended with
+MORE, DONE, STALE, BROKEN = 0, 1, 2, 3  # how a batch ended
 
 NAME_BYTES = 256  # NAME_MAX and its NUL
 
 STATE = np.dtype(
     [
-        ("cursor", "u8"),  # the css to go on with; 0: begin at the root
+        ("cursor", "u8"),  # the css to continue with; 0: begin at the root
         ("serial", "u8"),  # the cursor's
         ("climbing", "u8"),  # 1: the cursor's subtree is done
         ("root", "u8"),
         ("limit", "u8"),  # visits in this batch
         ("records", "u8"),
         ("status", "u8"),
-        ("armed", "u8"),  # thread whose next system call runs a batch, where programs cannot be run on demand
+        (
+            "armed",
+            "u8",
+        ),  # thread whose next system call runs a batch, on kernels where programs cannot be run on demand
         ("started_ns", "u8"),
         ("batch_ns", "u8"),
         ("hierarchy", "u8"),  # 0: version 2
-        ("own", "u8"),  # serial of the css we are in ourselves
+        ("own", "u8"),  # serial of our own css
     ]
 )
-# The state's array is one page. Behind the state lie a copy of the css at hand, and room for lists and counters.
+# The state's array is one page. After the state come a copy of the current css, and room for lists and counters.
 STATE_BYTES = 4096
 CSS, SCRATCH = 1024, 2048
-SCRATCH_BYTES = 1024  # for either
+SCRATCH_BYTES = 1024  # for each of the two
 
 RECORD = np.dtype(
     [

@@ -1,6 +1,6 @@
-"""Where this kernel keeps what the walk over memory cgroups reads: offsets, and which of several ways it knows.
+"""Where this kernel keeps what the walk over memory cgroups reads: offsets, and which variant of each it has.
 
-Kernels differ in names and in features; each is asked for in BTF, the newest way first, never guessed from a version.
+Kernels differ in names and features; each is looked up in BTF, the newest first, never guessed from a version.
 """
 
 from __future__ import annotations
@@ -95,13 +95,13 @@ class Offsets:
 
 
 def offsets_from(btf: Btf) -> Offsets:
-    """Ask a kernel's BTF everything the walk needs; Unreadable names what is missing, or what no kernel would say."""
+    """Read everything the walk needs from a kernel's BTF; Unreadable names what is missing or impossible."""
     offsets = _ask(btf)
     for field in fields(offsets):
         value = getattr(offsets, field.name)
         most = 63 if field.name in ("swap_backed", "head") else _FARTHEST
         if isinstance(value, int) and not -_FARTHEST <= value <= most:
-            raise Unreadable(btf.source, f"{field.name} is {value}, which no kernel would say")
+            raise Unreadable(btf.source, f"{field.name} is {value}, which is impossible")
     return offsets
 
 
@@ -184,9 +184,9 @@ def _ask(btf: Btf) -> Offsets:
     )
 
 
-# A cgroup's pages hang on the classic lists or, while the multi-generational LRU is on (ec1c86b25f4b, v6.1), on
-# lists by generation, kind and zone: `folios` since 6df1b2212950 (v6.3), `lists` before. pahole flattens the three
-# dimensions in some versions, so the zones are counted by what is left.
+# A cgroup's pages are on the classic lists or, while the multi-generational LRU is on (ec1c86b25f4b, v6.1), on
+# lists by generation, kind and zone: `folios` since 6df1b2212950 (v6.3), `lists` before. Some versions of
+# pahole flatten the three dimensions, so the number of zones is computed from the size.
 def _page_lists(btf: Btf) -> tuple[ListHeads, ...]:
     per_node = "mem_cgroup_per_node.lruvec"
     classic = btf.offset(f"{per_node}.lists")
@@ -202,7 +202,7 @@ def _page_lists(btf: Btf) -> tuple[ListHeads, ...]:
             rows = btf.size(path) // (LIST_HEAD_BYTES * zones)
             start = btf.offset(path)
             if max(rows, zones) > _MOST_LISTS:
-                raise Unreadable(btf.source, f"{path} has {rows} times {zones} lists, which no kernel would say")
+                raise Unreadable(btf.source, f"{path} has {rows} times {zones} lists, which is impossible")
             by_kind = [row for kind in (1, 0) for row in range(kind, rows, _ANON_AND_FILE)]
             found += [ListHeads(offset=start + row * zones * LIST_HEAD_BYTES, count=zones) for row in by_kind]
             break

@@ -1,10 +1,10 @@
-"""The eBPF program that visits every memory cgroup, dead ones too, a batch at a time, and fills in a record for each.
+"""The eBPF program that visits every memory cgroup, dying ones too, a batch at a time, and fills in a record for each.
 
-A removed cgroup keeps its place among its parent's children until its last reference is gone (css_release_work_fn), so
-a walk over `children` and `sibling` meets every zombie. The walk needs no stack: down to the first child, else on to
-the next sibling, else up. It runs under RCU, as the kernel's own css_next_descendant_pre does, and keeps its rule too:
-`sibling` of a css that is CSS_RELEASED leads nowhere (the walk is then begun anew). Between two batches nothing is
-held, so the css to go on with must still carry its serial number. Nothing is written but our own two arrays.
+A removed cgroup stays among its parent's children until its last reference is gone (css_release_work_fn), so a walk
+over `children` and `sibling` meets every dying cgroup. The walk needs no stack: down to the first child, else to the
+next sibling, else up. It runs under RCU, like the kernel's own css_next_descendant_pre, and follows its rule too:
+`sibling` of a css that is CSS_RELEASED is invalid (the walk is then restarted). Between two batches nothing is held,
+so the css to continue with must still have its serial number. It writes only to our own two arrays.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from zombiescope.kernel.memcg_layout import BROKEN, CSS, DONE, MORE, SCRATCH_BYT
 from zombiescope.kernel.memcg_offsets import Offsets
 from zombiescope.kernel.memcg_visit import Visit
 
-# A visit takes about 2 µs. 64 of them stay below the 0.15 ms after which a batch is cut short anyway: no CPU is kept
-# from its other work (interrupts stay on) longer than by an ordinary system call.
+# A visit takes about 2 µs. 64 of them stay below the 0.15 ms after which a batch is cut short anyway: a core is not
+# kept from other work (interrupts stay on) longer than by a normal system call.
 MOST_VISITS = 64
 BUDGET_NS = 150_000
 
 
 def visits_per_batch(nodes: int) -> int:
-    """Fewer on machines of many NUMA nodes, as each visit looks at each: time and the verifier's work are bounded."""
+    """Fewer on machines with many NUMA nodes, as each visit reads each node: bounds time and the verifier's work."""
     return max(1, MOST_VISITS // nodes)
 
 
 def assemble(offsets: Offsets, *, state: int, records: int, nodes: int, armed: bool) -> bytes:
     """The program for one kernel; `armed` programs wait for a system call of the thread named in the state."""
     if max(offsets.css_bytes, 8 * offsets.generation_sizes_count, 8 * offsets.lru_sizes_count) > SCRATCH_BYTES:
-        raise Unreadable("BTF", "the structs of this kernel are larger than the walk has room for")
+        raise Unreadable("BTF", "the structs of this kernel are too large for the walk")
     walk = _Walk(offsets, records=records, nodes=nodes, most=visits_per_batch(nodes))
     try:
         return walk.whole(state, armed=armed)
-    except ValueError as error:  # only a BTF file can ask for what does not fit in an instruction
-        raise Unreadable("BTF", f"not of any kernel: {error}") from None
+    except ValueError as error:  # only a bad BTF file gives offsets that do not fit in an instruction
+        raise Unreadable("BTF", f"not the BTF of a kernel: {error}") from None
 
 
-# R6: the css at hand. R7: its record. R8: steps so far. R9: the state.
+# R6: the current css. R7: its record. R8: steps so far. R9: the state.
 class _Walk(Visit):
     def whole(self, state: int, *, armed: bool) -> bytes:
         self.load_map_value(R9, state)
@@ -63,7 +63,7 @@ class _Walk(Visit):
         offsets = self.offsets
         self.load_field(R6, R9, STATE, "cursor")
         self.jump_if(R6, "!=", 0, "resume")
-        # Any css of the memory controller knows its hierarchy, and that its topmost css: our own is at hand.
+        # Any css of the memory controller leads to its hierarchy and so to the topmost css: we start from our own.
         self.call(Helper.GET_CURRENT_TASK)
         self.follow(R6, R0, offsets.task_cgroups)
         self.follow(R6, R6, offsets.css_set_subsys)

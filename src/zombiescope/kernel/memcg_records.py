@@ -1,4 +1,4 @@
-"""What the walk tells of each memory cgroup, decoded from the records the kernel filled in."""
+"""What the walk found about each memory cgroup, decoded from the records the kernel filled in."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _MOST_REFERENCES = 1 << 48
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """One page that keeps a dead cgroup alive. There may be others, of other files: release this one and look again.
+    """One page that pins a dying cgroup. There may be others, of other files: release this one and walk again.
 
-    Read without locks: while the page is on its way elsewhere it may, rarely, be told of the wrong cgroup.
+    Read without locks: a page that is just being moved may, rarely, be given for the wrong cgroup.
     """
 
     kind: str  # "page cache", "shmem" or "anonymous memory"
-    mapped: int  # times in page tables: not 0 means a process uses it now
+    mapped: int  # times mapped in page tables: not 0 means a process uses it now
     device: tuple[int, int]  # major and minor, as in mountinfo; (0, 0) for anonymous memory
     inode: int
     generation: int  # with the inode, the handle open_by_handle_at(2) takes on most file systems
-    deleted: bool  # no name any more, but still open or mapped somewhere
+    deleted: bool  # deleted, but still open or mapped somewhere
     directory: str  # the last one only, or the mount point of a file at the top of its file system
     name: str  # "" if the kernel has forgotten it: the file is then known by its inode only
 
@@ -54,7 +54,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryCgroup:
-    """One memory cgroup, alive or dead. Names are the kernel's bytes, so any but NUL and "/" may be in them.
+    """One memory cgroup, live or dying. Names are the kernel's bytes, so any but NUL and "/" may be in them.
 
     Counters of usage (memory, swap, kmem, sockets) include the children, those of the LRU lists do not. None: this
     kernel keeps no such counter.
@@ -70,7 +70,7 @@ class MemoryCgroup:
     level: int
     name: str
     path: str
-    children: int  # dead and alive
+    children: int  # dying and live
     memory_pages: int
     swap_pages: int | None
     kmem_pages: int | None
@@ -78,24 +78,24 @@ class MemoryCgroup:
     anon_pages: int  # on the LRU lists of swap-backed memory: anonymous, shmem and tmpfs
     file_pages: int
     unevictable_pages: int
-    pin: Pin | None  # of the dead only
+    pin: Pin | None  # of dying cgroups only
 
     @property
     def dead(self) -> bool:
-        """Removed, or being removed: no directory leads here any more."""
+        """Removed, or being removed: it has no directory any more."""
         return self.dying
 
     @property
     def pinned_by(self) -> str:
-        """What keeps it from going away, as far as one look tells: a page first, as that can be released. Alive: "".
+        """What pins it, as far as one walk shows: a page first, since that can be released. Live: "".
 
-        "unknown" is often a page touched a moment ago: it waits in its CPU's batch before it gets on a list.
+        "unknown" is often a page touched a moment ago: it waits in its core's batch before it gets on a list.
         """
         if not self.dead:
             return ""
         if self.pin is not None:
             return f"{self.pin.kind}: {self.pin.where}" if self.pin.where else self.pin.kind
-        # Since bf4f059954dc (v5.9) slab is handed to the parent, so a count of it may only be a remnant: asked last.
+        # Since bf4f059954dc (v5.9) slab is moved to the parent, so a count of it may only be a remnant: checked last.
         witnesses = (
             (self.unevictable_pages, "locked memory"),
             (self.swap_pages, "swap"),
@@ -107,7 +107,7 @@ class MemoryCgroup:
 
 
 def decode(raw: bytes | bytearray, offsets: Offsets, *, version: int) -> list[MemoryCgroup]:
-    """The cgroups of a walk, parents first. One met twice is told as last seen."""
+    """The cgroups of a walk, parents first. One met twice is given as last seen."""
     met = np.frombuffer(raw, dtype=RECORD)
     # Parents are older than their children, so in the order of serials every path can be built on its parent's.
     serials, last = np.unique(met["serial"][::-1], return_index=True)
@@ -199,7 +199,7 @@ def _or_none(numbers: _Numbers) -> list[int | None]:
     return [number if number >= 0 else None for number in numbers.tolist()]
 
 
-# Zombies come in thousands with pages of the same few files: equal pins are one object.
+# There may be thousands of dying cgroups with pages of the same few files: equal pins are one object.
 def _pins(records: _Columns, met: npt.NDArray[np.void], order: _Numbers, offsets: Offsets) -> list[Pin | None]:
     pins: list[Pin | None] = [None] * len(order)
     known: dict[tuple[int, ...], Pin] = {}
@@ -227,7 +227,7 @@ def _pins(records: _Columns, met: npt.NDArray[np.void], order: _Numbers, offsets
     return pins
 
 
-# The field is as long as the longest name; behind the NUL is what an earlier, longer name left there.
+# The field is as long as the longest name; after the NUL is what an earlier, longer name left there.
 def _text(field: bytes) -> str:
     return os.fsdecode(field.partition(b"\0")[0])
 
@@ -237,7 +237,7 @@ def _mount_points() -> dict[tuple[int, int], str]:
     try:
         with open(_MOUNTS, "rb") as file:
             lines = file.read().splitlines()
-    except OSError:  # without it a file at the top of its file system is told without a directory
+    except OSError:  # without it a file at the top of its file system is given without a directory
         return {}
     points: dict[tuple[int, int], str] = {}
     for line in lines:

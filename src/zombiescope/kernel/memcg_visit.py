@@ -1,4 +1,4 @@
-"""The part of the walk's eBPF program that looks at one memory cgroup: counters, name, pages and the file of one."""
+"""The part of the walk's eBPF program that reads one memory cgroup: counters, name, pages and the file of one page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Visit(Assembler):
         self.offsets, self._records, self._nodes, self.most = offsets, records, nodes, most
 
     def read(self, base: Register, into: int, size: int, source: Register, offset: int) -> None:
-        """Copy `size` bytes of kernel memory; zeroes if it cannot be read, so no address can do harm."""
+        """Copy `size` bytes of kernel memory; zeroes if it cannot be read, so a bad address does no harm."""
         self.set(R3, source)
         self.add(R3, offset)
         self.set(R1, base)
@@ -117,7 +117,10 @@ class Visit(Assembler):
             self.load(R1, R10, _PER_NODE)
             self.read(R9, SCRATCH, 8 * offsets.generation_sizes_count, R1, offsets.generation_sizes)
             zones = offsets.zones
-            for kind, into in ((0, lru), (1, lru + 16)):  # not told apart by activity: all on the inactive ones
+            for kind, into in (
+                (0, lru),
+                (1, lru + 16),
+            ):  # active and inactive are not distinguished: all count as inactive
                 places = [at for at in range(offsets.generation_sizes_count) if at // zones % 2 == kind]
                 self._add_up(places, into)
         self._find_a_page()
@@ -129,8 +132,8 @@ class Visit(Assembler):
             self.add(R1, R2)
         self.store(R7, into, R1)
 
-    # The first page of the first list that is not empty, of the dead only: what the living hold is no riddle. One jump
-    # a list, since the verifier gives up at 8,192 on one way through all visits (BPF_COMPLEXITY_LIMIT_JMP_SEQ).
+    # The first page of the first list that is not empty, of dying cgroups only: what live ones hold needs no
+    # explanation. One jump a list, since the verifier gives up at 8,192 (BPF_COMPLEXITY_LIMIT_JMP_SEQ).
     def _find_a_page(self) -> None:
         offsets = self.offsets
         self.load_field(R1, R7, RECORD, "flags")

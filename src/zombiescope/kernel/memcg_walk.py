@@ -1,10 +1,10 @@
-"""Every memory cgroup of the machine, dead ones included, with what keeps each dead one alive: one call, `walk()`.
+"""Every memory cgroup of the machine, dying ones included, with what pins each dying one: one call, `walk()`.
 
 Overhead: about 2 µs of kernel time per cgroup, in batches of some 0.15 ms; about 0.12 s once for reading BTF and
-verifying the program; 0.3 to 0.5 s of CPU and 80 MB in all for 20,000 zombies. No tracepoint is touched where programs
-can be run on demand (since v5.10).
+    verifying the program; 0.3 to 0.5 s of CPU and 80 MB in all for 20,000 dying cgroups. No tracepoint is
+    used where programs can be run on demand (since v5.10).
 Kernel: needs BTF, the memory controller of version 1 or 2, and CAP_BPF with CAP_PERFMON, or root. Works in a
-container too, and shows the whole machine from there. What cannot be is told as Unreadable, with the cure.
+    container too, and shows the whole machine from there. Refusals become Unreadable, with how to fix it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ __all__ = ["MemoryCgroup", "Pin", "Walk", "walk"]
 
 _State = npt.NDArray[np.void]
 
-# Each costs a walk. 1 in 100 walks met one under a constant mkdir and rmdir; this many mean the tree cannot be walked.
+# Each restart costs a walk. Under constant mkdir and rmdir 1 in 100 walks had one; this many mean it cannot be walked.
 _MOST_RESTARTS = 50
-# Seven times the worst node we know of, and half a gigabyte; and steps that only climb, in a tree deeper than any.
+# Seven times the worst node we know of, and half a gigabyte; and room for steps that only climb in a deep tree.
 _MOST_CGROUPS = 500_000
 _MOST_IDLE_BATCHES = 1_000
 _NODES = "/sys/devices/system/node/has_memory"
@@ -43,7 +43,7 @@ _ANOTHER_KERNELS = "or the BTF is another kernel's"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """All memory cgroups, parents first, and what it cost to learn them."""
+    """All memory cgroups, parents first, and what the walk cost."""
 
     cgroups: list[MemoryCgroup]
     version: int  # of the hierarchy the memory controller is on: 1 or 2
@@ -51,7 +51,7 @@ class Walk:
     batches: int
     kernel_seconds: float  # in all batches
     longest_batch_seconds: float
-    seconds: float  # from the call to the answer
+    seconds: float  # from the call to the result
 
 
 def walk(*, btf: str | None = None) -> Walk:
@@ -78,8 +78,8 @@ def walk(*, btf: str | None = None) -> Walk:
     )
 
 
-# Since 1b4d60ec162f (v5.10) a program can be run on demand. Before, it is hung on the entry of system calls, where it
-# leaves at once unless the thread that armed it calls, and is taken off again after the walk.
+# Since 1b4d60ec162f (v5.10) a program can be run on demand. Before, it is attached to the entry of system calls, where
+# it returns at once unless the thread that armed it makes the call, and is detached after the walk.
 def _runner(stack: ExitStack, offsets: Offsets, state: bpf.Array, records: bpf.Array, nodes: int) -> Callable[[], None]:
     def load(armed: bool) -> bpf.Program:
         places = {"state": state.descriptor, "records": records.descriptor, "nodes": nodes}
@@ -88,7 +88,7 @@ def _runner(stack: ExitStack, offsets: Offsets, state: bpf.Array, records: bpf.A
     program = load(armed=False)
     state.write(np.zeros(1, STATE).tobytes())
     try:
-        program.run()  # with a limit of no visits: only to see whether it can be run
+        program.run()  # with a limit of 0 visits: only to see whether it can be run
         return program.run
     except Unreadable as no:
         return _armed_runner(load(armed=True), state, no)
@@ -129,16 +129,16 @@ class _Batches:
             now = np.frombuffer(self._state.read(STATE.itemsize), STATE).copy()
             all_new = self._account(now)
             status = int(now["status"][0])
-            # The proof that the way was right: we have met the cgroup we are in ourselves.
+            # Proof that the walk was right: it has met our own cgroup.
             if status == DONE and all_new and int(now["own"][0]) in self._met:
                 return
             if status == BROKEN or self._idle > _MOST_IDLE_BATCHES or len(self._met) > _MOST_CGROUPS:
-                raise Unreadable(bpf.SOURCE, f"the links between memory cgroups lead nowhere; {_ANOTHER_KERNELS}")
+                raise Unreadable(bpf.SOURCE, f"the links between memory cgroups are invalid; {_ANOTHER_KERNELS}")
             now["limit"] = self._visits
             if status != MORE or not all_new:
                 self._begin_anew(now)
 
-    # A walk meets no cgroup twice; if it does, links were read while they changed, or are none.
+    # A walk meets no cgroup twice; if it does, links changed while they were read, or are invalid.
     def _account(self, now: _State) -> bool:
         took, filled = int(now["batch_ns"][0]), int(now["records"][0])
         self.count += 1
@@ -152,12 +152,12 @@ class _Batches:
         self._met.update(np.frombuffer(batch, RECORD)["serial"].tolist())
         return len(self._met) == expected
 
-    # Mostly, the cursor was freed between two batches. What was seen will be seen again, so it is dropped. Batches of
-    # the same length would end at the same css, which may be one that comes and goes: the first of a round is shorter.
+    # Usually the cursor was freed between two batches. What was seen will be seen again, so it is dropped. Batches of
+    # the same length would end at the same css, which may be short-lived: so the first batch of a round is shorter.
     def _begin_anew(self, now: _State) -> None:
         self.restarts += 1
         if self.restarts > _MOST_RESTARTS:
-            why = f"memory cgroups come and go too fast to be walked ({_MOST_RESTARTS} times begun anew)"
+            why = f"memory cgroups are created and removed too fast to be walked ({_MOST_RESTARTS} restarts)"
             raise Unreadable(bpf.SOURCE, f"{why}; {_ANOTHER_KERNELS}")
         self.filled.clear()
         self._met.clear()

@@ -1,7 +1,8 @@
 """Where cgroup hierarchies are mounted, and whether the whole of them can be seen from here.
 
-`/proc/self/mountinfo` is the only witness that tells v1 from v2 without guessing: the file system type is `cgroup` or
-`cgroup2`, the super options name the v1 controllers, and the root field tells a whole hierarchy from a part of one.
+`/proc/self/mountinfo` is the only source that distinguishes v1 from v2 without guessing: the file system type is
+`cgroup` or `cgroup2`, the super options name the v1 controllers, and the root field shows whether it is the whole
+hierarchy or a part of it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ MOUNTINFO = "/proc/self/mountinfo"
 # The initial cgroup namespace's inode (PROC_CGROUP_INIT_INO in include/linux/proc_ns.h). In any other namespace,
 # as in most containers, "/" of a hierarchy is only our own part of it.
 _INITIAL_NAMESPACE = "cgroup:[4026531835]"
-# All the controllers that v1 has; it gets no new ones. What else stands among the options (seclabel, xattr) is none.
+# All the controllers that v1 has; it gets no new ones. Other mount options (seclabel, xattr) are not controllers.
 _CONTROLLERS = {
     *("blkio", "cpu", "cpuacct", "cpuset", "debug", "devices", "freezer", "hugetlb"),
     *("memory", "misc", "net_cls", "net_prio", "perf_event", "pids", "rdma"),
@@ -37,12 +38,12 @@ class CgroupMount:
 
     @property
     def subjects(self) -> list[str]:
-        """Whom a reading of this hierarchy is about."""
+        """The subjects of readings of this hierarchy."""
         return [f"controller:{name}" for name in self.controllers] or [f"hierarchy:{self.name or 'v2'}"]
 
 
 def cgroup_mounts(host: Host) -> list[CgroupMount]:
-    """Every hierarchy once, in the order of mounting; a mount of the whole is preferred to one of a part."""
+    """Each hierarchy once, in mount order; a mount of the whole is preferred to one of a part."""
     found: dict[tuple[object, ...], CgroupMount] = {}
     for mount in parse(host.read(MOUNTINFO)):
         key = (mount.version, mount.controllers, mount.name)

@@ -1,8 +1,8 @@
-"""The dead memory cgroups by name, from the best witness that this machine allows.
+"""The dying memory cgroups by name, from the best source that this machine allows.
 
-The ladder: a walk with BPF (names, parents, usage, what pins each), the listing of the multi-generational LRU (names
-    and pages), and, for those that die from now on, tracepoints. Which rung was used and why not a higher one is part
-    of the answer: an empty list from a witness that could not look would be a lie.
+The sources, best first: a walk with BPF (names, parents, usage, what pins each), the listing of the multi-generational
+LRU (names and pages), and, for those removed from now on, tracepoints. Which one was used and why no better one is
+part of the answer: an empty list from a source that could not be read would be wrong.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAGE = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zombie:
-    """One dead memory cgroup. What a witness cannot tell is None."""
+    """One dying memory cgroup. What the source does not show is None."""
 
     path: str
     usage_bytes: int | None = None
@@ -41,11 +41,11 @@ class Zombie:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """The dead, who named them, and why nobody better did."""
+    """The dying cgroups, the source used, and why no better one was."""
 
     rung: str  # "bpf", "lru_gen", "tracepoints" or "none"
     zombies: list[Zombie]
-    refused: tuple[str, ...] = ()  # why each higher rung was not used
+    refused: tuple[str, ...] = ()  # why each better source was not used
     hidden: dict[str, int] = field(
         default_factory=dict
     )  # bytes of kernel memory charged to a parent itself, by its path
@@ -53,7 +53,7 @@ class Named:
 
 
 def named(host: Host, btf: str | None = None) -> Named:
-    """Name them all, by the highest rung that holds."""
+    """Name them all, from the best source available."""
     refused = []
     try:
         drain()
@@ -76,7 +76,7 @@ def named(host: Host, btf: str | None = None) -> Named:
 
 
 def named_by_events(events: Iterable[CgroupEvent], refused: tuple[str, ...]) -> Named:
-    """Those that were removed while we watched and not released since."""
+    """Cgroups that were removed while we watched and are not released yet."""
     dead: dict[int, str] = {}
     for event in events:
         if event.kind == "rmdir":
@@ -97,10 +97,10 @@ def _walked(cgroup: MemoryCgroup, alive: set[str]) -> Zombie:
 
 
 def _hidden(cgroups: list[MemoryCgroup]) -> dict[str, int]:
-    """What a parent is charged for beyond its children and its own pages: the kernel's books on its dead children.
+    """What a parent is charged for beyond its children and its own pages: kernel structures of its dying children.
 
     Since 3e38e0aaca9e ("mm: memcg: charge memcg percpu memory to the parent cgroup", in v5.9) a cgroup's own structures
-    are charged to its parent, whose limit shrinks by them without a word.
+    are charged to its parent, and silently use up its limit.
     """
     below: dict[int, int] = {}
     parents_of_dead = {cgroup.parent_serial for cgroup in cgroups if cgroup.dead}
@@ -116,7 +116,7 @@ def _hidden(cgroups: list[MemoryCgroup]) -> dict[str, int]:
 
 
 def _listed(host: Host) -> list[Zombie]:
-    """Of those that the kernel lists, the ones without a folder. The root has one in any case."""
+    """The listed cgroups without a folder. The root always has one."""
     mounts = cgroup_mounts(host)
     memory = [mount for mount in mounts if "memory" in mount.controllers] or [it for it in mounts if it.version == 2]
     living = set(host.tree(memory[0].path)) if memory else set()

@@ -1,16 +1,16 @@
-"""Sample what every core runs, all the time, at a price that can be paid all the time.
+"""Sample what every core runs, continuously and at low cost.
 
-One event a core writes into a ring that this process has mapped; reading costs no system call. Nothing is dropped: the
-idle task is told as well, with the softirq that may be running on top of it, and judged by its leaf by the consumer.
+One event for each core writes into a ring that this process has mapped; reading costs no system call. Nothing is
+filtered: the idle task is reported as well, with a softirq that may run on top of it; the reader decides by the leaf.
 
 Overhead: measured on two busy virtual cores, reading once a second: 0.05 to 0.09 % of a core at 49 Hz, 0.07 to 0.09 %
-    at 99 Hz; five times a second at 999 Hz: 0.47 to 0.66 %, nothing lost. With made-up rings of 96 cores 1.8 µs a
-    sample: 0.9 % of one core at 49 Hz. The kernel takes some 25 µs for each sample on a nested virtual machine: 0.12 %
-    of every core at 49 Hz.
+    at 99 Hz; five times a second at 999 Hz: 0.47 to 0.66 %, nothing lost. With simulated rings of 96 cores 1.8 µs a
+    sample: 0.9 % of one core at 49 Hz. The kernel takes about 25 µs for each sample on a nested virtual machine:
+    0.12 % of every core at 49 Hz.
 Kernel: the hardware's cycles where there is a PMU: sampled by NMI on x86, so also with interrupts off, and on arm64 if
     booted with irqchip.gicv3_pseudo_nmi=1. Else the cpu-clock, a timer, which waits for interrupts; see gaps().
-    It ticks on idle cores, too, until the kernel throttles it: it allows so many samples (max_sample_rate / HZ) from
-    one scheduler tick to the next, and a core long idle has no such ticks. The first one sets it going again.
+    It ticks on idle cores too, until the kernel throttles it: it allows a number of samples (max_sample_rate / HZ)
+    from one scheduler tick to the next, and a core that is idle for long has no such ticks. The next tick resumes it.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from zombiescope.kernel.perf_ring import Ring, blindness, refusal, richest
 from zombiescope.kernel.perf_stacks import RawStack, StackTable
 from zombiescope.kernel.text import cores
 
-# A core that is late by a whole period missed a tick; less is the usual jitter of timers, above all of virtual ones.
+# A core that is late by a whole period missed a tick; less is normal timer jitter, above all on virtual machines.
 PERIODS = 2.0
 ONLINE = "/sys/devices/system/cpu/online"
 _MAX_RATE = "/proc/sys/kernel/perf_event_max_sample_rate"
 # Measured on an idle and on a busy virtual core: 98 of 100 ticks within 50 µs of the grid, all but one of 500 at 49 Hz
-# within 200 µs. Less at high rates, where so much is a good part of a period.
+# within 200 µs. Smaller at high rates, where that would be a large part of a period.
 _ON_GRID_NS, _ON_GRID = 100_000, 0.05
 _MOST_CORES = 65_536  # more than any kernel can be built for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Samples:
+class RawSamples:
     """What was sampled between two reads, in order of time, as columns of one length."""
 
     time_ns: npt.NDArray[np.int64]  # CLOCK_MONOTONIC: compares with time.monotonic_ns()
     cpu: npt.NDArray[np.uint16]
     pid: npt.NDArray[np.int32]  # 0: idle; -1: a task that is ending
     tid: npt.NDArray[np.int32]
-    cgroup: npt.NDArray[np.uint64]  # its id in the hierarchy of perf_event (version 2 if it is there); 0: not told
-    ip: npt.NDArray[np.uint64]  # where it was; the leaf of its stack, if that could be walked
+    cgroup: npt.NDArray[np.uint64]  # its id in the hierarchy of perf_event (v2 if it is there); 0: not known
+    ip: npt.NDArray[np.uint64]  # the instruction pointer; the leaf of its stack, if that could be walked
     period: npt.NDArray[np.int64]  # what the sample stands for: cycles, or nanoseconds of the cpu-clock
     stack: npt.NDArray[np.int64]  # for Sampler.stacks()
     lost: int  # records for which the rings had no space
@@ -61,7 +61,7 @@ class Samples:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Gaps:
-    """When a core was not sampled, as columns of one length: between two samples, the time of the first given."""
+    """Gaps between two samples of a core, as columns of one length; `start_ns` is the time of the first."""
 
     cpu: npt.NDArray[np.uint16]
     start_ns: npt.NDArray[np.int64]
@@ -76,7 +76,7 @@ class Sampler:
             raise UserError(f"cannot sample at {hz} Hz with {pages} pages: at least 1 Hz, and pages a power of two")
         self._pages = pages
         self._rings: dict[int, Ring] = {}
-        self._left: list[tuple[bytes, int]] = []  # of rings that are closed: what was unread, and how much was lost
+        self._left: list[tuple[bytes, int]] = []  # of closed rings: what was unread, and how much was lost
         self._table = StackTable()
         self._lock = threading.Lock()
         self._lock.acquire()
@@ -102,8 +102,8 @@ class Sampler:
     def cpus(self) -> tuple[int, ...]:
         return tuple(self._rings)
 
-    def read(self) -> Samples:
-        """All that happened since the last call."""
+    def read(self) -> RawSamples:
+        """All samples and records since the last call."""
         rings = [(ring, ring.head) for ring in self._rings.values()]
         self._order_memory()
         parts, damage = [], []
@@ -121,7 +121,7 @@ class Sampler:
         told = zip(rings, parts, parsed.lost, strict=False)
         lost = sum(ring.count_lost(many, len(part)) for (ring, _), part, many in told)
         lost += sum(max(many, last) for (_, many), last in zip(left, parsed.lost[len(parts) :], strict=True))
-        return Samples(
+        return RawSamples(
             time_ns=parsed.time_ns,
             cpu=parsed.cpu,
             pid=parsed.pid,
@@ -138,16 +138,16 @@ class Sampler:
     def stacks(self, from_index: int) -> list[RawStack]:
         """The stacks from that number on: item i has the number from_index + i.
 
-        A consumer asks after each read for those it has not seen. Older ones are forgotten some time (StackTable tells
-        when); asking for these is an IndexError.
+        A reader asks after each read for those it has not seen. Older ones are forgotten at some point (see
+        StackTable); asking for these is an IndexError.
         """
         return self._table.stacks(from_index)
 
     def refresh(self) -> None:
-        """Begin to sample cores that came online, and let go of those gone; what they have told is not lost.
+        """Begin to sample cores that came online, and close those gone offline; their unread records are kept.
 
-        A core that went and came back in between has lost its event, as the kernel detached it: found by the second
-        call, and made good.
+        A core that went offline and came back in between has lost its event, as the kernel detached it: the second call
+        notices and opens it again.
         """
         online = _online()
         gone = [cpu for cpu, ring in self._rings.items() if cpu not in online or not ring.counts()]
@@ -157,7 +157,7 @@ class Sampler:
             self._order_memory()
             with suppress(Unparsable):
                 part = ring.copy(head)
-                # The lost are asked for as if the ring were full: this is the last time.
+                # Lost records are read as if the ring were full: this is the last chance.
                 self._left.append((part, ring.count_lost(0, ring.size)))
             ring.close()
         self._open([cpu for cpu in online if cpu not in self._rings])
@@ -182,8 +182,8 @@ class Sampler:
                 if error.errno != errno.ENODEV:  # went offline just now
                     raise refusal(error) from None
 
-    # The head must be read before the data, and the data before the tail is moved. Python has no fence, but letting go
-    # of a lock and taking it is one: a release is never overtaken by an acquire behind it, nor is anything around them.
+    # The head must be read before the data, and the data before the tail is moved. Python has no memory fence, but
+    # releasing a lock and taking it again acts as one.
     def _order_memory(self) -> None:
         self._lock.release()
         self._lock.acquire()
@@ -197,18 +197,18 @@ def gaps(
     records: Iterable[Record] = (),
     periods: float = PERIODS,
 ) -> Gaps:
-    """When a core could not be sampled by its cpu-clock: spells without interrupts, seen by what they hide.
+    """When a core could not be sampled by its cpu-clock: periods with interrupts off, seen as missing ticks.
 
-    The clock's timer keeps to its grid. If it is held up it ticks late, off the grid, as soon as interrupts are on
-    again: of a gap, all but one period at the most was spent without them, and the sample at its end tells who did it.
-    If samples are missing while the timer ticks (lost ones, or those of an idle core, of which some kernels tell
-    nothing), the next one is on the grid: that is no gap. So a true gap that by chance ends on the grid is missed: one
-    in a hundred at 49 Hz, one in ten at 999 Hz. Gaps in which the kernel throttled the event, as `records` tell, are
-    left out: it does so on cores that stay idle for long, and begins a new grid.
+    The clock's timer keeps to a fixed grid. If it is delayed it ticks late, off the grid, as soon as interrupts are on
+    again: of a gap, all but one period at most was spent with interrupts off, and the sample at its end shows who did
+    it. If samples are missing while the timer ticks (lost ones, or those of an idle core, which some kernels do not
+    report), the next one is on the grid: that is no gap. So a true gap that happens to end on the grid is missed: one
+    in a hundred at 49 Hz, one in ten at 999 Hz. Gaps in which the kernel throttled the event, as `records` show, are
+    left out: the kernel does so on cores that stay idle for long, and then starts a new grid.
 
     False alarms: a virtual core that its host did not run looks the same; compare with steal in /proc/stat. With cycles
-    a gap may as well be idleness: do not ask (nor is there need: an NMI samples code with interrupts off like any).
-    Samples of two reads must be put together first, or gaps across them are not seen.
+    a gap may just be idle time: do not call this (nor is it needed: an NMI also samples code with interrupts off).
+    Samples of two reads must be joined first, or gaps across them are not seen.
     """
     order = np.lexsort((time_ns, cpu))
     time_ns, cpu = time_ns[order], cpu[order]
@@ -228,7 +228,7 @@ def _allowed(hz: int) -> int:
     try:
         with open(_MAX_RATE) as file:
             return max(1, min(hz, int(file.read())))
-    except (OSError, ValueError):  # then the kernel itself refuses too much
+    except (OSError, ValueError):  # then the kernel itself refuses a rate that is too high
         return hz
 
 

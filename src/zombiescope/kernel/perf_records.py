@@ -25,7 +25,7 @@ import numpy.typing as npt
 from zombiescope.core.errors import Unparsable
 
 SOURCE = "perf_event_open(2)"
-# Markers among the addresses of a call chain (enum perf_callchain_context); no address is as high as the lowest marker.
+# Markers among the addresses of a call chain (enum perf_callchain_context); every address is below the lowest marker.
 CONTEXT_KERNEL, CONTEXT_USER, LOWEST_CONTEXT = -128, -512, -4095
 
 _LOST, _COMM, _EXIT, _THROTTLE, _UNTHROTTLE, _FORK, _SAMPLE, _MMAP2, _LOST_SAMPLES = 2, 3, 4, 5, 6, 7, 9, 10, 13
@@ -53,7 +53,7 @@ _LEAST[_SAMPLE] = _CHAIN
 
 @dataclass(frozen=True, slots=True)
 class Comm:
-    """A thread got a name; `execed` says that it did by executing a program, so that all it had mapped is gone."""
+    """A thread got a name; `execed`: by executing a program, so all its earlier mappings are gone."""
 
     time_ns: int
     pid: int
@@ -64,7 +64,7 @@ class Comm:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """A process was made (a thread, if both pids are the same), with what its parent had mapped."""
+    """A process was forked (a thread, if both pids are the same), with the mappings of its parent."""
 
     time_ns: int
     pid: int
@@ -75,7 +75,7 @@ class Fork:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """A thread ended; the process as well if it was the last one."""
+    """A thread exited; the process as well if it was the last one."""
 
     time_ns: int
     pid: int
@@ -86,7 +86,7 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class Mmap:
-    """Executable memory was mapped. The kernel tells the build ID, or device and inode, never both."""
+    """Executable memory was mapped. The kernel gives the build ID, or device and inode, never both."""
 
     time_ns: int
     pid: int
@@ -94,14 +94,14 @@ class Mmap:
     length: int
     offset: int  # in the file, in bytes
     path: str
-    build_id: bytes  # b"": not told
-    device: tuple[int, int]  # major and minor; (0, 0): not told
+    build_id: bytes  # b"": not given
+    device: tuple[int, int]  # major and minor; (0, 0): not given
     inode: int
 
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """The kernel stopped sampling a core because it took too long (on: True), or goes on with it (False)."""
+    """The kernel stopped sampling a core because it took too long (on: True), or resumed (False)."""
 
     time_ns: int
     cpu: int
@@ -129,15 +129,15 @@ class Parsed:
     cgroup: npt.NDArray[np.uint64]
     chains: list[bytes]
     records: list[Record]
-    lost: list[int]  # for each part, as its records tell
-    damage: list[Unparsable]  # one at the most for each part, whose records before it are kept
+    lost: list[int]  # for each part, as its records say
+    damage: list[Unparsable]  # at most one for each part; the records before it are kept
 
 
 def unwrap(ring: memoryview, tail: int, head: int) -> bytes:
-    """The bytes between tail and head, both counted since the beginning, of a ring that begins anew at its end."""
+    """The bytes between tail and head, both counted since the start, of a ring that wraps around."""
     size = len(ring)
     if not 0 <= head - tail <= size:
-        raise Unparsable(SOURCE, tail, f"the ring has {size} bytes, and says that {head - tail} of them are unread")
+        raise Unparsable(SOURCE, tail, f"the ring has {size} bytes but claims {head - tail} unread ones")
     first, last = tail % size, head % size
     if head == tail or first < last:
         return bytes(ring[first:last])
@@ -175,13 +175,13 @@ def parse(parts: Sequence[bytes], *, cgroup: bool) -> Parsed:
     )
 
 
-# Appends what is told; for each part how much it says was lost, and which word makes no sense any more. What follows
-# that word is noise, as the size of a bad record cannot be trusted. This is the hot loop: under 1 µs a sample. To do it
-# by column takes sixty calls of numpy, 500 µs on a busy machine whose caches are cold: dearer below 600 samples a read.
+# Appends the records; for each part gives how much it says was lost, and the first invalid word. What follows
+# that word is noise, as the size of a bad record cannot be trusted. This is the hot loop: under 1 µs a sample. By
+# column it takes sixty calls of numpy, 500 µs on a busy machine with cold caches: slower below 600 samples a read.
 def _walk(
     data: bytes, ends: list[int], fixed: list[bytes], chains: list[bytes], records: list[Record], cgroup: bool
 ) -> tuple[list[int], list[int | None]]:
-    # A marker's value in other places (a path, a register) is told apart by where it is.
+    # A marker's value in other places (a path, a register) is recognised by its position.
     found = (np.frombuffer(data, np.int64) == CONTEXT_USER).nonzero()[0].tolist()
     markers, never = iter(found), len(data)
     marker = next(markers, never)

@@ -1,7 +1,7 @@
-"""Talk to perf_event_open(2): one sampling event on one core and the ring its records arrive in; through ctypes.
+"""Call perf_event_open(2): one sampling event on one core and the ring its records arrive in; through ctypes.
 
 Attributes are packed by hand after include/uapi/linux/perf_event.h, as long as Linux 4.8 knows them (112 bytes). What
-later kernels added is asked for and, if refused, left out. Refusals become Unreadable, with the cure.
+later kernels added is requested and, if refused, left out. Refusals become Unreadable, with how to fix it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LONGEST = 8192
 _SYSCALL = {"x86_64": 298, "aarch64": 241}
 _CLOEXEC = 8
 _ENABLE = 0x2400  # PERF_EVENT_IOC_ENABLE
-# type and config: cycles are counted by the PMU and sampled by NMI (x86); the clock is a timer, and knows no idleness.
+# type and config: cycles are counted by the PMU and sampled by NMI (x86); the clock is a timer, also when idle.
 _EVENTS = {"cycles": (0, 0), "cpu-clock": (1, 0)}
 _IP, _TID, _TIME, _CALLCHAIN, _CPU, _PERIOD, _CGROUP = 1, 1 << 1, 1 << 2, 1 << 5, 1 << 7, 1 << 8, 1 << 21
 _DISABLED, _EXCLUDE_KERNEL, _EXCLUDE_HV, _MMAP, _COMM, _FREQ, _TASK = (
@@ -54,15 +54,15 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What is sampled, and what each record tells."""
+    """What is sampled, and what each record holds."""
 
     name: str  # "cycles" or "cpu-clock"
     hz: int
-    kernel: bool  # the kernel's own code, too
+    kernel: bool  # the kernel's own code too
     user: bool  # the call chains of processes
     cgroup: bool = False  # since 6546b19f95ac (v5.7), if built with CONFIG_CGROUP_PERF
     build_id: bool = False  # of what is mapped; since 88a16a130933 (v5.12)
-    counts_lost: bool = False  # read(2) tells how many records were lost; since 119a784c8127 (v6.0)
+    counts_lost: bool = False  # read(2) gives the number of lost records; since 119a784c8127 (v6.0)
 
     def open(self, cpu: int) -> int:
         """A descriptor of this event on one core, not yet counting; OSError if refused."""
@@ -103,7 +103,7 @@ class Ring:
             cure = "it needs CAP_IPC_LOCK, a greater kernel.perf_event_mlock_kb, or fewer pages"
             raise Unreadable(SOURCE, f"{why}: {cure}") from None
         self._raw = memoryview(self._mapped)
-        # Loads and stores of a whole word are atomic; of single bytes, as struct may do them, they would not be.
+        # Loads and stores of a whole word are atomic; of single bytes, as struct may do them, they are not.
         self._words = self._raw[: mmap.PAGESIZE].cast("Q")
         self._data = self._raw[mmap.PAGESIZE :]
         fcntl.ioctl(self._descriptor, _ENABLE, 0)
@@ -118,14 +118,14 @@ class Ring:
         return unwrap(self._data, self._words[_TAIL], head)
 
     def release(self, head: int) -> None:
-        """Let the kernel overwrite all up to head."""
+        """Allow the kernel to overwrite everything up to head."""
         self._words[_TAIL] = head
 
     def count_lost(self, told: int, unread: int) -> int:
-        """Records lost since the last call: as the records `told`, or as the event itself has counted.
+        """Records lost since the last call: as the records say (`told`), or as the event itself has counted.
 
-        The kernel tells a loss in the ring with the next record that fits, so a ring that stays full says nothing. The
-        event is asked only if its ring was too full for a record, as asking interrupts its core.
+        The kernel reports a loss in the ring with the next record that fits, so a ring that stays full reports nothing.
+        The event is read only if its ring was too full for a record, as reading it interrupts its core.
         """
         self._told += told
         lost = max(self.lost, self._told)
@@ -135,10 +135,10 @@ class Ring:
         return since
 
     def counts(self) -> bool:
-        """Whether the event has counted since this was last asked.
+        """Whether the event has counted since the last call.
 
-        The event is asked only if its ring is silent. The clock counts on idle cores, too, and for cycles the question
-        itself wakes the core.
+        The event is read only if its ring is empty. The clock counts on idle cores too, and for cycles the read itself
+        wakes the core.
         """
         silent, self._last_head = self.head == self._last_head, self.head
         if not silent:
@@ -160,14 +160,14 @@ class Ring:
 
 
 def richest(cpus: Sequence[int], hz: int, user: bool) -> Event:
-    """The event with the most to tell that this kernel grants this process on all those cores."""
+    """The most detailed event that this kernel grants this process on all those cores."""
     refused = OSError(errno.EINVAL, os.strerror(errno.EINVAL))
     for kernel in (True, False):
         for name in _EVENTS:
             for extras in _fewer_and_fewer("cgroup", "build_id", "counts_lost"):
                 event = Event(name=name, hz=hz, kernel=kernel, user=user, **dict.fromkeys(extras, True))
                 try:
-                    # Unlike cores may have unlike PMUs, so all are asked for cycles. The clock is everywhere.
+                    # Different cores may have different PMUs, so cycles are tried on all. The clock exists everywhere.
                     for cpu in cpus if name == "cycles" else cpus[:1]:
                         os.close(event.open(cpu))
                     return event
@@ -181,7 +181,7 @@ def richest(cpus: Sequence[int], hz: int, user: bool) -> Event:
 
 
 def refusal(error: OSError) -> Unreadable:
-    """In words, with the cure."""
+    """In words, with how to fix it."""
     if error.errno in (errno.EACCES, errno.EPERM):
         return Unreadable(SOURCE, f"sampling all processes is not permitted: {_what_is_missing()}")
     if error.errno == errno.ENOSYS:
@@ -192,26 +192,26 @@ def refusal(error: OSError) -> Unreadable:
 
 
 def blindness(event: Event, wanted_hz: int) -> tuple[str, ...]:
-    """What an event cannot see, each in a sentence with the cure."""
+    """What an event cannot see, each in a sentence with how to fix it."""
     blind = []
     if not event.kernel:
         blind.append(
-            "What the kernel itself does is not seen, as a security module forbids it to this process: "
+            "Kernel functions are not seen, as a security module forbids it to this process: "
             "permit it to sample the kernel (SELinux: perf_event { kernel })."
         )
     if event.name == "cpu-clock":
         blind.append(
-            "What runs with interrupts off is seen only as a gap between samples, as there is no hardware counter: "
-            "use a machine with a PMU (virtual ones: most have it only at the full size of a host)."
+            "Code that runs with interrupts off shows only as a gap between samples, as there is no hardware counter: "
+            "use a machine with a PMU (most cloud providers offer it only on full-host sizes)."
         )
     if not event.cgroup:
         blind.append(
-            "The cgroup of a sample is not told, as this kernel is older than 5.7 or built without CONFIG_CGROUP_PERF: "
-            "use another, or look the cgroup up by the pid."
+            "Samples have no cgroup, as this kernel is older than 5.7 or built without CONFIG_CGROUP_PERF: "
+            "use another kernel, or look the cgroup up by pid."
         )
     if not event.build_id:
         blind.append(
-            "Which build of a file is mapped is not told, as this kernel is older than 5.12: "
+            "Mappings have no build ID, as this kernel is older than 5.12: "
             "use a newer one, or read the build ID from the file, which may have been replaced since."
         )
     if event.hz < wanted_hz:
@@ -229,7 +229,9 @@ def blindness(event: Event, wanted_hz: int) -> tuple[str, ...]:
 def _number() -> int:
     machine = platform.machine()
     if machine not in _SYSCALL:
-        raise Unreadable(SOURCE, f"its number on {machine} is not known; known are {' and '.join(_SYSCALL)}")
+        raise Unreadable(
+            SOURCE, f"its system call number on {machine} is not known; known are {' and '.join(_SYSCALL)}"
+        )
     return _SYSCALL[machine]
 
 
@@ -238,8 +240,8 @@ def _fewer_and_fewer(*extras: str) -> Iterator[tuple[str, ...]]:
         yield from combinations(extras, many)
 
 
-# perf_event_paranoid: above 0 a core is sampled for those with CAP_PERFMON only (since 18aa18566218, v5.8; before, and
-# still, CAP_SYS_ADMIN stands for it); above 2, on kernels patched by Debian and Ubuntu, the same for everything.
+# perf_event_paranoid: above 0, sampling a core needs CAP_PERFMON (since 18aa18566218, v5.8; CAP_SYS_ADMIN includes it,
+# then and now); above 2, on kernels patched by Debian and Ubuntu, everything does.
 def _what_is_missing() -> str:
     status = dict(line.partition(":")[::2] for line in _read(_STATUS).splitlines())
     held = int(status.get("CapEff", "0").strip() or "0", 16)
@@ -250,14 +252,14 @@ def _what_is_missing() -> str:
             "CAP_SYS_ADMIN); run it as root, give it that capability, or set kernel.perf_event_paranoid to 0"
         )
     if status.get("Seccomp", "0").strip() not in ("", "0"):
-        return "this process has the capability, but a seccomp filter (of its container or service) is in the way"
+        return "this process has the capability, but a seccomp filter (of its container or service) blocks it"
     return "this process has the capability, so a security module forbids it, or it is root in a user namespace only"
 
 
 def _pid_namespace() -> int:
     try:
         return os.stat("/proc/self/ns/pid").st_ino
-    except OSError:  # without /proc it cannot be told
+    except OSError:  # without /proc it cannot be known
         return 0
 
 

@@ -1,4 +1,4 @@
-"""Call chains as small numbers: the same chain, the same number, for one look into a dictionary.
+"""Call chains as small numbers: the same chain has the same number, found with one dictionary lookup.
 
 A node runs the same few thousand stacks over and over, so a recording holds each stack once and samples as numbers.
 The key is the chain's bytes as the kernel wrote them; addresses become Python objects only when a stack is asked for.
@@ -22,10 +22,10 @@ _WORD = 1 << 64
 
 @dataclass(frozen=True, slots=True)
 class RawStack:
-    """Addresses, leaf first: what the kernel ran, and the process's own code that led there.
+    """Addresses, leaf first: the kernel's part, and the process's own code that led there.
 
-    Addresses of a process mean nothing without its pid. A stack of the kernel alone belongs to no one: its pid is 0.
-    Both are empty where the chain was not asked for (code of a process, with user=False) or could not be walked.
+    Addresses of a process mean nothing without its pid. A stack of the kernel alone belongs to no process: its pid is
+    0. Both are empty where the chain was not requested (code of a process, with user=False) or could not be walked.
     Addresses inside a virtual machine's guest are left out.
     """
 
@@ -35,11 +35,11 @@ class RawStack:
 
 
 class StackTable:
-    """Numbers for chains, growing for ever; the stacks behind the oldest numbers are forgotten.
+    """Numbers for chains, always growing; the stacks of the oldest numbers are forgotten.
 
     When more than `most` are held, the older half is forgotten, hot or not: a stack that is seen again then gets a new
-    number, which costs a consumer one duplicate and nothing else. It happens between two calls of numbers(), never
-    within one, so whoever asks for the new stacks after each call misses none. Numbers are never given twice.
+    number, which costs a reader one duplicate and nothing else. It happens between two calls of numbers(), never
+    within one, so a reader that asks for new stacks after each call misses none. Numbers are never reused.
     """
 
     def __init__(self, most: int = MOST) -> None:
@@ -52,7 +52,7 @@ class StackTable:
         """The number that the next new stack will get."""
         return self._known.next
 
-    # 64 bits: deep stacks on 96 cores can be new at 2,000 a second, which 32 bits would stand for twelve days.
+    # 64 bits: deep stacks on 96 cores can be new at 2,000 a second, for which signed 32 bits would last twelve days.
     def numbers(self, chains: list[bytes]) -> npt.NDArray[np.int64]:
         """One number for each chain (see perf_records.Parsed for what is in one)."""
         if len(self._known) > self._most:
@@ -69,7 +69,7 @@ class StackTable:
         return [_stack(chain) for chain in islice(self._known, first - self.first, None)]
 
 
-# A dictionary that gives each new key the next number; it is in the order of the numbers, as dictionaries are.
+# A dictionary that gives each new key the next number; dictionaries keep insertion order, so it is sorted by number.
 class _Known(dict[bytes, int]):
     next = 0
 
@@ -79,8 +79,8 @@ class _Known(dict[bytes, int]):
         return number
 
 
-# The kernel writes its own part first. Behind the marker of the process's part all is the process's: unwinding by frame
-# pointers yields any garbage there, also values that look like markers.
+# The kernel writes its own part first. All after the marker of the process's part belongs to the process: unwinding by
+# frame pointers may yield garbage there, also values that look like markers.
 def _stack(chain: bytes) -> RawStack:
     pid, *addresses = struct.unpack(f"=i{len(chain) // 8}Q", chain)
     kernel: list[int] = []

@@ -1,6 +1,6 @@
-"""A kernel file system that we may read even where nobody has mounted it: tracefs, debugfs.
+"""Read a kernel file system even where it is not mounted: tracefs, debugfs.
 
-Where it is mounted already, that mount is used. Else it is mounted for this process alone: since 93766fbd2696 ("vfs:
+If it is mounted already, that mount is used. Else it is mounted for this process alone: since 93766fbd2696 ("vfs:
 syscall: Add fsmount() to create a mount for a superblock", in v5.2) a mount can be held by a file descriptor and never
 be attached anywhere, so nothing on the node changes and nothing is left behind, not even by kill -9.
 """
@@ -15,8 +15,11 @@ from contextlib import contextmanager
 from zombiescope.core.errors import Unreadable
 
 USUAL = {"tracefs": ("/sys/kernel/tracing", "/sys/kernel/debug/tracing"), "debugfs": ("/sys/kernel/debug",)}
-_WITNESS = {"tracefs": "instances", "debugfs": "sched"}  # a name that tells the file system from an empty folder
-# The same numbers on every architecture: they came after the tables were unified.
+_WITNESS = {
+    "tracefs": "instances",
+    "debugfs": "sched",
+}  # a name that distinguishes the file system from an empty folder
+# The same numbers on every architecture: these calls came after the tables were unified.
 _FSOPEN, _FSCONFIG, _FSMOUNT = 430, 431, 432
 _FSCONFIG_CMD_CREATE = 6
 _CLOEXEC = 1
@@ -30,7 +33,7 @@ def mounted(kind: str) -> Iterator[str]:
             if _WITNESS[kind] in os.listdir(path):
                 yield path
                 return
-        except OSError:  # absent or forbidden: then we need a mount of our own
+        except OSError:  # absent or forbidden: then mount it privately
             continue
     handle = _mount(kind)
     try:
@@ -47,7 +50,9 @@ def _mount(kind: str) -> int:
         if result < 0:
             code = ctypes.get_errno()
             cure = f"needs root, or: mount -t {kind} nodev {USUAL[kind][0]}"
-            raise Unreadable(USUAL[kind][0], f"not mounted, and cannot be ({os.strerror(code).lower()}); {cure}")
+            raise Unreadable(
+                USUAL[kind][0], f"not mounted, and cannot be mounted ({os.strerror(code).lower()}); {cure}"
+            )
         return result
 
     context = call(_FSOPEN, kind.encode(), _CLOEXEC)

@@ -15,7 +15,7 @@ def lines(text: str) -> list[str]:
 
 
 def count(text: str, base: int = 10) -> int:
-    """A number as the kernel counts, from 0 to what 64 bits hold; else a ValueError, for the parser to tell."""
+    """A counter of the kernel, from 0 to what 64 bits hold; else a ValueError, for the parser to report."""
     if not text.isascii() or not text.isalnum() or len(text) > 20:
         raise ValueError(text[:40])
     number = int(text, base)
@@ -25,7 +25,7 @@ def count(text: str, base: int = 10) -> int:
 
 
 def counts(fields: Sequence[str]) -> list[int]:
-    """Many numbers at once, judged as `count` does: one by one would take four times as long."""
+    """Many numbers at once, checked as by `count`: one by one would take four times as long."""
     digits = "".join(fields)
     if fields and (not digits.isascii() or not digits.isdecimal() or len(max(fields, key=len)) > 20):
         raise ValueError(digits[:40])
@@ -42,7 +42,7 @@ def counters(text: str, source: str) -> dict[str, int]:
         try:
             return dict(zip(words[::2], counts(words[1::2]), strict=True))
         except ValueError:
-            pass  # which line it is, is found one by one
+            pass  # the bad line is found one by one below
     found: dict[str, int] = {}
     for number, line in enumerate(lines(text), 1):
         key, _, value = line.partition(" ")

@@ -1,8 +1,7 @@
-"""Read one file, time it, and do it on a core where it harms least: not on one that serves a network card.
+"""Read one file and time it, on a core where it does the least harm: not on one that serves a network card.
 
-A statistics file of the root cgroup may hold its core for seconds with the interrupts off, which is the very harm we
-look for. So the read is done once, by a thread that has moved to the core with the fewest interrupts of network
-cards.
+Reading a statistics file of the root cgroup may keep interrupts off on its core for seconds, which is the very harm we
+look for. So it is read once, by a thread on the core with the fewest interrupts of network cards.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from zombiescope.kernel.text import lines
 
 @dataclass(frozen=True, slots=True)
 class TimedRead:
-    """How long one read took, and where it was done."""
+    """How long one read took, and on which core."""
 
-    seconds: float  # on the clock, as a program that waits for it feels it
-    cpu_seconds: float  # of the core's time
+    seconds: float  # wall-clock time, as the reader experiences it
+    cpu_seconds: float  # CPU time
     core: int
 
 
 def timed_read(path: str, core: int) -> TimedRead:
-    """Read a file whole, on one core, and throw it away."""
+    """Read a whole file on one core, and discard it."""
     result: list[TimedRead | Unreadable] = []
 
     def work() -> None:
@@ -44,7 +43,7 @@ def timed_read(path: str, core: int) -> TimedRead:
         except OSError as error:
             result.append(Unreadable(path, (error.strerror or "").lower()))
 
-    thread = threading.Thread(target=work, name="timed_read")  # affinity is a thread's own
+    thread = threading.Thread(target=work, name="timed_read")  # affinity is per thread
     thread.start()
     thread.join()
     if isinstance(result[0], Unreadable):
@@ -63,7 +62,7 @@ def quietest_core(host: Host) -> int:
 
 
 def network_interrupts(text: str, irqs: set[str]) -> dict[int, int]:
-    """How often each core was interrupted by these, from /proc/interrupts."""
+    """How often these interrupts came on each core, from /proc/interrupts."""
     head, *rows = lines(text) or [""]
     cores = [int(name[3:]) for name in head.split() if re.fullmatch(r"CPU\d{1,6}", name)]
     served = dict.fromkeys(cores, 0)
@@ -77,7 +76,7 @@ def network_interrupts(text: str, irqs: set[str]) -> dict[int, int]:
 
 
 def _network_irqs(host: Host) -> set[str]:
-    """Interrupts of network cards: by number where the bus tells (PCI), by the device's name where not (virtio)."""
+    """Interrupts of network cards: by number where the bus lists them (PCI), else by device name (virtio)."""
     irqs: set[str] = set()
     for nic in host.listing("/sys/class/net"):
         try:

@@ -1,1 +1,1 @@
-"""What is known of the world, as data: TOML files beside this one, read by one loader, `tables`."""
+"""Facts about agents, kernels and messages, as data: TOML files beside this one, read by one loader, `tables`."""

@@ -1,4 +1,4 @@
-"""What is known of agents: their units and cgroups, how they leak, what shows that they are used, what helps.
+"""What is known about agents: their units and cgroups, how they leak, what shows that they are used, what helps.
 
 The facts are data (agents.toml, timers.toml); this file gives them a shape and finds what a name belongs to.
 """
@@ -13,7 +13,7 @@ from functools import cache
 from zombiescope.knowledge.shapes import shaped
 from zombiescope.knowledge.tables import Entry, entries
 
-# What a sign of use may ask of a machine, and what it has to name.
+# What a sign of use may check on a machine, and the keys it needs.
 KINDS = {
     "file_exists": ("path",),
     "file_contains": ("path", "pattern"),
@@ -47,13 +47,13 @@ class SignOfUse:
 
     @property
     def subject(self) -> str:
-        """What it looks at, in one word: told apart from the others of an agent by it."""
+        """What it checks, in one word: distinguishes it from the others of an agent."""
         return f"{self.kind}/{self.path or self.pattern or ','.join(self.names) or self.port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """A program that runs on nodes on somebody's behalf."""
+    """A program that runs on nodes for a service or a team."""
 
     name: str
     says: str
@@ -91,13 +91,13 @@ def agent_of(unit: str) -> Agent | None:
 
 
 def gives_up_with(unit: str) -> int | None:
-    """The exit code with which its program says that trying again is no use."""
+    """The exit code with which its program says "do not restart me"."""
     agent = agent_of(unit)
     return agent.gives_up_with if agent else None
 
 
 def leaker_of(cgroup: str) -> Agent | None:
-    """Who is known to leave cgroups of this name behind."""
+    """The agent that is known to leave cgroups of this name behind."""
     return next((agent for agent in agents() if agent.leaks and _any_matches(cgroup, agent.cgroups)), None)
 
 

@@ -39,7 +39,7 @@ def named(*of: str) -> frozenset[str]:
 
 
 def plain(frame: str) -> str:
-    """A frame's function without what a compiler (.isra.0) or the symbol table ( [module]) adds."""
+    """A frame's function without the suffix of a compiler (.isra.0) or of the symbol table ( [module])."""
     return frame.partition(" [")[0].partition(".")[0]
 
 
@@ -50,9 +50,9 @@ def shows(frames: Iterable[str], *of: str) -> bool:
 
 
 def walks(frames: Sequence[str]) -> bool:
-    """Whether a stack is of somebody at work on cgroups: visiting them, or opening and printing their files.
+    """Whether a stack is at work on cgroups: visiting them, or opening and printing their files.
 
-    Reclaim goes through all cgroups too, but who waits for memory is no walker: direct_reclaim says so.
+    Reclaim goes through all cgroups too, but a process that waits for memory is not a walker: see direct_reclaim.
     """
     names = {plain(frame) for frame in frames}
     walking = names & named("cgroup_visit", "cgroup_file")
@@ -60,7 +60,7 @@ def walks(frames: Sequence[str]) -> bool:
 
 
 def visits(frames: Sequence[str]) -> bool:
-    """Whether a stack is of a walk that pays for every cgroup."""
+    """Whether a stack is of a walk that visits every cgroup."""
     return walks(frames) and shows(frames, "cgroup_visit")
 
 
@@ -74,7 +74,7 @@ def walked_in(frames: Sequence[str]) -> str:
 
 
 def softirq_kind(frames: Iterable[str]) -> str:
-    """Which softirq a stack is of, as /proc/softirqs calls it; empty if of none."""
+    """Which softirq a stack is of, as /proc/softirqs names it; empty if of none."""
     return next((kind for frame in frames if (kind := _softirqs().get(frame))), "")
 
 

@@ -1,7 +1,7 @@
 """What a line of the kernel's log means: one kind and one spelling of the fields, whichever driver wrote it.
 
-The formats are data, in kernel_messages.toml. A line is first asked for a short piece that each format
-must have; an ordinary line has none of them and costs some two microseconds. Only what has one meets its expression.
+The formats are data, in kernel_messages.toml. A line is first searched for a short piece that each format must have; an
+ordinary line has none of them and costs about two microseconds. Only a line that has one is tried with its expression.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from types import MappingProxyType
 from zombiescope.knowledge.shapes import shaped
 from zombiescope.knowledge.tables import Entry, entries
 
-LONGEST = 2_000  # characters of a line that are looked at: printk ends lines at about 1,000
+LONGEST = 2_000  # characters of a line that are read: printk ends lines at about 1,000
 _UNITS = {"_us": 1e-6, "_ms": 1e-3}
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a line says: its kind, and its fields as the text has them but for times, which are in seconds."""
+    """What a line says: its kind, and its fields as in the text, except times, which are in seconds."""
 
     kind: str
     fields: Mapping[str, str]
@@ -46,7 +46,7 @@ class _Format:
 
 @functools.cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Not before a line needs it: all of them together take as long as the whole command's start."""
+    """Compiled only when a line needs it: all of them together take as long as the whole command's start."""
     return re.compile(pattern, re.ASCII)
 
 
@@ -59,7 +59,7 @@ SHAPES = {"kernel_message": _made}
 
 @functools.cache
 def _formats() -> tuple[tuple[str, tuple[_Format, ...]], ...]:
-    """The formats by the piece that a line of theirs has."""
+    """The formats by the piece that their lines have."""
     found: dict[str, list[_Format]] = {}
     for one in entries("kernel_message", _made):
         found.setdefault(one.holds, []).append(one)
@@ -67,7 +67,7 @@ def _formats() -> tuple[tuple[str, tuple[_Format, ...]], ...]:
 
 
 def recognise(text: str) -> Message | None:
-    """What one line says, or None: most say nothing to us. Text before the message names the driver and the card."""
+    """What one line means, or None for most lines. Text before the message names the driver and the card."""
     text = text[:LONGEST]
     for piece, formats in _formats():
         if piece in text:
@@ -87,7 +87,7 @@ def _fields(one: _Format, found: re.Match[str]) -> dict[str, str]:
         if unit is None or not value.isascii() or not value.isdecimal():
             fields[name] = value
         else:
-            # Longer than any counter is no time but somebody's joke.
+            # A number longer than any counter is not a real time.
             fields[name[:-3] + "_seconds"] = f"{int(value[:20]) * unit:.6f}".rstrip("0").rstrip(".")
     return fields
 
@@ -96,7 +96,7 @@ def _fields(one: _Format, found: re.Match[str]) -> dict[str, str]:
 # kernel: [108533.5] ena 0000:00:05.0:        about a device, whose interface has no name yet or is not at hand
 # zslab9 (unregistering):                     about an interface that has no device
 def _whose(before: str, driver: str) -> dict[str, str]:
-    """Driver, device and interface, from what stands before the message."""
+    """Driver, device and interface, from the text before the message."""
     fields = {"driver": driver} if driver else {}
     head = before.rpartition("] ")[2].rpartition("kernel: ")[2].rstrip()
     if not head.endswith(":"):

@@ -1,6 +1,6 @@
-"""What each kernel version does to dying cgroups and what a newer one mends, from kernels.toml.
+"""What each kernel version does with dying cgroups and what a newer one fixes, from kernels.toml.
 
-A kernel is judged by its version only where nothing else can be asked: of an image that does not run, and of a kernel
+A kernel is judged by its version only where nothing can be measured: for an image that does not run, and for a kernel
 that is not installed yet. A running kernel is measured.
 """
 
@@ -16,7 +16,7 @@ from zombiescope.knowledge.tables import Entry, entries
 
 Version = tuple[int, int]
 LEVELS = ("", "note", "error")
-CARRIED_BACK = ("*.el[0-9]*",)  # releases, as shell patterns, that carry more fixes than their version says
+CARRIED_BACK = ("*.el[0-9]*",)  # releases, as shell patterns, with backported fixes that their version does not show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Fault:
         return self.began <= version < self.fixed
 
     def causes(self, sign: str, subject: str) -> bool:
-        """Whether a finding is of this fault's making. A subject may name several: controller:cpu,memory."""
+        """Whether this fault causes a finding. A subject may name several: controller:cpu,memory."""
         kind, _, names = subject.partition(":")
         return any(f"{sign} {kind}:{name}" in self.mends for name in names.split(","))
 
@@ -80,5 +80,5 @@ def version_of(release: str) -> Version | None:
 
 
 def carries_fixes_back(release: str) -> bool:
-    """Whether this distribution is known to carry fixes back, so that a version proves nothing."""
+    """Whether this distribution is known to backport fixes, so that a version proves nothing."""
     return any(fnmatchcase(release, pattern) for pattern in CARRIED_BACK)

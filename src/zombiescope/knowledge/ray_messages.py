@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from zombiescope.knowledge.shapes import shaped
 from zombiescope.knowledge.tables import Entry, entries
 
-LONGEST = 2_000  # characters of a line that are looked at; the longest message has 1,500 before its last field
+LONGEST = 2_000  # characters of a line that are read; the longest message has 1,500 before its last field
 # [2026-11-15 23:15:46,714 W 11650 11650] (gcs_server) …    and Python's    2026-11-15 23:18:16,182	INFO …
 _STAMP = re.compile(r"\[?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3})[ \t]", re.ASCII)
 _LEVEL = re.compile(r"\[\S+ \S+ ([A-Z]) ")
@@ -21,7 +21,7 @@ LEVELS = {"D": 7, "I": 6, "W": 4, "E": 3, "C": 2, "F": 2}  # as the kernel's log
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """What a line tells: of what it died, and the fields of the line. `dead` is false for a warning before it."""
+    """What a line reports: the cause of death, and the fields of the line. `dead` is false for a warning before it."""
 
     how: str
     dead: bool
@@ -62,7 +62,7 @@ SHAPES = {"ray_message": _made}
 
 
 def recognise(text: str) -> Death | None:
-    """What one line tells, or None: nearly all tell of nothing."""
+    """What one line reports, or None for nearly all lines."""
     text = text[:LONGEST]
     for one in _formats():
         if one.holds in text and (found := one.expression.search(text)) is not None:
@@ -71,7 +71,7 @@ def recognise(text: str) -> Death | None:
 
 
 def stamp(line: str) -> float | None:
-    """When a line was written, by a clock whose zone it does not tell: taken as UTC."""
+    """When a line was written. It does not name its time zone: taken as UTC."""
     found = _STAMP.match(line)
     if found is None:
         return None
@@ -82,6 +82,6 @@ def stamp(line: str) -> float | None:
 
 
 def level(line: str) -> int:
-    """How grave a line is, as the kernel counts: 2 fatal, 3 error, 4 warning, 6 information."""
+    """How severe a line is, as the kernel counts: 2 fatal, 3 error, 4 warning, 6 information."""
     found = _LEVEL.match(line)
     return LEVELS.get(found[1], 6) if found else 3

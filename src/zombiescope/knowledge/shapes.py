@@ -1,23 +1,23 @@
 """An entry of a knowledge file made into its shape: every key is known, every value is of the kind that is meant.
 
-A list where one word is meant, or a word where a list is, would otherwise be accepted: "ecs.service" is also a sequence
-of letters, and a pattern of one `*` fits to every unit of the node.
+A list where one word is meant, or a word where a list is, would else be believed: "ecs.service" is also a sequence of
+letters, and a pattern of one `*` fits to every unit of the node.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import MISSING, fields
 from functools import cache
 from types import UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 Shape = TypeVar("Shape")
 
 
 def shaped(shape: type[Shape], entry: dict[str, Any], **given: Any) -> Shape:
     """The shape of an entry; ValueError says what is wrong. `given` are values that were worked out already."""
-    kind: Any = shape
-    hints, needed = _keys(kind)
+    hints, needed = _keys(cast(Hashable, shape))
     if unknown := [key for key in entry if key not in hints]:
         raise ValueError(f"there is no key {unknown[0]!r}; there are {', '.join(hints)}")
     if missing := [key for key in needed if key not in entry and key not in given]:

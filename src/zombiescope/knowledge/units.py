@@ -43,7 +43,7 @@ def needed() -> tuple[Units, ...]:
 
 
 def never_stop(unit: str) -> list[Units]:
-    """The entries that forbid to stop a unit; some hold only under a condition."""
+    """The entries that forbid stopping a unit; some apply only under a condition."""
     return [it for it in needed() if it.never_stop and it.names(unit)]
 
 

@@ -1,1 +1,1 @@
-"""Faults that really happen, one scenario a file, each cleaned up."""
+"""Real faults on this machine: one scenario a file, each cleaned up."""

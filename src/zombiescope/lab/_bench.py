@@ -1,4 +1,4 @@
-"""One scenario at work under a diagnosis by the real command, and the score of many."""
+"""Run one scenario under the real `diagnose` command and judge the answer; score many of them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from zombiescope.lab._judge import Judgement, judge
 from zombiescope.lab._litter import others
 from zombiescope.lab._scenario import name_for
 
-SETTLE = 1.0  # seconds that a fault is given before anybody looks
+SETTLE = 1.0  # seconds for a fault to build up before the diagnosis starts
 PATIENCE = 60.0  # seconds to wait for another lab on this machine to end
-DISTURBED = 3  # times that a run is tried beside another lab; then its answer counts as it is
-IDLE_FOR = 0.5  # seconds to see how busy the machine is with other work
+DISTURBED = 3  # tries while another lab is running; after that the answer counts as it is
+IDLE_FOR = 0.5  # seconds over which the load of other work is measured
 COMMAND = (sys.executable, "-m", "zombiescope")
 
 
@@ -32,16 +32,17 @@ class Run:
 
     name: str
     judgement: Judgement
-    seconds: float  # from the start of the diagnosis to its word
+    seconds: float  # from the start of the diagnosis to its answer
     told: dict[str, Any]
-    idle: float  # cores that others on the machine left idle, before it or after it, whichever was less
-    disturbed: int = 0  # times it was tried before, while another lab was at work
+    idle: float  # cores left idle by other work, before or after the run, whichever was less
+    disturbed: int = 0  # earlier tries during which another lab was running
 
 
 def diagnosed(name: str, scenario: ModuleType, scale: float, folder: str = "") -> Run:
-    """Make it happen, look at it while it happens or record it and look afterwards, and judge.
+    """Make the fault happen, diagnose it live or from a recording, and judge the answer.
 
-    It is recorded into `folder`; without one, a scenario that is over when the diagnosis begins is into one of its own.
+    With `folder` it is recorded there. A scenario that is over before the diagnosis is always recorded, if need be
+    into a temporary folder.
     """
     if folder or not getattr(scenario, "RECORDED", False):
         return _diagnosed(name, scenario, scale, folder)
@@ -55,27 +56,27 @@ def _diagnosed(name: str, scenario: ModuleType, scale: float, folder: str) -> Ru
     with scenario.run(scale):
         time.sleep(SETTLE)
         started = time.monotonic()
-        # Logs are read back ten minutes: what an earlier scenario wrote there is not this one's.
+        # Logs are read back ten minutes; leave out lines that an earlier scenario wrote.
         past = [word for probe in ("kmsg", "ray_logs") for word in ("--set", f"{probe}.PAST={started - began:.1f}")]
         if folder:
             _command("record", folder, "--for", f"{scenario.SECONDS:.0f}s", "--hz", "99", *past)
         else:
             told = _told("--seconds", str(scenario.SECONDS), *past)
-    if folder:  # the fault is over: the recording must still tell
+    if folder:  # the fault is over: the recording must still show it
         told = _told(folder)
     seconds = time.monotonic() - started
     return Run(name, judge(scenario.TRUTH, told), seconds, told, min(idle, _idle_cores()))
 
 
 def order(names: Iterable[str], runs: int, seed: int) -> list[str]:
-    """Each name so many times, in random order: no scenario may live on what another left behind."""
+    """Each name so many times, in random order, so that no scenario depends on leftovers of another."""
     every = [name for name in names for _ in range(runs)]
     random.Random(seed).shuffle(every)
     return every
 
 
 def undisturbed(name: str, scenario: ModuleType, scale: float, say: Callable[[str], None]) -> Run:
-    """Diagnosed while no other lab is at work here; if one came meanwhile, it is done again, right or wrong."""
+    """Diagnose while no other lab is running here; if one started during the run, repeat it, right or wrong."""
     for tried in range(DISTURBED):
         deadline = time.monotonic() + PATIENCE
         while (them := others()) and time.monotonic() < deadline:
@@ -88,7 +89,7 @@ def undisturbed(name: str, scenario: ModuleType, scale: float, say: Callable[[st
 
 
 def table(runs: Sequence[Run]) -> Iterator[tuple[str, dict[str, int], float]]:
-    """For each scenario how often each outcome came, and the median time to a verdict."""
+    """For each scenario: how often each outcome occurred, and the median time to a verdict."""
     for name in sorted({run.name for run in runs}):
         its = [run for run in runs if run.name == name]
         counts: dict[str, int] = {}
@@ -98,14 +99,14 @@ def table(runs: Sequence[Run]) -> Iterator[tuple[str, dict[str, int], float]]:
 
 
 def _idle_cores() -> float:
-    """How many cores do nothing at this moment."""
+    """How many cores are idle right now."""
     before, began = _idle_seconds(), time.monotonic()
     time.sleep(IDLE_FOR)
     return (_idle_seconds() - before) / (time.monotonic() - began)
 
 
 def _idle_seconds() -> float:
-    """Of all cores since boot, those that wait for a disk among them: idle and iowait of proc(5)."""
+    """Idle time of all cores since boot, with iowait: see proc(5)."""
     with open("/proc/stat") as stat:
         ticks = stat.readline().split()[4:6]
     return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
@@ -117,7 +118,7 @@ def _told(*argv: str) -> dict[str, Any]:
 
 
 def _command(*argv: str) -> str:
-    """What it prints. That it could not see all is an answer; that it broke, which has the same exit code, is none."""
+    """What the command prints. Blind (exit code 3) is an answer; a crash with the same exit code is not."""
     done = subprocess.run([*COMMAND, *argv], capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1, 3) or (argv[0] == "diagnose" and not done.stdout):
         raise UserError(f"zombiescope {' '.join(argv)}: {done.stderr.strip()[-400:]}")

@@ -1,4 +1,4 @@
-"""Cgroups of the lab: gone when the scenario is, though its last process has only just been killed."""
+"""Cgroups of the lab, removed when the scenario ends, even if its last process was killed a moment ago."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from zombiescope.core import Host, UserError
 from zombiescope.kernel.mounts import cgroup_mounts
 from zombiescope.lab._scenario import name_for
 
-PERIOD, QUOTA = 100_000, 10_000  # microseconds: so much of each period, then all within stand still
-_PATIENCE = 60.0  # seconds on a machine that is starved already
+PERIOD, QUOTA = 100_000, 10_000  # microseconds: run 10 ms of each 100 ms, then throttled
+_PATIENCE = 60.0  # seconds: the machine may be starved already
 
 
 @contextmanager
 def with_quota(label: str) -> Iterator[str]:
-    """A new cgroup that may use a tenth of a core; its folder, whose name is its path."""
+    """Make a cgroup with a quota of a tenth of a core; returns its folder, which is named like its path."""
     folder = f"{_cpu_folder()}/{name_for(label)}"
     os.mkdir(folder)
     try:
@@ -36,7 +36,7 @@ def join(folder: str, pid: int) -> None:
 
 
 def remove(folder: str) -> None:
-    """A cgroup, and those right below it; one with a dying process in it can be removed a moment later."""
+    """Remove a cgroup and its direct children; retry while a process in it is still exiting."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -54,7 +54,7 @@ def remove(folder: str) -> None:
 
 
 def _cpu_folder() -> str:
-    """Where a cgroup with a quota can be made: the v1 hierarchy of cpu, else v2 with the controller switched on."""
+    """Where a cgroup with a quota can be made: the v1 cpu hierarchy, else v2 if the controller is enabled."""
     mounts = cgroup_mounts(Host())
     for mount in sorted(mounts, key=lambda it: "cpu" not in it.controllers):
         if "cpu" in mount.controllers:
@@ -63,7 +63,7 @@ def _cpu_folder() -> str:
             with open(f"{mount.path}/cgroup.subtree_control") as enabled:
                 if "cpu" in enabled.read().split():
                     return mount.path
-    raise UserError("no cpu cgroup can be made here: the controller is neither on v1 nor switched on in v2")
+    raise UserError("cannot make a cpu cgroup here: the controller is neither mounted as v1 nor enabled in v2")
 
 
 def _write(path: str, text: str) -> None:

@@ -1,7 +1,7 @@
-"""Real containers by podman and runc, in folders of their own, from an image made of nothing but this machine's /usr.
+"""Real containers by podman and runc, in private folders, from an image that holds only this machine's /usr.
 
-Everything, cgroups included, is gone when the context ends. Limits on files and processes are given because podman
-would raise them to its own defaults, which needs CAP_SYS_RESOURCE.
+Everything, cgroups included, is removed when the context ends. Limits on files and processes are set explicitly:
+otherwise podman raises them to its own defaults, which needs CAP_SYS_RESOURCE.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from zombiescope.lab._scenario import name_for
 
 IMAGE = "localhost/zslab:1"
 _LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
-_USR = ("bin", "lib", "lib64", "sbin")  # links into /usr, as every distribution has them today
-_PATIENCE = 20.0  # seconds for the last process of a container to be gone
+_USR = ("bin", "lib", "lib64", "sbin")  # symbolic links into /usr, as on all current distributions
+_PATIENCE = 20.0  # seconds for the last process of a container to exit
 
 
 class Podman:
-    """A podman that knows of nothing but what it made itself."""
+    """A podman that sees only its own containers."""
 
     def __init__(self, folder: str, cgroup: str) -> None:
-        self.cgroup = cgroup  # all its containers are below
+        self.cgroup = cgroup  # parent of all its containers
         self._folder = folder
         folders = {"root": "root", "runroot": "run", "tmpdir": "tmp"}
         self._command = [
             "podman",
             *(word for option, name in folders.items() for word in (f"--{option}", f"{folder}/{name}")),
             *("--cgroup-manager", "cgroupfs", "--runtime", "runc", "--storage-driver", "vfs"),
-            *("--runtime-flag", f"root={folder}/runc"),  # and not /run/runc, where a killed lab would leave them
+            *("--runtime-flag", f"root={folder}/runc"),  # not /run/runc, where a killed lab would leave its state
             *("--events-backend", "none"),
         ]
 
     def __call__(self, *argv: str) -> str:
-        """What podman prints; a UserError with its own last words if it fails."""
+        """What podman prints; a UserError with its last line if it fails."""
         environ = {**os.environ, "TMPDIR": self._folder}
         done = subprocess.run([*self._command, *argv], capture_output=True, text=True, check=False, env=environ)
         if done.returncode:
@@ -85,7 +85,7 @@ def _image(path: str) -> None:
 
 
 def _remove_cgroups(path: str) -> None:
-    """The parent that podman made in every hierarchy, and what is left below it."""
+    """Remove the parent cgroup that podman made in each hierarchy, and what is left below it."""
     deadline = time.monotonic() + _PATIENCE
     for mount in cgroup_mounts(Host()):
         top = mount.path + path

@@ -1,10 +1,10 @@
-"""The incident told on a terminal in about two minutes: it happens for real, is found, cured and proved, and is gone.
+"""The incident in a terminal, in about two minutes: it really happens, is diagnosed, fixed, verified and cleaned up.
 
     python -m zombiescope.lab._demo [--page]
 
-Every command that is shown is run, and what it prints is what it printed. Injected are only the lines that a starved
-card's driver writes, since no card here can be starved on demand; they say so themselves, and stop when the dead are
-gone. With --page the recording stays open in the page until Ctrl-C.
+Every command shown is really run, and its output is shown unchanged. Only the log lines of the network driver are
+injected, since no card here can be starved on demand; each line says so, and they stop when the dying cgroups are
+gone. With --page the recording stays open in the browser until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from zombiescope.members.rooms import load
 
 INCIDENT = load("lab", "pinterest")
 COMMAND = (sys.executable, "-m", "zombiescope")
-HEALTHY = 5.0  # seconds of looking before it breaks
-AVERAGED = 5.0  # seconds that dashboards average over
+HEALTHY = 5.0  # seconds diagnosed before it breaks
+AVERAGED = 5.0  # seconds averaged, as dashboards do
 RECORDED = 25.0  # seconds of the incident: the card resets twice
 PROVED = "1"  # minutes of proof
 WIDE = 100  # columns
@@ -35,7 +35,7 @@ RULE = "─" * WIDE
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make demo", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--page", action="store_true", help="leave the recording open in the page")
+    parser.add_argument("--page", action="store_true", help="open the recording in the browser at the end")
     args = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -44,36 +44,36 @@ def main(argv: list[str] | None = None) -> int:
         print(f"demo: {harmless(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nstopped; everything that was made is taken away", file=sys.stderr)
+        print("\nstopped; everything it made has been removed", file=sys.stderr)
         return 130
 
 
 def told(*, page: bool) -> int:
     if lacking := missing(INCIDENT.NEEDS):
-        raise UserError("the incident really happens here, and that needs " + "; ".join(lacking))
+        raise UserError("the demo makes the incident happen for real, and needs " + "; ".join(lacking))
     began = time.monotonic()
-    # On a disk, as logs are: in memory the dead could not be purged.
+    # On a disk, as logs are: pages in tmpfs cannot be dropped, so the dying cgroups could not be released.
     with tempfile.TemporaryDirectory(prefix=f"{name_for('demo')}-", dir="/var/tmp") as folder:
         recording, environment = f"{folder}/recording", {"ZOMBIESCOPE_LEDGER": f"{folder}/ledger"}
         say("1  A healthy node", "Nothing has happened yet.")
         shown("diagnose", "--seconds", f"{HEALTHY:g}", "--set", "kmsg.PAST=0", lines=4)
         say(
             "2  It breaks",
-            "A real systemd, in namespaces of its own, runs an agent that nobody needs. It crash-loops, and each crash "
-            f"leaves a dead cgroup. {INCIDENT.DEAD:,} are there already, as after some days. A process reads the "
-            "root's statistics, as kubelet does, and walks through all of them on one core.",
+            "A real systemd, in its own namespaces, runs an agent that nobody uses. It crash-loops, and each crash "
+            f"leaves a dying cgroup. {INCIDENT.DEAD:,} are there already, as after some days. A process reads the root "
+            "cgroup's statistics, as kubelet does; each read walks all of them on one core.",
         )
         with INCIDENT.incident(folder=folder) as fault:
             print(textwrap.fill(f"now: {fault.says}", WIDE, initial_indent="   ", subsequent_indent="   "))
             say("3  What dashboards show", dashboards())
-            say("4  The flight recorder, and the question", "")
+            say("4  Record it, then diagnose the recording", "")
             shown("record", recording, "--for", f"{RECORDED:g}s", "--hz", "99", "--set", "kmsg.PAST=0", lines=0)
             shown("diagnose", recording)
-            say("5  The cure, and its proof", "Each step is written down first, and can be undone.")
+            say("5  Fix it, and verify the fix", "Each step is logged first, and can be undone.")
             code = shown("fix", "--apply", "--prove", PROVED, "--set", "kmsg.PAST=0", environment=environment)
-        say("6  Clean", f"All of it is taken away again. It took {lasting(time.monotonic() - began)}.")
+        say("6  Clean up", f"Everything it made is removed. The demo took {lasting(time.monotonic() - began)}.")
         if page:
-            say("7  Time travel", "The recording, in your browser. Ctrl-C ends it.")
+            say("7  Time travel", "The recording, in your browser. Press Ctrl-C to end.")
             shown("view", recording)
     return code
 
@@ -85,7 +85,7 @@ def say(title: str, words: str) -> None:
 
 
 def shown(*argv: str, lines: int | None = None, environment: dict[str, str] | None = None) -> int:
-    """Run the command as a person would; of what it prints all, or the first lines."""
+    """Run the command as a user would; show all of its output, or the first lines."""
     print(f"\n$ zombiescope {shlex.join(argv)}", flush=True)
     whole, environ = [*COMMAND, *argv], os.environ | (environment or {})
     if lines is None:
@@ -97,7 +97,7 @@ def shown(*argv: str, lines: int | None = None, environment: dict[str, str] | No
 
 
 def dashboards() -> str:
-    """Averages, as they are drawn: over all cores, and as if there were as many as on a large node."""
+    """Averages as dashboards draw them: over all cores here, and for a node of 96 cores."""
     before, began = _busy(), time.monotonic()
     time.sleep(AVERAGED)
     cores = (_busy() - before) / (time.monotonic() - began)
@@ -106,8 +106,8 @@ def dashboards() -> str:
         kilobytes = {line.split(":")[0]: int(line.split()[1]) for line in file}
     free = kilobytes["MemAvailable"] / kilobytes["MemTotal"]
     return (
-        f"CPU {cores / count:.0%} busy on average over {count} cores (on a node of 96 it would be {cores / 96:.0%}), "
-        f"memory {free:.0%} free, no unit failed: whenever one looks, the agent is just starting. Nothing to see."
+        f"CPU {cores / count:.0%} busy on average over {count} cores (on a 96-core node: {cores / 96:.0%}), "
+        f"memory {free:.0%} free, no failed unit (the agent always shows as starting). Everything looks healthy."
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether a diagnosis told the truth: what `diagnose --format json` said, against what really happened."""
+"""Judge a diagnosis: compare what `diagnose --format json` said with what really happened."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from zombiescope.lab._scenario import Truth
 
-# From best to worst. A control has only the first and the third.
+# From best to worst. A control can only be "right" or "wrong accusation".
 OUTCOMES = ("right", "in the chain", "wrong accusation", "unexplained", "blind", "missed")
 
 
@@ -26,7 +26,7 @@ class Judgement:
 
 
 def judge(truth: Truth, told: Mapping[str, Any]) -> Judgement:
-    """The first root cause must be a true one, each true one's chain whole, and nobody accused who is innocent."""
+    """The first root cause must be true, the chain of each true one complete, and nothing innocent accused."""
     accused = [(it["sign"], it["subject"]) for it in told["root_causes"]]
     findings = told["findings"]
     innocent = [it for it in findings if it["sign"] in truth.silent]
@@ -41,11 +41,11 @@ def judge(truth: Truth, told: Mapping[str, Any]) -> Judgement:
 
 
 def _one(truth: Truth, first: bool, accused: Sequence[tuple[str, str]], told: Mapping[str, Any]) -> Judgement:
-    """What became of one fault; `first` says whether the first to be accused did it, or the other fault."""
+    """The outcome for one fault; `first`: the first root cause named is one of the true faults."""
     named = any(_is(truth, *it) for it in accused)
     if named and first:
         whole = any(_is_chain_of(truth, chain) for chain in told["chains"])
-        return Judgement("right") if whole else Judgement("in the chain", f"not as a whole: {_longest(told)}")
+        return Judgement("right") if whole else Judgement("in the chain", f"chain incomplete: {_longest(told)}")
     stages = [it for chain in told["chains"] if len(chain) > 1 for it in chain]
     if named or any(_is(truth, it["sign"], it["subject"]) for it in stages):
         return Judgement("in the chain", f"first accused: {_named(accused[:1])}")
@@ -66,13 +66,13 @@ def _is(truth: Truth, sign: str, subject: str) -> bool:
 
 
 def _is_chain_of(truth: Truth, chain: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether it begins with this very culprit and has all that followed."""
+    """Whether the chain begins with this root cause and holds all of its expected signs."""
     signs = [it["sign"] for it in chain]
     return _is(truth, signs[0], chain[0]["subject"]) and _in_order(truth.chain, signs)
 
 
 def _in_order(wanted: Sequence[str], chain: Sequence[str]) -> bool:
-    """Whether the wanted signs stand in a chain in this order; others may stand between them."""
+    """Whether the wanted signs are in the chain in this order; others may be between them."""
     place = iter(chain)
     return all(sign in place for sign in wanted)
 

@@ -1,4 +1,4 @@
-"""What a killed lab leaves behind, and its removal: everything whose name is the lab's and whose maker is gone."""
+"""Remove what a killed lab left behind: everything named by a lab whose process has ended."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from zombiescope.kernel.mounts import cgroup_mounts
 from zombiescope.lab._scenario import PREFIX
 
 FOLDERS = ("/dev/shm", "/run", "/tmp", "/var/tmp")
-_PATIENCE = 20.0  # seconds for killed processes to be gone, a whole systemd among them
+_PATIENCE = 20.0  # seconds for killed processes to exit, among them a whole systemd
 _NAME = re.compile(rf"{PREFIX}[\w.-]*?-(\d+)(?:\D.*)?", re.DOTALL)
 
 
 def clean() -> list[str]:
-    """Remove it; returns what was removed. First who runs, for they hold the rest."""
+    """Remove it all; returns what was removed. Processes first, since they hold the rest."""
     removed = [*_processes(), *_cgroups(), *_mounts(), *_namespaces(), *_files()]
     if removed:
-        drain()  # dead cgroups that were pinned by the files go only when no core's batch holds their pages
+        drain()  # dying cgroups pinned by the files are released only when no core's batch holds their pages
     return removed
 
 
 def others() -> list[str]:
-    """Cgroups of other labs that are at work on this machine: a diagnosis sees, and tells, their faults too."""
+    """Cgroups of other labs running on this machine: a diagnosis reports their faults too."""
     names = {name for mount in cgroup_mounts(Host()) for name in _names(mount.path)}
     makers = {name: _NAME.fullmatch(name) for name in sorted(names)}
     return [name for name, it in makers.items() if it and int(it[1]) != os.getpid() and not _ours(name)]
 
 
 def _ours(name: str) -> bool:
-    """A name of the lab's, made by a process that has ended. A lab at work is left alone."""
+    """A name given by a lab process that has ended. A running lab is left alone."""
     found = _NAME.fullmatch(name)
     return found is not None and not os.path.exists(f"/proc/{found[1]}")
 
 
 def _processes() -> Iterator[str]:
-    """Those that are called so and whose parent is gone: the lab's own end with it, unless it was killed."""
+    """Lab processes whose parent is gone: normally they end with the lab, unless it was killed."""
     for pid in (name for name in _names("/proc") if name.isdecimal()):
         try:
             with open(f"/proc/{pid}/stat", encoding="utf-8", errors="surrogateescape") as stat:
@@ -50,14 +50,14 @@ def _processes() -> Iterator[str]:
         except OSError:
             continue
         state, parent = rest.split()[:2]
-        if head.partition("(")[2].startswith(PREFIX) and parent == "1" and state not in "ZX":  # those have ended
+        if head.partition("(")[2].startswith(PREFIX) and parent == "1" and state not in "ZX":  # Z and X have ended
             with suppress(ProcessLookupError):
                 os.kill(int(pid), 9)
                 yield f"process {pid}"
 
 
 def _mounts() -> Iterator[str]:
-    """The topmost of each tree: what stands below goes with it, be it thousands."""
+    """The topmost mount of each tree: unmounting it takes along all below it, even thousands."""
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
         points = [line.split(" ")[4] for line in table]
     gone = ""
@@ -83,7 +83,7 @@ def _cgroups() -> Iterator[str]:
     deadline = time.monotonic() + _PATIENCE
     for top in (it for it in tops if _ours(os.path.basename(it))):
         while os.path.isdir(top) and time.monotonic() < deadline:
-            # Whoever is still inside was started by the lab: nobody else joins a cgroup of that name.
+            # Any process still inside was started by the lab: nothing else joins a cgroup of that name.
             for folder, _, _ in os.walk(top, topdown=False):
                 for pid in _inside(folder):
                     with suppress(ProcessLookupError):

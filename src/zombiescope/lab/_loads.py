@@ -1,4 +1,4 @@
-"""Processes of the memory and network scenarios, each of which does one thing, and what they work on."""
+"""Processes of the memory and network scenarios, one kind of work each, and the files and cgroups they use."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ GROUP = "239.255.77.1"  # a multicast address for use within an organisation (RF
 _PORT, _CHUNK = 7077, 1 << 20
 _FILES = 40  # C sources
 _FUNCTION = 'int f{0}(int x, char *s) {{ char b[64]; snprintf(b, 64, "%d%s", x, s); return strlen(b) * x + {0}; }}\n'
-# Two at a time, without make: all files in turn, for ever.
+# All files in turn, two at a time, forever; make is not needed.
 _BUILD = "while :; do printf '%s\\n' *.c | xargs -P 2 -I{} gcc -O2 -c {} -o {}.o; done"
 
 
 def load(role: str, *argv: str, within: Sequence[str] = (), cgroup: str = "") -> AbstractContextManager[int]:
-    """A process in a role below, at work when this is entered; in a cgroup, or run by a command."""
+    """A process in one of the roles below, already working on entry; in a cgroup, or run by a command."""
     return worker(__name__, role, cgroup, *argv, within=within)
 
 
 @contextmanager
 def limited(label: str, most: int) -> Iterator[str]:
-    """A new memory cgroup with a limit of so many bytes; its folder."""
+    """Make a memory cgroup with a limit in bytes; returns its folder."""
     folder = os.path.join(memory_folder(), name_for(label))
     os.mkdir(folder)
     try:
@@ -57,13 +57,13 @@ def usage(folder: str) -> int:
 
 
 def subject(folder: str) -> str:
-    """As a reading names a cgroup."""
+    """The cgroup as readings name it."""
     return "cgroup:" + folder.removeprefix(memory_folder())
 
 
 @contextmanager
 def sparse_file(label: str, size: int) -> Iterator[str]:
-    """A file of holes: reading it fills the page cache as any file does, and no disk is asked."""
+    """A sparse file: reading it fills the page cache without any disk IO."""
     path = f"/var/tmp/{name_for(label)}"
     try:
         with open(path, "wb") as file:
@@ -76,7 +76,7 @@ def sparse_file(label: str, size: int) -> Iterator[str]:
 
 @contextmanager
 def compiling(scale: float) -> Iterator[int]:
-    """A real compiler builds so many generated C files over and over, two at a time."""
+    """A real compiler builds this many generated C files over and over, two at a time."""
     functions = "".join(_FUNCTION.format(number) for number in range(max(1, round(40 * scale))))
     with tempfile.TemporaryDirectory(prefix=f"{name_for('compile')}-", ignore_cleanup_errors=True) as folder:
         for number in range(_FILES):
@@ -85,7 +85,7 @@ def compiling(scale: float) -> Iterator[int]:
         build = subprocess.Popen(
             ["sh", "-c", _BUILD],
             cwd=folder,
-            env={**os.environ, "TMPDIR": folder},  # what a compiler leaves behind when it is killed goes with the rest
+            env={**os.environ, "TMPDIR": folder},  # so that leftovers of a killed compiler are removed too
             stderr=subprocess.DEVNULL,
             start_new_session=True,
             preexec_fn=die_with_parent,
@@ -98,7 +98,7 @@ def compiling(scale: float) -> Iterator[int]:
 
 
 def _stream(path: str) -> None:
-    """A file read from its beginning to its end, again and again."""
+    """Read a file from start to end, over and over."""
     file, page = os.open(path, os.O_RDONLY), bytearray(_CHUNK)
     ready()
     while True:
@@ -108,7 +108,7 @@ def _stream(path: str) -> None:
 
 
 def _wander(path: str, start: str) -> None:
-    """Single pages of a file, far apart, as a database reads: each is dropped before it is needed again."""
+    """Read single pages of a file, far apart, as a database does: each is dropped before it is needed again."""
     file = os.open(path, os.O_RDONLY)
     os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
     pages, place = os.fstat(file).st_size // 4096, int(start)
@@ -119,9 +119,9 @@ def _wander(path: str, start: str) -> None:
 
 
 def _touch(size: str) -> None:
-    """Memory that is taken, touched page by page and given back, as by an allocator that keeps nothing."""
+    """Allocate memory, touch each page and free it, as an allocator that caches nothing does."""
     memory = mmap.mmap(-1, int(size))
-    with suppress(OSError):  # a kernel without huge pages needs not be told
+    with suppress(OSError):  # a kernel without huge pages refuses, which is fine
         memory.madvise(mmap.MADV_NOHUGEPAGE)
     first_bytes = np.frombuffer(memory, np.uint8)[:: mmap.PAGESIZE]
     ready()
@@ -131,7 +131,7 @@ def _touch(size: str) -> None:
 
 
 def _listen(sockets: str, address: str) -> None:
-    """So many sockets that each get a copy of every packet, which nobody reads."""
+    """This many sockets that each get a copy of every packet; nothing reads them."""
     kept = []
     for _ in range(int(sockets)):
         one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -145,7 +145,7 @@ def _listen(sockets: str, address: str) -> None:
 
 
 def _send(core: str, address: str) -> None:
-    """A steady stream of small packets to all who listen, sent from one core: about 25,000 a second."""
+    """A steady stream of small multicast packets, sent from one core: about 25,000 a second."""
     os.sched_setaffinity(0, {int(core)})
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(address))
@@ -157,7 +157,7 @@ def _send(core: str, address: str) -> None:
 
 
 def _loopback(streams: str) -> None:
-    """TCP over the loopback as fast as it goes, as iperf3 does."""
+    """TCP over the loopback at full speed, as iperf3 does."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         for _ in range(int(streams)):
             if not os.fork():

@@ -1,7 +1,7 @@
-"""A driver reset without the hardware for it: which core serves which queue is real, the driver's lines are injected.
+"""A driver reset without the hardware: which core serves which queue is real, the driver's log lines are injected.
 
-No test machine has a card that can be starved for five seconds on demand. So the lines that Amazon's driver writes then
-are written to /dev/kmsg, for a queue that the core in question really serves, and each says that it is injected.
+No test machine has a card that can be starved for five seconds on demand. So the lines that Amazon's ENA driver logs
+in that case are written to /dev/kmsg, for a queue that the core really serves. Each line says that it is injected.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Queue:
 
 
 def served_queue(cores: set[int]) -> Queue | None:
-    """A queue that one of these cores serves; None where the machine has no card with interrupts of its own."""
+    """A queue that one of these cores serves; None if the machine has no network card with its own interrupts."""
     try:
         irqs = [it for it in read(Host()) if isinstance(it, Reading) and it.what == "nic_irq_cpu"]
     except (Unreadable, Unparsable):
@@ -41,7 +41,7 @@ def served_queue(cores: set[int]) -> Queue | None:
 
 
 def say_reset(queue: Queue, *, stuck: float = 6.0) -> None:
-    """What ENA 2.17 writes when a queue was not polled for so long, and that it resets the card."""
+    """What ENA 2.17 logs when a queue was not polled for `usec`, and that it resets the card."""
     usec = round(stuck * 1e6)
     lines = (
         f"TX q {queue.number} is paused for too long (threshold 5000000). usecs since napi {usec}. napi scheduled: 1. "

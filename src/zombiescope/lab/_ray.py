@@ -1,8 +1,8 @@
-"""A real Ray cluster of two nodes in network namespaces, whose job dies when the cable between them is pulled.
+"""A real Ray cluster of two nodes in network namespaces, whose job dies when the link between them goes down.
 
-Each node is a PID namespace of its own: when its first process goes, all that Ray started goes with it. What Ray writes
-lies in a tmpfs that only the node sees. Health checks are tightened, so that a node is given up after seconds and not
-after a minute. Needs Ray beside us in the same environment; nothing of it is imported here.
+Each node has its own PID namespace: when its first process exits, the kernel kills all that Ray started. Ray writes to
+a tmpfs that only the node sees. Health checks are tightened, so that a node is declared dead after seconds and not
+after a minute. Needs Ray in the same Python environment; nothing of it is imported here.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from zombiescope.lab._scenario import PREFIX, name_for
 from zombiescope.lab._veth import End, cable, ip
 from zombiescope.lab._worker import die_with_parent
 
-# By default a node is asked every 3 s, has 10 s to answer, and is given up after five times.
+# By default Ray checks a node every 3 s, waits 10 s for the answer, and declares it dead after five failures.
 CHECKS = {"period_ms": 500, "timeout_ms": 1000, "failure_threshold": 3, "initial_delay_ms": 0}
-PATIENCE = 120.0  # seconds for both nodes to be up: 7 on an idle machine of two cores
-PULLED = 8.0  # seconds without a link; given up after three checks, 4 s
+PATIENCE = 120.0  # seconds for both nodes to start: 7 on an idle machine with two cores
+PULLED = 8.0  # seconds without a link; declared dead after three checks, 4 s
 _PORT = 6379
-_STORE = 80 << 20  # bytes for objects; Ray wants 75 MB at the least
-# The job: its actor on the other node answers a call now and then, as a training step does, until it is dead.
+_STORE = 80 << 20  # bytes for objects; Ray needs at least 75 MB
+# The job calls its actor on the other node every 0.5 s, like a training step, until the actor is dead.
 _JOB = """
 import sys, time, ray
 from ray.exceptions import RayActorError
@@ -58,7 +58,7 @@ class Cluster:
     far: End
 
     def lose_the_link(self) -> None:
-        """The cable is pulled for as long as a reset takes, and longer than Ray waits."""
+        """Take the link down for as long as a reset takes, which is longer than Ray waits."""
         ip("-n", self.far.namespace, "link", "set", self.far.nic, "down")
         time.sleep(PULLED)
         ip("-n", self.far.namespace, "link", "set", self.far.nic, "up")
@@ -66,8 +66,8 @@ class Cluster:
 
 @contextmanager
 def cluster() -> Iterator[Cluster]:
-    """At work when this returns; all of it gone at the end."""
-    folder = f"/tmp/{name_for('ray')}"  # short: the paths of sockets have at most 107 bytes
+    """Two nodes with a running job; all of it is removed at the end."""
+    folder = f"/tmp/{name_for('ray')}"  # short: socket paths have at most 107 bytes
     environ = {
         **os.environ,
         "HOME": folder,
@@ -84,7 +84,7 @@ def cluster() -> Iterator[Cluster]:
         start = f"{shlex.join(_start(near, folder, *head))} && exec {shlex.join([sys.executable, '-c', _JOB])}"
         job = undo.enter_context(_node(near, folder, start, environ))
         other = _start(far, folder, f"--address={near.address}:{_PORT}", '--resources={"far": 1}', "--block")
-        # Until the head listens there is nothing to join: it is tried again.
+        # Retried until the head node listens.
         undo.enter_context(_node(far, folder, f"until {shlex.join(other)}; do sleep 1; done", environ))
         _wait_for(job, "ready")
         yield Cluster(far)
@@ -98,7 +98,7 @@ def _start(end: End, folder: str, *options: str) -> list[str]:
 
 @contextmanager
 def _node(end: End, folder: str, script: str, environ: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """A shell script in namespaces of its own, at one end of the cable; Ray's words go nowhere but the job's own."""
+    """Run a shell script in its own namespaces, at one end of the link; only the job's output is kept."""
     ip("-n", end.namespace, "link", "set", "lo", "up")
     inside = f"mount -t tmpfs tmpfs {folder} && mount -t tmpfs tmpfs /dev/shm && {script}"
     alone = ["unshare", "-m", "-p", "-f", "--kill-child", "--mount-proc", "sh", "-c", inside]
@@ -119,12 +119,12 @@ def _node(end: End, folder: str, script: str, environ: dict[str, str]) -> Iterat
 
 
 def _wait_for(process: subprocess.Popen[str], word: str) -> None:
-    """Until it says so; Ray itself prints much before."""
+    """Wait until it prints that word; Ray itself prints much before it."""
     assert process.stdout is not None
     patience = threading.Timer(PATIENCE, process.kill)
     patience.start()
     try:
         if not any(line.startswith(word) for line in process.stdout):
-            raise UserError(f"Ray ended before its job was at work, or needed more than {PATIENCE:.0f} s")
+            raise UserError(f"Ray exited before its job was running, or took more than {PATIENCE:.0f} s to start")
     finally:
         patience.cancel()

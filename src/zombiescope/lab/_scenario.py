@@ -1,8 +1,8 @@
-"""The shapes of the lab: what is true of a fault, what it needs, and how it is known by name when it left litter.
+"""The shapes of the lab: the truth about a fault, what it needs to run, and the names by which leftovers are found.
 
-A scenario is a file: `TRUTH`, `NEEDS`, `SECONDS` that a diagnosis has to look, and `run(scale)`, a context manager that
-makes the fault happen, yields what it made, and takes all of it away again whatever happens. One with `SHORT = True` is
-part of the short score; one with `RECORDED = True` is over before the diagnosis begins, so it is recorded first.
+A scenario is a file: `TRUTH`, `NEEDS`, `SECONDS` for the diagnosis, and `run(scale)`, a context manager that makes the
+fault happen, yields what it made, and always removes all of it again. With `SHORT = True` it is part of the short
+score. With `RECORDED = True` it is over before the diagnosis begins, so it is recorded first.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
-PREFIX = "zslab-"  # begins every name the lab gives: cgroups, network namespaces, interfaces, folders
+PREFIX = "zslab-"  # prefix of every name the lab gives: cgroups, network namespaces, interfaces, folders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """What a diagnosis made while the fault happens must say, and must not."""
+    """What a diagnosis of this fault must say, and must not say."""
 
-    root: str = ""  # the sign of the root cause; empty for a control, where nobody may be accused
-    unexplained: bool = False  # it is a symptom whose cause is no sign of ours: found, and nobody accused
-    subject: str = ""  # a pattern for whom it names
+    root: str = ""  # the sign of the root cause; empty for a control, where nothing may be accused
+    unexplained: bool = False  # a symptom whose cause we have no sign for: found, and nothing accused
+    subject: str = ""  # a pattern for the subject it names
     chain: tuple[str, ...] = ()  # the signs in order, first cause first
-    also: tuple[Truth, ...] = ()  # further faults at the same time: each must be told as well, in any order
-    harmless: tuple[str, ...] = ()  # signs that are found, and rightly, but led to nothing here
+    also: tuple[Truth, ...] = ()  # further faults at the same time: each must be reported as well, in any order
+    harmless: tuple[str, ...] = ()  # signs that are rightly found but caused nothing here
     silent: tuple[str, ...] = ()  # signs that must not be found: this fault's innocent bystanders
 
     def names(self, subject: str) -> bool:
@@ -36,20 +36,20 @@ class Truth:
 class Fault:
     """A fault while it happens."""
 
-    subject: str  # whom a diagnosis should name: "cgroup:/zslab-throttled"
+    subject: str  # what a diagnosis should name: "cgroup:/zslab-throttled"
     says: str  # what is happening, in one sentence
 
 
 def name_for(label: str) -> str:
-    """A name that is ours, and this process's."""
+    """A name that marks the lab and this process."""
     return f"{PREFIX}{label}-{os.getpid()}"
 
 
 def missing(needs: tuple[str, ...]) -> list[str]:
-    """Which needs this machine does not meet, each with the way to meet it."""
+    """What this machine lacks, each with how to get it."""
     known = _CHECKS.keys()
     return [
-        f"{it}: {_CURES[it]}" if it in known else f"{it}: unknown"
+        f"{it}: {_HOW_TO_GET[it]}" if it in known else f"{it}: unknown"
         for it in needs
         if it not in known or not _CHECKS[it]()
     ]
@@ -70,7 +70,7 @@ _CHECKS: dict[str, Callable[[], bool]] = {
     "fuse": lambda: os.path.exists("/dev/fuse"),
     "ray": lambda: bool(__import__("importlib.util").util.find_spec("ray")),
 }
-_CURES = {
+_HOW_TO_GET = {
     "root": "run it as root",
     "systemd": "apt-get install systemd dbus",
     "unshare": "apt-get install util-linux",

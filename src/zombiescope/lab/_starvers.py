@@ -1,4 +1,4 @@
-"""Processes of the CPU scenarios: each does one thing."""
+"""Processes of the CPU scenarios, one kind of work each."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from zombiescope.lab._scenario import PREFIX
 from zombiescope.lab._worker import LONGEST, play, ready, worker
 
 PRIORITY = 50  # real-time, in the middle; kernel threads for interrupts have the same
-BUSY, REST = 0.9, 0.05  # seconds: so much a burst; real-time throttling would stop it after 0.95 of each second
+BUSY, REST = 0.9, 0.05  # seconds of each burst and pause; real-time throttling would stop it after 0.95 of each second
 
 
 def starver(role: str, *argv: str, within: Sequence[str] = ()) -> AbstractContextManager[int]:
-    """A process in a role below, at work when this is entered; `within` is a command that runs it."""
+    """A process in one of the roles below, already working on entry; `within` is a command that runs it."""
     return worker(__name__, role, *argv, within=within)
 
 
 def _spin(core: str = "") -> None:
-    """A program's own work, on one core if one is named."""
+    """A busy loop in user code, on one core if one is named."""
     if core:
         os.sched_setaffinity(0, {int(core)})
     ready()
@@ -49,7 +49,7 @@ def _hog(core: str) -> None:
 
 
 def _neglect(children: str) -> None:
-    """A parent that does not wait for its dead children."""
+    """A parent that does not reap its zombie children."""
     for _ in range(int(children)):
         if not os.fork():
             os._exit(0)
@@ -58,19 +58,19 @@ def _neglect(children: str) -> None:
 
 
 def _vfork(fifo: str) -> None:
-    """A parent blocked in the kernel: its child, which shares its memory, waits for somebody to write to a FIFO."""
+    """A parent blocked in vfork(): its child, which shares its memory, waits for a write to a FIFO."""
     ready()
     os.posix_spawn("/bin/true", ["true"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 3, fifo, os.O_RDONLY, 0)])
 
 
 def _fork() -> None:
-    """Children that end at once, one after the other, as a shell makes them."""
+    """Children that exit at once, one after the other, as a shell makes them."""
     ready()
     os.execv("/bin/sh", ["sh", "-c", f"printf {PREFIX}fork > /proc/$$/comm; while :; do (:); done"])
 
 
 def _send(address: str) -> None:
-    """A steady stream of packets, to give a NAPI thread something to do."""
+    """A steady stream of packets, to keep a NAPI thread busy."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         ready()
         while True:
@@ -80,7 +80,7 @@ def _send(address: str) -> None:
 
 
 def _offload(nic: str, *settings: str) -> None:
-    """Switch features of an interface, as `ethtool -K` does: gro=1 tso=0 tx=0. With GRO comes NAPI, in a thread."""
+    """Set features of an interface, as `ethtool -K` does: gro=1 tso=0 tx=0. GRO makes veth use threaded NAPI."""
     commands = {"tx": 0x17, "tso": 0x1F, "gro": 0x2C}  # ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGRO
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         for setting in settings:

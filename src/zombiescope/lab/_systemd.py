@@ -1,9 +1,8 @@
-"""A real systemd as PID 1 of its own namespaces, on a copy-on-write view of this root, with the units one wants.
+"""A real systemd as PID 1 of its own namespaces, on a copy-on-write view of this root, with the given units.
 
-Nothing of it is seen by this machine's own systemd, if it has one: mounts, processes, network and names are private,
-/proc/sys is read-only (systemd-sysctl would change the host's settings), what is written lies in a tmpfs. Cgroups are
-real, below one folder `zslab-…` of each hierarchy; only those, and a small folder in /tmp, can be left behind by
-kill -9. Ready in about a second.
+The machine's own systemd does not see it: mounts, processes, network and host name are private, /proc/sys is read-only
+(systemd-sysctl would change the host's settings), and files are written to a tmpfs. Cgroups are real, below one folder
+`zslab-…` of each hierarchy. After kill -9 only those and a small folder in /tmp are left. Ready in about a second.
 """
 
 from __future__ import annotations
@@ -24,7 +23,12 @@ from zombiescope.core import Host, UserError
 from zombiescope.kernel.mounts import CgroupMount, cgroup_mounts
 from zombiescope.lab._scenario import name_for
 
-PACKAGES = ("systemd", "dbus", "util-linux", "iproute2")  # what it needs of Debian: busctl, dbus-daemon, nsenter, ip
+PACKAGES = (
+    "systemd",
+    "dbus",
+    "util-linux",
+    "iproute2",
+)  # Debian packages it needs, for busctl, dbus-daemon, nsenter, ip
 PATIENCE = 60.0  # seconds for the bus to answer: one on an idle machine, many on a starved one
 SYSTEMD = "/lib/systemd/systemd"
 BUS = "/run/dbus/system_bus_socket"
@@ -32,15 +36,15 @@ _ANOTHER_BUS = "ZOMBIESCOPE_SYSTEMD_BUS"  # see probes/systemd_units.py
 _NAMESPACES = ("--mount", "--pid", "--fork", "--cgroup", "--uts", "--ipc", "--net")
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _LEGACY = ("systemd.unified_cgroup_hierarchy=no", "systemd.legacy_systemd_cgroup_controller=yes")
-# By themselves these two would pull in sysinit.target: udev, sysctl, tmpfiles and whatever the host has enabled.
+# Otherwise these two would pull in sysinit.target: udev, sysctl, tmpfiles and all that the host has enabled.
 _ALONE = "[Unit]\nDefaultDependencies=no\n"
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MNT_DETACH = 1, 32, 4096, 2  # include/uapi/linux/mount.h
 
 
-# Each run writes a page that outlives it, as a log does; in tmpfs nothing but the end of the lab frees it.
+# Each run writes a page that outlives it, as a log does; in tmpfs only the end of the lab frees it.
 LEAKING = """
 [Unit]
-Description=An agent that has nothing to register with
+Description=An agent without a cluster to register with
 DefaultDependencies=no
 StartLimitIntervalSec=0
 [Service]
@@ -53,14 +57,14 @@ RestartSec={pause}
 
 @dataclass(frozen=True, slots=True)
 class Booted:
-    """A systemd at work."""
+    """A running systemd."""
 
-    name: str  # its cgroups' folder in every hierarchy
-    pid: int  # as this machine numbers it
+    name: str  # the folder of its cgroups in each hierarchy
+    pid: int  # in the host's pid namespace
 
     @property
     def root(self) -> str:
-        """Its root folder. A link of the kernel's making: it can be opened, but not resolved."""
+        """Its root folder, a magic link of the kernel: it can be opened, but not resolved."""
         return f"/proc/{self.pid}/root"
 
     @property
@@ -68,7 +72,7 @@ class Booted:
         return f"unix:path={self.root}{BUS}"
 
     def systemctl(self, *argv: str) -> str:
-        """As a person inside would call it."""
+        """Run systemctl as a user inside would."""
         inside = ["nsenter", f"--target={self.pid}", "-m", "-p", "-C", "-u", "-i", "-n", f"--root={self.root}"]
         done = subprocess.run([*inside, "systemctl", *argv], capture_output=True, text=True, check=False, timeout=60)
         if done.returncode:
@@ -88,13 +92,13 @@ def booted(
     label: str = "systemd",
     legacy: bool = False,
 ) -> Iterator[Booted]:
-    """systemd with these units started and these files in its root; ended and taken away with all that it made.
+    """systemd with these units started and these files in its root; stopped and removed with all that it made.
 
-    `binds`: folders of this machine by the place where they are seen in there; the rest lies in memory.
-    `legacy`: it uses cgroup v1 alone, where nobody tells it that a cgroup has become empty.
+    `binds`: folders of this machine, by their path inside; all else is in memory.
+    `legacy`: it uses cgroup v1 only, where it is not notified when a cgroup becomes empty.
     """
     if legacy and not any(mount.name == "systemd" for mount in cgroup_mounts(Host())):
-        raise UserError("no hierarchy of cgroup v1 for systemd is mounted here")
+        raise UserError("no cgroup v1 hierarchy of systemd is mounted here")
     name = name_for(label)
     remove_cgroups(name)
     with tempfile.TemporaryDirectory(prefix=f"{name}-") as folder, open(f"{folder}/console", "w+") as console:
@@ -112,7 +116,7 @@ def booted(
             pid = _ready(launched, console.name)
             yield Booted(name, pid)
         finally:
-            # The first process of a pid namespace takes all others with it; its parent `unshare` then ends too.
+            # When PID 1 of a pid namespace exits, the kernel kills the rest; its parent `unshare` then exits too.
             with suppress(ProcessLookupError):
                 os.kill(pid or launched.pid, signal.SIGKILL)
             with suppress(subprocess.TimeoutExpired):
@@ -124,7 +128,7 @@ def booted(
 
 @contextmanager
 def asked_by_diagnosis(systemd: Booted) -> Iterator[None]:
-    """Until the end, a diagnosis by this process or its children asks this systemd and not the machine's own."""
+    """Until the end, a diagnosis by this process or its children asks this systemd, not the machine's own."""
     before = os.environ.get(_ANOTHER_BUS)
     os.environ[_ANOTHER_BUS] = systemd.bus
     try:
@@ -137,7 +141,7 @@ def asked_by_diagnosis(systemd: Booted) -> Iterator[None]:
 
 
 def remove_cgroups(name: str) -> None:
-    """The folder `name` of every hierarchy with all below it; processes that are just dying are waited for."""
+    """Remove the folder `name` of each hierarchy with all below it; wait for processes that are exiting."""
     deadline = time.monotonic() + PATIENCE
     for mount in cgroup_mounts(Host()):
         top = os.path.join(mount.path, name)
@@ -147,15 +151,15 @@ def remove_cgroups(name: str) -> None:
                     os.rmdir(folder)
             if os.path.isdir(top):
                 if time.monotonic() > deadline:
-                    raise UserError(f"{top}: cannot be removed, somebody is in it")
+                    raise UserError(f"{top}: cannot be removed, there are processes in it")
                 time.sleep(0.05)
 
 
 def _ready(launched: subprocess.Popen[bytes], console: str) -> int:
-    """The host's number of the new PID 1, once its bus answers."""
+    """The pid of the new PID 1 as the host sees it, once its bus answers."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and launched.poll() is None:
-        with suppress(OSError, ValueError, IndexError):  # not there yet, or not any more
+        with suppress(OSError, ValueError, IndexError):  # not there yet, or already gone
             with open(f"/proc/{launched.pid}/task/{launched.pid}/children") as children:
                 pid = int(children.read().split()[0])
             with open(f"/proc/{pid}/comm") as comm:
@@ -164,26 +168,26 @@ def _ready(launched: subprocess.Popen[bytes], console: str) -> int:
         time.sleep(0.05)
     with open(console) as said:
         tail = said.read()[-2000:]
-    raise UserError(f"systemd did not come up within {PATIENCE:.0f} s; it said: {tail}")
+    raise UserError(f"systemd did not start within {PATIENCE:.0f} s; its last output: {tail}")
 
 
 def _answers(path: str) -> bool:
-    """The socket is there before systemd listens to its bus: only a call that comes back says so."""
+    """The socket exists before systemd listens on its bus: only an answered call shows that it is ready."""
     address = f"--address=unix:path={path}"
     argv = ["busctl", address, "--timeout=2", "call", "org.freedesktop.systemd1", "/org/freedesktop/systemd1"]
     argv += ["org.freedesktop.DBus.Peer", "Ping"]
     return os.path.exists(path) and subprocess.run(argv, capture_output=True, check=False).returncode == 0
 
 
-# What follows runs in the process that becomes systemd: first in new cgroups, then in new namespaces.
+# The code below runs in the process that becomes systemd: first in new cgroups, then in new namespaces.
 
 
 def _enter(name: str, folder: str) -> None:
-    """Go to cgroups of our own, which become the roots of the new cgroup namespace, then to new namespaces."""
+    """Enter new cgroups, which become the roots of the new cgroup namespace, then the new namespaces."""
     for mount in cgroup_mounts(Host()):
         top = os.path.join(mount.path, name)
         os.makedirs(top, exist_ok=True)
-        if "cpuset" in mount.controllers:  # v1: nobody may enter before it has cores and memory
+        if "cpuset" in mount.controllers:  # v1: no process may join before it has cores and memory
             for file in ("cpuset.cpus", "cpuset.mems"):
                 with open(f"{mount.path}/{file}") as given, open(f"{top}/{file}", "w") as ours:
                     ours.write(given.read())
@@ -222,7 +226,7 @@ def _boot(folder: str) -> None:
 
 
 def _overlay(folder: str, units: Mapping[str, str], others: Mapping[str, str]) -> str:
-    """This root below, a tmpfs above: what systemd and its units write is gone with them."""
+    """An overlay of a tmpfs on this root: what systemd and its units write is gone when they exit."""
     above, root = f"{folder}/above", f"{folder}/root"
     os.makedirs(above)
     os.makedirs(root)
@@ -242,7 +246,7 @@ def _overlay(folder: str, units: Mapping[str, str], others: Mapping[str, str]) -
 
 
 def _cgroups(place: str, hierarchies: list[CgroupMount]) -> None:
-    """The hierarchies this machine has, as the new cgroup namespace shows them; v2 alone stands at the top."""
+    """Mount the hierarchies this machine has, as the new cgroup namespace shows them; v2 alone goes at the top."""
     if all(mount.version == 2 for mount in hierarchies):
         _mount("cgroup2", place, "cgroup2")
         return

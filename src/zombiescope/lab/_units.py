@@ -1,10 +1,10 @@
-"""Units for the lab's own systemd that are looped, fired or supervised; what they leave behind lies in its tmpfs."""
+"""Units for the lab's own systemd: crash-looping and supervised ones; what they leave behind is in its tmpfs."""
 
 from __future__ import annotations
 
-UNITS = "/usr/lib/systemd/system"  # for a unit that is not started by itself: given to `booted` as a file
+UNITS = "/usr/lib/systemd/system"  # for a unit that is not started directly: given to `booted` as a file
 
-# It ends at once, is started again for ever, and leaves nothing behind.
+# It exits at once, is restarted forever, and leaves nothing behind.
 ENDING = """
 [Unit]
 DefaultDependencies=no
@@ -16,7 +16,7 @@ Restart=always
 RestartSec={pause}
 """
 
-# A healthy service that starts its container anew for ever, as ecs-init does: systemd counts no restart.
+# A healthy service that restarts its container forever, as ecs-init does: systemd counts no restart.
 PROGRAM = "/usr/local/lib/zslab-supervisor"
 SUPERVISOR = f"""
 [Unit]
@@ -27,7 +27,7 @@ Delegate=yes
 ExecStart=/bin/sh {PROGRAM}
 Restart=on-failure
 """
-# v1 has the memory hierarchy to itself; in v2 the supervisor must leave its cgroup before it may give memory to others.
+# In v2 the supervisor must leave its own cgroup before it can enable memory for children; v1 has no such rule.
 _SUPERVISE = """
 own=$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup)
 top=/sys/fs/cgroup/memory
@@ -48,5 +48,5 @@ done
 
 
 def supervise(pause: float) -> dict[str, str]:
-    """The supervisor's program as a file, with so many seconds between two containers."""
+    """The supervisor's program as a file, with `pause` seconds between two containers."""
     return {PROGRAM: _SUPERVISE.replace("PAUSE", f"{pause:.4f}")}

@@ -1,4 +1,4 @@
-"""Two network namespaces of the lab's own with a cable between them."""
+"""Two network namespaces of the lab, joined by a veth pair."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zombiescope.lab._scenario import name_for
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """One end of the cable."""
+    """One end of the veth pair."""
 
     namespace: str
     nic: str
@@ -21,13 +21,13 @@ class End:
 
     @property
     def inside(self) -> tuple[str, ...]:
-        """What runs a command there."""
+        """The command prefix that runs a command there."""
         return ("ip", "netns", "exec", self.namespace)
 
 
 @contextmanager
 def cable(nics: tuple[str, str], network: str) -> Iterator[tuple[End, End]]:
-    """Both ends up, with the first two addresses of a network such as 10.213.7; all is gone at the end."""
+    """Both ends up, with the first two addresses of a network such as 10.213.7; removed at the end."""
     one, other = (End(name_for(nic.rpartition("-")[2]), nic, f"{network}.{place}") for place, nic in enumerate(nics, 1))
     with ExitStack() as undo:
         for end in (one, other):

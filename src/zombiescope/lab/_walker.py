@@ -1,8 +1,8 @@
-"""A kubelet-like walker, and what makes its walk long: the statistics of dead cgroups that change all the time.
+"""A process that reads statistics like kubelet, and what makes each read long: dying cgroups whose statistics change.
 
-Reading the root's memory.stat adds up what changed since the last read, cgroup by cgroup, with interrupts off. A dead
-cgroup whose page is used again, as a log or a library of a dead pod is, has changed. So a second process, on the same
-core and in step with the walker, makes the pages of the dead change lists before each read.
+Reading the root's memory.stat adds up what changed since the last read, cgroup by cgroup, with interrupts off. A dying
+cgroup changes when one of its pages is used again, such as a log or a library of a removed pod. So a second process,
+on the same core and in step with the walker, moves the pages of the dying cgroups between LRU lists before each read.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from zombiescope.lab._worker import call_me, die_with_parent
 
 @contextmanager
 def walking(stat: str, *, core: int, pause: float = 0.0, pages: str = "", curable: bool = False) -> Iterator[int]:
-    """A process on one core that reads `stat` over and over, or every `pause` seconds; gives its pid.
+    """A process on one core that reads `stat` over and over, or every `pause` seconds; yields its pid.
 
-    With `pages`, a file whose pages keep dead cgroups, these have all changed before each read. If that is to be
-    `curable`, the pages are let go of after each change, so that they can be dropped; once most of the dead are gone
-    there is nothing left to change.
+    With `pages`, a file whose pages pin dying cgroups, all of these change before each read. With `curable` the pages
+    are unmapped after each change, so that they can be dropped; once most of the dying cgroups are gone there is
+    nothing left to change.
     """
     argv = [sys.executable, "-m", "zombiescope.lab._walker", stat, str(core), str(pause), pages, str(int(curable))]
     process = subprocess.Popen(argv, preexec_fn=die_with_parent)
@@ -50,7 +50,7 @@ def _walk(stat: str, pause: float, pages: str, curable: bool) -> None:
 
 
 def _changer(file: str, curable: bool) -> Iterator[None]:
-    """A child that changes all pages each time it is asked to; it is done when this goes on."""
+    """A child that changes all pages each time it is asked to; each next() asks it and waits."""
     (asked, ask), (told, tell) = os.pipe(), os.pipe()
     if os.fork() == 0:
         die_with_parent()
@@ -66,10 +66,10 @@ def _changer(file: str, curable: bool) -> Iterator[None]:
 
 
 def _changed(file: str) -> Iterator[None]:
-    """A page that is locked in memory, or unlocked, changes lists and so its cgroup's statistics.
+    """Lock or unlock all pages: each changes LRU lists, and so its cgroup's statistics.
 
-    Use by programs does the same, one page after the other; this is one call for all, 0.8 µs a page, and so takes less
-    than the walk, which needs 1 to 2 µs for each.
+    Normal use does the same page by page. This is one call for all, 0.8 µs a page, less than the 1 to 2 µs that the
+    walk needs for each.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     handle = os.open(file, os.O_RDWR)
@@ -84,7 +84,7 @@ def _changed(file: str) -> Iterator[None]:
 
 
 def _changed_by_turns(file: str) -> Iterator[None]:
-    """The same with pages that are held only for the moment, as long as most of their cgroups are there."""
+    """The same with pages that are mapped only for a moment, while most of their cgroups still exist."""
     libc = ctypes.CDLL(None, use_errno=True)
     handle = os.open(file, os.O_RDWR)
     size = os.fstat(handle).st_size
@@ -95,11 +95,11 @@ def _changed_by_turns(file: str) -> Iterator[None]:
             with mmap.mmap(handle, size) as memory:
                 start = ctypes.c_char.from_buffer(memory)
                 libc.mlock(ctypes.c_void_p(ctypes.addressof(start)), ctypes.c_size_t(size))
-                del start  # or the memory could not be let go
+                del start  # otherwise the memory could not be unmapped
 
 
 def known_cgroups() -> int:
-    """Memory cgroups that the kernel keeps, live and dead."""
+    """Memory cgroups that the kernel holds, live and dying."""
     with open("/proc/cgroups") as table:
         return next((int(line.split()[2]) for line in table if line.startswith("memory\t")), 0)
 

@@ -1,7 +1,7 @@
-"""The lab's own processes: one role each, a name of the lab's, and an end with whoever started them.
+"""The lab's own processes: each has one role and a name of the lab, and exits with the process that started it.
 
-A module of roles hands itself and its table to `worker` and `play`. A process says its pid when it is at work; it dies
-with the process that started it, however that ends, and at the latest after `LONGEST` seconds.
+A module of roles hands itself and its table to `worker` and `play`. A process prints its pid when it is working. It
+exits when its starter does, however that ends, and at the latest after `LONGEST` seconds.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from contextlib import contextmanager
 from zombiescope.core import UserError
 from zombiescope.lab._scenario import PREFIX
 
-LONGEST = 600  # seconds: longer than anybody keeps a fault to look at it
+LONGEST = 600  # seconds: longer than anyone keeps a fault for study
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
 
 
 @contextmanager
 def worker(module: str, role: str, *argv: str, within: Sequence[str] = ()) -> Iterator[int]:
-    """A process in a role, at work when this returns; `within` is a command that runs it, as `ip netns exec`."""
+    """A process in a role, already working on entry; `within` is a command that runs it, such as `ip netns exec`."""
     command = [*within, sys.executable, "-m", module, role, *argv]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
     try:
         assert process.stdout is not None
         said = process.stdout.readline().decode().strip()
         if not said.isdecimal():
-            raise UserError(f"the lab could not start its {role}: {said or 'it ended at once'}")
+            raise UserError(f"the lab could not start its {role}: {said or 'it exited at once'}")
         yield int(said)
     finally:
         process.kill()
@@ -38,7 +38,7 @@ def worker(module: str, role: str, *argv: str, within: Sequence[str] = ()) -> It
 
 
 def play(roles: Mapping[str, Callable[..., None]]) -> None:
-    """What a module of roles does when it is run."""
+    """The main function of a module of roles."""
     role, *argv = sys.argv[1:]
     die_with_parent()
     call_me(role)
@@ -46,7 +46,7 @@ def play(roles: Mapping[str, Callable[..., None]]) -> None:
 
 
 def ready() -> None:
-    """At work from here on."""
+    """Report that the work starts now."""
     print(os.getpid(), flush=True)
 
 

@@ -1,7 +1,7 @@
-"""Real dead cgroups, as many as asked for, freed again whatever happens.
+"""Real dying cgroups, as many as asked for, always released again.
 
-Each is made as production makes them: a process joins a new memory cgroup, one page is charged to it that outlives it,
-the process leaves, the folder is removed. The page lies in tmpfs, which nothing but unlinking the file will free.
+Each is made as in production: a process joins a new memory cgroup, one page that outlives it is charged to it, the
+process leaves, the folder is removed. The page is in tmpfs, so only unlinking the file frees it.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from zombiescope.lab._cgroups import remove
 from zombiescope.lab._scenario import name_for
 
 TMPFS = "/dev/shm"
-_PAGE = 4096  # one byte is written to each page; where pages are larger, fewer are held and that is all the same
+_PAGE = 4096  # one byte is written to each page; where pages are larger, fewer are held, which does no harm
 
 
 @dataclass(slots=True)
 class Leak:
-    """A parent with dead children, and the tmpfs file whose pages keep them."""
+    """A parent with dying children, and the tmpfs file whose pages pin them."""
 
     parent: str
     file: str
     names: list[str] = field(default_factory=list)
 
     def free(self) -> None:
-        """Unlink what pins them; the kernel's workers release them soon after."""
+        """Unlink the file that pins them; the kernel's workers release them soon after."""
         with suppress(FileNotFoundError):
             os.unlink(self.file)
-        drain()  # a page that waits in a core's batch is held by it, and holds its cgroup
+        drain()  # a page in a core's LRU batch stays allocated, and pins its cgroup
 
 
 def memory_folder() -> str:
-    """Where new memory cgroups can be made: the v1 memory hierarchy, else v2 with the controller switched on."""
+    """Where new memory cgroups can be made: the v1 memory hierarchy, else v2 if the controller is enabled."""
     mounts = cgroup_mounts(Host())
     for mount in mounts:
         if "memory" in mount.controllers:
@@ -49,23 +49,23 @@ def memory_folder() -> str:
             with open(f"{mount.path}/cgroup.subtree_control") as enabled:
                 if "memory" in enabled.read().split():
                     return mount.path
-    raise UserError("no memory cgroup can be made here: the controller is neither on v1 nor switched on in v2")
+    raise UserError("cannot make a memory cgroup here: the controller is neither mounted as v1 nor enabled in v2")
 
 
 @contextmanager
 def leaked(
     count: int, *, label: str = "lab", name: str = "z{}", folder: str = TMPFS, nested: int = 1
 ) -> Iterator[Leak]:
-    """`count` dead memory cgroups under one parent, called `name` with a number put in; all is freed at the end.
+    """`count` dying memory cgroups under one parent, called `name` with a number put in; all are released at the end.
 
-    In another `folder`, on a disk, they are pinned by page cache, as logs pin them, and go when that is dropped. With
-    `nested` each is a chain of so many, as pod and container are: one page keeps all of it.
+    With a `folder` on a disk they are pinned by page cache, as by logs, and released when it is dropped. With `nested`
+    each is a chain of that many, like pod and container: one page pins the whole chain.
     """
     parent = os.path.join(memory_folder(), name_for(label))
     leak = Leak(parent, os.path.join(folder, os.path.basename(parent)), [name.format(n) for n in range(count)])
     os.mkdir(parent)
     try:
-        # In a process of its own: what it allocates meanwhile is charged to the cgroups it passes through.
+        # In a separate process: what it allocates is charged to the cgroups it passes through.
         work = [sys.executable, "-m", "zombiescope.lab._zombies", parent, leak.file, str(nested)]
         subprocess.run(work, input="\0".join(leak.names).encode(errors="surrogateescape"), check=True)
         yield leak
@@ -80,7 +80,7 @@ def _make(parent: bytes, file: bytes, names: list[bytes], nested: int) -> None:
     for place, name in enumerate(names):
         chain = [parent + b"/" + name + b"/in" * depth for depth in range(nested)]
         for above, folder in zip([b"", *chain], chain, strict=False):
-            with suppress(OSError):  # v1 needs no such word
+            with suppress(OSError):  # v1 has no such file
                 _write(above + b"/cgroup.subtree_control", b"+memory")
             os.mkdir(folder)
         _write(chain[-1] + b"/cgroup.procs", b"0")
@@ -99,7 +99,7 @@ def _write(path: bytes, text: bytes) -> None:
 
 
 def _home(parent: bytes) -> bytes:
-    """Where this process lives now, to go back to between two cgroups."""
+    """The cgroup this process is in now, to return to between two new ones."""
     with open("/proc/self/cgroup", "rb") as lines:
         places = {line.split(b":", 2)[1]: line.split(b":", 2)[2].strip() for line in lines}
     v1 = next((path for controllers, path in places.items() if b"memory" in controllers.split(b",")), None)

@@ -1,4 +1,4 @@
-"""Five processes are blocked in the kernel: each waits for its vfork child, and that for a FIFO nobody writes to."""
+"""Five processes are blocked in the kernel: each waits for its vfork child, which waits for a write to a FIFO."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zombiescope.lab._starvers import starver
 
 TRUTH = Truth(
     root="blocked_tasks",
-    unexplained=True,  # what they wait for here is no sign of ours
+    unexplained=True,  # we have no sign for what they wait for here
     subject="node",
     chain=("blocked_tasks",),
     silent=("realtime_hog", "cpu_throttling", "fork_storm", "defunct_processes", "saturated_core"),
@@ -34,7 +34,7 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
         try:
             for _ in range(max(1, round(BLOCKED * scale))):
                 blocked.enter_context(starver("vfork", fifo))
-            yield Fault(subject="node", says="processes wait for children that wait for a FIFO")
+            yield Fault(subject="node", says="processes are blocked on vfork children that wait for a FIFO")
         finally:
-            # Open for writing it lets all of them go, also a child that comes to it late; only then do they end.
+            # Opening the FIFO for writing unblocks all, also a child that opens it late; only then can they exit.
             held.callback(os.close, os.open(fifo, os.O_RDWR))

@@ -21,4 +21,4 @@ SECONDS = 8.0
 @contextmanager
 def run(scale: float = 1.0) -> Iterator[Fault]:
     with compiling(scale) as files:
-        yield Fault(subject="node", says=f"{files} C files are compiled over and over")
+        yield Fault(subject="node", says=f"a compiler builds {files} C files over and over")

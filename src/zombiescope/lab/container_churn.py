@@ -1,4 +1,4 @@
-"""A healthy service starts its container anew for ever, as ecs-init does: systemd counts no restart, and all leak."""
+"""A healthy service restarts its container forever, as ecs-init does: systemd counts no restart, each run leaks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TRUTH = Truth(
 )
 NEEDS = ("root", "systemd", "unshare")
 SECONDS = 10.0
-ALREADY = 1_000  # dead when it begins
+ALREADY = 1_000  # dying cgroups when it begins
 PAUSE = 0.05  # seconds between two containers
 
 
@@ -32,5 +32,5 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
     ):
         yield Fault(
             subject=f"family:/{systemd.name}/system.slice/zslab-supervisor.service/<id>",
-            says="zslab-supervisor.service stays active and starts a container that ends at once, for ever",
+            says="zslab-supervisor.service stays active and restarts a container that exits at once, forever",
         )

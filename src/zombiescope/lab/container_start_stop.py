@@ -1,4 +1,4 @@
-"""Control: containers are started and removed one after the other, as batch jobs are, and leave nothing behind."""
+"""Control: containers start and are removed one after the other, like batch jobs, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zombiescope.lab._scenario import PREFIX, Fault, Truth
 TRUTH = Truth()
 NEEDS = ("root", "podman")
 SECONDS = 10.0
-PAUSE = 1.5  # seconds between two of them: some thirty a minute, as many as a busy CI node starts
+PAUSE = 1.5  # seconds between two of them: about thirty a minute, as on a busy CI node
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
         worker = threading.Thread(target=start_and_remove, daemon=True)
         worker.start()
         try:
-            yield Fault(subject="node", says="containers come and go, and nothing is wrong with that")
+            yield Fault(subject="node", says="containers start and stop, which is normal")
         finally:
             ended.set()
             worker.join()

@@ -1,4 +1,4 @@
-"""A container with a tenth of a core as its quota and work for a whole one: stopped in most periods, cores idle."""
+"""A container with a quota of 0.1 core and work for a whole core: throttled in most periods, while cores are idle."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zombiescope.lab._containers import podman
 from zombiescope.lab._scenario import Fault, Truth, name_for
 
 NEEDS = ("root", "podman")
-SECONDS = 12  # the quota is found by a walk at the first look, and a spell has to last
+SECONDS = 12  # the quota is found by a walk at the first sample, and throttling has to last to be found
 TRUTH = Truth(
     root="cpu_throttling",
     subject=r"cgroup:/zslab-podman-\d+/libpod-[0-9a-f]{64}",
@@ -24,4 +24,6 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
     with podman() as one:
         name = name_for("throttled")
         cgroup = one.run(name, "while :; do :; done", "--cpus", f"{max(0.1 / scale, 0.01):.2f}")
-        yield Fault(subject=f"cgroup:{cgroup}", says=f"container {name} wants a core and may have a tenth of one")
+        yield Fault(
+            subject=f"cgroup:{cgroup}", says=f"container {name} has work for one core and a quota of a tenth of it"
+        )

@@ -1,4 +1,4 @@
-"""An agent that nobody uses is started again and again by a real systemd, and each run leaves one dead cgroup."""
+"""An agent that nobody uses crash-loops under a real systemd, and each run leaves one dying cgroup."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ TRUTH = Truth(
 NEEDS = ("root", "systemd", "unshare")
 SECONDS = 12.0
 SHORT = True
-ALREADY = 1_000  # dead when it begins: the incident is looked at after days of it, not in its first minute
-PAUSE = 0.05  # seconds between two runs: some ten restarts a second
+ALREADY = 1_000  # dying cgroups when it begins: an incident is diagnosed after days, not in its first minute
+PAUSE = 0.05  # seconds between two runs: about ten restarts a second
 
 
 @contextmanager
@@ -30,4 +30,4 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
         booted(units, label="crash-loop") as systemd,
         asked_by_diagnosis(systemd),
     ):
-        yield Fault(subject="unit:ecs.service", says="ecs.service fails at every start and is started again for ever")
+        yield Fault(subject="unit:ecs.service", says="ecs.service fails at every start and is restarted forever")

@@ -1,4 +1,4 @@
-"""A service that ends at once is started again and again by a real systemd, and leaves nothing behind."""
+"""A service that exits at once crash-loops under a real systemd, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -23,4 +23,6 @@ SECONDS = 10.0
 def run(scale: float = 1.0) -> Iterator[Fault]:
     units = {"zslab-false.service": ENDING.format(pause=0.05 / max(scale, 0.01))}
     with booted(units, label="harmless") as systemd, asked_by_diagnosis(systemd):
-        yield Fault(subject="unit:zslab-false.service", says="zslab-false.service is /bin/false, started for ever")
+        yield Fault(
+            subject="unit:zslab-false.service", says="zslab-false.service runs /bin/false and is restarted forever"
+        )

@@ -1,4 +1,4 @@
-"""A parent that never waits for its children, seventy of which are dead."""
+"""A parent with seventy zombie children that it never reaps."""
 
 from __future__ import annotations
 
@@ -23,4 +23,7 @@ CHILDREN = 70
 def run(scale: float = 1.0) -> Iterator[Fault]:
     children = max(1, round(CHILDREN * scale))
     with starver("neglect", str(children)) as pid:
-        yield Fault(subject=f"process:{PREFIX}neglect[{pid}]", says=f"{children} children of process {pid} are dead")
+        yield Fault(
+            subject=f"process:{PREFIX}neglect[{pid}]",
+            says=f"process {pid} has {children} zombie children that it does not reap",
+        )

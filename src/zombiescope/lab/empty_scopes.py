@@ -1,4 +1,4 @@
-"""Scopes of a systemd that nobody tells when their last process has ended, as on cgroup v1 in a container."""
+"""Empty scopes that systemd keeps: it is not notified when their last process exits, as on cgroup v1 in a container."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ After=dbus.service
 [Service]
 ExecStart=/bin/sh {PROGRAM}
 """
-# What ends before systemd has looked into the new scope is noticed all the same. Twenty at a time, to be done soon.
+# A process that exits before systemd checks the new scope is noticed, so each lives 0.5 s. Twenty at a time, for speed.
 MAKE = """
 number=0
 while [ $number -lt SCOPES ]; do
@@ -55,4 +55,4 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
             if time.monotonic() > deadline:
                 raise UserError(f"{scopes} scopes were not made within {PATIENCE:.0f} s")
             time.sleep(0.1)
-        yield Fault(subject="node", says=f"{scopes} scopes of systemd are empty and stay")
+        yield Fault(subject="node", says=f"{scopes} scopes of systemd are empty and are not removed")

@@ -1,4 +1,4 @@
-"""Trap: a process is throttled, then it ends and its cgroup goes, before anybody asks: only the recording tells."""
+"""Trap: a throttled process exits and its cgroup is removed before the diagnosis: only the recording shows it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TRUTH = Truth(
 )
 NEEDS = ("root",)
 SECONDS = 14.0
-LASTS = 10.0  # seconds; the recording goes on for some more
+LASTS = 10.0  # seconds; the recording goes on for a few more
 RECORDED = True
 SHORT = True
 
@@ -34,7 +34,7 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
         over.start()
         try:
             subject = f"cgroup:/{os.path.basename(folder)}"
-            yield Fault(subject=subject, says=f"a process is throttled for {lasts:.0f} seconds, and then gone")
+            yield Fault(subject=subject, says=f"a process is throttled for {lasts:.0f} seconds and then exits")
         finally:
             over.cancel()
             over.join()

@@ -1,4 +1,4 @@
-"""Shells on every core that do nothing but make children, which end at once."""
+"""Shells on every core do nothing but fork children, which exit at once."""
 
 from __future__ import annotations
 
@@ -25,4 +25,4 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
     with ExitStack() as undo:
         for _ in range(shells):
             undo.enter_context(starver("fork"))
-        yield Fault(subject="node", says=f"{shells} shells ({PREFIX}fork) make children without end")
+        yield Fault(subject="node", says=f"{shells} shells ({PREFIX}fork) fork children without pause")

@@ -1,4 +1,4 @@
-"""Control: fifty dead cgroups that do nothing, as any node has after a day."""
+"""Control: fifty dying cgroups that do no harm, as any node has after a day."""
 
 from __future__ import annotations
 
@@ -23,4 +23,4 @@ DEAD = 50
 def run(scale: float = 1.0) -> Iterator[Fault]:
     dead = max(1, round(DEAD * min(scale, 1.0)))
     with leaked(dead, label="few"):
-        yield Fault(subject="node", says=f"{dead} cgroups are dead, and nobody minds")
+        yield Fault(subject="node", says=f"{dead} dying cgroups, which do no harm")

@@ -1,4 +1,4 @@
-"""Control: two TCP streams over the loopback as fast as they go, which is much network work and no fault."""
+"""Control: two TCP streams over the loopback at full speed: much network work, no fault."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""All packets of an interface are steered to one core, which has more to do with them than it can, while another idles.
+"""All packets of an interface are steered to one core, more than it can handle, while another core is idle.
 
-Two network namespaces and a pair of virtual interfaces; the receiving one's packets are steered by rps_cpus, as an
-interrupt's affinity steers a card's. Two hundred sockets that each get a copy make every packet dear.
+Two network namespaces and a veth pair. The receiver's packets are steered by rps_cpus, as interrupt affinity steers
+those of a card. Three hundred sockets that each get a copy make every packet expensive.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TRUTH = Truth(
 )
 NEEDS = ("root", "ip")
 SECONDS = 8.0
-SOCKETS = 300  # with 100 the core has half its time left
+SOCKETS = 300  # with 100 the core is still half idle
 
 
 @contextmanager
@@ -39,13 +39,11 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
         _steer(receiver, core)
         undo.enter_context(load("listen", str(sockets), receiver.address, within=receiver.inside))
         undo.enter_context(load("send", str(cores[0]), sender.address, within=sender.inside))
-        yield Fault(
-            subject=f"cpu:{core}", says=f"core {core} handles each packet for {sockets} sockets, and no other does"
-        )
+        yield Fault(subject=f"cpu:{core}", says=f"only core {core} handles packets, each for {sockets} sockets")
 
 
 def _steer(end: End, core: int) -> None:
-    """The kernel's masks are groups of 32 bits, the highest first."""
+    """Steer the packets to one core. The kernel's masks are groups of 32 bits, the highest first."""
     words = ["00000000"] * (core // 32)
     mask = ",".join([f"{1 << core % 32:x}", *words])
     order = f"echo {mask} > /sys/class/net/{end.nic}/queues/rx-0/rps_cpus"

@@ -1,4 +1,4 @@
-"""Trap: a unit that crash-loops leaks nothing, and a healthy one beside it leaks through its containers."""
+"""Trap: a crash-looping unit leaks nothing; a healthy one beside it leaks through its containers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ TRUTH = Truth(
 )
 NEEDS = ("root", "systemd", "unshare")
 SECONDS = 12.0
-ALREADY = 1_000  # dead when it begins
-PAUSE = 0.1  # seconds between two starts of either: their counts alone do not tell them apart
+ALREADY = 1_000  # dying cgroups when it begins
+PAUSE = 0.1  # seconds between two starts of either: counts alone cannot distinguish them
 
 
 @contextmanager
@@ -34,5 +34,5 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
     ):
         yield Fault(
             subject=f"family:/{systemd.name}/system.slice/zslab-supervisor.service/<id>",
-            says="zslab-false.service restarts for ever and leaks nothing; zslab-supervisor.service is well and leaks",
+            says="zslab-false.service crash-loops and leaks nothing; zslab-supervisor.service is healthy and leaks",
         )

@@ -1,4 +1,4 @@
-"""Trap: a compiler keeps both cores busy with thousands of processes, and the culprit beside it hardly uses any."""
+"""Trap: a compiler keeps both cores busy with thousands of processes; the culprit beside it uses hardly any CPU."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ TRUTH = Truth(
     ),
 )
 NEEDS = ("root", "systemd", "unshare", "gcc")
-SECONDS = 15.0  # systemd too has to wait for a core
-ALREADY = 1_000  # dead when it begins
+SECONDS = 15.0  # systemd has to wait for a core too
+ALREADY = 1_000  # dying cgroups when it begins
 PAUSE = 0.3  # seconds between two runs: about three a second
 
 

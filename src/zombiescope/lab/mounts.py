@@ -1,6 +1,6 @@
-"""Thousands of mounts in the host's own table, as volumes that are never unmounted leave them.
+"""Thousands of mounts in the host's mount table, as left by volumes that are never unmounted.
 
-All stand below one mount that is private, so that taking that one away takes all of them, at once.
+All are below one private mount, so that unmounting that one removes all of them at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Control: a large file is read from beginning to end, and the page cache fills as it should."""
+"""Control: a large file is read from start to end, and the page cache fills up, as it should."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ TRUTH = Truth(
 )
 NEEDS: tuple[str, ...] = ()
 SECONDS = 8.0
-SIZE = 4 << 30  # of holes: no disk is asked, and the cache is given back when the file goes
+SIZE = 4 << 30  # bytes, sparse: no disk IO, and the cache is freed when the file is removed
 
 
 @contextmanager
 def run(scale: float = 1.0) -> Iterator[Fault]:
     with sparse_file("stream", round(SIZE * scale)) as path, load("stream", path) as pid:
-        yield Fault(subject="node", says=f"process {pid} reads a file of {SIZE >> 30} GB again and again")
+        yield Fault(subject="node", says=f"process {pid} reads a file of {SIZE >> 30} GB over and over")

@@ -1,4 +1,4 @@
-"""Two programs take memory, touch it and give it back without end: the kernel does nothing but hand out pages."""
+"""Two programs allocate memory, touch it and free it over and over: the kernel is busy with page faults."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The incident this tool grew from: an unused agent crash-loops, its dead cgroups are walked, and a card resets.
+"""The incident behind this tool: an unused agent crash-loops, its dying cgroups are walked, a network card resets.
 
-Real: systemd and the unit it restarts for ever, the dead cgroups, the walk through them, the drowned core, the spells
-without interrupts. Injected, and marked so: the driver's lines, since no card here can be starved on demand. Where Ray
-is installed, a real job of two nodes runs beside it: it loses its link at the injected reset, as at a real one,
-and Ray, whose health checks are tightened, gives the node up.
+Real: systemd and the unit it restarts forever, the dying cgroups, the walks over them, the saturated core, the periods
+with interrupts off. Injected, and marked so: the driver's log lines, since no card here can be starved on demand. Where
+Ray is installed, a real job on two nodes runs beside it: it loses its link at the injected reset, as at a real one, and
+Ray, whose health checks are tightened, declares the node dead.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ TRUTH = Truth(
 )
 NEEDS = ("root", "systemd", "unshare")
 SECONDS = 20.0
-DEAD = 20_000  # when it begins; at 2 µs each a read of the statistics keeps interrupts off for 40 ms
-PAUSE = 0.3  # seconds between two restarts: three a second, since systemd needs some of the cores too
-RESET_AFTER = 12.0  # seconds of starving before the card resets; drivers wait for 5
+DEAD = 20_000  # dying cgroups when it begins; at 2 µs each, one read of the statistics keeps interrupts off for 40 ms
+PAUSE = 0.3  # seconds between two restarts: three a second, since systemd needs CPU too
+RESET_AFTER = 12.0  # seconds of starvation before the card resets; drivers wait for 5
 EVERY = 15.0  # seconds between resets
-BREATH = 0.002  # seconds between two walks that can be cured: without the dead a walk is short, and this is most of it
+BREATH = 0.002  # seconds between two walks where a fix is tested: after it walks are short, so the core is mostly idle
 
 
 def run(scale: float = 1.0) -> AbstractContextManager[Fault]:
@@ -48,9 +48,9 @@ def run(scale: float = 1.0) -> AbstractContextManager[Fault]:
 
 @contextmanager
 def incident(scale: float = 1.0, folder: str = TMPFS) -> Iterator[Fault]:
-    """In a `folder` on a disk the dead are pinned by page cache, as logs pin them, and a purge cures it.
+    """With a `folder` on a disk the dying cgroups are pinned by page cache, as by logs, and a purge fixes it.
 
-    The driver's lines come only as long as most of the dead are there: without them nothing starves.
+    The driver's lines are written only while most of the dying cgroups exist: without them nothing starves.
     """
     cores = os.sched_getaffinity(0)
     queue = served_queue(cores) or Queue("eth0", 5, max(cores))
@@ -58,7 +58,7 @@ def incident(scale: float = 1.0, folder: str = TMPFS) -> Iterator[Fault]:
     with ExitStack() as undo:
         lose_the_link, job = _job(undo)
         curable = folder != TMPFS
-        # Whoever uses the pages of the dead must take less time than the walk: so one page for several of them.
+        # Changing the pages must take less time than the walk, so one page pins several dying cgroups.
         nested = 4 if curable else 1
         leak = undo.enter_context(leaked(count // nested, label="pinterest", folder=folder, nested=nested))
         enough = known_cgroups() - count // 2
@@ -71,18 +71,18 @@ def incident(scale: float = 1.0, folder: str = TMPFS) -> Iterator[Fault]:
         yield Fault(
             subject="unit:ecs.service",
             says=(
-                f"ecs.service crash-loops beside {count:,} dead cgroups, which are walked through on core "
-                f"{queue.core}; it serves queue {queue.number} of {queue.nic}, whose resets are injected; {job}"
+                f"ecs.service crash-loops beside {count:,} dying cgroups, which a process walks on core {queue.core}; "
+                f"that core serves queue {queue.number} of {queue.nic}, whose resets are injected; {job}"
             ),
         )
 
 
 def _job(undo: ExitStack) -> tuple[Callable[[], None], str]:
-    """What happens to a job at a reset, and that in words."""
+    """What happens to a job at a reset: the function that does it, and a sentence."""
     if missing(("ray", "ip")):
-        return (lambda: None), "no job is there to die of them, since Ray is not installed"
+        return (lambda: None), "no job is affected, since Ray is not installed"
     ray = undo.enter_context(cluster())
-    return ray.lose_the_link, "a real Ray job loses its link with them (its health checks are tightened)"
+    return ray.lose_the_link, "a real Ray job loses its link at each reset (its health checks are tightened)"
 
 
 @contextmanager

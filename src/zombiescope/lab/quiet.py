@@ -1,4 +1,4 @@
-"""Control: nothing is done at all, and nobody may be accused."""
+"""Control: nothing runs, and nothing may be accused."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ SHORT = True
 
 
 @contextmanager
-def run(scale: float = 1.0) -> Iterator[Fault]:  # noqa: ARG001 - nothing, however much of it
+def run(scale: float = 1.0) -> Iterator[Fault]:  # noqa: ARG001 - nothing happens at any scale
     yield Fault(subject="node", says="nothing happens")

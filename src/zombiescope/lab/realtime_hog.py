@@ -1,7 +1,7 @@
-"""A hog of real-time priority keeps a network interface's NAPI thread from its core: packets lie and wait.
+"""A process with real-time priority keeps a network interface's NAPI thread off its core: packets wait.
 
-Two network namespaces and a pair of virtual interfaces. NAPI is used by these only with GRO on and segmentation off,
-and its thread is an ordinary one: bound to the hog's core it runs when the hog rests.
+Two network namespaces and a veth pair. veth uses NAPI only with GRO on and segmentation off. Its thread has normal
+priority: bound to the same core, it runs only while the real-time process sleeps.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def run(scale: float = 1.0) -> Iterator[Fault]:  # noqa: ARG001 - one hog is the
 
 
 def _napi_threads() -> list[int]:
-    """The kernel's threads for our interface. Names are cut to 15 characters on old kernels."""
+    """The NAPI threads of our interface. Old kernels cut names to 15 characters."""
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:
         found = []
@@ -56,4 +56,4 @@ def _napi_threads() -> list[int]:
         if found:
             return found
         time.sleep(0.05)
-    raise UserError("no NAPI thread came: this kernel has no threaded NAPI (5.12 and later)")
+    raise UserError("no NAPI thread appeared: threaded NAPI needs kernel 5.12 or later")

@@ -1,6 +1,6 @@
-"""Two readers in a cgroup of 16 MB need a gigabyte, page by page: each page they get must be freed first.
+"""Two processes in a cgroup limited to 16 MB read a gigabyte of files: each page must be reclaimed first.
 
-No disk takes part: the files are holes, so what is seen is reclaim and nothing else. No counter of the node shows it.
+The files are sparse, so there is no disk IO, only reclaim. No counter of the whole node shows it.
 """
 
 from __future__ import annotations
@@ -31,4 +31,7 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
         for number in range(readers):
             path = undo.enter_context(sparse_file(f"reclaim-{number}", SIZE))
             undo.enter_context(load("wander", path, str(number), cgroup=folder))
-        yield Fault(subject=subject(folder), says=f"{readers} readers need far more than its {LIMIT >> 20} MB")
+        yield Fault(
+            subject=subject(folder),
+            says=f"{readers} readers need far more page cache than its limit of {LIMIT >> 20} MB",
+        )

@@ -1,4 +1,4 @@
-"""Sessions come and go as scopes of systemd, as when a monitor logs in for each check, and all leave a dead cgroup."""
+"""Sessions open and close as systemd scopes, as when a monitor logs in for each check; each leaves a dying cgroup."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRUTH = Truth(
 )
 NEEDS = ("root", "systemd", "unshare")
 SECONDS = 12.0
-ALREADY = 1_000  # dead when it begins
+ALREADY = 1_000  # dying cgroups when it begins
 PAUSE = 0.1  # seconds between two sessions
 PROGRAM = "/usr/local/lib/zslab-logins"
 UNIT = f"""
@@ -28,7 +28,7 @@ After=dbus.service
 ExecStart=/bin/sh {PROGRAM}
 Restart=on-failure
 """
-# The first session stays, as an open terminal does, and so does the user's slice; the others write a line and go.
+# The first session stays open, like a terminal, and keeps the user's slice; the others write a line and exit.
 LOGINS = """
 session() {
   systemd-run --quiet --scope --slice=user-1000.slice --unit="session-$1.scope" --property=MemoryAccounting=yes \\
@@ -54,5 +54,5 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
     ):
         yield Fault(
             subject=f"family:/{systemd.name}/user.slice/user-<n>.slice/session-<n>.scope",
-            says="somebody logs in, writes a line and logs out again, for ever",
+            says="a user logs in, writes a line and logs out again, forever",
         )

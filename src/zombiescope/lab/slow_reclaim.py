@@ -1,6 +1,6 @@
-"""A cgroup at its limit has thousands of dead children, and every search for memory goes through them.
+"""A cgroup at its memory limit has thousands of dying children, and every reclaim walks all of them.
 
-The dead are pinned by tmpfs, which nothing frees, so the search meets each of them and gets nothing from it.
+They are pinned by tmpfs, which reclaim cannot free, so it visits each of them for nothing.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ TRUTH = Truth(
 )
 NEEDS = ("root",)
 SECONDS = 8.0
-DEAD = 3_000  # each time at the limit then costs 0.1 ms, a hundred times as much as without
-ROOM = 16 << 20  # bytes left to live in
+DEAD = 3_000  # each hit on the limit then costs 0.1 ms, a hundred times as much as without
+ROOM = 16 << 20  # bytes left below the limit
 
 
 @contextmanager
@@ -30,4 +30,6 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
     with sparse_file("slow", 4 << 30) as path, leaked(dead, label="slow") as leak:
         limit(leak.parent, usage(leak.parent) + ROOM)
         with load("stream", path, cgroup=leak.parent):
-            yield Fault(subject="controller:memory", says=f"{subject(leak.parent)} is at its limit with {dead:,} dead")
+            yield Fault(
+                subject="controller:memory", says=f"{subject(leak.parent)} is at its limit with {dead:,} dying children"
+            )

@@ -1,4 +1,4 @@
-"""An ordinary process is bound to the core of one with real-time priority that hardly ever rests."""
+"""A process of normal priority is bound to the core of a real-time process that hardly ever sleeps."""
 
 from __future__ import annotations
 
@@ -23,4 +23,4 @@ SECONDS = 8.0
 def run(scale: float = 1.0) -> Iterator[Fault]:  # noqa: ARG001 - one hog is the fault
     core = str(max(os.sched_getaffinity(0)))
     with starver("spin", core) as starved, starver("hog", core) as hog:
-        yield Fault(subject=f"process:{PREFIX}hog[{hog}]", says=f"process {starved} starves on core {core}")
+        yield Fault(subject=f"process:{PREFIX}hog[{hog}]", says=f"process {starved} gets almost no CPU on core {core}")

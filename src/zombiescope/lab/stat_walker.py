@@ -1,4 +1,4 @@
-"""A process reads cgroup files far too often, with hardly any dead cgroup to walk through: its own fault."""
+"""A process reads cgroup files far too often, with hardly any dying cgroups: the reader alone is at fault."""
 
 from __future__ import annotations
 
@@ -24,4 +24,6 @@ SECONDS = 8.0
 def run(scale: float = 1.0) -> Iterator[Fault]:  # noqa: ARG001 - one walker is the fault, whatever the scale
     core = max(os.sched_getaffinity(0))
     with walking(os.path.join(memory_folder(), "memory.stat"), core=core) as pid:
-        yield Fault(subject=f"process:zslab-walker[{pid}]", says=f"memory.stat is read over and over on core {core}")
+        yield Fault(
+            subject=f"process:zslab-walker[{pid}]", says=f"a process reads memory.stat over and over on core {core}"
+        )

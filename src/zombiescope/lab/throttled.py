@@ -1,4 +1,4 @@
-"""A cgroup with a quota of a tenth of a core runs one busy process, while the rest of the machine idles."""
+"""A cgroup with a CPU quota of 0.1 core runs one busy process and is throttled, while other cores are idle."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SHORT = True
 
 
 @contextmanager
-def run(scale: float = 1.0) -> Iterator[Fault]:  # noqa: ARG001 - one process that is stopped is the fault
+def run(scale: float = 1.0) -> Iterator[Fault]:  # noqa: ARG001 - one throttled process is the fault
     with with_quota("throttled") as folder, starver("spin") as pid:
         join(folder, pid)
         subject = f"cgroup:/{os.path.basename(folder)}"
-        yield Fault(subject=subject, says=f"process {pid} has a quota of {QUOTA / PERIOD:.0%} of a core")
+        yield Fault(subject=subject, says=f"process {pid} is throttled by a quota of {QUOTA / PERIOD:.0%} of a core")

@@ -1,4 +1,4 @@
-"""A real systemd timer fires for ever; its service does its work, ends well, and leaves one dead cgroup each time."""
+"""A real systemd timer fires forever; its service succeeds and leaves one dying cgroup each time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ TRUTH = Truth(
 )
 NEEDS = ("root", "systemd", "unshare")
 SECONDS = 12.0
-ALREADY = 1_000  # dead when it begins: a timer of every minute needs a day for as many
-PAUSE = 0.25  # seconds between two: a timer of every second shows the same in half a minute, not in ten seconds
+ALREADY = 1_000  # dying cgroups when it begins: about what a timer that fires every minute leaves in a day
+PAUSE = 0.25  # seconds between two: with one a second, it would take half a minute to show, not ten seconds
 TIMER = """
 [Unit]
 DefaultDependencies=no
@@ -50,5 +50,5 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
     ):
         yield Fault(
             subject=f"family:/{systemd.name}/system.slice/zslab-rotate.service",
-            says="zslab-rotate.timer fires several times a second, and each run leaves a file and a dead cgroup",
+            says="zslab-rotate.timer fires several times a second, and each run leaves a file and a dying cgroup",
         )

@@ -1,4 +1,4 @@
-"""Trap: two faults at once that have nothing to do with each other, a leaking crash loop and a throttled process."""
+"""Trap: two unrelated faults at once, a leaking crash loop and a throttled process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TRUTH = Truth(
 NEEDS = ("root", "systemd", "unshare")
 SECONDS = 12.0
 SHORT = True
-ALREADY = 1_000  # dead when it begins
+ALREADY = 1_000  # dying cgroups when it begins
 PAUSE = 0.1  # seconds between two runs of the unit
 
 
@@ -41,5 +41,5 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
         starver("spin") as pid,
     ):
         join(folder, pid)
-        says = f"ecs.service crash-loops and leaks; process {pid} has a tenth of a core and wants a whole one"
+        says = f"ecs.service crash-loops and leaks; process {pid} needs a core and is throttled to a tenth of one"
         yield Fault(subject="unit:ecs.service", says=says)

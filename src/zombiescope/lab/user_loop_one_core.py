@@ -1,4 +1,4 @@
-"""Control: a program's own work fills one core, which is what cores are for."""
+"""Control: a program keeps one core busy in user code, which is no fault."""
 
 from __future__ import annotations
 
@@ -24,4 +24,4 @@ SHORT = True
 def run(scale: float = 1.0) -> Iterator[Fault]:  # noqa: ARG001 - one loop on one core
     core = max(os.sched_getaffinity(0))
     with starver("spin", str(core)) as pid:
-        yield Fault(subject="node", says=f"process {pid} works on core {core}")
+        yield Fault(subject="node", says=f"process {pid} keeps core {core} busy in user code")

@@ -1,4 +1,4 @@
-"""A kubelet-like process walks through thousands of dead cgroups whose statistics change, and holds its core."""
+"""A process reads statistics like kubelet; each read walks thousands of dying cgroups and saturates its core."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
     ):
         yield Fault(
             subject="controller:memory",
-            says=f"{len(leak.names):,} dead cgroups are walked through on core {core}, over and over",
+            says=f"a process walks {len(leak.names):,} dying cgroups over and over on core {core}",
         )

@@ -1,4 +1,4 @@
-"""Who watches the cgroup tree looks at each new folder, so folders that come and go keep it busy with their files."""
+"""What watches the cgroup tree reads each new folder, so folders that come and go keep it busy with their files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
 
-WITHIN = 5.0  # seconds: a watcher looks at once
-PER_SECOND = 5.0  # births: fewer are not worth a twentieth of a core at some milliseconds each
-OPENING = 0.5  # of the walk: where most of it is visits, it is the number of cgroups and not their coming and going
+WITHIN = 5.0  # seconds: a watcher reads a new folder at once
+PER_SECOND = 5.0  # births: fewer, at some milliseconds each, do not cost a twentieth of a core
+OPENING = 0.5  # of the walk: where most of it is visits, the number of cgroups costs the time, not their churn
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
@@ -25,7 +25,7 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         yield Ground(
             kind="dose",
             says=(
-                f"{pace:,.0f} folders a second, and {opening:.1f} s of the walk's {walk.value:.1f} s go into opening, "
+                f"{pace:,.0f} new folders a second, and {opening:.1f} s of the walk's {walk.value:.1f} s is opening, "
                 f"listing and printing: {opening / births.latest.value * 1e3:.1f} ms for each"
             ),
             evidence=(births.latest, walk),

@@ -1,4 +1,4 @@
-"""A cgroup removed while a page it was charged for lives on stays with the kernel, so churn leaves the dead behind."""
+"""The kernel holds a removed cgroup while a page charged to it stays in use, so churn leaves dying cgroups behind."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from zombiescope.cgroups.census import count
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
 
-WITHIN = 600.0  # seconds: what pins the dead may be let go of late, and the count is then still high
-KEPT = 0.5  # of those removed: fewer is the ordinary delay between removal and release
-FEWEST = 0.5  # dead more for each one removed, where releases cannot be seen: some are let go of at once
-MOST = 2.0  # and others on the node die meanwhile
+WITHIN = 600.0  # seconds: what pins dying cgroups may be freed late, and the count is then still high
+KEPT = 0.5  # of those removed: fewer is the ordinary delay before the kernel frees them
+FEWEST = 0.5  # more dying for each one removed, where releases cannot be seen: some are freed at once
+MOST = 2.0  # more dying for each one removed: others on the node are removed at the same time
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
@@ -25,7 +25,7 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     if timeline.looked("cgroup_releases_total"):
         kept = removed.value - (releases.latest.value if len(releases) else 0)
         if kept >= KEPT * removed.value and grown > 0:
-            says = f"{kept:,.0f} of {removed.value:,.0f} removed were not released, and {grown:,.0f} more are dead"
+            says = f"the kernel still holds {kept:,.0f} of {removed.value:,.0f} removed; {grown:,.0f} more are dying"
             yield Ground(kind="dose", says=says, evidence=counted)
     elif FEWEST <= grown / removed.value <= MOST:
-        yield Ground(kind="dose", says=f"{removed.value:,.0f} removed, {grown:,.0f} more dead", evidence=counted)
+        yield Ground(kind="dose", says=f"{removed.value:,.0f} removed, {grown:,.0f} more dying", evidence=counted)

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Finding, Ground
+from zombiescope.core import Finding, Ground, percent
 from zombiescope.core.timeline import Timeline
 from zombiescope.knowledge.functions import walks
 
 WITHIN = 1.0  # seconds: the core is busy while the walk goes on
-LEAST = 0.33  # of what that core did in that time, and more than anybody else there: less, and others hold it
+LEAST = 0.33  # of what that core did in that time, and more than any other process: less, and others fill it
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
     there = timeline.samples(effect.span, cpu=int(effect.subject.removeprefix("cpu:")))
     of_kernel = cause.subject.startswith("process:kworker (")
     mine, others = 0.0, 0.0
-    walk = there.only(there.at < 0)
+    walk = there.only(slice(0))
     for name, pid, samples in there.processes():
         if f"process:{name}[{pid}]" == cause.subject or (of_kernel and name.startswith("kworker/")):
             walk = samples.where(walks)
             mine += walk.seconds
         else:
             others = max(others, samples.seconds)
+    core = effect.subject.replace(":", " ")
     if mine >= LEAST * there.seconds > 0 and mine >= others:
         yield Ground(
             kind="mechanism",
-            says=f"caught in the act: {mine / there.seconds:.0%} of what {effect.subject} did then is this walk",
+            says=f"seen in stacks: this walk is {percent(mine / there.seconds)} of what {core} did then",
             evidence=(walk.reading(effect.subject, "walk_sampled_seconds"), there.reading(effect.subject)),
         )

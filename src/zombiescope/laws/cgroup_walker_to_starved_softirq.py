@@ -1,4 +1,4 @@
-"""The flush of cgroup statistics keeps interrupts off while it goes, so its core cannot take packets in meanwhile."""
+"""The flush of cgroup statistics runs with interrupts off, so its core takes no packets while it lasts."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from collections.abc import Iterator
 
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.gaps import core_gaps
 from zombiescope.knowledge.functions import visits
 
 WITHIN = 2.0  # seconds: both are there while the walk goes on
-MOSTLY = 0.5  # of the time with interrupts off that ends in such a stack: less, and somebody else keeps them off
-LATE = 1.5  # periods: a sample that stands for more comes at the end of a spell without interrupts
+MOSTLY = 0.5  # of the time with interrupts off that ends in such a stack: less, and something else keeps them off
+LATE = 1.5  # sampling periods: a sample that stands for more comes at the end of a stretch with interrupts off
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
-    gaps = timeline.gaps(effect.subject).between(effect.span)
+    gaps = timeline.once(core_gaps, effect.subject).between(effect.span)
     visiting = timeline.samples(effect.span, cpu=int(effect.subject.removeprefix("cpu:")), wanted=visits)
     if not len(gaps) or not len(visiting):
         return
-    late = visiting.only(visiting.weight * timeline.stacks.hz > LATE)
+    late = visiting.only(visiting.weight_seconds * visiting.hz > LATE)
     of_kernel = cause.subject.startswith("process:kworker (")
     mine = [
         own
@@ -29,7 +30,7 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     if mine and off >= MOSTLY * all_off > 0:
         yield Ground(
             kind="mechanism",
-            says=f"{off:.2f} s of {all_off:.2f} s with interrupts off end in this walk's stack on {effect.subject}",
+            says=f"seen in stacks: {off:.2f} s of {all_off:.2f} s with interrupts off end in this walk",
             evidence=(
                 gaps.reading(int(gaps.values.argmax())),
                 mine[0].reading(effect.subject, "visit_sampled_seconds"),

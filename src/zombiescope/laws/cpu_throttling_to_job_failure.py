@@ -1,4 +1,4 @@
-"""A Ray node that is stopped because its CPU quota is used up answers no health check, so it is given up for dead."""
+"""A Ray node that is throttled by its CPU quota does not answer health checks in time, so it is marked dead."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         if throttled != "/" and (node.cgroup == throttled or node.cgroup.startswith(f"{throttled}/")):
             yield Ground(
                 kind="place",
-                says=f"the raylet that did not answer runs in the cgroup that was throttled, {throttled}",
+                says=f"the raylet that did not answer runs in {throttled}, which was throttled",
                 evidence=(node.reading, cause.evidence[0], one.reading),
             )
             return

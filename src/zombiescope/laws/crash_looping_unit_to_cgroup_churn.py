@@ -8,7 +8,7 @@ from zombiescope.cgroups.unit_cgroups import is_of
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
 
-WITHIN = 60.0  # seconds: the cgroup goes with the last process of a run
+WITHIN = 60.0  # seconds: the cgroup is removed with the last process of a run
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
@@ -16,6 +16,6 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         group = timeline.series("unit_cgroup", cause.subject)
         yield Ground(
             kind="place",
-            says=f"{effect.subject.removeprefix('family:')} is the cgroup of {cause.subject.removeprefix('unit:')}",
+            says=f"{effect.subject.removeprefix('family:')} is the unit's own cgroup",
             evidence=(*([group.latest] if len(group) else []), effect.evidence[0]),
         )

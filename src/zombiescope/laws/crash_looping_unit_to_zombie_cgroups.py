@@ -1,4 +1,4 @@
-"""A run that leaves a page charged to its cgroup leaves the cgroup too, so a unit restarted N times leaves N dead."""
+"""A run that leaves a page charged to its cgroup leaves the cgroup too, so N restarts of a unit leave N dying ones."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from zombiescope.cgroups.unit_cgroups import families_of
 from zombiescope.core import Finding, Ground, Reading
 from zombiescope.core.timeline import Timeline
 
-WITHIN = 600.0  # seconds: what pins the dead may be let go of late, and the count is then still high
-KEPT = 0.5  # of the unit's cgroups that were removed: fewer is the ordinary delay between removal and release
-FEWEST = 0.5  # dead more for each restart, where releases cannot be seen: some are let go of at once
-MOST = 2.0  # and others on the node die meanwhile
+WITHIN = 600.0  # seconds: what pins dying cgroups may be freed late, and the count is then still high
+KEPT = 0.5  # of the unit's cgroups that were removed: fewer is the ordinary delay before the kernel frees them
+FEWEST = 0.5  # more dying for each restart, where releases cannot be seen: some are freed at once
+MOST = 2.0  # more dying for each restart: others on the node are removed at the same time
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
@@ -23,18 +23,18 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     times = float(restarts.values[-1] - restarts.values[0]) if len(restarts) else 0.0
     traced = timeline.looked("cgroup_releases_total")
     if traced:
-        # Every removal and release was seen, so the unit is judged by its own cgroups: one that leaves none is cleared.
+        # Every removal and release was seen, so the unit is judged by its own cgroups: if none is left, it is cleared.
         removals, releases = (_latest(cause.subject, what, timeline) for what in ("removals", "releases"))
         removed = sum(it.value for it in removals)
         kept = removed - sum(it.value for it in releases)
         if not removals or kept < KEPT * removed:
             return
-        says = f"{kept:,.0f} of its own {removed:,.0f} cgroups that were removed were not released"
+        says = f"the kernel still holds {kept:,.0f} of its own {removed:,.0f} removed cgroups"
         yield Ground(kind="place", says=says, evidence=(*removals, *releases))
     if times and (traced or FEWEST <= census.grown / times <= MOST):
         yield Ground(
             kind="dose",
-            says=f"{times:,.0f} restarts, {census.grown:,.0f} more dead",
+            says=f"{times:,.0f} restarts, {census.grown:,.0f} more dying",
             evidence=(restarts.first, restarts.latest, census.dying.first, census.dying.latest),
         )
 

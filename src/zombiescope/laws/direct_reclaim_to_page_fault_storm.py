@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
 
-WITHIN = 2.0  # seconds: what is needed is missed at once
-FEWEST, MOST = 0.3, 5.0  # major faults for each time at the limit: about one, as each fault needs a page
+WITHIN = 2.0  # seconds: a needed page is faulted in at once
+FEWEST, MOST = 0.3, 5.0  # major faults for each hit of the limit: about one, as each fault needs a page
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
     hits = next((it for it in cause.evidence if it.what == "cgroup_limit_hits_per_second"), None)
     majors = next((it for it in effect.evidence if it.what == "vmstat_pgmajfault_per_second"), None)
     if hits is not None and majors is not None and hits.value and FEWEST <= majors.value / hits.value <= MOST:
-        says = f"{majors.value:,.0f} major faults a second, and {hits.value:,.0f} times a second at the limit"
+        says = f"{majors.value:,.0f} major faults a second, {hits.value:,.0f} hits of the limit a second"
         yield Ground(kind="dose", says=says, evidence=(hits, majors))

@@ -1,14 +1,14 @@
-"""Who asks for memory searches for it on its own core and in the kernel, so a long search fills that core."""
+"""A task that needs memory reclaims it in the kernel on its own core, so long reclaim fills that core."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Finding, Ground
+from zombiescope.core import Finding, Ground, percent
 from zombiescope.core.timeline import Timeline
 from zombiescope.knowledge.functions import shows
 
-WITHIN = 1.0  # seconds: the core is busy while the search goes on
+WITHIN = 1.0  # seconds: the core is busy while reclaim goes on
 MOSTLY = 0.5  # of what that core did in that time: less, and something else fills it
 
 
@@ -16,9 +16,9 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     there = timeline.samples(effect.span, cpu=int(effect.subject.removeprefix("cpu:")))
     reclaim = there.where(lambda frames: shows(frames, "direct_reclaim"))
     if len(reclaim) and reclaim.seconds >= MOSTLY * there.seconds:
-        share = f"{reclaim.seconds / there.seconds:.0%}"
+        share = percent(reclaim.seconds / there.seconds)
         yield Ground(
             kind="mechanism",
-            says=f"caught in the act: {share} of what {effect.subject} did then is the search for memory",
+            says=f"seen in stacks: direct reclaim is {share} of what {effect.subject.replace(':', ' ')} did then",
             evidence=(reclaim.reading(effect.subject, "reclaim_sampled_seconds"), there.reading(effect.subject)),
         )

@@ -1,4 +1,4 @@
-"""A network card that resets itself drops every packet meanwhile, so a job on this node misses heartbeats and dies."""
+"""A network card drops every packet while it is reset, so a job on this node misses heartbeats and dies."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.ray_log import lines_of, nodes_here, ray_nodes
 
-WITHIN = 90.0  # seconds: Ray asks a node five times, 3 s apart with 10 s to answer each, before it gives it up
-_NETWORK = ("heartbeats", "gcs")  # the deaths that a lost packet can cause: no other is one
+WITHIN = 90.0  # seconds: Ray asks a node five times, 3 s apart with 10 s to answer each, before it marks it dead
+_NETWORK = ("heartbeats", "gcs")  # the only deaths that a lost packet can cause
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
@@ -19,19 +19,19 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
             continue
         address = addresses.get(one.node, "")
         if address.startswith("127.") or address == "::1" or (one.node and one.node not in here):
-            continue  # what never left the machine did not pass the card, and another node has another card
-        lost = "its heartbeats were missed" if one.death.how == "heartbeats" else "it lost Ray's control service"
-        by = f", by way of {address}" if address else ""
+            continue  # loopback traffic does not pass the card, and another node has another card
+        lost = "it missed heartbeats" if one.death.how == "heartbeats" else "it lost Ray's control service"
+        by = f" ({address})" if address else ""
         yield Ground(
             kind="mechanism",
-            says=f"{lost} on this node{by}, and {cause.subject} had just been reset",
+            says=f"{lost} on this node{by} just after {cause.subject.removeprefix('nic:')} was reset",
             evidence=(cause.evidence[0], one.reading),
         )
         return
 
 
 def _addresses(timeline: Timeline) -> dict[str, str]:
-    """Where each Ray node is reached: as its raylet was told, or as the cluster's head says."""
+    """Each Ray node's address: as its raylet has it, or as the cluster's head logs it."""
     found = {node.id: node.address for node in ray_nodes(timeline).values()}
     return found | {
         one.node: one.death.fields["address"] for one in lines_of(timeline) if "address" in one.death.fields

@@ -1,4 +1,4 @@
-"""Making and burying a process is kernel work of about half a millisecond, so enough of them fill cores with it."""
+"""Starting and exiting a process is kernel work of about half a millisecond, so enough of them fill cores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zombiescope.core.timeline import Timeline
 
 WITHIN = 1.0  # seconds: the work is done where and when the fork is
 CHEAPEST = 50e-6  # seconds for each: a thread, which shares what a process has to copy
-DEAREST = 3e-3  # seconds for each: a large process that is copied, or many cores that contend for the same locks
+DEAREST = 3e-3  # seconds for each: a large process to copy, or many cores that contend for the same locks
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
@@ -24,8 +24,8 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         yield Ground(
             kind="dose",
             says=(
-                f"{forks:,.0f} forks a second and {in_kernel:.1f} cores in the kernel: "
-                f"{in_kernel / forks * 1e6:,.0f} µs each, as a fork, exec and exit cost"
+                f"{forks:,.0f} forks a second and {in_kernel:.1f} cores busy in the kernel: "
+                f"{in_kernel / forks * 1e6:,.0f} µs each, the cost of a fork, exec and exit"
             ),
             evidence=(cause.evidence[0], full),
         )

@@ -1,14 +1,14 @@
-"""The core that all interrupts and packets fall on does all the work they make, so it is the one that drowns."""
+"""One core that gets all interrupts and packets does all their work, so it is the one that saturates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Finding, Ground
+from zombiescope.core import Finding, Ground, percent
 from zombiescope.core.timeline import Timeline
 
 WITHIN = 1.0  # seconds: the core is busy while they come
-MOSTLY = 0.5  # of the core's kernel time in interrupts and softirqs: less, and it is system calls that fill it
+MOSTLY = 0.5  # of the core's kernel time in interrupts and softirqs: less, and system calls fill it
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
@@ -19,6 +19,6 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     if cause.subject == effect.subject and kernel is not None and share >= MOSTLY * kernel.value > 0:
         yield Ground(
             kind="place",
-            says=f"the same core: {share:.0%} of the time of {effect.subject} went into interrupts and softirqs",
+            says=f"{effect.subject.replace(':', ' ')} spent {percent(share)} in interrupts and softirqs",
             evidence=(cause.evidence[0], *work),
         )

@@ -1,4 +1,4 @@
-"""Packets are handled in softirqs on the core they fall on, so what piles up on one core storms there."""
+"""A core handles the packets it receives in softirqs, so when one core receives nearly all it is full of softirqs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     if cause.subject == effect.subject and packets is not None and "NET_RX" in effect.says:
         yield Ground(
             kind="place",
-            says=f"the same core: {packets.value:,.0f} packets a second and the softirqs that handle them (NET_RX)",
+            says=f"the core gets {packets.value:,.0f} packets a second and runs their softirqs (NET_RX)",
             evidence=(packets, *effect.evidence[:2]),
         )

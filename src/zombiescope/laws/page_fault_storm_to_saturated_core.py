@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Finding, Ground
+from zombiescope.core import Finding, Ground, percent
 from zombiescope.core.timeline import Timeline
 from zombiescope.knowledge.functions import shows
 
@@ -18,18 +18,18 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     faults = there.where(lambda frames: shows(frames, "page_fault"))
     if len(there):
         if len(faults) and faults.seconds >= MOSTLY * there.seconds:
-            share = f"{faults.seconds / there.seconds:.0%}"
+            share = percent(faults.seconds / there.seconds)
             yield Ground(
                 kind="mechanism",
-                says=f"caught in the act: {share} of what {effect.subject} did then is page faults",
+                says=f"seen in stacks: page faults are {share} of what {effect.subject.replace(':', ' ')} did then",
                 evidence=(faults.reading(effect.subject, "fault_sampled_seconds"), there.reading(effect.subject)),
             )
-        return  # stacks were there and tell: a sum cannot know better
+        return  # stacks were sampled: they know better than the totals
     yield from _dose(effect, timeline)
 
 
 def _dose(effect: Finding, timeline: Timeline) -> Iterator[Ground]:
-    """Without stacks: the core has most of the node's kernel time, and there are faults enough for all of it."""
+    """Without stacks: the core has most of the node's kernel time, and there are enough faults to explain it."""
     what = "cpu_system_seconds_total"
     by_core = {cpu: timeline.rate(what, cpu).between(effect.span).mean() for cpu in timeline.subjects(what, "cpu")}
     rate = timeline.rate("vmstat_pgfault_total").between(effect.span)

@@ -1,17 +1,17 @@
-"""A thread of real-time priority runs before any ordinary one, so whoever may only run on its core waits for it."""
+"""A real-time thread runs before any ordinary one, so a thread that can run only on its core waits for it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Finding, Ground, Reading
+from zombiescope.core import Finding, Ground, Reading, percent
 from zombiescope.core.timeline import Timeline
 
-WITHIN = 2.0  # seconds: who waited runs as soon as the hog rests
+WITHIN = 2.0  # seconds: the waiting thread runs as soon as the hog sleeps
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
-    """One that is seen on several cores may run elsewhere, and is not kept by a hog on one of them."""
+    """A thread seen on several cores can run elsewhere, and does not wait for a hog on one of them."""
     hog = {it.what: it for it in cause.evidence}
     priority = hog.get("process_realtime_priority") or hog.get("thread_realtime_priority")
     used = hog.get("realtime_used_ratio")
@@ -26,10 +26,13 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         return
     core = shared.pop()
     theirs = f"real-time priority {level:.0f}" if level else "no real-time priority"
-    yield Ground(kind="place", says=f"both were on cpu:{core}", evidence=(waits_on[core], used))
+    yield Ground(kind="place", says=f"both were on cpu {core}", evidence=(waits_on[core], used))
     yield Ground(
         kind="mechanism",
-        says=f"{priority.text} used {used.value:.0%} of a core while one with {theirs} waited {waited.value:.0%}",
+        says=(
+            f"{priority.text} used {percent(used.value)} of a core while a thread with {theirs} waited "
+            f"{percent(waited.value)} of the time"
+        ),
         evidence=(priority, used, waited),
     )
 

@@ -1,23 +1,25 @@
-"""What a core's softirqs wait for is the core, so while the kernel's own work fills it they do not get their turn."""
+"""A core's softirqs can run only on that core, so while other kernel work fills it they wait."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Finding, Ground
+from zombiescope.core import Finding, Ground, percent
 from zombiescope.core.model import Span
 from zombiescope.core.timeline import Timeline
 
 WITHIN = 2.0  # seconds: the wait ends when the core is free
-TWICE = 2.0  # times the waiting of the rest of the recording: less, and it waits whatever the core does
+TWICE = 2.0  # times the waiting before: less, and it waits whatever the core does
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
-    if cause.subject != effect.subject or "drowning in softirq" in cause.says:
+    if cause.subject != effect.subject or _full_of_softirqs(cause):
         return  # a core full of softirqs does not starve them
     system = next((it for it in cause.evidence if it.what == "cpu_kernel_ratio"), cause.evidence[0])
     yield Ground(
-        kind="place", says=f"the same core: {effect.subject} was {system.value:.0%} in the kernel", evidence=(system,)
+        kind="place",
+        says=f"{effect.subject.replace(':', ' ')} was {percent(system.value)} busy in the kernel",
+        evidence=(system,),
     )
     for reading in effect.evidence:
         if reading.what != "thread_run_delay_ratio":
@@ -28,6 +30,12 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         if during >= TWICE * before and cause.span.start - timeline.span.start > 2:
             yield Ground(
                 kind="dose",
-                says=f"{reading.subject[7:]} waited {during:.2f} s of each second then, {before:.2f} before",
+                says=f"{reading.subject[7:]} waited {during:.2f} s of each second then, {before:.2f} s before",
                 evidence=(reading, system),
             )
+
+
+def _full_of_softirqs(core: Finding) -> bool:
+    """Whether the core spent more time in softirqs and interrupts than in system calls."""
+    share = {it.what: it.value for it in core.evidence}
+    return share.get("cpu_softirq_ratio", 0.0) + share.get("cpu_irq_ratio", 0.0) > share.get("cpu_system_ratio", 0.0)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Finding, Ground
+from zombiescope.core import Finding, Ground, percent
 from zombiescope.core.timeline import Timeline
 
 WITHIN = 1.0  # seconds: the core is busy while the storm goes on
-MOSTLY = 0.5  # of the core's kernel time in softirqs: less, and it is system calls that fill it
+MOSTLY = 0.5  # of the core's kernel time in softirqs: less, and system calls fill it
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
@@ -18,9 +18,9 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     kernel, softirq = figures.get("cpu_kernel_ratio"), figures.get("cpu_softirq_ratio")
     if kernel is None or softirq is None or kernel.value <= 0 or softirq.value < MOSTLY * kernel.value:
         return
-    yield Ground(kind="place", says=f"the same core, {effect.subject}", evidence=(cause.evidence[0], kernel))
+    yield Ground(kind="place", says=f"both on {effect.subject.replace(':', ' ')}", evidence=(cause.evidence[0], kernel))
     yield Ground(
         kind="dose",
-        says=f"softirqs are {softirq.value / kernel.value:.0%} of the {kernel.value:.0%} that it spent in the kernel",
+        says=f"softirqs are {percent(softirq.value / kernel.value)} of its {percent(kernel.value)} in the kernel",
         evidence=(softirq, kernel),
     )

@@ -1,4 +1,4 @@
-"""A driver resets its card when completions stay unfetched, and only the core that serves the queue can fetch them."""
+"""A driver resets its card when completions are not fetched in time, and only the queue's core can fetch them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zombiescope.core.timeline import Timeline
 from zombiescope.knowledge.kernel_messages import recognise
 
 WITHIN = 10.0  # seconds: ENA gives up after 5, others after 5 to 10, and the log comes a little later
-LATE = 1.0  # seconds since the queue was last served: less, and the card itself was slow
+LATE = 1.0  # seconds since the queue was last polled: less, and the card itself was slow
 # Drivers end the name of an interrupt with the queue: eth0-Tx-Rx-5, virtio2-input.0, mlx5_comp5@pci:0000:00:05.0.
 _QUEUE = re.compile(r"(\d+)(?:@.*)?$")
 
@@ -25,17 +25,17 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         if "cpu" in fields:
             if fields["cpu"] != str(core):
                 continue
-            yield Ground(kind="place", says=f"the driver names the core itself: CPU {core}", evidence=(reading,))
+            yield Ground(kind="place", says=f"the driver names cpu {core}", evidence=(reading,))
         else:
             served = _serving(timeline, nic, fields.get("queue", ""), core)
             if served is None:
                 continue
-            says = f"queue {fields['queue']} of {nic} is served by this core: {served.text}"
+            says = f"cpu {core} serves queue {fields['queue']} of {nic} ({served.text})"
             yield Ground(kind="place", says=says, evidence=(reading, served))
-        # The driver's own words are worth something only where they are about this core.
+        # What the driver logs counts only where it is about this core.
         since = float(fields.get("since_napi_seconds", 0))
         if message.kind == "nic_poll_starved" or (since >= LATE and fields.get("napi_scheduled") == "1"):
-            says = "the driver says so: NAPI was due and did not run" + (f" for {since:.1f} s" if since else "")
+            says = "the driver logged that NAPI was due and did not run" + (f" for {since:.1f} s" if since else "")
             yield Ground(kind="mechanism", says=says, evidence=(reading,))
 
 

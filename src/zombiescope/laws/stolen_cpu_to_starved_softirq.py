@@ -1,14 +1,14 @@
-"""A core that the hypervisor keeps runs nothing at all, so its softirqs wait as long as it is kept."""
+"""During CPU steal a core runs nothing at all, so its softirqs wait until the steal ends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Finding, Ground
+from zombiescope.core import Finding, Ground, percent
 from zombiescope.core.timeline import Timeline
 
-WITHIN = 1.0  # seconds: the wait ends with the theft
-EXPLAINS = 0.5  # of the waiting: less stolen than that, and something else keeps them
+WITHIN = 1.0  # seconds: the wait ends with the steal
+EXPLAINS = 0.5  # of the waiting: with less steal than that, something else makes them wait
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
@@ -18,9 +18,9 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     waited = [it for it in effect.evidence if it.what in ("thread_run_delay_ratio", "core_gap_ratio")]
     if len(stolen) and waited and stolen.mean() >= EXPLAINS * waited[0].value:
         evidence = (cause.evidence[0], waited[0])
-        yield Ground(kind="place", says=f"{effect.subject} itself was kept", evidence=evidence)
+        yield Ground(kind="place", says=f"{effect.subject.replace(':', ' ')} had the steal", evidence=evidence)
         yield Ground(
             kind="dose",
-            says=f"{stolen.mean():.0%} of the time was stolen and {waited[0].value:.0%} waited",
+            says=f"{percent(stolen.mean())} CPU steal, and softirqs waited {percent(waited[0].value)} of the time",
             evidence=evidence,
         )

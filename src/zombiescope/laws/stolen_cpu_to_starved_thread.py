@@ -1,14 +1,14 @@
-"""A core that the hypervisor keeps runs nothing at all, so whoever is queued on it waits as long as it is kept."""
+"""During CPU steal a core runs nothing at all, so a thread that is queued on it waits until the steal ends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Finding, Ground
+from zombiescope.core import Finding, Ground, percent
 from zombiescope.core.timeline import Timeline
 
-WITHIN = 1.0  # seconds: the wait ends with the theft
-EXPLAINS = 0.5  # of the waiting: less stolen than that, and something else keeps it
+WITHIN = 1.0  # seconds: the wait ends with the steal
+EXPLAINS = 0.5  # of the waiting: with less steal than that, something else makes it wait
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
@@ -21,6 +21,6 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         stolen = timeline.rate("cpu_steal_seconds_total", core).between(effect.span)
         if cause.subject in ("node", core) and len(stolen) and stolen.mean() >= EXPLAINS * waited.value:
             evidence = (cause.evidence[0], place.latest, waited)
-            yield Ground(kind="place", says=f"it was queued on {core}", evidence=evidence)
-            says = f"{stolen.mean():.0%} of {core} was stolen while it waited {waited.value:.0%}"
+            yield Ground(kind="place", says=f"it was queued on {core.replace(':', ' ')}", evidence=evidence)
+            says = f"{percent(stolen.mean())} CPU steal while it waited {percent(waited.value)} of the time"
             yield Ground(kind="dose", says=says, evidence=evidence)

@@ -1,16 +1,16 @@
-"""What goes through all cgroups visits the dead ones too, so its time goes into visits and grows with their number."""
+"""A walk through all cgroups visits the dying ones too, so its time goes into visits and grows with their number."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from zombiescope.cgroups.census import count
-from zombiescope.core import Finding, Ground
+from zombiescope.core import Finding, Ground, percent
 from zombiescope.core.timeline import Timeline
 
-WITHIN = 600.0  # seconds: the dead stay long after what made them
-VISITING = 0.5  # of the walk: where most of it is opening and printing files, the number of cgroups is not the price
-DEAD = 0.5  # of all cgroups: where most of those visited live, the dead are not the price
+WITHIN = 600.0  # seconds: dying cgroups stay long after what made them
+VISITING = 0.5  # of the walk: where most of it is opening and printing files, the number of cgroups is not the cost
+DEAD = 0.5  # of all cgroups: where most of those visited are live, the dying ones are not the cost
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
@@ -24,8 +24,8 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         yield Ground(
             kind="mechanism",
             says=(
-                f"{visit.value / walk.value:.0%} of the walk is spent visiting cgroups one after the other, "
-                f"and {share:.1%} of them are dead"
+                f"seen in stacks: {percent(visit.value / walk.value)} of the walk is visits to cgroups, "
+                f"{percent(share, 1)} of them dying"
             ),
             evidence=(visit, *census.evidence),
         )
@@ -34,6 +34,6 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         worst = max(spent, key=lambda it: it.value)
         yield Ground(
             kind="dose",
-            says=f"one read took {worst.value * 1e3:.0f} ms, {worst.value / census.known * 1e6:.1f} µs for each",
+            says=f"one read took {worst.value * 1e3:.0f} ms, {worst.value / census.known * 1e6:.1f} µs for each cgroup",
             evidence=(worst, *census.evidence),
         )

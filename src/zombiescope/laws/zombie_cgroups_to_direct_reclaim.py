@@ -1,19 +1,19 @@
-"""Reclaim goes from cgroup to cgroup, dead ones too, so a search for memory takes longer the more dead there are."""
+"""Reclaim goes from cgroup to cgroup, dying ones too, so it takes longer the more dying cgroups there are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from zombiescope.cgroups.families import family
-from zombiescope.core import Finding, Ground, Reading
+from zombiescope.core import Finding, Ground, Reading, percent
 from zombiescope.core.timeline import Timeline
 from zombiescope.knowledge.functions import shows
 
-WITHIN = 600.0  # seconds: the dead stay, and are met by every later search
-FEWEST = 100  # dead below the cgroup: a pass over fewer is lost in the work on one page
-CHEAPEST, DEAREST = 0.01e-6, 1e-6  # seconds for each dead and hit: 0.04 µs measured at a limit, 0.8 µs for a whole pass
-STEPPING = 0.5  # of the time in reclaim spent between pages, not on them: a fifth where no dead are met
-OUTNUMBERED = 10.0  # dead for each live cgroup: else it may be the live ones that take the time
+WITHIN = 600.0  # seconds: dying cgroups stay, and every later reclaim visits them
+FEWEST = 100  # dying below the cgroup: a pass over fewer takes less time than the work on one page
+CHEAPEST, DEAREST = 0.01e-6, 1e-6  # seconds for each dying cgroup and hit: 0.04 µs measured at a limit, 0.8 µs a pass
+STEPPING = 0.5  # of the time in reclaim spent between pages, not on them: a fifth where there are no dying cgroups
+OUTNUMBERED = 10.0  # dying for each live cgroup: with fewer, the live ones may take the time
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
@@ -22,13 +22,13 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         return
     below = _dead_below(effect, timeline)
     if below is not None:
-        yield Ground(kind="place", says=f"{below.value:,.0f} dead below {effect.subject[7:]}", evidence=(below, dead))
+        yield Ground(kind="place", says=f"{below.value:,.0f} dying below {effect.subject[7:]}", evidence=(below, dead))
         yield from _dose(effect, below)
     yield from _mechanism(effect, timeline, dead)
 
 
 def _dead_below(effect: Finding, timeline: Timeline) -> Reading | None:
-    """How many dead the cgroup has below it: told by v2; else those removed there and not released while we looked."""
+    """How many dying cgroups are below it: v2 counts them; else those removed in the recording and still held."""
     told = timeline.series("cgroup_dead_below", effect.subject)
     if len(told):
         return told.latest if told.latest.value >= FEWEST else None
@@ -42,7 +42,7 @@ def _dead_below(effect: Finding, timeline: Timeline) -> Reading | None:
 
 
 def _dose(effect: Finding, below: Reading) -> Iterator[Ground]:
-    """Only where all the dead below are counted: of those removed while we looked we know that they are some."""
+    """Only where all dying cgroups below are counted: those removed during the recording are only some of them."""
     stalled = next(
         (it for it in effect.evidence if it.what.startswith(("memory_stalled", "cgroup_memory_stall"))), None
     )
@@ -51,7 +51,9 @@ def _dose(effect: Finding, below: Reading) -> Iterator[Ground]:
         return
     each = stalled.value / hits.value
     if CHEAPEST <= each / below.value <= DEAREST:
-        says = f"{each * 1e6:,.0f} µs for each time at the limit, {each / below.value * 1e6:.2f} µs for each dead"
+        says = (
+            f"{each * 1e6:,.0f} µs for each hit of the limit, {each / below.value * 1e6:.2f} µs for each dying cgroup"
+        )
         yield Ground(kind="dose", says=says, evidence=(stalled, hits, below))
 
 
@@ -64,9 +66,8 @@ def _mechanism(effect: Finding, timeline: Timeline, dead: Reading) -> Iterator[G
         yield Ground(
             kind="mechanism",
             says=(
-                f"caught in the act: {stepping.seconds / reclaim.seconds:.0%} of the time in reclaim goes into "
-                f"stepping from cgroup to cgroup, of which {dead.value:,.0f} are known"
-                + (f" and {live.value:,.0f} alive" if live is not None else "")
+                f"seen in stacks: {percent(stepping.seconds / reclaim.seconds)} of reclaim is stepping from cgroup to "
+                f"cgroup, of which there are {dead.value:,.0f}" + (f" ({live.value:,.0f} live)" if live else "")
             ),
             evidence=(stepping.reading(effect.subject, "stepping_sampled_seconds"), dead, *([live] if live else [])),
         )

@@ -1,4 +1,4 @@
-"""A read of the root's statistics visits every cgroup the kernel keeps, so it takes longer the more dead there are."""
+"""A read of the root's statistics visits every cgroup, so it takes longer the more dying cgroups there are."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
 
-WITHIN = 600.0  # seconds: the dead stay, and the read is done at most once in ten minutes
+WITHIN = 600.0  # seconds: dying cgroups stay, and the read is done at most once in ten minutes
 CHEAPEST = 0.3e-6  # seconds for each cgroup: a flush of changed statistics on Linux 6.x
 DEAREST = 300e-6  # seconds for each cgroup: a walk on Linux 5.4 with many cores
 

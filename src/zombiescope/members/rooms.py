@@ -30,6 +30,7 @@ from zombiescope.members.outside import listed, read_trusted
 
 Answer = TypeVar("Answer")
 PATH = "ZOMBIESCOPE_PATH"  # folders, separated by colons
+DEBUG = "ZOMBIESCOPE_DEBUG"  # 1: nothing is caught
 MEMBER_ROOMS = ("probes", "signs", "laws", "questions", "remedies", "outputs", "gate", "lab", "cli")
 OURS_WINS = "a member of this name comes with zombiescope"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -111,7 +112,7 @@ def guarded(act: Callable[[], Answer]) -> Answer | Broken:
     except (Unreadable, Unparsable, UserError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        if os.environ.get("ZOMBIESCOPE_DEBUG") == "1":
+        if os.environ.get(DEBUG) == "1":
             raise
         trace = error.__traceback__
         while trace is not None and trace.tb_next is not None:

@@ -75,7 +75,7 @@ def _runs(rate: Series, window: Span) -> bool:
 def _figure(curve: _Curve, span: Span) -> str:
     known = curve.values[np.isfinite(curve.values)]
     low, high = float(known.min()), float(known.max())
-    # From nought unless that would flatten what moves: 68,369 to 68,441 is a slope, not a line at the top.
+    # From zero unless that would flatten what moves: 68,369 to 68,441 is a slope, not a line at the top.
     floor = 0.0 if 0 <= low < high / 2 else low
     start, end = (_across(at, curve.window) for at in (span.start, span.end))
     name = html.escape(harmless(curve.name, most=120))

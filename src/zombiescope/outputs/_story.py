@@ -77,6 +77,8 @@ def ground_kind(ground: Ground) -> str:
 def ground_words(ground: Ground) -> str:
     """A ground in plain words; a law that says how it knows is not made to say it twice."""
     words = ground_kind(ground)
+    if ground.kind == "order":
+        return ground.says  # "began 8.0 s before"
     return ground.says if ground.says.lower().startswith(words) else f"{words}: {ground.says}"
 
 

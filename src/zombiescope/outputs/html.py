@@ -29,11 +29,11 @@ DRAWN = 40  # findings in the picture of all that was joined; with more it is a 
 ROOTS, PLANS, RIDDLES = 5, 20, 50
 _ORDER = ("broken", "blind", "found", "clear")
 _GROUNDS = {
-    "order": "the cause began first; never enough alone",
-    "place": "both touch the same thing",
-    "dose": "more of one, more of the other",
-    "mechanism": "caught in the act",
-    "experiment": "taken away, and it stopped",
+    "order": ("began before", "the cause began first; never enough alone"),
+    "place": ("same place", "the same core, cgroup, device or process"),
+    "dose": ("amounts match", "more of one, more of the other"),
+    "mechanism": ("seen in stacks", "or seen directly: in a log, in a trace"),
+    "experiment": ("stopped after the fix", "the cause was taken away, and it stopped"),
 }
 
 
@@ -246,6 +246,7 @@ def _settings(case: Case) -> str:
 
 
 def _footer() -> str:
-    kinds = "\n".join(f"<div><dt>{badge(kind)}</dt><dd>{words}</dd></div>" for kind, words in _GROUNDS.items())
+    rows = (f"<div><dt>{badge(name, kind)}</dt><dd>{says}</dd></div>" for kind, (name, says) in _GROUNDS.items())
+    kinds = "\n".join(rows)
     heading = "Grounds on which two findings are joined"
     return f"<footer><h2>{heading}</h2>\n<dl>\n{kinds}\n</dl>\n<p>Times are UTC.</p></footer>"

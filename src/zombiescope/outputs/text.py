@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from zombiescope import __version__
-from zombiescope.core import Case, Finding, Verdict
+from zombiescope.core import Case, Finding, Verdict, harmless
 from zombiescope.core.timeline import Timeline
 from zombiescope.outputs import _evidence
 from zombiescope.outputs._lines import wrapped
@@ -59,7 +59,8 @@ def _print(case: Case, out: TextIO, *, evidence: bool) -> None:
 
 
 def _lines(case: Case, width: int, evidence: bool) -> Lines:
-    where = f"{case.node or 'unknown node'} · Linux {case.kernel or '?'} · {taken(case.span)}"
+    node, kernel = harmless(case.node, most=64) or "unknown node", harmless(case.kernel, most=64) or "?"
+    where = f"{node} · Linux {kernel} · {taken(case.span)}"
     yield from wrapped(f"zombiescope {__version__} · {where}", width, style="dim")
     for setting in case.settings:
         yield from wrapped(f"with {setting}", width, first="  ", style="yellow")
@@ -168,7 +169,7 @@ def _puzzles(case: Case, width: int, evidence: bool) -> Lines:
 def _answers(case: Case, width: int, evidence: bool) -> Lines:
     for answer in case.answers:
         if evidence or answer.state != "cannot tell":
-            words = f"{answer.question.replace('_', ' ')}: {answer.state}; {answer.says}"
+            words = f"{answer.question.replace('_', ' ')}? {answer.state}: {answer.says}"
             yield from wrapped(words, width, first="  ", most=0 if evidence else LINES, style=_ANSWERS[answer.state])
 
 

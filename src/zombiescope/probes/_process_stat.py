@@ -1,4 +1,4 @@
-"""One line of /proc/PID/stat, or of one thread's /proc/PID/task/TID/stat, taken apart."""
+"""Parse one line of /proc/PID/stat, or of one thread's /proc/PID/task/TID/stat."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from dataclasses import dataclass
 from zombiescope.core import Unparsable
 from zombiescope.kernel.text import count, counts
 
-# include/uapi/linux/sched.h: those that run before every ordinary thread, and until they sleep.
+# include/uapi/linux/sched.h: policies that run before every normal thread, until they sleep.
 REALTIME = {1: "SCHED_FIFO", 2: "SCHED_RR", 6: "SCHED_DEADLINE"}
 _IDLE = 5  # SCHED_IDLE
-_DEADLINE = 100  # for comparing: above the highest real-time priority, which is 99 (fs/proc tells 0 for it)
+_DEADLINE = 100  # for comparing: above the highest real-time priority, 99 (/proc shows 0 for SCHED_DEADLINE)
 _USER_HZ = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process, or one of its threads, at one look."""
+    """A process, or one of its threads, in one sample."""
 
     pid: int
     name: str
     state: str
     user: float
     system: float
-    born: int  # ticks since boot: with the pid it tells a process from a later one
+    born: int  # ticks since boot: with the pid it identifies a process, as pids are reused
     parent: int = 0
-    children: float = 0.0  # seconds used by children that it has waited for
+    children: float = 0.0  # seconds used by children that it has reaped
     threads: int = 1
-    cpu: int = -1  # where it ran last; -1 where a kernel does not tell
+    cpu: int = -1  # where it ran last; -1 if the kernel does not say
     priority: int = 0  # real-time priority
     policy: int = 0
-    nice: bool = False  # asked to come last
+    nice: bool = False  # runs only when nothing else wants the core
 
     @property
     def used(self) -> float:
@@ -46,12 +46,12 @@ class Process:
 
     @property
     def defunct(self) -> bool:
-        """Dead and not waited for. One whose first thread alone has ended looks the same but for its other threads."""
+        """A zombie: exited, not reaped. A process of which only the first thread exited looks alike, but has others."""
         return self.state == "Z" and self.threads <= 1
 
     @property
     def polite(self) -> bool:
-        """One that asked to be run last: that it waits is as it should be."""
+        """Low priority by choice (nice, SCHED_IDLE): waiting is normal for it."""
         return self.nice or self.policy == _IDLE
 
     @property
@@ -72,7 +72,7 @@ def parse(text: str, pid: str = "PID") -> Process:
     try:
         if not closed or not opened or len(fields) < 20 or len(fields[0]) != 1:
             raise ValueError
-        # Those that are counted; the priority in between may be negative. Field 39 and later came with 2.6.22.
+        # Unsigned fields only; the priority in between may be negative. Field 39 and later came with 2.6.22.
         parent, user, system, child_user, child_system, threads, born, *known = counts(
             [fields[1], *fields[11:15], fields[17], fields[19], *fields[36:39]]
         )

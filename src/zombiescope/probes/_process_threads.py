@@ -1,4 +1,4 @@
-"""Threads of the busiest processes: a real-time one hides in an ordinary process, whose own line tells of its first."""
+"""Threads of the busiest processes: the line of a process shows its first thread only and hides a real-time one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zombiescope.probes._process_stat import Process, parse
 
 PRIORITY, CORE, USED = "thread_realtime_priority", "thread_realtime_cpu", "thread_realtime_seconds_total"
 GIVES = (PRIORITY, CORE, USED)
-READ = 200  # threads in a look, 25 µs each
+READ = 200  # threads in a sample, 25 µs each
 
 
 def told(host: Host, at: float, busy: Iterable[Process]) -> Iterator[Reading | Blind]:
@@ -18,7 +18,7 @@ def told(host: Host, at: float, busy: Iterable[Process]) -> Iterator[Reading | B
         if process.threads <= 1:
             continue
         if process.threads > left:
-            why = f"{process.threads:,} threads are more than the {READ} read in a look"
+            why = f"{process.threads:,} threads are more than the {READ} read in a sample"
             source = f"/proc/{process.pid}/task"
             yield from (Blind(what=what, source=source, why=why, subject=process.subject) for what in GIVES)
             continue
@@ -30,7 +30,7 @@ def _realtime(host: Host, at: float, process: Process) -> Iterator[Reading | Bli
     try:
         threads = host.listing(f"/proc/{process.pid}/task")
     except Unreadable:
-        return  # it ended meanwhile
+        return  # it has exited
     for number in threads[:READ]:
         source = f"/proc/{process.pid}/task/{number}/stat"
         try:

@@ -1,6 +1,6 @@
-"""Processes that wait: for a core (runnable, and not run) or for something that cannot be interrupted (blocked).
+"""Processes that wait: for a core (runnable but not running), or in uninterruptible sleep (blocked).
 
-Both are few and read one by one; what is read is bounded, however many wait.
+Both are few and are read one by one; the number read is bounded, however many wait.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ DELAY = "process_run_delay_seconds_total"
 CORE, ALLOWED, GROUP = "process_cpu", "process_cpus_allowed", "process_in_cgroup"
 BLOCKED = "process_blocked_seconds"
 GIVES = (DELAY, CORE, ALLOWED, GROUP, BLOCKED)
-FOLLOWED = 50  # processes whose waiting is read in a look, 25 µs each: runnable ones first, then the busiest
-WAITING = 0.2  # of the time: who waits less to run starves of nothing, and need not be asked where it may run
-ASKED = 10  # of those that wait are asked where they may run and whose they are, 60 µs each
-STUCK = 20  # blocked processes looked at closely, 60 µs each
+FOLLOWED = 50  # processes whose run delay is read in a sample, 25 µs each: runnable ones first, then the busiest
+WAITING = 0.2  # of the time: a process that waits less is not starved, so its affinity need not be read
+ASKED = 10  # waiting processes whose affinity and cgroup are read, 60 µs each
+STUCK = 20  # blocked processes read in detail, 60 µs each
 
 Key = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class _Wait:
-    """How one that is followed stood at a look."""
+    """The state of a followed process in one sample."""
 
     at: float
     runnable: bool
@@ -35,7 +35,7 @@ class _Wait:
     waited: float
 
     def went_on(self, now: _Wait) -> _Wait:
-        """The kernel adds a wait up when it ends: who has been runnable without a turn since waits all the time."""
+        """The kernel adds a wait when it ends: a runnable process that did not run since has waited all the time."""
         if self.runnable and now.runnable and (self.ran, self.turns) == (now.ran, now.turns):
             return replace(now, waited=max(now.waited, self.waited + now.at - self.at))
         return replace(now, waited=max(now.waited, self.waited))
@@ -43,12 +43,12 @@ class _Wait:
 
 @dataclass(slots=True)
 class RunDelay:
-    """Who waits for a core, followed from look to look."""
+    """Processes that wait for a core, followed from sample to sample."""
 
     followed: dict[Key, _Wait] = field(default_factory=dict)
 
     def told(self, host: Host, at: float, alive: Mapping[Key, Process], busy: list[Key]) -> Iterator[Reading | Blind]:
-        """The starved are runnable whenever one looks. Who was followed is followed on while there is room."""
+        """A starved process is runnable in every sample. Processes followed before are kept while there is room."""
         runnable = sorted((key for key, it in alive.items() if it.state == "R"), key=lambda key: alive[key].used)
         wanted = dict.fromkeys((*runnable, *busy, *(key for key in self.followed if key in alive)))
         seen: dict[Key, _Wait] = {}
@@ -62,9 +62,9 @@ class RunDelay:
             try:
                 ran, waited, turns = parse_schedstat(host.read(source), source)
                 if not ran and not waited and process.used:
-                    raise Unreadable(source, "this kernel does not count: boot with delayacct")
+                    raise Unreadable(source, "this kernel does not count run delay: boot with delayacct")
             except Unreadable as error:
-                missed = error  # it ended meanwhile, or none can be read
+                missed = error  # it has exited, or none can be read
                 continue
             except Unparsable as error:
                 yield Blind(what=DELAY, source=source, why=error.why, subject=process.subject)
@@ -82,7 +82,7 @@ class RunDelay:
 
 
 def _where(host: Host, process: Process, at: float) -> Iterator[Reading | Blind]:
-    """On which cores it may run, and in which cgroup it is."""
+    """The cores it may run on, and its cgroup."""
     status, group = f"/proc/{process.pid}/status", f"/proc/{process.pid}/cgroup"
     try:
         allowed = parse_status(host.read(status), status).get("Cpus_allowed_list", "")
@@ -91,14 +91,14 @@ def _where(host: Host, process: Process, at: float) -> Iterator[Reading | Blind]
         if path := parse_group(host.read(group)):
             yield Reading(what=GROUP, subject=process.subject, value=1, at=at, source=group, text=path)
     except Unreadable:
-        return  # it ended meanwhile
+        return  # it has exited
     except Unparsable as error:
         yield Blind(what=ALLOWED, source=error.source, why=error.why, subject=process.subject)
 
 
 @dataclass(slots=True)
 class Blockade:
-    """Who is blocked, since which look, and how often it had been switched away then: if that stands, it never ran."""
+    """Blocked processes: since which sample, and their context switches then. If those are unchanged, it never ran."""
 
     since: dict[Key, tuple[float, int]] = field(default_factory=dict)
     telling: dict[Key, str] = field(default_factory=dict)
@@ -106,14 +106,14 @@ class Blockade:
     def told(self, host: Host, at: float, blocked: Mapping[Key, Process]) -> Iterator[Reading | Blind]:
         seen: dict[Key, tuple[float, int]] = {}
         telling: dict[Key, str] = {}
-        # Those seen before come first: how long is worth more than how many, which is told anyway.
+        # Those seen before come first: how long matters more than how many, which is reported anyway.
         ranked = sorted(blocked.items(), key=lambda it: self.since.get(it[0], (at, 0))[0])
         for key, process in ranked[:STUCK]:
             source = f"/proc/{process.pid}/status"
             try:
                 turns = parse_turns(host.read(source), source)
             except Unreadable:
-                continue  # it ended meanwhile
+                continue  # it has exited
             except Unparsable as error:
                 yield Blind(what=BLOCKED, source=source, why=error.why, subject=process.subject)
                 continue
@@ -135,12 +135,12 @@ class Blockade:
                 yield Reading(what=BLOCKED, subject=subject, value=0, at=at, source=source)
         self.since, self.telling = seen, telling
         if len(ranked) > STUCK:
-            why = f"{len(ranked) - STUCK:,} blocked processes more than {STUCK} were not looked at closely"
+            why = f"{len(ranked) - STUCK:,} blocked processes more than {STUCK} were not read in detail"
             yield Blind(what=BLOCKED, source="/proc", why=why, subject="node")
 
 
 def _sleeping_in(host: Host, pid: int) -> str:
-    """The kernel's function that it waits in; "0" is for those who may not know."""
+    """The kernel function that it waits in; the kernel writes "0" for readers without the right to know."""
     try:
         name = host.read(f"/proc/{pid}/wchan", most=4096).strip()
     except Unreadable:
@@ -150,7 +150,7 @@ def _sleeping_in(host: Host, pid: int) -> str:
 
 # 559752743 2136075119 56
 def parse_schedstat(text: str, source: str = "schedstat") -> tuple[float, float, int]:
-    """Seconds on a core, seconds waiting for one, and how often it got one."""
+    """Seconds on a core, seconds waiting for one, and how often it ran."""
     try:
         run, delay, turns = map(count, text.split())
         return run / 1e9, delay / 1e9, turns
@@ -172,7 +172,7 @@ def parse_status(text: str, source: str = "status") -> dict[str, str]:
 
 
 def parse_turns(text: str, source: str = "status") -> int:
-    """How often it was switched away, of its own will or not."""
+    """Context switches, voluntary or not."""
     status = parse_status(text, source)
     try:
         return sum(count(status[key]) for key in ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"))
@@ -183,7 +183,7 @@ def parse_turns(text: str, source: str = "status") -> int:
 # 2:cpu,cpuacct:/kubepods/pod1
 # 0::/system.slice/a.service
 def parse_group(text: str) -> str:
-    """The cgroup that rations its CPU: of the v1 cpu hierarchy if there is one, else of v2."""
+    """The cgroup that limits its CPU: of the v1 cpu hierarchy if there is one, else of v2."""
     groups = {}
     for line in lines(text):
         _, _, rest = line.partition(":")

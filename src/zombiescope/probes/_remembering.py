@@ -1,4 +1,4 @@
-"""What is dear to find, such as which cgroups have a limit, is found now and then and remembered in between."""
+"""Cache what is expensive to find, such as which cgroups have a limit, and renew it now and then."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Found = TypeVar("_Found")
 def remembering(
     find: Callable[[], _Found], tell: Callable[[_Found], Iterator[Reading | Blind]], every: float
 ) -> Iterator[Look]:
-    """One look at a time at what was found; why it could not be found is remembered as well."""
+    """Each sample uses what was found last; the reason why nothing was found is remembered as well."""
     known: list[_Found | Unreadable | Unparsable] = []
     due = float("-inf")
 
@@ -29,7 +29,7 @@ def remembering(
             try:
                 known.append(find())
             except (Unreadable, Unparsable) as error:
-                known.append(error)  # a walk in vain is as dear as one that is not
+                known.append(error)  # a failed walk costs as much as a successful one
         found = known[0]
         if isinstance(found, Unreadable | Unparsable):
             raise found

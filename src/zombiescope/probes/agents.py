@@ -1,7 +1,7 @@
-"""Known agents that are installed here: whether they start at boot, what needs them, which signs of use they show.
+"""Known agents installed here: whether they start at boot, what needs them, which signs of use they show.
 
-Overhead: 17 ms, most of it for reading unit files; a walk of the live cgroups is 3 µs each. So seldom that it is 30 µs
-    a second. Which agents and which signs of use: audit/knowledge.toml.
+Overhead: 17 ms, mostly for reading unit files; walking the live cgroups takes 3 µs each. It runs so rarely that it
+    costs 30 µs a second. Which agents and which signs of use: knowledge/agents.toml.
 Kernel: none: unit files, systemd's bus where it answers, configuration files, the names of cgroups and processes.
 """
 
@@ -42,7 +42,7 @@ def _told(row: Row, at: float) -> Iterator[Reading | Blind]:
             yield told("agent_use", float(it.held), it.says, of, it.source)
     held = sum(bool(it.held) for it in row.use.seen) + len(row.use.needed_by)
     yield told("agent_uses", held, row.use.says)
-    # Where absence proves nothing, one thing always remains unseen: who comes to ask the agent from elsewhere.
+    # Absence of use proves nothing while one thing cannot be seen: clients that call the agent from elsewhere.
     hidden = len(unseen) or float(not row.agent.claim)
     yield told("agent_uses_unseen", hidden, "; ".join(it.says for it in unseen))
     yield told("agent_leaks", float(bool(row.agent.leaks)), row.agent.leaks)

@@ -2,7 +2,7 @@
 
 Overhead: one read of 60 bytes, once a minute.
 Kernel: Documentation/admin-guide/cgroup-v2.rst. /proc/cgroups gives hierarchy 0 to those and to controllers that are
-    bound to nothing, so it cannot tell them apart.
+    bound to nothing, so it cannot distinguish them.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def read(host: Host) -> Iterator[Reading]:
     at = host.now()
     text = host.read(source, most=4096)
     names = parse(text)
-    # On a hybrid machine v1 may have taken them all: none is an answer too, so the number is given in any case.
+    # On a hybrid machine all may be bound to v1: 0 is an answer too, so the number is always given.
     for subject, number in {"node": len(names), **{f"controller:{name}": 1 for name in names}}.items():
         yield Reading(what=GIVES[0], subject=subject, value=number, at=at, source=source, text=text.strip())
 
 
 # cpuset cpu io memory hugetlb pids rdma misc
 def parse(text: str) -> list[str]:
-    """v2 calls blkio "io"; both names are given, for /proc/cgroups has the old one."""
+    """v2 calls blkio "io"; both names are given, since /proc/cgroups has the old one."""
     names = text.split()
     return [*names, *(["blkio"] if "io" in names else [])]

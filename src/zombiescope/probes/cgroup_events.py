@@ -1,8 +1,8 @@
-"""Births, removals and releases of memory cgroups while we look, counted by family of names.
+"""Creations, removals and releases of memory cgroups while we watch, counted by family of names.
 
-Overhead: nothing while nothing happens, 11 µs an event (tracepoints in a ring buffer of our own). Where that is not
-    allowed, the tree's names are compared between looks: one stat for each live cgroup, and what is born and gone
-    between two looks is missed.
+Overhead: none while nothing happens, 11 µs an event (tracepoints in a private ring buffer). Where that is not
+    allowed, the names in the tree are compared between samples: one stat for each live cgroup; what is created and
+    removed between two samples is missed.
 Kernel: include/trace/events/cgroup.h, since v4.13; see kernel/cgroup_events.py.
 """
 
@@ -19,14 +19,14 @@ from zombiescope.kernel.mounts import MOUNTINFO, CgroupMount, cgroup_mounts, who
 
 EVERY = 1.0
 GIVES = ("cgroup_births_total", "cgroup_removals_total", "cgroup_releases_total")
-MOST = 200  # families kept apart: a storm of names that no rule groups must not fill our memory
+MOST = 200  # families counted separately: many names that no rule groups must not fill our memory
 _WHATS = {"mkdir": GIVES[0], "rmdir": GIVES[1], "release": GIVES[2]}
 _OTHERS = "family:others"
 Look = Callable[[], Iterator[Reading | Blind]]
 
 
 class _Counts:
-    """Totals by kind and family, since we began to look."""
+    """Totals by kind and family, since the start."""
 
     def __init__(self) -> None:
         self._totals: Counter[tuple[str, str]] = Counter()
@@ -58,10 +58,10 @@ def watch(host: Host) -> Iterator[Look]:
 
 
 def read(host: Host) -> Iterator[Reading]:
-    """One look at standing folders tells of no birth and no death."""
+    """One sample of existing folders shows no creation and no removal."""
     mount = _memory_mount(host)
-    raise Unreadable(mount.path, "births and deaths are seen by watching, not by one look")
-    yield  # a generator, as every probe
+    raise Unreadable(mount.path, "creations and removals are seen by watching, not by one sample")
+    yield  # a generator, like every probe
 
 
 def _from_events(host: Host, events: CgroupEvents) -> Look:
@@ -72,7 +72,9 @@ def _from_events(host: Host, events: CgroupEvents) -> Look:
             counts.add(_WHATS[event.kind], event.path)
         yield from counts.readings(host.now(), SOURCE)
         if lost := events.lost:
-            yield Blind(what=GIVES[0], source=SOURCE, why=f"{lost} events came too fast to be kept", subject="node")
+            yield Blind(
+                what=GIVES[0], source=SOURCE, why=f"{lost} events were lost: they came too fast", subject="node"
+            )
 
     return look
 
@@ -86,7 +88,7 @@ def _from_names(host: Host, mount: CgroupMount, refused: str) -> Look:
         nonlocal before
         now = host.tree(mount.path)
         if before is not None:
-            # The same name with another inode was removed and made again: a unit that restarts.
+            # The same name with another inode was removed and created again: a unit that restarts.
             born = [path for path, inode in now.items() if before.get(path) != inode]
             gone = [path for path, inode in before.items() if now.get(path) != inode]
             for what, paths in ((GIVES[0], born), (GIVES[1], gone)):

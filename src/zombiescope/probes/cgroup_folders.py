@@ -1,7 +1,7 @@
-"""Folders of each cgroup hierarchy: the cgroups that are alive, for every v1 hierarchy and for v2.
+"""Folders of each cgroup hierarchy: the live cgroups of every v1 hierarchy and of v2.
 
 Overhead: one stat per live cgroup and one readdir per cgroup that has children (about 3 µs each; 65 µs for a quiet
-    machine, 1 ms for 240 cgroups). Dead cgroups have no folder, so it does not grow with them.
+    machine, 1 ms for 240 cgroups). Dying cgroups have no folder, so it does not grow with them.
 Kernel: kernfs keeps a folder's link count at two plus its subfolders (kernfs_refresh_inode() in fs/kernfs/inode.c),
     so leaves are counted without being opened. From inside a container only a part of the tree can be seen; then this
     is blind rather than wrong.

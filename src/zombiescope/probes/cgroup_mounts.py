@@ -1,7 +1,7 @@
 """/proc/self/mountinfo: which cgroup hierarchies are mounted, v1 or v2, and for which controllers.
 
 Overhead: one read of the mount table, about 1 µs a mount.
-Kernel: Documentation/filesystems/proc.rst, 3.5. `stat -f` of /sys/fs/cgroup cannot tell v1 from hybrid: both are
+Kernel: Documentation/filesystems/proc.rst, 3.5. `stat -f` of /sys/fs/cgroup cannot distinguish v1 from hybrid: both are
     tmpfs.
 """
 

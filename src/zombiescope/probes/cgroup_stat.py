@@ -1,8 +1,8 @@
 """cgroup.stat of the v2 root: live and dying cgroups, and live and dying for each controller.
 
-Overhead: one read of a few hundred bytes; the kernel keeps the counters, so it does not grow with the dead.
+Overhead: one read of a few hundred bytes; the kernel keeps the counters, so it does not grow with dying cgroups.
 Kernel: cgroup_stat_show() in kernel/cgroup/cgroup.c. `nr_dying_descendants` since ec39225cca42 (in v4.14);
-    `nr_subsys_*` and `nr_dying_subsys_*` since ab0312526867 (in v6.12); before, dying cgroups were not told apart by
+    `nr_subsys_*` and `nr_dying_subsys_*` since ab0312526867 (in v6.12); before, dying cgroups were not counted by
     controller. Controllers bound to a v1 hierarchy are not counted here.
 """
 
@@ -52,4 +52,4 @@ def _named(key: str) -> tuple[str, str]:
     for prefix, what in (("nr_subsys_", "cgroup_subsys"), ("nr_dying_subsys_", "cgroup_dying_subsys")):
         if key.startswith(prefix):
             return what, f"controller:{key.removeprefix(prefix)}"
-    return "", ""  # a counter that a newer kernel added is not ours to guess
+    return "", ""  # a counter that a newer kernel added: its meaning is not known

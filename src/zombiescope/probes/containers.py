@@ -1,11 +1,11 @@
-"""Whose cgroups these are: containers by name, image and pod, the node's pods, and how often each was restarted.
+"""Containers by name, image and pod, the node's pods, and how often each was restarted.
 
-`container_info` is 1 while there is such a container and 0 once it is gone; its text says who it is. Its subject is its
+`container_info` is 1 while the container exists and 0 once it is gone; its text says what it is. The subject is its
 cgroup, or its id where a stopped container has none.
 
-Overhead: a listing of each store, 40 µs, and 90 µs for each container that is new. Once in `RENEWED` seconds the
-    supervisors of containers are looked for, 10 µs a process, and pods' log folders are listed, 20 µs a container.
-Kernel: nothing of the kernel's; see audit/containers.py for the files.
+Overhead: a listing of each store, 40 µs, and 90 µs for each container that is new. Every `RENEWED` seconds the
+    container shims are searched for, 10 µs a process, and pods' log folders are listed, 20 µs a container.
+Kernel: none; see audit/containers.py for the files.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from zombiescope.audit.running import sees_all
 from zombiescope.audit.stores import USUAL, Store, stores
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 
-EVERY = 5.0  # a container that is made anew again and again lives for seconds
+EVERY = 5.0  # a container that restarts over and over lives for seconds
 GIVES = ("container_info", "pod_info", "container_restarts_total", "containers")
 RENEWED = 60.0  # seconds: for what costs more than a listing
-MOST = 2_000  # containers told of in one look: ten times a full node
-NEW = 100  # containers read in one look, 9 ms: the rest of a full node that has just been met comes with the next
-LONGEST = 600  # characters of who it is: a name has 63, an image's 255
+MOST = 2_000  # containers reported in one sample: ten times a full node
+NEW = 100  # new containers read in one sample, 9 ms; the rest follow in the next samples
+LONGEST = 600  # characters of the description: a name has up to 63, an image's up to 255
 Look = Callable[[], Iterator[Reading | Blind]]
 
 
 @contextmanager
 def watch(host: Host) -> Iterator[Look]:
-    """Keeps what it has read of each container, so that only new ones are read."""
+    """Remembers each container, so that only new ones are read."""
     node, due = _Node(host), float("-inf")
 
     def look() -> Iterator[Reading | Blind]:
@@ -51,15 +51,15 @@ def read(host: Host) -> Iterator[Reading | Blind]:
 
 
 class _Node:
-    """The containers of a node as we know them."""
+    """The known containers of a node."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self._stores: list[Store] = []
-        self._known: dict[str, Container | None] = {}  # None: there is one, but its file is not what it should be
+        self._known: dict[str, Container | None] = {}  # None: it exists, but its file is not understood
         self._pods: list[Pod] = []
         self._no_pods: Unreadable | None = None
-        self._renewed = False  # since the last look: then all is told, else only what is new or gone
+        self._renewed = False  # since the last sample: then all are reported, else only new and removed ones
 
     def renew(self) -> None:
         self._renewed = True
@@ -73,13 +73,13 @@ class _Node:
         at = self._host.now()
         if not self._stores and self._no_pods is not None:
             if not sees_all(self._host):
-                raise Unreadable(USUAL[0], "no container runtime that we know keeps anything here")
+                raise Unreadable(USUAL[0], "no known container runtime stores anything here")
             yield Reading(what=GIVES[3], subject="node", value=0, at=at, source=f"$ ls -d {' '.join(USUAL)}")
             return
         present = self._present()
         unmet = [name for name in present if name not in self._known]
         gone = [name for name in self._known if name not in present]
-        # What the runtime counts, or could not be understood at first, is read again now and then.
+        # Restart counts, and files not understood at first, are read again now and then.
         again = [
             name for name, it in self._known.items() if name in present and (it is None or it.restarts is not None)
         ]
@@ -106,7 +106,7 @@ class _Node:
             yield Blind(what=GIVES[0], source=_source(self._stores), why=why, subject="node")
 
     def _meet(self, name: str, places: list[Store]) -> None:
-        """Read a container where it is described: in one of the stores that have a folder for it."""
+        """Read a container's description from one of the stores that have a folder for it."""
         for store in places:
             try:
                 self._known[name] = container(self._host, store, name)
@@ -114,10 +114,10 @@ class _Node:
             except Unparsable:
                 self._known[name] = None
             except Unreadable:
-                continue  # described elsewhere, just made or just gone
+                continue  # described elsewhere, just created or just removed
 
     def _present(self) -> dict[str, list[Store]]:
-        """Every container, and where it may be described: docker's, podman's and CRI-O's have two folders each."""
+        """Every container, and where its description may be: docker, podman and CRI-O have two folders each."""
         found: dict[str, list[Store]] = {}
         for store in self._stores:
             try:

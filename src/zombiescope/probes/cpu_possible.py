@@ -1,8 +1,8 @@
 """/sys/devices/system/cpu/possible: how many cores the kernel keeps per-CPU memory for.
 
 Overhead: one read of a few bytes.
-Kernel: Documentation/admin-guide/cputopology.rst. Possible cores, not present ones, set the price of a dead cgroup: a
-    small machine that could be grown to 128 cores pays for 128.
+Kernel: Documentation/admin-guide/cputopology.rst. Possible cores, not present ones, set the cost of a dying cgroup: a
+    small machine that can grow to 128 cores pays for 128.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def read(host: Host) -> Iterator[Reading]:
 # 0-95
 # 0,2-3
 def parse(text: str) -> int:
-    """How many cores a list names; none would be no machine."""
+    """How many cores a list names; an empty list is an error."""
     found = cores(text, SOURCE)
     if not found:
         raise Unparsable(SOURCE, 1, text)

@@ -1,12 +1,12 @@
-"""cpu.stat of cgroups with a CPU quota: how often and how long they were stopped because it was used up.
+"""cpu.stat of cgroups with a CPU quota: how often and how long they were throttled.
 
-Overhead: one read for each cgroup with a quota, 25 µs. Which have one is asked once a minute by a walk over the live
-    cgroups, 30 µs each and at most `WALKED` of them; dead ones have no folder. At most `MOST` are read in a look. How
-    much they may use is read with it, on v1 by one more read for each that has a quota.
+Overhead: one read for each cgroup with a quota, 25 µs. Which have one is found once a minute by a walk over the live
+    cgroups, 30 µs each and at most `WALKED` of them; dying ones have no folder. At most `MOST` are read in a sample.
+    The quota itself is read in the same walk, on v1 with one more read for each.
 Kernel: cpu_cfs_stat_show() and cpu_extra_stat_show() in kernel/sched/core.c. v1 has cpu.cfs_quota_us (-1: none) and
     throttled_time in ns; v2 has cpu.max ("max": none) and throttled_usec. Both count periods only while there is a
-    quota, and the time of all cores together, so that it may grow by more than a second in a second. A cgroup whose
-    quota never began to count (nr_periods 0) is left out.
+    quota, and add the time of all cores, so it may grow by more than a second in a second. A cgroup whose quota was
+    never in force (nr_periods 0) is left out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GIVES = (
     "cgroup_cpu_quota_cores",
 )
 CURVES = (("CPU throttling", "share", "cgroup_throttled_seconds_total", "all"),)
-MOST = 1_000  # cgroups with a quota, ten times what a full node has: 25 ms a look
+MOST = 1_000  # cgroups with a quota, ten times what a full node has: 25 ms a sample
 WALKED = 10_000  # live cgroups walked for quotas: 0.3 s a minute
 RENEWED = 60.0  # seconds: a new pod's throttling is seen a minute later at worst
 
@@ -42,7 +42,7 @@ class CpuStat:
 
 
 def watch(host: Host) -> AbstractContextManager[Look]:
-    """Keeps the list of those with a quota, or why there is none."""
+    """Keeps the list of cgroups with a quota, or the reason why there is none."""
     return remembering(lambda: _limited(host), lambda known: _told(host, *known), RENEWED)
 
 
@@ -57,7 +57,7 @@ def _told(host: Host, mount: CgroupMount, limited: dict[str, float]) -> Iterator
         try:
             stat = parse(host.read(source), source)
         except Unreadable:
-            continue  # it is gone, or a recorded root has no more than its name
+            continue  # it is gone, or a recorded root has only its name
         except Unparsable as error:
             yield from (Blind(what=what, source=source, why=error.why, subject=subject) for what in GIVES[:3])
             continue
@@ -68,7 +68,7 @@ def _told(host: Host, mount: CgroupMount, limited: dict[str, float]) -> Iterator
         if stat.periods and cores:
             yield Reading(what=GIVES[4], subject=subject, value=cores, at=at, source=source)
         elif stat.periods:
-            yield Blind(what=GIVES[4], source=source, why="tells no period", subject=subject)
+            yield Blind(what=GIVES[4], source=source, why="shows no period", subject=subject)
     source = f"$ grep -rL '^-1\\|^max' {mount.path} --include={_quota_file(mount)}"
     yield Reading(what=GIVES[3], subject="node", value=len(limited), at=at, source=source)
     if len(limited) > MOST:
@@ -83,9 +83,9 @@ def _limited(host: Host) -> tuple[CgroupMount, dict[str, float]]:
     if not bound:
         raise Unreadable(MOUNTINFO, "no hierarchy with the cpu controller is mounted")
     mount = bound[0]
-    host.listing(mount.path)  # a tree of nothing is not the same as nothing to be seen
+    host.listing(mount.path)  # fails if it cannot be listed: that is not the same as an empty tree
     found = {}
-    # The mount itself is asked too: from inside a container it is the container's own cgroup.
+    # The mount point itself is read too: inside a container it is the container's own cgroup.
     for path in ("", *host.tree(mount.path, most=WALKED)):
         source = f"{mount.path}{path}/{_quota_file(mount)}"
         try:
@@ -93,7 +93,7 @@ def _limited(host: Host) -> tuple[CgroupMount, dict[str, float]]:
             if has_quota(quota, source):
                 found[path] = cores_of(quota if mount.version == 2 else f"{quota} {_period(host, source)}")
         except Unreadable:
-            continue  # it is gone, or the controller is not switched on there
+            continue  # it is gone, or the controller is not enabled there
     return mount, found
 
 
@@ -122,7 +122,7 @@ def _period(host: Host, source: str) -> str:
 
 # 20000 100000
 def cores_of(text: str) -> float:
-    """How many cores a quota and its period come to; nought where the period is not told."""
+    """The quota in cores; 0 if the period is not known."""
     try:
         quota, period = map(count, text.split())
     except ValueError:

@@ -1,9 +1,9 @@
-"""/proc/sys/fs/dentry-state and inode-nr: how many names and files the kernel keeps in memory, used or not.
+"""/proc/sys/fs/dentry-state and inode-nr: how many dentries and inodes the kernel caches, in use or not.
 
 Overhead: two reads of 40 bytes, 30 µs each; the kernel adds up one counter a core.
-Kernel: Documentation/admin-guide/sysctl/fs.rst. Names that were looked up and do not exist (negative dentries) are
+Kernel: Documentation/admin-guide/sysctl/fs.rst. Negative dentries (names that were looked up and do not exist) are
     counted since af0c9af1b3f6 ("fs/dcache: Track & report number of negative dentries", in v5.0); before, the field is
-    0, so that 0 is told as not known.
+    0, so 0 is reported as not known.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def read(host: Host) -> Iterator[Reading | Blind]:
     if negative:
         yield Reading(what=GIVES[2], subject="node", value=negative, at=at, source=DENTRIES, text=text.strip())
     else:
-        yield Blind(what=GIVES[2], source=DENTRIES, why="this kernel does not count names that do not exist")
+        yield Blind(what=GIVES[2], source=DENTRIES, why="this kernel does not count negative dentries")
     try:
         text = host.read(INODES)
     except Unreadable as error:

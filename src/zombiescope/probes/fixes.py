@@ -1,7 +1,6 @@
-"""What was done to this node by us: each cure that was begun, carried out, or taken back, from its ledger.
+"""What zombiescope changed on this node: each fix that was planned, finished, failed or undone, from its ledger.
 
-Overhead: one look whether the file is there, 10 µs; where it is, a read of a few KB for each fix ever made, only when
-    it has grown.
+Overhead: one stat of the file, 10 µs; if it has grown, a read of a few KB for each fix ever made.
 Kernel: none: /var/lib/zombiescope/fixes.jsonl, or the folder that ZOMBIESCOPE_LEDGER names; see treatment/ledger.py.
 """
 
@@ -19,9 +18,9 @@ from zombiescope.kernel.text import lines
 EVERY = 30.0
 GIVES = ("fix_event",)
 EVENTS = GIVES
-TOLD = ("planned", "finished", "failed", "undone")  # of all that a ledger holds, what a person would mark on a chart
-PAST = 600.0  # seconds before the first look that are told too, as of the kernel's log
-MOST = 1_000  # events in one look
+TOLD = ("planned", "finished", "failed", "undone")  # the ledger's events that one would mark on a chart
+PAST = 600.0  # seconds before the first sample that are reported too, as with the kernel's log
+MOST = 1_000  # events in one sample
 
 
 @contextmanager
@@ -63,7 +62,7 @@ def _events(host: Host, path: str) -> Iterator[Reading]:
             if kind == "planned":
                 plans[number] = f"{event['plan']['name']} for {event['plan']['cures']['subject']}"
         except (ValueError, KeyError, TypeError):
-            continue  # torn by a crash
+            continue  # cut off by a crash
         if kind in TOLD and number in plans:
             word = "begun" if kind == "planned" else kind
             yield Reading(

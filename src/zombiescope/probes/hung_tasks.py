@@ -1,9 +1,9 @@
-"""/proc/sys/kernel/hung_task_detect_count: how many tasks the kernel found blocked for longer than it allows.
+"""/proc/sys/kernel/hung_task_detect_count: how many tasks the kernel found blocked for longer than its limit.
 
 Overhead: one read of a few bytes, 20 µs.
-Kernel: kernel/hung_task.c, Documentation/admin-guide/sysctl/kernel.rst. Counted by khungtaskd, which looks for tasks
-    that did not run for hung_task_timeout_secs (120), threads included. Older kernels have the messages and no count.
-    The messages stop after hung_task_warnings of them, the count does not.
+Kernel: kernel/hung_task.c, Documentation/admin-guide/sysctl/kernel.rst. Counted by khungtaskd, which searches for
+    tasks that did not run for hung_task_timeout_secs (120), threads included. Older kernels only log messages. The
+    messages stop after hung_task_warnings of them, the count does not.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from zombiescope.core import Host, Reading, Unparsable
 from zombiescope.kernel.text import count
 
-EVERY = 30.0  # seconds: khungtaskd itself looks every two minutes
+EVERY = 30.0  # seconds: khungtaskd itself checks every two minutes
 GIVES = ("hung_tasks_total",)
 SOURCE = "/proc/sys/kernel/hung_task_detect_count"
 

@@ -1,10 +1,10 @@
 """The kernel log as events: each line with its level and the time at which it was written.
 
-Overhead: one read that says there is nothing, 6 µs; some 10 µs a line, and 150 µs once in ten seconds to compare
-    clocks where there are lines. The first look passes over the whole log, 1.2 µs a record.
+Overhead: one read while nothing is new, 6 µs; about 10 µs a line, and 150 µs every ten seconds to compare clocks if
+    there are lines. The first sample reads the whole log, 1.2 µs a record.
 Kernel: /dev/kmsg, see kernel/kmsg.py for its clock. With kernel.dmesg_restrict=1 it needs CAP_SYSLOG. A copy of the
-    log in a recorded root has the same format; its times are counted from /proc/uptime, so the log's clock is taken
-    to have kept pace with it.
+    log in a recorded root has the same format; its times are counted from /proc/uptime, on the assumption that both
+    clocks ran at the same rate.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from zombiescope.kernel.kmsg import SOURCE, KernelLog, Line, parse_all
 
 EVERY = 1.0
 GIVES = ("kernel_log", "kernel_log_lost_total")
-EVENTS = GIVES[:1]  # each line is a happening, not a value that holds
-PAST = 600.0  # seconds before the first look that are told too: what happened while someone reached for this tool
-MOST = 2_000  # lines in one look: a driver that dumps its counters writes a thousand
+EVENTS = GIVES[:1]  # each line is an event, not a value that holds
+PAST = 600.0  # seconds before the first sample that are reported too: what happened before somebody started this tool
+MOST = 2_000  # lines in one sample: a driver that dumps its counters writes a thousand
 LONGEST = 1_000  # characters kept of a line; printk itself cuts at about that many
 _UPTIME = "/proc/uptime"
 
 
 @contextmanager
 def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
-    """Holds the log open, so that each look gives what came since the last one."""
+    """Keeps the log open, so that each sample gives the lines since the last one."""
     with closing(KernelLog(os.path.join(host.root, SOURCE.lstrip("/")))) as log:
         first = True
 
@@ -43,7 +43,7 @@ def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:
-    """One look: what was logged in the last minutes."""
+    """One sample: what was logged in the last minutes."""
     if host.live:
         with watch(host) as look:
             yield from look()
@@ -51,7 +51,7 @@ def read(host: Host) -> Iterator[Reading | Blind]:
     found = list(parse_all(host.read(SOURCE)))
     now = host.now()
     booted = now - _uptime(host.read(_UPTIME))
-    # No line of a copy is later than the copy; one that seems so was written by a clock that ran fast.
+    # No line can be later than the copy; one that seems so was written by a clock that ran fast.
     dated = [Line(it.level, it.number, min(booted + it.at, now), it.text) for it in found]
     recent = [it for it in dated if it.at >= now - PAST]
     unkept = max(len(recent) - MOST, 0)
@@ -64,7 +64,7 @@ def _told(found: Sequence[Line], lost: int, just_lost: int, now: float) -> Itera
         yield Reading(what=GIVES[0], subject="node", value=line.level, at=line.at, source=SOURCE, text=text)
     yield Reading(what=GIVES[1], subject="node", value=lost, at=now, source=SOURCE)
     if just_lost:
-        why = f"{just_lost:,} lines came too fast to be kept, besides the {len(found):,} that were"
+        why = f"{just_lost:,} lines were lost: they came too fast; {len(found):,} were read"
         yield Blind(what=GIVES[0], source=SOURCE, why=why, subject="node")
 
 

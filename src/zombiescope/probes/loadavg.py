@@ -1,7 +1,7 @@
-"""/proc/loadavg: tasks that run or wait, averaged over 1, 5 and 15 minutes.
+"""/proc/loadavg: running and waiting tasks, averaged over 1, 5 and 15 minutes.
 
 Overhead: one read of 30 bytes.
-Kernel: Documentation/filesystems/proc.rst. It counts uninterruptible sleep too, so a high load is not a busy machine.
+Kernel: Documentation/filesystems/proc.rst. It counts uninterruptible sleep too: high load need not mean a busy machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""/proc/meminfo: the memory that dead cgroups hold, among others: per-CPU counters and slab.
+"""/proc/meminfo: memory use, with what dying cgroups hold: per-CPU counters and slab.
 
 Overhead: one read, 30 µs.
 Kernel: Documentation/filesystems/proc.rst. `Percpu` since 7e8a6304d541 ("add percpu populated pages count").

@@ -1,14 +1,14 @@
-"""Memory cgroups with a limit: how often they ran into it, how full they are, and how long their tasks waited for it.
+"""Memory cgroups with a limit: how often they hit it, how full they are, and how long their tasks waited for memory.
 
 Reclaim at a cgroup's own limit does not show in /proc/vmstat, so a node can look idle while a container starves.
 
-Overhead: one read (v1) or two (v2) for each cgroup with a limit, 30 µs each; two or three more for those that ran into
-    it since the last look. Which have one is asked once a minute by a walk over the live cgroups, 25 µs each and at
-    most `WALKED` of them; dead ones have no folder. At most `MOST` are read in a look. memory.stat is never read: it
-    makes the kernel flush the statistics of the whole subtree.
-Kernel: mm/memcontrol.c and mm/memcontrol-v1.c. v1 counts hits in memory.failcnt and kills in memory.oom_control, where
-    the kernel tells (oom_kill). v2 tells both in memory.events, which counts children too; hits are read from
-    memory.events.local where there is one. Waiting by cgroup (PSI) and the dead below a cgroup are told by v2 only.
+Overhead: one read (v1) or two (v2) for each cgroup with a limit, 30 µs each; two or three more for those that hit
+    it since the last sample. Which have one is found once a minute by a walk over the live cgroups, 25 µs each and at
+    most `WALKED` of them; dying ones have no folder. At most `MOST` are read in a sample. memory.stat is never read:
+    it makes the kernel flush the statistics of the whole subtree.
+Kernel: mm/memcontrol.c and mm/memcontrol-v1.c. v1 counts hits in memory.failcnt and OOM kills in memory.oom_control
+    (oom_kill, on newer kernels). v2 has both in memory.events, which counts children too; hits are read from
+    memory.events.local where it exists. Waiting by cgroup (PSI) and dying cgroups below a cgroup are in v2 only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HITS, STALL = "cgroup_limit_hits_total", "cgroup_memory_stall_seconds_total"
 USAGE, LIMIT = "cgroup_memory_usage_bytes", "cgroup_memory_limit_bytes"
 KILLS, DEAD = "cgroup_oom_kills_total", "cgroup_dead_below"
 GIVES = (HITS, STALL, USAGE, LIMIT, KILLS, DEAD, "cgroups_with_memory_limit")
-MOST = 500  # cgroups with a limit, more than a full node of 110 pods has: 15 ms a look
+MOST = 500  # cgroups with a limit, more than a full node of 110 pods has: 15 ms a sample
 WALKED = 10_000  # live cgroups walked for limits: 0.25 s a minute
 RENEWED = 60.0  # seconds: a new pod's limit is seen a minute later at worst
 _NO_LIMIT = 1 << 62  # v1 writes "none" as the largest number of whole pages, which depends on the size of a page
@@ -35,7 +35,7 @@ _NO_LIMIT = 1 << 62  # v1 writes "none" as the largest number of whole pages, wh
 
 @dataclass(slots=True)
 class _Limited:
-    """The hierarchy, the limit of each cgroup that has one, and how often each had run into it by the last look."""
+    """The hierarchy, the limit of each cgroup that has one, and how often each had hit it by the last sample."""
 
     mount: CgroupMount
     limits: dict[str, tuple[int, str]]  # path: bytes, and the file that says so
@@ -43,7 +43,7 @@ class _Limited:
 
 
 def watch(host: Host) -> AbstractContextManager[Look]:
-    """Keeps the list of those with a limit, or why there is none."""
+    """Keeps the list of cgroups with a limit, or the reason why there is none."""
     return remembering(lambda: _limited(host), lambda known: _told(host, known), RENEWED)
 
 
@@ -59,15 +59,15 @@ def _told(host: Host, known: _Limited) -> Iterator[Reading | Blind]:
                 stalls += reading.what == STALL
                 yield reading
         except Unreadable:
-            continue  # it is gone, or a recorded root has no more than its name
+            continue  # it is gone, or a recorded root has only its name
         except Unparsable as error:
             subject = f"cgroup:{path or '/'}"
             yield from (Blind(what=it, source=error.source, why=error.why, subject=subject) for it in GIVES[:-1])
     source = f"$ grep -r . {mount.path} --include={'memory.max' if mount.version == 2 else 'memory.limit_in_bytes'}"
     yield Reading(what=GIVES[-1], subject="node", value=len(known.limits), at=at, source=source)
     if mount.version == 1:
-        yield Blind(what=STALL, source=mount.path, why="cgroup v1 does not tell how long tasks wait for memory")
-        yield Blind(what=DEAD, source=mount.path, why="cgroup v1 does not tell whose children the dead are")
+        yield Blind(what=STALL, source=mount.path, why="cgroup v1 does not show how long tasks wait for memory")
+        yield Blind(what=DEAD, source=mount.path, why="cgroup v1 does not show the parents of dying cgroups")
     elif known.limits and not stalls:
         yield Blind(
             what=STALL, source=f"{mount.path}/*/memory.pressure", why="operation not supported: no cgroup has one"
@@ -78,7 +78,7 @@ def _told(host: Host, known: _Limited) -> Iterator[Reading | Blind]:
 
 
 def _of_one(host: Host, known: _Limited, path: str, at: float) -> Iterator[Reading]:
-    """The hits always; the rest when there are new ones, for it does not change without."""
+    """The hits always; the rest only after new hits, since it does not change without."""
     folder, subject = known.mount.path + path, f"cgroup:{path or '/'}"
 
     def told(what: str, value: float, source: str) -> Reading:
@@ -129,10 +129,10 @@ def _limited(host: Host) -> _Limited:
     if not bound:
         raise Unreadable(MOUNTINFO, "no hierarchy with the memory controller is mounted")
     mount = bound[0]
-    host.listing(mount.path)  # a tree of nothing is not the same as nothing to be seen
+    host.listing(mount.path)  # fails if it cannot be listed: that is not the same as an empty tree
     names = ("memory.max", "memory.high") if mount.version == 2 else ("memory.limit_in_bytes",)
     limits = {}
-    # The mount itself is asked too: from inside a container it is the container's own cgroup.
+    # The mount point itself is read too: inside a container it is the container's own cgroup.
     for path in ("", *host.tree(mount.path, most=WALKED)):
         found = []
         for name in names:
@@ -140,7 +140,7 @@ def _limited(host: Host) -> _Limited:
             try:
                 limit = parse_limit(host.read(source), source)
             except Unreadable:
-                break  # it is gone, or the controller is not switched on there
+                break  # it is gone, or the controller is not enabled there
             if limit is not None:
                 found.append((limit, source))
         if found:

@@ -1,11 +1,11 @@
-"""/proc/1/mountinfo: how many mounts the host has, of which kind most, and what it costs to read their table.
+"""/proc/1/mountinfo: how many mounts the host has, the most common kinds, and what it costs to read the table.
 
-Who follows mounts (systemd, kubelet, udisks, every `df`) reads the whole table again at every change.
+Programs that follow mounts (systemd, kubelet, udisks, every `df`) read the whole table again at every change.
 
-Overhead: one read once a minute, 2 µs for each mount: 0.2 ms on an ordinary node, 0.2 s for the 100,000 that
-    fs.mount-max allows. At most `SAMPLED` lines are looked at for their kind, 8 µs each.
+Overhead: one read once a minute, 2 µs for each mount: 0.2 ms on a normal node, 0.2 s for the 100,000 that
+    fs.mount-max allows. The kind is read of at most `SAMPLED` lines, 8 µs each.
 Kernel: show_mountinfo() in fs/proc_namespace.c, Documentation/filesystems/proc.rst 3.5. /proc/1 is the host's namespace
-    and needs root; without it our own is counted. A container's mounts that are in no other namespace are not seen.
+    and needs root; without root our own is counted. Mounts that exist only in a container's namespace are not seen.
     fs.mount-max since d29216842a85 (in v4.9).
 """
 
@@ -21,8 +21,8 @@ from zombiescope.kernel.text import count, lines
 
 EVERY = 60.0
 GIVES = ("mounts", "mounts_read_cpu_seconds", "mounts_alike", "mounts_limit")
-SAMPLED = 1_000  # lines whose mount point is looked at, evenly spread: 8 ms
-TOP = 3  # kinds told: one that explodes is the first
+SAMPLED = 1_000  # lines whose mount point is parsed, evenly spread: 8 ms
+TOP = 3  # kinds reported: one that explodes is the first
 LIMIT = "/proc/sys/fs/mount-max"
 _SOURCES = ("/proc/1/mountinfo", "/proc/self/mountinfo")
 
@@ -56,7 +56,7 @@ def _table(host: Host) -> tuple[str, str, float]:
 
 # 2214 1093 0:511 / /var/lib/kubelet/pods/0c5f…/volumes/kubernetes.io~projected/token rw - tmpfs tmpfs rw,size=64k
 def parse(rows: list[str], source: str = _SOURCES[0]) -> Iterator[str]:
-    """What kind each mount is of: its file system, and its place without what a machine made up."""
+    """The kind of each mount: its file system, and its path without generated ids."""
     for number, row in enumerate(rows, 1):
         before, separator, after = row.partition(" - ")
         fields = before.split(" ")

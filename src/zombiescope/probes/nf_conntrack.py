@@ -1,8 +1,8 @@
-"""nf_conntrack: how many connections the kernel tracks, how many it may, and packets it dropped for that.
+"""nf_conntrack: how many connections the kernel tracks, the limit, and packets dropped at the limit.
 
 Overhead: two reads of a number and one of a row for each core: 90 µs on 2 cores, 1 µs for each more.
-Kernel: net/netfilter/nf_conntrack_standalone.c. Files of the network namespace that one looks from: on the host, the
-    host's own; the limit is one for all of them. Absent where the module is not loaded, and then nothing is tracked.
+Kernel: net/netfilter/nf_conntrack_standalone.c. The files show the reader's own network namespace, on the host the
+    host's; the limit is the same for all. Absent if the module is not loaded; then nothing is tracked.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def parse_number(text: str, source: str) -> int:
 # entries  clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop icmp_error …
 # 00000023  00000000 00000000 00000000 00000007 …
 def parse_drops(text: str) -> int:
-    """Packets dropped, of all cores: what the column of that name says, in hexadecimal."""
+    """Packets dropped, summed over all cores: the column "drop", in hexadecimal."""
     head, *rows = lines(text) or [""]
     try:
         column = head.split().index("drop")

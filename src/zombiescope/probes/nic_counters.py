@@ -1,7 +1,7 @@
-"""`ethtool -S`: what network cards' drivers count of their own trouble, in one spelling for all of them.
+"""`ethtool -S`: error counters of network drivers, under the same names for all of them.
 
 Overhead: two ioctls a card and 0.14 ms in all for 20 counters, 1 µs for each more; names once a minute. The kernel
-    takes the network's big lock (RTNL) for each call, and some drivers ask their device, so it is done seldom.
+    takes the RTNL lock for each call, and some drivers query the device, so it is done rarely.
 Kernel: see kernel/ethtool.py. ENA counts total_resets, suspected_poll_starvation and other reasons since its 2.10.0.
 """
 
@@ -24,14 +24,14 @@ GIVES = (
     "nic_tx_watchdog_total",
     "nic_allowance_exceeded_total",
 )
-NAMES = 60.0  # seconds that a card's names are used: they change with its queues
+NAMES = 60.0  # seconds for which the names are cached: they change with the number of queues
 NICS = "/sys/class/net"
-# For each that we give, ways to know it: the first of which a driver has any is taken, and what it matches is added up.
+# For each counter we give, patterns of driver names: the first pattern with a match is used, its matches are summed.
 _WAYS = {
     GIVES[0]: (
         r"total_resets",  # ena
         r"reset_cnt",  # gve
-        r"tx_recover",  # mlx5: a send queue set up anew
+        r"tx_recover",  # mlx5: a send queue was recovered
     ),
     GIVES[1]: (r"suspected_poll_starvation",),
     GIVES[2]: (r"queue_\d+_tx_missed_tx", r"missing_tx_cmpl"),
@@ -63,7 +63,7 @@ def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:
-    """One look. A recorded root has what the command printed."""
+    """One sample. A recorded root has the output of the command."""
     if host.live:
         with watch(host) as look:
             yield from look()
@@ -96,13 +96,13 @@ def _look(host: Host, counters: Callable[[str], Counters]) -> Iterator[Reading |
                     Blind(what=what, source=source, why="its driver does not count this", subject=f"nic:{nic}")
                 )
     for blind in unseen:
-        # What no card tells is not seen at all.
+        # What no card counts is blind for the whole node.
         subject = blind.subject if blind.what in seen else ""
         yield Blind(what=blind.what, source=blind.source, why=blind.why, subject=subject)
 
 
 def chosen(what: str, counters: Counters) -> dict[str, int]:
-    """The counters of a card that tell of one of those we give; empty if it has none."""
+    """The card's counters that make up one of those we give; empty if it has none."""
     for way in _EXPRESSIONS[what]:
         parts = {name: value for name, value in counters.items() if way.fullmatch(name)}
         if parts:
@@ -111,7 +111,7 @@ def chosen(what: str, counters: Counters) -> dict[str, int]:
 
 
 def _has_device(host: Host, nic: str) -> bool:
-    """As cards have, and bridges, tunnels and pairs of containers have not."""
+    """Whether a device is behind it: cards have one; bridges, tunnels and veth pairs do not."""
     try:
         return bool(host.link(f"{NICS}/{nic}/device"))
     except Unreadable:
@@ -122,7 +122,7 @@ def _has_device(host: Host, nic: str) -> bool:
 #      total_resets: 0
 #      queue_0_tx_cnt: 3925390
 def parse(text: str, source: str = "$ ethtool -S NIC") -> dict[str, int]:
-    """What the command prints."""
+    """The output of the command."""
     found: dict[str, int] = {}
     head, *rows = lines(text) or [""]
     if head.strip() != "NIC statistics:":

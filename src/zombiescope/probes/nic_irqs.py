@@ -1,14 +1,14 @@
-"""/proc/interrupts and /proc/irq: which core serves which queue of a network card, and queues that stood still.
+"""/proc/interrupts and /proc/irq: which core serves which queue of a network card, and transmit timeouts.
 
 Overhead: one read and one pass over /proc/interrupts (0.1 ms on 2 cores; 40 ms for 1,200 rows of 256 cores, 512 of
     them a card's), and one small read, 25 µs, for each interrupt of a card, each of its transmit queues and each
     interface.
-Kernel: show_interrupts() in kernel/irq/proc.c. effective_affinity_list, the core that the hardware was really told,
+Kernel: show_interrupts() in kernel/irq/proc.c. effective_affinity_list, the core that the hardware really uses,
     since 0d3f54257dc3 ("genirq: Introduce effective affinity mask", in v4.13); before, and where it is empty,
-    smp_affinity_list, what was asked for, often all cores: then the one of them is given that has served most since
-    boot. PCI tells a card's interrupts in msi_irqs; a virtio card is named by its device (virtio2-input.0) and has
-    them at its parent; a card without MSI, or of Xen, is found by its own name. tx_timeout, times that the transmit
-    watchdog bit, since ccf5ff69fbbd ("net: new counter for tx_timeout errors in sysfs", in v3.3).
+    smp_affinity_list, the setting, often all cores: then the one that has served most since boot is given. PCI lists
+    a card's interrupts in msi_irqs; a virtio card is named by its device (virtio2-input.0) and has them at its
+    parent; a card without MSI, or of Xen, is found by its own name. tx_timeout, how often the transmit watchdog
+    fired, since ccf5ff69fbbd ("net: new counter for tx_timeout errors in sysfs", in v3.3).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class Nic:
 
     name: str
     device: str  # "virtio2", "0000:00:05.0"
-    irqs: frozenset[str]  # as the bus tells
+    irqs: frozenset[str]  # as the bus lists them
 
 
 @dataclass(frozen=True, slots=True)
 class Irq:
     number: str
     by_core: dict[int, int] = field(repr=False)
-    name: str  # what the driver called it
+    name: str  # the driver's name for it
     nic: str
 
     @property
@@ -63,13 +63,13 @@ def read(host: Host) -> Iterator[Reading | Blind]:
         if not irqs:
             yield Blind(what=what, source=INTERRUPTS, why="no interrupt of a network card is listed")
         if len(irqs) > MOST:
-            why = f"{len(irqs) - MOST:,} interrupts more than nic_irqs.MOST are not told"
+            why = f"{len(irqs) - MOST:,} interrupts more than nic_irqs.MOST are not reported"
             yield Blind(what=what, source=INTERRUPTS, why=why, subject="node")
     yield from (_timeouts(host, nic, at) for nic in nics)
 
 
 def _core(host: Host, irq: Irq, at: float) -> Reading | Blind:
-    subject, why = f"irq:{irq.number}", "tells no core"
+    subject, why = f"irq:{irq.number}", "shows no core"
     for name in ("effective_affinity_list", "smp_affinity_list"):
         source = f"/proc/irq/{irq.number}/{name}"
         try:
@@ -139,7 +139,7 @@ def parse(text: str, nics: list[Nic]) -> list[Irq]:
         irq = irq.strip()
         if not irq.isdecimal():
             continue
-        # Drivers' names come last, after two spaces at least, separated by commas if they share the line.
+        # Drivers' names come last, after at least two spaces, separated by commas if they share the interrupt.
         names = row.rpartition("  ")[2].strip()
         whose = by_number.get(irq) or next((by_word[word] for word in _words(names) if word in by_word), None)
         if whose is None:
@@ -156,7 +156,7 @@ def parse(text: str, nics: list[Nic]) -> list[Irq]:
 
 
 def _words(names: str) -> Iterator[str]:
-    """What in a driver's name may be a card's: ens1f0 of "iavf-ens1f0-TxRx-3", virtio2, or the whole of it."""
+    """The parts of a driver's name that may name a card: ens1f0 of "iavf-ens1f0-TxRx-3", virtio2, or all of it."""
     yield names
     yield from _BETWEEN.split(names)
 

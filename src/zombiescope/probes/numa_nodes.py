@@ -1,7 +1,7 @@
-"""/sys/devices/system/node/node*/cpulist: which cores are near to each other.
+"""/sys/devices/system/node/node*/cpulist: which cores belong to which NUMA node.
 
 Overhead: one listing, and one read of a few bytes for each memory node: 0.05 ms with one.
-Kernel: Documentation/ABI/stable/sysfs-devices-node; only with CONFIG_NUMA. A core that is off line is in no list.
+Kernel: Documentation/ABI/stable/sysfs-devices-node; only with CONFIG_NUMA. An offline core is in no list.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def read(host: Host) -> Iterator[Reading]:
     at = host.now()
     nodes = [name for name in host.listing(FOLDER) if re.fullmatch(r"node\d{1,9}", name)]
     if not nodes:
-        raise Unreadable(FOLDER, "no memory node is told")
+        raise Unreadable(FOLDER, "no NUMA node is listed")
     for node in nodes:
         source = f"{FOLDER}/{node}/cpulist"
-        for cpu in cores(host.read(source), source):  # a node of memory alone has none
+        for cpu in cores(host.read(source), source):  # a node with memory only has none
             yield Reading(what=GIVES[0], subject=f"cpu:{cpu}", value=int(node[4:]), at=at, source=source)

@@ -47,7 +47,7 @@ def read(host: Host) -> Iterator[Reading | Blind]:
 # some avg10=0.18 avg60=0.34 avg300=0.10 total=159886802
 # full avg10=0.18 avg60=0.34 avg300=0.10 total=159229614
 def parse(text: str, source: str = "/proc/pressure") -> dict[str, float]:
-    """Seconds waited, by row. The averages are left: ours are over the span that matters."""
+    """Seconds waited, by row. The kernel's averages are not used: ours cover the time that is diagnosed."""
     seconds = {}
     for number, line in enumerate(lines(text), 1):
         row, _, fields = line.partition(" ")

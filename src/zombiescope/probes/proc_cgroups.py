@@ -1,4 +1,4 @@
-"""/proc/cgroups: how many cgroups the kernel keeps for each controller, dead ones included.
+"""/proc/cgroups: how many cgroups the kernel holds for each controller, dying ones included.
 
 Overhead: one read of about 300 bytes, 20 µs, whatever the number of cgroups: the kernel keeps a counter.
 Kernel: proc_cgroupstats_show() in kernel/cgroup/cgroup-v1.c. The count is of the hierarchy that the controller is

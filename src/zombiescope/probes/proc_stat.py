@@ -1,10 +1,10 @@
-"""/proc/stat: what each core did with its time, by mode, and how many tasks run, wait and are made.
+"""/proc/stat: CPU time of each core by mode, and how many tasks run, are blocked and are created.
 
-Overhead: one read and one pass, 60 µs on 2 cores and about 1 ms on 96. Ten looks a second, told of once a second;
+Overhead: one read and one pass, 60 µs on 2 cores and about 1 ms on 96. Ten samples a second, reported once a second;
     `--set proc_stat.EVERY=0.05` sees bursts of a tenth of a second.
 Kernel: Documentation/filesystems/proc.rst, 1.7. Times are in ticks of 1/100 s on every architecture (USER_HZ), so a
-    look each 0.1 s is exact to 10 %. Guest time, which follows, is part of user time already and not read; `irq` and
-    `softirq` came with 2.6.0, `steal` with 2.6.11. A core that is off line has no row.
+    sample each 0.1 s is exact to 10 %. Guest time, which follows, is already part of user time and not read; `irq` and
+    `softirq` came with 2.6.0, `steal` with 2.6.11. An offline core has no row.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Stat:
 
 
 def fetching(host: Host) -> AbstractContextManager[Callable[[], bytes]]:
-    """As quick as can be: it is done ten times a second, and told of later."""
+    """As fast as possible: it runs ten times a second, and is evaluated later."""
     return host.held_open(SOURCE)
 
 
@@ -46,7 +46,7 @@ def read(host: Host) -> Iterator[Reading | Blind]:
 
 
 def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
-    """What changed from one to the next, since a value holds until another is told."""
+    """What changed between two samples, since a value holds until the next is reported."""
     last: dict[str, tuple[float, ...]] = {}
     for at, text in fetched:
         stat = parse(text.decode("utf-8", "surrogateescape"))
@@ -61,7 +61,9 @@ def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
                         yield Reading(what=what, subject=subject, value=value, at=at, source=SOURCE)
                 last[subject] = values
     given = {*GIVES[: max(map(len, stat.cores.values()))], *stat.counts}
-    yield from (Blind(what=what, source=SOURCE, why="this kernel does not tell") for what in GIVES if what not in given)
+    yield from (
+        Blind(what=what, source=SOURCE, why="this kernel does not show it") for what in GIVES if what not in given
+    )
 
 
 # cpu  301854 612 111922 8979004 3552 2 3944 0 44 36

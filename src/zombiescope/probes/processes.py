@@ -1,13 +1,13 @@
-"""/proc/PID/stat: who uses most CPU, who runs at real-time priority, who waits, and who does not bury its children.
+"""/proc/PID/stat: processes that use most CPU, have real-time priority, wait, or do not reap their children.
 
 Overhead: one read for each process, 25 µs; the kernel adds up its threads, so a little more for thousands of threads.
-    At most `MOST` are read in a look, the oldest first. On top come 1 to 2 ms for who waits or is blocked and for
-    threads of the busiest; at most 50 reads of schedstat, 50 of status and 200 of threads, 8 ms, on the worst of nodes.
+    At most `MOST` are read in a sample, the oldest first. Waiting and blocked processes and the threads of the busiest
+    take another 1 to 2 ms; at worst 50 reads of schedstat, 50 of status and 200 of threads, 8 ms.
 Kernel: do_task_stat() in fs/proc/array.c, Documentation/filesystems/proc.rst 1.2. Times are in ticks of 1/100 s
-    (USER_HZ) and hold a process's dead threads too. The name may be of any bytes, parentheses included, so fields are
-    counted from the last one. State, policy, last core, schedstat and context switches are the first thread's: another
-    thread that is blocked or waits is not seen here. What is born and gone between two looks is not seen. Time in a
-    cgroup that is stopped for its quota counts as waiting to run. wchan and cgroup need the right to trace the process.
+    (USER_HZ) and include threads that have exited. The name may hold any bytes, parentheses included, so fields are
+    counted from the last one. State, policy, last core, schedstat and context switches are the first thread's: other
+    threads that are blocked or wait are not seen here. A process that starts and exits between two samples is not
+    seen. Time throttled by a CPU quota counts as waiting to run. wchan and cgroup need the right to trace the process.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ GIVES = (
     *(*TIMES, "processes", *COUNTS, CHILDREN, REALTIME, LIMIT),
     *(*_process_waits.GIVES, *_process_threads.GIVES),
 )
-TOP = 20  # processes a look: who takes a core away is among the first few
-MOST = 5_000  # processes read in a look, 0.13 s; the loop then looks less often
-FOLLOWED = 500  # processes told in all: each was among the first once and still lives
-PARENTS = 3  # a look, by what their children used: whose children fill a node is the first of them
-THREADED = 5  # of the busiest whose threads are looked at
+TOP = 20  # processes a sample: one that takes a whole core is among the first few
+MOST = 5_000  # processes read in a sample, 0.13 s; the loop then samples less often
+FOLLOWED = 500  # processes reported in all: each was among the busiest once and is still alive
+PARENTS = 3  # a sample, by CPU time of their children: one whose children fill a node is the first
+THREADED = 5  # busiest processes whose threads are read
 _PID_MAX = "/proc/sys/kernel/pid_max"
 _Key = tuple[int, int]  # pid and birth
 
 
 @dataclass(slots=True)
 class _Look:
-    """One look at all processes, and under which name each of them was told that was told."""
+    """One sample of all processes, and the name under which each reported one was reported."""
 
     at: float
     processes: dict[_Key, Process]
@@ -55,7 +55,7 @@ class _Look:
         return self.count <= MOST
 
     def before(self, key: _Key, process: Process) -> Process | None:
-        """How a process stood in this look, under the name it has now; one that was born since had used nothing."""
+        """A process as in this sample, under the name it has now; one that started later had used nothing."""
         if (then := self.processes.get(key)) is not None:
             return replace(then, name=process.name)
         return replace(process, user=0.0, system=0.0, children=0.0) if self.whole else None
@@ -63,25 +63,25 @@ class _Look:
 
 @dataclass(slots=True)
 class _Memory:
-    """What is kept from look to look."""
+    """What is kept from sample to sample."""
 
     last: _Look | None = None
     delay: RunDelay = field(default_factory=RunDelay)
     blockade: Blockade = field(default_factory=Blockade)
-    defunct: dict[_Key, float] = field(default_factory=dict)  # since which look
+    defunct: dict[_Key, float] = field(default_factory=dict)  # since which sample
     realtime: set[_Key] = field(default_factory=set)
-    leaving: dict[int, str] = field(default_factory=dict)  # parents told to have defunct children
+    leaving: dict[int, str] = field(default_factory=dict)  # parents reported to have zombie children
 
 
 @contextmanager
 def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
-    """Keeps the last look, to tell who used CPU since, and who still waits or is still defunct."""
+    """Keeps the last sample, to find who used CPU since, and who still waits or is still a zombie."""
     memory = _Memory()
     yield lambda: _look(host, memory)
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:
-    """One look: who used most since it was born."""
+    """One sample: the processes that used most CPU since they started."""
     return _look(host, _Memory())
 
 
@@ -122,7 +122,7 @@ def _seen(host: Host) -> _Look:
         try:
             process = parse(host.read(f"/proc/{pid}/stat"), pid)
         except Unreadable:
-            continue  # it ended meanwhile
+            continue  # it has exited
         found[process.key] = process
     if not found:
         raise Unreadable("/proc", "no process is visible")
@@ -130,7 +130,7 @@ def _seen(host: Host) -> _Look:
 
 
 def _used(now: _Look, last: _Look | None) -> dict[_Key, float]:
-    """Since the last look; one that was born since had used nothing, if all were read then."""
+    """CPU used since the last sample; a process that started since had used nothing, if all were read then."""
     before = last.processes if last else {}
     newborn = last is None or last.whole
     return {
@@ -139,18 +139,18 @@ def _used(now: _Look, last: _Look | None) -> dict[_Key, float]:
 
 
 def _users(now: _Look, last: _Look | None, used: Mapping[_Key, float], first: list[_Key]) -> Iterator[Reading | Blind]:
-    # Who was told once is told on: a counter that is silent for a while and then leaps would seem to have raced.
+    # A process reported once stays reported: a counter with a gap and then a leap would look like a burst.
     told = {key: name for key, name in (last.told if last else {}).items() if key in now.processes}
     follow = [key for key in first if key not in told][: max(FOLLOWED - len(told), 0)]
     for key in (*told, *follow):
         one = now.processes[key]
         if told.get(key) != one.name and last and (before := last.before(key, one)):
-            yield from _times(before, last.at)  # a new name begins where the process stood
+            yield from _times(before, last.at)  # a new name starts from the process's last values
         if told.get(key) != one.name or used[key] > 0:
             yield from _times(one, now.at)
         now.told[key] = one.name
     if now.whole and (unfollowed := sum(key not in now.told for key in first)):
-        why = f"{unfollowed} busy processes more than processes.FOLLOWED are not told"
+        why = f"{unfollowed} busy processes more than processes.FOLLOWED are not reported"
         yield from (Blind(what=what, source="/proc", why=why, subject="node") for what in TIMES)
 
 
@@ -161,7 +161,7 @@ def _times(process: Process, at: float) -> Iterator[Reading]:
 
 
 def _realtime(now: _Look, memory: _Memory, busiest: list[Process]) -> Iterator[Reading]:
-    """Who of the busiest has a real-time policy, and who had one and has it no more. Threads are told elsewhere."""
+    """Which of the busiest have a real-time policy, and which no longer do. Threads: see _process_threads."""
     found = {it.key: it.realtime for it in busiest if it.realtime and it.threads <= 1}
     known = {key: now.processes[key].realtime for key in memory.realtime if key in now.processes}
     over = {key: (0, "SCHED_OTHER") for key, realtime in known.items() if realtime is None}
@@ -172,7 +172,7 @@ def _realtime(now: _Look, memory: _Memory, busiest: list[Process]) -> Iterator[R
 
 
 def _parents(now: _Look, last: _Look) -> Iterator[Reading]:
-    """Whose children, already gone and waited for, used most since the last look: from where to where."""
+    """Parents whose reaped children used most CPU since the last sample: the values before and now."""
     rises: dict[_Key, tuple[float, Process]] = {}
     for key, one in now.processes.items():
         if one.children and (before := last.before(key, one)) and one.children > before.children:
@@ -194,11 +194,11 @@ def _counts(now: _Look) -> Iterator[Reading]:
 
 
 def _defunct(now: _Look, memory: _Memory, *, first_look: bool) -> Iterator[Reading | Blind]:
-    """By parent, children that were defunct at the last look as well: one that dies and waits a moment is normal."""
+    """By parent, children that were zombies in the last sample too: a zombie for a moment is normal."""
     dead = {key: it for key, it in now.processes.items() if it.defunct}
     if first_look:
         memory.defunct = dict.fromkeys(dead, now.at)
-        yield Blind(what=COUNTS[2], source="/proc", why="who stays defunct takes two looks to tell")
+        yield Blind(what=COUNTS[2], source="/proc", why="only one sample; zombies that stay need two")
         return
     kept = {key: memory.defunct[key] for key in dead if key in memory.defunct}
     memory.defunct = {key: kept.get(key, now.at) for key in dead}

@@ -1,8 +1,8 @@
-"""Ray's logs as events: nodes given up, actors and workers that died, jobs that failed, each at its own time.
+"""Ray's logs as events: nodes declared dead, actors and workers that died, jobs that failed, each at its own time.
 
-Overhead: 30 µs for each of a session's few files, and one listing of its log folder; 1 µs a new line. Once in
-    `RENEWED` seconds Ray's processes are looked for, 10 µs a process. A node without Ray pays for that only.
-Kernel: nothing of the kernel's. Lines have no time zone: it is told by when the file was last written to.
+Overhead: 30 µs for each of a session's few files, and one listing of its log folder; 1 µs a new line. Every
+    `RENEWED` seconds Ray's processes are searched for, 10 µs a process. A node without Ray pays for that only.
+Kernel: none. Lines have no time zone: it follows from the time at which the file was last written.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from zombiescope.knowledge.ray_messages import LONGEST, level, recognise, stamp
 EVERY = 5.0
 GIVES = ("ray_event", "ray_node", "ray_log_bytes_skipped_total")
 EVENTS = GIVES[:1]
-PAST = 600.0  # seconds before the first look that are told too: what happened while someone reached for this tool
-RENEWED = 60.0  # seconds: Ray that was started since is met a minute later at worst
-BYTES = 1 << 18  # of one file in one look: Ray writes some hundred bytes a second, a storm of it is cut
-FILES = 40  # of one session: its own few, and the latest jobs' and drivers'
-MOST = 500  # events of one look: a cluster that falls apart tells the same of each of its actors
+PAST = 600.0  # seconds before the first sample that are reported too: what happened before somebody started this tool
+RENEWED = 60.0  # seconds: a newly started Ray is found a minute later at worst
+BYTES = 1 << 18  # of one file in one sample: Ray writes some hundred bytes a second; a burst is cut
+FILES = 40  # of one session: its own few, and those of the latest jobs and drivers
+MOST = 500  # events of one sample: a failing cluster logs the same for each of its actors
 ZONE = 900.0  # seconds: every time zone is a multiple of this from UTC
-# What tells of deaths; what its workers print is theirs, and what raylet.out says of deaths its events say better.
-_JOB, _DRIVER = "job-driver-", "python-core-driver-"  # a submitted job's own output; what Ray says in a driver
+# Files that report deaths. Workers' output is their own, and raylet.out says less than the event files.
+_JOB, _DRIVER = "job-driver-", "python-core-driver-"  # a submitted job's own output; Ray's log of a driver
 _LOGS = ("gcs_server.out", f"{_JOB}*.log", f"{_DRIVER}*.log")
 _EVENTS = ("event_GCS.log", "event_RAYLET.log", "event_JOBS.log")
 _SEVERITIES = {"FATAL": 2, "ERROR": 3, "WARNING": 4, "INFO": 6, "DEBUG": 7, "TRACE": 7}
@@ -39,7 +39,7 @@ Look = Callable[[], Iterator[Reading | Blind]]
 
 @contextmanager
 def watch(host: Host) -> Iterator[Look]:
-    """Keeps how far each file was read."""
+    """Remembers how far each file was read."""
     ray, due = _Ray(host), float("-inf")
 
     def look() -> Iterator[Reading | Blind]:
@@ -53,14 +53,14 @@ def watch(host: Host) -> Iterator[Look]:
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:
-    """One look: what was logged in the last minutes."""
+    """One sample: what was logged in the last minutes."""
     ray = _Ray(host)
     ray.renew()
     return ray.told()
 
 
 class _Ray:
-    """Ray on one node, as far as its logs were read."""
+    """Ray on one node, and how far its logs were read."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -105,7 +105,7 @@ class _Ray:
 
 
 def _files(logs: Place) -> list[Place]:
-    """The files of a session that tell of deaths, the latest of those that are many."""
+    """The files of a session that report deaths; of the many job logs, the latest."""
     found = []
     for folder, patterns in ((logs, _LOGS), (logs.inside("events"), _EVENTS)):
         try:
@@ -117,7 +117,7 @@ def _files(logs: Place) -> list[Place]:
 
 
 def _events(place: Place, lines: list[str], modified: float, now: float) -> Iterator[Reading]:
-    """What the new lines of one file tell."""
+    """Events from the new lines of one file."""
     if "/events/" in place.path:
         for line in lines:
             yield from _structured(place, line, now)
@@ -125,7 +125,7 @@ def _events(place: Place, lines: list[str], modified: float, now: float) -> Iter
     stamps = [stamp(line) for line in lines]
     last = next((at for at in reversed(stamps) if at is not None), modified)
     zone = round((modified - last) / ZONE) * ZONE
-    printed = None  # by the program itself, without a time: only the last of it can be what ended it
+    printed = None  # by the program itself, without a time: only the last such line can be what ended it
     for line, at in zip(lines, stamps, strict=True):
         death = recognise(line)
         if death is None:
@@ -145,7 +145,7 @@ def _structured(place: Place, line: str, now: float) -> Iterator[Reading]:
         event = json.loads(line)
         own, message, at = event["custom_fields"], str(event["message"]), float(event["timestamp"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        return  # a line that is cut or not theirs tells of nothing
+        return  # a line that is cut off or not Ray's gives no event
     death = recognise(message)
     if death is None or not isinstance(own, dict) or not math.isfinite(at):
         return
@@ -160,7 +160,7 @@ def _reading(place: Place, subject: str, severity: int, at: float, text: str) ->
 
 
 def _whose(place: Place, fields: Mapping[str, str]) -> str:
-    """Who died: the nearest that is named, and else whose log it is."""
+    """What died: the most specific that is named, else the one whose log it is."""
     for kind, name in (("actor", "actor"), ("job", "submission"), ("job", "job"), ("raynode", "node")):
         if fields.get(name):
             return f"{kind}:{fields[name]}"

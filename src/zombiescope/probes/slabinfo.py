@@ -1,9 +1,9 @@
-"""/proc/slabinfo: the kernel's own memory by kind of object, the largest kinds only; and how many network namespaces.
+"""/proc/slabinfo: the kernel's own memory by kind of object, the largest kinds only; number of network namespaces.
 
-Overhead: one read of 30 KB and one pass once a minute, 1.4 ms. The kernel holds its list of caches meanwhile and counts
+Overhead: one read of 30 KB and one pass once a minute, 1.4 ms. The kernel locks its list of caches while it counts
     at most 10,000 partial slabs of each (since v6.10; before, all of them: some ms for millions of objects).
 Kernel: slabinfo_show() in mm/slab_common.c; root only. Caches of like objects may be merged under one name, unless
-    booted with slab_nomerge. What is told of objects in use is an estimate for slabs that a core has at hand.
+    booted with slab_nomerge. The number of objects in use is an estimate for slabs that a core is using.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from zombiescope.kernel.text import count, lines
 
 EVERY = 60.0
 GIVES = ("slab_cache_bytes", "slab_cache_objects", "network_namespaces")
-TOP = 10  # kinds told: what bloats is the first or second
+TOP = 10  # kinds reported: one that grows too large is the first or second
 SOURCE = "/proc/slabinfo"
 
 
@@ -43,7 +43,7 @@ def read(host: Host) -> Iterator[Reading | Blind]:
         source = f"$ grep '^net_namespace ' {SOURCE}"
         yield Reading(what=GIVES[2], subject="node", value=caches["net_namespace"].in_use, at=at, source=source)
     else:
-        yield Blind(what=GIVES[2], source=SOURCE, why="this kernel keeps network namespaces with other objects")
+        yield Blind(what=GIVES[2], source=SOURCE, why="this kernel keeps network namespaces in a shared slab cache")
 
 
 # slabinfo - version: 2.1
@@ -56,7 +56,7 @@ def parse(text: str) -> dict[str, Cache]:
     found = {}
     for number, row in enumerate(rows[2:], 3):
         try:
-            # A module may call its cache anything, spaces included: figures are counted from the first colon back.
+            # A module may give its cache any name, spaces included: figures are counted back from the first colon.
             name, *figures = row.partition(" : ")[0].rsplit(maxsplit=5)
             in_use, objects, size, _per_slab, _pages = map(count, figures)
         except ValueError:

@@ -1,7 +1,7 @@
 """/proc/softirqs: how often each kind of softirq ran on each core.
 
 Overhead: one read, 30 µs on 2 cores; a row for each kind and a column for each possible core.
-Kernel: show_softirqs() in fs/proc/softirqs.c. The header names possible cores, off-line ones included.
+Kernel: show_softirqs() in fs/proc/softirqs.c. The header names possible cores, offline ones included.
 """
 
 from __future__ import annotations

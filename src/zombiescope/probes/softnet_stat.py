@@ -2,9 +2,9 @@
 
 Overhead: one read, a line a core, 20 µs on 2 cores.
 Kernel: softnet_seq_show() in net/core/net-procfs.c. Columns were only ever added: received_rps (in v2.6.35), flow
-    limit (in v3.11), backlog length and the core's own number by 7d58e6555870 (in v5.10). Before that the line's
-    place is the core, which is wrong when a core is off line; the kernel gives nothing better. It is kept per network
-    namespace in the path but counts the whole node.
+    limit (in v3.11), backlog length and the core's own number by 7d58e6555870 (in v5.10). Before that the line
+    number is taken as the core, which is wrong if a core is offline; the kernel gives nothing better. The path is per
+    network namespace, but the counts are of the whole node.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Root statistics files that a kubelet reads for every cgroup, read once and timed: the harm itself, not a count.
+"""Times one read of the root statistics files that kubelet reads: this measures the harm itself, not a count.
 
-Overhead: that one read of each file, at most once in ten minutes and never again after a slow one; on the core with
-    the fewest interrupts of network cards. Where the kernel is older than 5.8 a read may cost 70 µs for each cgroup,
-    dead ones included, so it is not done at all when that would be more than `BUDGET` seconds.
+Overhead: that one read of each file, at most every ten minutes and never again after a slow one; on the core with
+    the fewest interrupts of network cards. On kernels older than 5.8 a read may cost 70 µs for each cgroup, dying
+    ones included, so it is skipped if it would take more than `BUDGET` seconds.
 Kernel: before dd8657b6c1cb ("mm/memcg: optimize memory.numa_stat like memory.stat", in v5.8) reading memory.numa_stat
     walked all descendants; since 2d146aa3aa84 (in v5.13) memory.stat flushes those whose statistics changed, with
-    interrupts off, about 2 µs each. The version is asked here because the feature cannot be tried without paying for
-    it.
+    interrupts off, about 2 µs each. The kernel version is checked here because trying the feature would have the
+    full cost.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _UNIFIED = ("memory.stat", "memory.numa_stat", "io.stat")
 
 @contextmanager
 def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
-    """Remembers what was slow, so that it is not done again."""
+    """Remembers slow reads, so that they are not repeated."""
     slow: dict[str, float] = {}
 
     def look() -> Iterator[Reading | Blind]:
@@ -70,14 +70,14 @@ def _read(host: Host, slow: dict[str, float]) -> Iterator[Reading | Blind]:
         yield Reading(what=GIVES[0], subject=subject, value=took.seconds, at=at, source=source, text=text)
         yield Reading(what=GIVES[1], subject=subject, value=took.cpu_seconds, at=at, source=source, text=text)
         if took.seconds >= SLOW:
-            return  # one slow read is proof enough
+            return  # one slow read is enough proof
     if len(unseen) == len(paths):
         raise Unreadable(unseen[0].source, unseen[0].why)
     yield from unseen
 
 
 def _paths(host: Host) -> list[str]:
-    """Of the hierarchies that are mounted, those that hold memory and block statistics."""
+    """The statistics files of the mounted memory and blkio hierarchies."""
     mounts = cgroup_mounts(host)
     bound = [(mount, files) for mount in mounts for kind, files in _FILES.items() if kind in mount.controllers]
     paths = [f"{mount.path}/{name}" for mount, files in bound for name in files]

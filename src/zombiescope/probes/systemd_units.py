@@ -1,11 +1,11 @@
-"""systemd's services: how often each was restarted, whether it runs, where its cgroup is, whether it can loop for ever.
+"""systemd's services: how often each was restarted, whether it runs, its cgroup, whether it can loop forever.
 
-Overhead: 3.6 ms a look with 60 services that systemd may restart (0.5 ms to list all, 45 µs to ask for a count), 1.4 ms
-    of PID 1 and 3 ms of dbus-daemon. It does not grow with the pace of a loop: counts are asked for, signals are not.
+Overhead: 3.6 ms a sample with 60 services that systemd may restart (0.5 ms to list all, 45 µs to ask for a count),
+    1.4 ms of PID 1 and 3 ms of dbus-daemon. It does not grow with the rate of restarts: counts are read, no signals.
 Kernel: none: org.freedesktop.systemd1 over D-Bus. NRestarts came with systemd 235, ListUnitsByPatterns with 230.
-    NRestarts begins anew with every start by hand; what is told here only rises. A unit's cgroup is told as this
-    machine names it, also of a systemd in a container (the environment variable ZOMBIESCOPE_SYSTEMD_BUS gives the
-    address of another bus, such as unix:path=/proc/4711/root/run/dbus/system_bus_socket).
+    NRestarts is reset by every manual start; the count given here only rises. A unit's cgroup is given as the host
+    names it, also for a systemd in a container (the environment variable ZOMBIESCOPE_SYSTEMD_BUS gives the address of
+    another bus, such as unix:path=/proc/4711/root/run/dbus/system_bus_socket).
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ GIVES = (
     *("unit_file", "unit_needed_by"),
 )
 CURVES = (("unit restarts", "per s", "unit_restarts_total", "all"),)
-MOST = 400  # services asked about in a look, 20 ms; a node with more is a node of something else than services
-TOLD = 50  # restarting services that are told in full: who looks for a cause needs no more
-TRIES = 8  # times that a service is asked how it failed, until it tells
-APART = 0.005  # seconds between them: a run that fails at once takes some 15 ms, and its failure shows for a part of it
+MOST = 400  # services asked about in a sample, 20 ms; no normal node has more
+TOLD = 50  # restarting services reported in full: enough to find a cause
+TRIES = 8  # times that a service is asked how it failed, until it answers
+APART = 0.005  # seconds between them: a run that fails at once takes about 15 ms, and its result shows for part of that
 _FAILURE = ("Result", "ExecMainStatus")
-_NEEDED = ("RequiredBy", "BoundBy")  # who stops with it; who merely wants it goes on
+_NEEDED = ("RequiredBy", "BoundBy")  # units that stop with it; those that only want it keep running
 _NOW = (*_FAILURE, "ControlGroup", "Slice", "FragmentPath", *_NEEDED)
 Look = Callable[[], Iterator[Reading | Blind]]
 
 
 @contextmanager
 def watch(host: Host) -> Iterator[Look]:
-    """Keeps the bus open and the counts; a bus that was away is tried anew at every look."""
+    """Keeps the bus open and the counts; a bus that was away is tried again in every sample."""
     address = address_for(host)
     with closing(Systemd(address)) as systemd:
         yield _Eye(host, systemd, cgroup_prefix(host, address)).look
@@ -60,7 +60,7 @@ def read(host: Host) -> Iterator[Reading | Blind]:
 
 
 def _another_init(host: Host) -> str:
-    """What runs the machine, if it is surely not systemd: a node without systemd has no services that could loop."""
+    """The name of PID 1 if it is certainly not systemd: a node without systemd has no services that could loop."""
     if ANOTHER_BUS in os.environ or not sees_all(host):
         return ""
     name = host.read("/proc/1/comm", most=64).strip()
@@ -68,12 +68,12 @@ def _another_init(host: Host) -> str:
 
 
 class _Eye:
-    """What has to be remembered between two looks."""
+    """What has to be remembered between two samples."""
 
     def __init__(self, host: Host, systemd: Systemd, prefix: str) -> None:
         self._host, self._systemd, self._prefix = host, systemd, prefix
-        self._restart: dict[str, str] = {}  # Restart= of each unit that was ever seen
-        self._counted: dict[str, tuple[int, int]] = {}  # NRestarts at the last look, and the sum over its resets
+        self._restart: dict[str, str] = {}  # Restart= of each unit seen so far
+        self._counted: dict[str, tuple[int, int]] = {}  # NRestarts in the last sample, and the sum over its resets
         self._groups: dict[str, str] = {}  # the last cgroup that a unit was seen in
         self._awake: set[str] = set()
         self._failures: dict[str, str] = {}  # how a unit was last seen to fail
@@ -85,7 +85,7 @@ class _Eye:
             other = _another_init(self._host)
             if not other:
                 raise
-            text = f"{other} is the first process: no systemd, no services"
+            text = f"PID 1 is {other}: no systemd, no services"
             at = self._host.now()
             yield Reading(what=GIVES[4], subject="node", value=0, at=at, source="/proc/1/comm", text=text)
             return
@@ -97,7 +97,7 @@ class _Eye:
         )
         loaded = [unit for unit in units if unit.load == "loaded"]
         if len(loaded) > MOST:
-            why = f"{len(loaded):,} services, of which {MOST} are asked about"
+            why = f"{len(loaded):,} services, of which only {MOST} were read"
             yield Blind(what=GIVES[0], source=source, why=why, subject="node")
             loaded = loaded[:MOST]
         self._forget(loaded)
@@ -119,7 +119,7 @@ class _Eye:
         yield from self._states(loaded, at)
 
     def _states(self, units: list[Unit], at: float) -> Iterator[Reading]:
-        """Who runs; of one that came to rest it is told once more, or its last state would seem to hold."""
+        """Which units run; a unit that stopped is reported once more, otherwise its last state would seem to hold."""
         for unit in units:
             if unit.active != "inactive" or unit.name in self._awake:
                 running, source = float(unit.active == "active"), self._systemd.source(unit, "ActiveState")
@@ -128,20 +128,20 @@ class _Eye:
         self._awake = {unit.name for unit in units if unit.active != "inactive"}
 
     def _forget(self, units: list[Unit]) -> None:
-        """What systemd has let go of, so must we: a node may run thousands of services that live for a moment."""
+        """Forget units that systemd has unloaded: a node may run thousands of short-lived services."""
         kept = {unit.name for unit in units}
         for known in (self._restart, self._counted, self._groups, self._failures):
             for name in known.keys() - kept:
                 del known[name]
 
     def _learn(self, units: list[Unit]) -> None:
-        """Only what systemd may start again can restart; whether it may is asked once."""
+        """Only a unit with Restart= set can restart; that is read once for each unit."""
         new = {unit.path: unit.name for unit in units if unit.name not in self._restart}
         for path, told in self._systemd.get(new, ["Restart"]).items():
             self._restart[new[path]] = str(told["Restart"])
 
     def _note_failures(self, units: list[Unit], details: dict[str, dict[str, Any]]) -> None:
-        """With its next start a unit's Result is "success" again: one that restarts fast is asked a few times."""
+        """The next start sets a unit's Result to "success" again: one that restarts fast is asked a few times."""
         for again in range(TRIES):
             for unit in units:
                 told = details.get(unit.path, {})
@@ -159,7 +159,7 @@ class _Eye:
             return
         now = int(told["NRestarts"])
         last, total = self._counted.get(unit.name, (0, 0))
-        total += now - last if now >= last else now  # a start by hand sets it to nought
+        total += now - last if now >= last else now  # a manual start sets it to 0
         self._counted[unit.name] = (now, total)
         subject = f"unit:{unit.name}"
         failure = self._failures.get(unit.name)

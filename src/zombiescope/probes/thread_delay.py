@@ -1,16 +1,16 @@
-"""/proc/PID/schedstat of kernel threads that others wait for: how long each ran, and how long it waited to run.
+"""/proc/PID/schedstat of kernel threads that others depend on: how long each ran, and how long it waited to run.
 
-A ksoftirqd or napi thread that waits is a network queue that nobody empties.
+While a ksoftirqd or napi thread waits for a core, its network queue is not emptied.
 
-Overhead: one read a thread and look, 25 µs; a thread a core on a node without threaded NAPI. Once a minute the names
-    of all kernel threads are read again, 20 µs each: some 50 ms on 256 cores. At most `MOST` threads are followed.
+Overhead: one read a thread and sample, 25 µs; one thread a core on a node without threaded NAPI. Once a minute the
+    names of all kernel threads are read again, 20 µs each: about 50 ms on 256 cores. At most `MOST` are followed.
 Kernel: proc_pid_schedstat() in fs/proc/base.c: time on a core, time waiting for one (both ns), number of turns. All
     three are 0 where the kernel does not count; a kernel without CONFIG_SCHEDSTATS counts only with delayacct, which
     is off by default since e4042ad49235 ("delayacct: Default disabled", in v5.14). Kernel threads are the children of
     kthreadd, listed in /proc/2/task/2/children with CONFIG_PROC_CHILDREN (since v4.2; v3.5 with checkpoint/restore);
-    where it is not, /proc is searched once, and a thread that comes later is not seen. Before d6986ce24fc0 ("kthread:
-    dynamically allocate memory to store kthread's full name", in v5.17) names are cut to 15 characters, so that
-    several threads may share one; they are then told apart by their pids.
+    without it /proc is searched once, and a thread that starts later is not seen. Before d6986ce24fc0 ("kthread:
+    dynamically allocate memory to store kthread's full name", in v5.17) names are cut to 15 characters, so
+    several threads may share one; they are then distinguished by pid.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ TIMES = ("thread_run_seconds_total", "thread_run_delay_seconds_total")
 GIVES = (*TIMES, "thread_cpu")
 CURVES = (("softirq threads waiting", "share", "thread_run_delay_seconds_total", "most"),)
 MOST = 1_024  # threads followed: ksoftirqd and a napi thread for each of 512 queues
-RENEWED = 60.0  # seconds: a card that is reset, or a core that comes on line, makes new threads
-WAITED = 0.01  # seconds within a look: less is nobody's trouble, and not worth another read
+RENEWED = 60.0  # seconds: a card reset or a core that comes online creates new threads
+WAITED = 0.01  # seconds within a sample: less harms nothing, and is not worth another read
 _ROAMING = ("napi/", "irq/")
 KTHREADD = "/proc/2"
 CHILDREN = f"{KTHREADD}/task/2/children"
-# Those whose waiting is felt elsewhere: softirqs, packets, threaded interrupts, grace periods, memory to be freed.
+# Threads whose delay others feel: softirqs, packets, threaded interrupts, RCU grace periods, reclaim.
 _CHOSEN = re.compile(
     r"ksoftirqd/\d+|napi/.+|irq/\d+-.+|rcu_preempt|rcu_sched|rcuc/\d+|kswapd\d+|kcompactd\d+", re.DOTALL
 )
@@ -64,24 +64,26 @@ def read(host: Host) -> Iterator[Reading | Blind]:
 
 def _told(host: Host, threads: Threads, waited: dict[str, float]) -> Iterator[Reading | Blind]:
     found: dict[str, tuple[float, float]] = {}
-    missed = Unreadable(CHILDREN, "none of the threads that we follow is there")
+    missed = Unreadable(CHILDREN, "none of the kernel threads to follow exists")
     at = host.now()
     for pid in list(threads)[:MOST]:
         try:
             found[pid] = parse(host.read(f"/proc/{pid}/schedstat"), pid)
         except Unreadable as error:
-            missed = error  # it has ended, and is forgotten when the list is renewed
+            missed = error  # it has exited, and is forgotten when the list is renewed
     if not found:
         raise missed
     if not any(any(times) for times in found.values()):
-        raise Unreadable(f"/proc/{next(iter(found))}/schedstat", "this kernel does not count: boot with delayacct")
+        raise Unreadable(
+            f"/proc/{next(iter(found))}/schedstat", "this kernel does not count run delay: boot with delayacct"
+        )
     sharing = Counter(threads.values())
     for pid, times in found.items():
         name = threads[pid] if sharing[threads[pid]] == 1 else f"{threads[pid]}[{pid}]"
         for what, seconds in zip(TIMES, times, strict=True):
             source = f"/proc/{pid}/schedstat"
             yield Reading(what=what, subject=f"thread:{name}", value=seconds, at=at, source=source)
-        # Who is bound to a core has its number in the name; for the others it matters only while they wait.
+        # A thread bound to a core has its number in the name; for others the core matters only while they wait.
         if name.startswith(_ROAMING) and times[1] - waited.get(pid, 0.0) > WAITED:
             yield from _core(host, pid, f"thread:{name}", at)
         waited[pid] = times[1]
@@ -96,15 +98,15 @@ def _core(host: Host, pid: str, subject: str, at: float) -> Iterator[Reading | B
     try:
         core = count(host.read(source).rpartition(")")[2].split()[36])
     except Unreadable:
-        return  # it has ended
+        return  # it has exited
     except (ValueError, IndexError):
-        yield Blind(what=GIVES[2], source=source, why="tells no core", subject=subject)
+        yield Blind(what=GIVES[2], source=source, why="shows no core", subject=subject)
         return
     yield Reading(what=GIVES[2], subject=subject, value=core, at=at, source=source)
 
 
 def _renewed(host: Host, known: Threads) -> Threads:
-    """The chosen ones among all kernel threads; where these are not listed, those we know that are still the same."""
+    """The kernel threads to follow; where the kernel does not list them, the known ones that still exist."""
     if (name := host.read(f"{KTHREADD}/comm").strip()) != "kthreadd":
         raise Unreadable(f"{KTHREADD}/comm", f"is {name!r}, not kthreadd: only a container's processes are visible")
     try:
@@ -116,7 +118,7 @@ def _renewed(host: Host, known: Threads) -> Threads:
         try:
             name = host.read(f"/proc/{pid}/comm").removesuffix("\n")
         except Unreadable:
-            continue  # it ended meanwhile
+            continue  # it has exited
         if _CHOSEN.fullmatch(name):
             found[pid] = name
     return found
@@ -127,7 +129,7 @@ def _all_pids(host: Host) -> list[str]:
 
 
 def _made_by_kthreadd(host: Host, pid: str) -> bool:
-    """A program can give itself any name, but not this parent."""
+    """A program can choose any name for itself, but not kthreadd as its parent."""
     try:
         return host.read(f"/proc/{pid}/stat").rpartition(")")[2].split()[1:2] == ["2"]
     except Unreadable:

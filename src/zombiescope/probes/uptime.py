@@ -1,4 +1,4 @@
-"""/proc/uptime: how long the node has been up, so that a count can be told as a pace.
+"""/proc/uptime: how long the node has been up, so that a count can be given as a rate.
 
 Overhead: one read of 20 bytes.
 Kernel: Documentation/filesystems/proc.rst. It counts time spent suspended.

@@ -1,4 +1,4 @@
-"""/proc/vmstat: what memory management did: faults, reclaim by kswapd and by those who asked, swap, OOM kills.
+"""/proc/vmstat: counters of memory management: faults, reclaim by kswapd, direct reclaim, swap, OOM kills.
 
 Overhead: one read of 4 KB, 60 µs; the kernel adds up per-CPU counters, so a little more on many cores.
 Kernel: vmstat_text in mm/vmstat.c. Before 599d0c954f91 (in v4.8) reclaim was counted by zone (pgscan_direct_normal,
@@ -13,7 +13,7 @@ from zombiescope.core import Blind, Host, Reading, Unparsable
 from zombiescope.kernel.text import counters
 
 EVERY = 2.0
-# Counters kept; where the kernel splits one by zone, the sum.
+# Counters we keep; where the kernel splits one by zone, the sum.
 _COUNTERS = (
     "pgfault",
     "pgmajfault",

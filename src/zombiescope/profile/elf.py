@@ -1,8 +1,8 @@
 """Read an ELF file for what a profile needs: its build-id, and the function at an offset of the file.
 
-The format: elf(5). A sample tells where in a mapped file it was; program headers turn that offset into the virtual
-address that the symbol tables speak of. The input is not trusted: a header that is no ELF header raises Unparsable
-(with the byte offset in the place of the line); tables that lie outside of the file are cut or left out.
+The format: elf(5). A sample gives an offset in a mapped file; program headers turn it into the virtual address that
+symbol tables use. The input is not trusted: a header that is not an ELF header raises Unparsable (with the byte offset
+in place of the line); tables outside the file are cut or left out.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ _PT_LOAD, _PT_NOTE, _PF_X = 1, 4, 1
 _SHT_SYMTAB, _SHT_STRTAB, _SHT_NOTE, _SHT_NOBITS, _SHT_DYNSYM = 2, 3, 7, 8, 11
 _SHF_COMPRESSED = 1 << 11
 _NT_GNU_BUILD_ID = 3
-_MANY = 0xFFFF  # PN_XNUM, SHN_XINDEX: the number does not fit the header and stands in the first section
+_MANY = 0xFFFF  # PN_XNUM, SHN_XINDEX: the number does not fit the header and is in the first section
 
 _MOST_SEGMENTS = 1024  # a linker writes some ten
 _MOST_NOTES = 4096  # libc has some hundred (SystemTap probes), and the build-id is among the first
 _MOST_SYMBOLS = 2 << 20  # a browser with everything linked in has one million; all nested, a million take 4 s
 _LONGEST_ID = 64  # SHA-1 has 20 bytes, the longest hash in use 64
-_LARGEST_MINI = 64 << 20  # mini debug information is a few hundred KB; it is compressed, and may be a bomb
+_LARGEST_MINI = (
+    64 << 20
+)  # mini debug information is a few hundred KB; it is compressed, and may be a decompression bomb
 _MINI_MEMORY = 128 << 20  # what xz -9 needs to unpack is 65 MB
 
 _PROGRAM = {
@@ -60,7 +62,7 @@ class Elf:
 
     @classmethod
     def parse(cls, data: bytes | memoryview, source: str = "ELF file") -> Elf:
-        """The file's whole contents, or its beginning: what is not there is left out."""
+        """Parse the file's whole contents, or its beginning: what is missing is left out."""
         return _Reader(memoryview(data).cast("B"), source).elf()
 
     @property
@@ -77,7 +79,7 @@ class Elf:
         return 1024 + sum(table.memory for table in self._tables)
 
     def named_by(self, debug: Elf) -> Elf:
-        """This file, named by the symbols of its separate debug file, whose own program headers lead nowhere."""
+        """This file with the symbols of its separate debug file, whose own program headers are not usable."""
         return Elf(self.build_id, self._program, debug._tables + self._tables)
 
     def addresses(self, file_offsets: Addresses) -> tuple[Addresses, Indexes]:

@@ -1,7 +1,7 @@
 """Read folded stacks: a line a stack, outermost first, `process;function;function 42`.
 
 The format: FlameGraph's stackcollapse scripts. The first name is the process; `_[k]` after a name marks the kernel's
-functions, `_[i]` inlined ones and `_[j]` those of a just-in-time compiler. There is no time in it.
+functions, `_[i]` inlined ones and `_[j]` those of a just-in-time compiler. It has no times.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from zombiescope.profile.capture import Capture, Function, Who
+from zombiescope.core.samples import Function, Samples, Who
 from zombiescope.profile.gathering import Gathering, lines, named
 
 _COUNT = re.compile(rb"([0-9]{1,18})(?:\.[0-9]{0,18})?")  # flamegraph.pl takes fractions too; they are left off
 _KERNEL = b"_[k]"
 _MARKS = (_KERNEL, b"_[i]", b"_[j]")
-_MOST_KEPT = 200_000  # names known by their bytes: forgotten together, so that odd input cannot fill the memory
+_MOST_KEPT = 200_000  # names cached by their bytes: all dropped at this size, so that odd input cannot fill the memory
 
 
-def parse(pieces: Iterable[bytes], source: str = "folded stacks") -> Capture:
-    """The stacks of a text that comes in pieces of any size."""
+def parse(pieces: Iterable[bytes], source: str = "folded stacks") -> Samples:
+    """Parse stacks from text in pieces of any size."""
     gathering = Gathering(source)
     known: dict[bytes, int] = {}
     for number, line in enumerate(lines(pieces), 1):
@@ -46,7 +46,7 @@ def parse(pieces: Iterable[bytes], source: str = "folded stacks") -> Capture:
 
 
 def looks_like(beginning: bytes) -> bool:
-    """Whether a file that begins so holds folded stacks: its first lines, comments aside, all are such."""
+    """Whether a file with this beginning holds folded stacks: its first lines, except comments, all do."""
     whole = beginning.split(b"\n")[: -1 if b"\n" in beginning else None]
     told = [line for line in whole[:20] if line.strip() and not line.startswith(b"#")]
     return any(b";" in line for line in told) and all(map(_split, told))

@@ -15,10 +15,10 @@ Table = npt.NDArray[np.void]  # records with named fields
 _STT_FUNC, _STT_GNU_IFUNC = 2, 10
 _STB_GLOBAL, _STB_WEAK, _STB_GNU_UNIQUE = 1, 2, 10
 _EM_ARM = 40
-# Hand-written assembly often tells no size (_start, _init). It then reaches to the next function, but not out of its
+# Hand-written assembly often has no size (_start, _init). It then extends to the next function, but not beyond its
 # section and not further than a page: perf rounds up to a page as well.
 _UNSIZED = 4096
-_LONGEST_NAME = 4096  # names of C++ templates reach a few KB; bounds what a table without ends of names may cost
+_LONGEST_NAME = 4096  # names of C++ templates reach a few KB; bounds the cost of a table without NUL bytes
 
 
 class Functions:

@@ -1,4 +1,4 @@
-"""Samples that come one by one, made into columns: what readers of text and of pprof share."""
+"""Collect samples one by one into columns: shared by the readers of text and of pprof."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from zombiescope.core.errors import Unparsable
+from zombiescope.core.samples import Frames, Function, Mask, Samples, Who
 from zombiescope.knowledge.functions import is_idle
-from zombiescope.profile.capture import Capture, Frames, Function, Mask, Who
 
 MOST_SAMPLES = 20_000_000  # 40 bytes each: 800 MB. As text they would be some 8 GB
-LONGEST_LINE = 16 << 20  # a folded stack of 1,024 frames of 8 KB is 8 MB; what is longer is no text
-MOST_TOLD = 3  # lines that are not understood, each shown; of the rest the number
-LARGEST = (1 << 53) - 1  # what one sample can stand for: sums of more would not be exact (104 days of nanoseconds)
+LONGEST_LINE = 16 << 20  # a folded stack of 1,024 frames of 8 KB is 8 MB; anything longer is not text
+MOST_TOLD = 3  # lines not understood that are shown; the rest are only counted
+LARGEST = (1 << 53) - 1  # weight of one sample: larger sums would not be exact (104 days of nanoseconds)
 
 
 class Gathering:
-    """Samples so far. Functions, stacks and threads are numbered when they are first met."""
+    """Samples so far. Functions, stacks and threads are numbered when first seen."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -68,13 +68,13 @@ class Gathering:
         self._notes.append(text)
 
     def odd(self, line: int, text: bytes | str) -> None:
-        """A line that is not understood: it is left out, and told."""
+        """A line that is not understood: it is left out, and noted."""
         self._odd_count += 1
         if len(self._odd) < MOST_TOLD:
             self._odd.append((line, text if isinstance(text, str) else named(text[:200])))
 
-    def capture(self, *, unit: str = "samples", clock: str = "machine", hz: float = 0.0) -> Capture:
-        """All of them, by time. Where no line is understood there is none: an error names the first."""
+    def capture(self, *, unit: str = "samples", clock: str = "machine", hz: float = 0.0) -> Samples:
+        """All samples, by time. If no line is understood, an error names the first."""
         if not len(self) and self._odd:
             raise Unparsable(self.source, *self._odd[0])
         at = np.array(self._at, np.int64)
@@ -84,7 +84,7 @@ class Gathering:
             of=np.array(self._frames, np.int32),
             starts=np.array(self._starts, np.int64),
         )
-        return Capture(
+        return Samples(
             at=at[order],
             cpu=np.array(self._cpu, np.int32)[order],
             tid=np.array(self._tid, np.int32)[order],
@@ -110,16 +110,16 @@ class Gathering:
         if self.full:
             yield f"only the first {MOST_SAMPLES:,} samples were read"
         if not len(self):
-            yield "there are no samples in it"
+            yield "it has no samples"
 
 
 def named(text: bytes) -> str:
-    """A name as Python keeps one: bytes that are not UTF-8 stay what they are."""
+    """Bytes as a str; bytes that are not UTF-8 are kept."""
     return text.decode("utf-8", "surrogateescape")
 
 
 def lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines without their ends, of text that comes in pieces. One that is far too long ends where it became so."""
+    """Lines of text in pieces, without line ends. One that is far too long is cut."""
     rest = b""
     for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")
@@ -132,7 +132,7 @@ def lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _idle(frames: Frames) -> Mask:
-    """By the leaf alone. Where it is not known whose a function is (folded text), its name has to do."""
+    """Decided by the leaf alone. Where a function's kind is unknown (folded text), by its name."""
     by_function = np.array([(it.kernel or not it.module) and is_idle(it.name) for it in frames.functions], np.bool_)
     found = np.zeros(len(frames), np.bool_)
     filled = np.flatnonzero(np.diff(frames.starts))

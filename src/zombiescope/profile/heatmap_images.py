@@ -1,8 +1,8 @@
-"""A capture as a picture of when its cores were busy: a column a second, a row 20 ms of it, the redder the busier.
+"""A picture of when cores were busy: a column for each second, a row for each 20 ms; the redder, the busier.
 
-The idea, and the way to read it, is FlameScope's: something that happens once a second is a line across, a core that
-is taken for a second is a line up. Cells are counted in whole nanoseconds and columns begin with the clock's own
-seconds, so what happened at .200 is in the row of .200. Longer captures get longer columns, still of 50 rows each.
+The idea, and the way to read it, is FlameScope's: something that happens once a second is a horizontal line, a core
+that is busy for a second is a vertical one. Cells are counted in whole nanoseconds and columns begin at whole seconds
+of the clock, so what happened at .200 is in the row of .200. Longer captures get longer columns of 50 rows each.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core import UserError, harmless
-from zombiescope.profile.capture import EVERYTHING, Capture, Chosen, Ints
+from zombiescope.core.samples import EVERYTHING, Chosen, Ints, Samples
 from zombiescope.profile.heatmap import SECOND, heatmap
 
 ROWS = 50
 MOST_COLUMNS = 1800  # half an hour of seconds
 LENGTHS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400)  # of a column, in seconds
 LEVELS = 16
-# From hardly anything to the most there is; dark enough to be seen on white, light enough on black.
+# From the smallest to the largest value; visible on white and on black.
 _STOPS = ((255, 236, 204), (253, 187, 99), (227, 74, 51), (127, 0, 20))
 _EMPTY = (240, 241, 244)
 _TALL, _WIDE = 6, 1200  # a row's height and the picture's width, in pixels
@@ -39,9 +39,9 @@ class Grid:
     column: int  # nanoseconds
 
 
-def grid(capture: Capture, chosen: Chosen = EVERYTHING) -> Grid:
+def grid(capture: Samples, chosen: Chosen = EVERYTHING) -> Grid:
     if capture.clock == "none":
-        raise UserError("this has no times: there is no heatmap of it")
+        raise UserError("the source has no times, so it has no heatmap")
     first = capture.start if chosen.start is None else max(chosen.start, capture.start)
     last = max(capture.end if chosen.end is None else min(chosen.end, capture.end), first + 1)
     for length in LENGTHS:
@@ -51,12 +51,12 @@ def grid(capture: Capture, chosen: Chosen = EVERYTHING) -> Grid:
         if columns <= MOST_COLUMNS:
             break
     else:
-        raise UserError(f"{columns:,} days are too many for one picture: choose a stretch")
+        raise UserError(f"{columns:,} days are too many for one picture: choose a shorter time range")
     heat = heatmap(capture, column // ROWS, chosen, start=start, end=start + columns * column)
     return Grid(heat.reshape(columns, ROWS).T, start, column)
 
 
-def as_png(capture: Capture, chosen: Chosen = EVERYTHING) -> bytes:
+def as_png(capture: Samples, chosen: Chosen = EVERYTHING) -> bytes:
     """Only the cells, later rows above earlier ones."""
     levels = _levels(grid(capture, chosen).heat)[::-1]
     colours = np.array([_EMPTY, *_palette()], np.uint8)
@@ -76,8 +76,8 @@ def png(pixels: npt.NDArray[np.uint8]) -> bytes:
     )
 
 
-def as_svg(capture: Capture, chosen: Chosen = EVERYTHING) -> bytes:
-    """With times below it, and what each column holds when it is pointed at. No script is in it."""
+def as_svg(capture: Samples, chosen: Chosen = EVERYTHING) -> bytes:
+    """With times below it, and the value of each column as a hover text. It has no script."""
     found = grid(capture, chosen)
     levels = _levels(found.heat)
     columns = levels.shape[1]
@@ -117,15 +117,15 @@ text { font: 11px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; 
 </style>"""
 
 
-def when(at: int, capture: Capture) -> str:
-    """A moment as people read it: the time of day, or seconds since the machine was started."""
+def when(at: int, capture: Samples) -> str:
+    """A time as people read it: the time of day, or seconds since the machine booted."""
     if capture.clock == "unix":
         return datetime.fromtimestamp(at // SECOND, UTC).strftime("%H:%M:%S")
     return f"{at / SECOND:.15g} s"
 
 
-def told(amount: float, capture: Capture) -> str:
-    """What was found, in the capture's unit."""
+def told(amount: float, capture: Samples) -> str:
+    """An amount in the capture's unit."""
     return f"{amount / SECOND:.3f} s of CPU time" if capture.unit == "nanoseconds" else f"{amount:,.0f} samples"
 
 

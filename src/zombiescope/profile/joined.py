@@ -1,4 +1,4 @@
-"""Several captures as one: a recorder that begins a new file every few minutes leaves many, of one time."""
+"""Several captures as one: a recorder that begins a new file every few minutes leaves many."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from functools import partial
 import numpy as np
 
 from zombiescope.core.errors import UserError
-from zombiescope.profile.capture import COLUMNS, Capture, Frames, Function, Who
+from zombiescope.core.samples import COLUMNS, Frames, Function, Samples, Who
 
 
-def joined(captures: Sequence[Capture], label: str) -> Capture:
-    """All samples in order of time. They must be of one clock and one unit."""
+def joined(captures: Sequence[Samples], label: str) -> Samples:
+    """All samples in order of time. They must have the same clock and unit."""
     first = captures[0]
     if len(captures) == 1:
         return first
     for other in captures:
         if (other.clock, other.unit) != (first.clock, first.unit):
             raise UserError(
-                f"{other.label} and {first.label} cannot be seen as one: times of clock {other.clock!r} and "
-                f"{first.clock!r}, amounts in {other.unit} and {first.unit}"
+                f"{other.label} and {first.label} cannot be joined: clocks {other.clock!r} and {first.clock!r}, "
+                f"units {other.unit} and {first.unit}"
             )
     number: dict[Who, int] = {}
     columns = {name: [getattr(it, name) for it in captures] for name in COLUMNS}
@@ -32,7 +32,7 @@ def joined(captures: Sequence[Capture], label: str) -> Capture:
         stacks += len(capture.idle)
     whole = {name: np.concatenate(parts) for name, parts in columns.items()}
     order = np.argsort(whole["at"], kind="stable")
-    return Capture(
+    return Samples(
         **{name: column[order] for name, column in whole.items()},
         whos=list(number),
         idle=np.concatenate([it.idle for it in captures]),
@@ -45,7 +45,7 @@ def joined(captures: Sequence[Capture], label: str) -> Capture:
     )
 
 
-def _frames(captures: Sequence[Capture]) -> Frames:
+def _frames(captures: Sequence[Samples]) -> Frames:
     number: dict[Function, int] = {}
     of, starts, end = [], [np.zeros(1, np.int64)], 0
     for capture in captures:

@@ -1,4 +1,4 @@
-"""Name kernel addresses from /proc/kallsyms, on the machine recorded or, from the saved form, on any other.
+"""Name kernel addresses from /proc/kallsyms, on the recorded machine or, from a saved copy, on any other.
 
     ffffffff81000000 T _stext
     ffffffff816b65f0 T __x64_sys_read
@@ -25,7 +25,7 @@ from zombiescope.profile.ranges import Addresses, Indexes, Ranges, best_aliases,
 UNKNOWN = "[unknown]"
 
 _LARGEST = 64 << 20  # ten times a distribution kernel's with all modules; a wrong file does not fill memory
-# The text symbol before a hole (_etext, the last function of the last module) would name whatever lies behind it, and
+# The text symbol before a gap (_etext, the last function of the last module) would name everything after it, and
 # unwinding yields addresses that are in no function. The longest function of a 6.18 kernel is 21 KB.
 _LONGEST = 256 << 10
 _FEW = 200  # addresses: 20 µs each; to read 122,000 lines takes 40 ms
@@ -48,8 +48,10 @@ class Kallsyms:
     ) -> None:
         """`names` holds a name from each of `name_at` to the next newline; made by parse and load."""
         self._ranges, self._names, self._name_at = ranges, names, name_at
-        self.text_base = text_base  # where _text (or _stext) lies; None if unknown. Less it, addresses know no KASLR
-        self.zeroed = zeroed  # kptr_restrict is 2, or 1 without CAP_SYSLOG: the cure is root, or the sysctl
+        self.text_base = (
+            text_base  # address of _text (or _stext); None if unknown. Relative to it, addresses do not depend on KASLR
+        )
+        self.zeroed = zeroed  # kptr_restrict is 2, or 1 without CAP_SYSLOG: run as root, or change the sysctl
 
     @classmethod
     def parse(cls, text: bytes, source: str = "/proc/kallsyms") -> Kallsyms:
@@ -87,7 +89,7 @@ class Kallsyms:
         zeroed = not addresses.any()
         functions &= addresses > 0
         starts, kinds, name_at = addresses[functions], kinds[functions], begins[functions] + width + 3
-        sized = np.ones(len(starts), dtype=bool)  # kallsyms tells no sizes
+        sized = np.ones(len(starts), dtype=bool)  # kallsyms has no sizes
         weak, exported = np.isin(kinds, (ord("w"), ord("W"))), kinds == ord("T")
         kept = best_aliases(starts, sized, weak, exported, chars, name_at)
         starts, name_at = starts[kept], name_at[kept]
@@ -110,7 +112,7 @@ class Kallsyms:
         return named(self._ranges.find(addresses.astype(np.uint64, copy=False)), self._name, UNKNOWN)
 
     def those(self, addresses: Addresses, wanted: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
-        """Which addresses are in a function whose name is wanted; each function is asked about once."""
+        """Which addresses are in a function whose name is wanted; each function is checked once."""
         functions = self._ranges.find(addresses)
         there = np.zeros(len(self._name_at) + 1, np.bool_)
         there[functions] = True  # the last is for none
@@ -139,7 +141,7 @@ class Kallsyms:
 
     @classmethod
     def load(cls, data: bytes, source: str = "saved kallsyms") -> Kallsyms:
-        """What `saved` wrote. Anything else raises Unparsable, with the byte offset in the place of the line."""
+        """Load what `saved` wrote. Anything else raises Unparsable, with the byte offset in place of the line."""
         raw = _unpacked(data, source)
         if len(raw) < _HEADER.size:
             raise Unparsable(source, 0, f"{len(raw)} bytes, shorter than a header")
@@ -158,12 +160,12 @@ class Kallsyms:
         # Sums that wrap around show as a start before the last end.
         disordered = (starts[1:] < ends[:-1]).any() or (ends <= starts).any()
         if disordered or (name_at == ends_of_names).any():
-            raise Unparsable(source, _HEADER.size, "symbols without a size, a name or an order")
+            raise Unparsable(source, _HEADER.size, "symbols without a size or a name, or out of order")
         return cls(Ranges(starts, sizes), names, name_at, text_base=text_base or None, zeroed=bool(zeroed))
 
 
 class KallsymsText:
-    """The same, read when names are asked for: whether a core was idle is all that a heatmap asks, of few addresses."""
+    """The same, read when names are needed: a heatmap only asks whether cores were idle, for few addresses."""
 
     def __init__(self, text: bytes, source: str = "/proc/kallsyms") -> None:
         self._text, self._source = text if text.endswith(b"\n") else text + b"\n", source
@@ -182,7 +184,7 @@ class KallsymsText:
         return self.text_base is None and self.whole.zeroed
 
     def those(self, addresses: Addresses, wanted: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
-        """As of Kallsyms: which addresses are in a function whose name is wanted."""
+        """As in Kallsyms: which addresses are in a function whose name is wanted."""
         distinct, which = np.unique(addresses, return_inverse=True)
         if len(distinct) > _FEW:
             return self.whole.those(addresses, wanted)
@@ -193,7 +195,7 @@ class KallsymsText:
         return found[which.reshape(-1)]
 
     def _names(self, address: int) -> list[str] | None:
-        """All names of the function at an address, by halves of the text; None in modules, which are in no order."""
+        """All names of the function at an address, by binary search; None in modules, which are not sorted."""
         low, high = 0, len(self._text)
         while low < high:
             begin = self._text.rfind(b"\n", low, (low + high) // 2) + 1 or low

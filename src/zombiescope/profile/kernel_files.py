@@ -1,12 +1,12 @@
-"""Which of the files that profiles name are the kernel's, as perf, pprof and people write them."""
+"""Which files named in profiles are the kernel's, as perf, pprof and people write them."""
 
 from __future__ import annotations
 
 import re
 
-from zombiescope.profile.capture import Function
+from zombiescope.core.samples import Function
 
-KERNEL_FILE = "[kernel.kallsyms]"  # perf's name of the running kernel
+KERNEL_FILE = "[kernel.kallsyms]"  # perf's name for the running kernel
 UNKNOWN = "[unknown]"
 # Mappings in brackets that are a process's own: proc(5), and perf's word for what it could not find.
 _OWN = {"vdso", "vdso32", "vdsox32", "vsyscall", "vvar", "heap", "stack", "anon", "unknown", "uprobes", "bss", "others"}
@@ -15,7 +15,7 @@ _MODULE = re.compile(r"\[([A-Za-z0-9_.-]{1,64})\]")  # MODULE_NAME_LEN is 56 on 
 
 
 def kernel_module(file: str) -> str | None:
-    """The kernel's module that a file holds, "" for the kernel itself; None where the file is not the kernel's."""
+    """The kernel module that a file holds, "" for the kernel itself; None if the file is not the kernel's."""
     if file.startswith(("[kernel", "[guest.kernel", "/proc/kcore", "/proc/kallsyms")):
         return ""
     name = file.rsplit("/", 1)[-1]
@@ -31,7 +31,7 @@ def kernel_module(file: str) -> str | None:
 
 
 def unnamed(file: str) -> str:
-    """What stands for all functions of a file that have no name: the file's own, in brackets."""
+    """The name for all functions of a file that have none: the file's name in brackets."""
     name = file.removesuffix(" (deleted)").rsplit("/", 1)[-1]
     if file.startswith("["):
         return file
@@ -39,9 +39,9 @@ def unnamed(file: str) -> str:
 
 
 def file_of(function: Function) -> str:
-    """What to write for a function's file, so that whoever reads it knows whose the function is; "" for unknown."""
+    """What to write as a function's file, so that readers can tell kernel from user; "" for unknown."""
     if not function.kernel:
-        # A process may map a file with a name such as vmlinux: it stays the process's own.
+        # A process may map a file with a name such as vmlinux: it still counts as user code.
         return function.module if kernel_module(function.module) is None else ""
     module = f"[{function.module}]"
     return module if function.module and kernel_module(module) == function.module else KERNEL_FILE

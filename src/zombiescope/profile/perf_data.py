@@ -1,8 +1,8 @@
-"""A perf.data file as a Capture, read as it is: no `perf` is needed, and no text is made and parsed again.
+"""Read a perf.data file into a Samples, directly: neither `perf` nor its text output is needed.
 
-Pieces of a few megabytes are read one after the other; of each only columns and chains not seen before are kept, so
-memory grows with the number of samples (32 bytes each) and of distinct stacks, never with the file. Names are worked
-out when they are asked for. What is damaged ends the reading, and a note says where; what was read before is kept.
+Pieces of a few megabytes are read one after the other; of each only columns and new chains are kept, so memory grows
+with the number of samples (32 bytes each) and of distinct stacks, not with the file. Names are resolved when needed.
+Damage ends the reading, and a note says where; what was read before is kept.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core.errors import Unparsable
+from zombiescope.core.samples import Frames, Ints, Mask, Samples, Who
 from zombiescope.core.words import harmless
 from zombiescope.knowledge.functions import is_idle
 from zombiescope.profile import perf_data_header
-from zombiescope.profile.capture import Capture, Frames, Ints, Mask, Who
 from zombiescope.profile.kallsyms import Kallsyms, KallsymsText
 from zombiescope.profile.perf_data_chains import Chains, Stacks
 from zombiescope.profile.perf_data_header import CPU, ID, STREAM_ID, TID, TIME, Event, Header, Read
@@ -32,13 +32,13 @@ from zombiescope.profile.perf_data_records import (
     THROTTLE,
     Piece,
 )
-from zombiescope.profile.perf_data_samples import MOST, Samples
+from zombiescope.profile.perf_data_samples import MOST, SampleRecords
 from zombiescope.profile.perf_data_tasks import Tasks
 
 if TYPE_CHECKING:
     from zombiescope.profile.symbols import Symbols
 
-# Who opens files knows them: the symbols of the kernel that ran (None if they are not at hand), and of any file.
+# Given by the caller: the symbols of the kernel that ran (None if not available), and of any file.
 FindKernel = Callable[[Kernel | None, str], KallsymsText | None]
 MakeSymbols = Callable[[Kallsyms | None], "Symbols"]
 
@@ -52,7 +52,7 @@ class _Reading:
 
     def __init__(self, header: Header, notes: list[str], label: str) -> None:
         self.header, self.notes, self.label = header, notes, label
-        self.samples, self.tasks, self.mappings = Samples(header.events), Tasks(), Mappings()
+        self.samples, self.tasks, self.mappings = SampleRecords(header.events), Tasks(), Mappings()
         self.trailer, self.time_at = _trailer(header.events[0])
         self.cgroups: dict[int, str] = {}
         self.build_ids = dict(header.build_ids)
@@ -75,8 +75,8 @@ class _Reading:
 
 def capture(
     read: Read, size: int, find_kernel: FindKernel, make_symbols: MakeSymbols, *, label: str = "perf.data"
-) -> Capture:
-    """All samples of a file of so many bytes that `read` gives. A head that is none raises Unparsable."""
+) -> Samples:
+    """All samples of a file of `size` bytes that `read` gives. A bad header raises Unparsable."""
     header = perf_data_header.parse(read, size, label)
     notes = list(header.notes)
     if header.compressed or not header.events:
@@ -96,7 +96,7 @@ def capture(
 
 
 def _piped(header: Header, stream: Iterator[Piece], label: str) -> tuple[Header, Iterator[Piece]]:
-    """What came through a pipe tells its events in records, before anything else."""
+    """Data from a pipe has its events in records, before anything else."""
     first = next(stream, None)
     events = []
     for record in first.bytes_of(HEADER_ATTR) if first else ():
@@ -105,7 +105,7 @@ def _piped(header: Header, stream: Iterator[Piece], label: str) -> tuple[Header,
             ids = np.frombuffer(record[8 + size :], np.uint64).tolist() if (len(record) - size) % 8 == 0 else []
             events.append(perf_data_header.event(record[8 : 8 + size], tuple(ids)))
     if first is None or not events:
-        raise Unparsable(label, 16, "perf.data from a pipe that tells no events: cut off")
+        raise Unparsable(label, 16, "perf.data from a pipe without events: cut off")
     return header._replace(events=tuple(events)), _after(first, stream)
 
 
@@ -115,14 +115,14 @@ def _after(first: Piece, rest: Iterable[Piece]) -> Iterator[Piece]:
 
 
 def _trailer(event: Event) -> tuple[int, int]:
-    """How many words end every record that is no sample, and which of them, counted from the end, is the time."""
+    """Words in the trailer of every record that is not a sample, and which of them, from the end, is the time."""
     if not event.trailed:
         return 0, 0
     asked = [bit for bit in (TID, TIME, ID, STREAM_ID, CPU, perf_data_header.IDENTIFIER) if event.sample_type & bit]
     return len(asked), len(asked) - asked.index(TIME) if TIME in asked else 0
 
 
-def _captured(reading: _Reading, find_kernel: FindKernel, make_symbols: MakeSymbols, label: str) -> Capture:
+def _captured(reading: _Reading, find_kernel: FindKernel, make_symbols: MakeSymbols, label: str) -> Samples:
     samples, tasks, header = reading.samples, reading.tasks, reading.header
     tasks.settle()
     at = samples.column("at", np.int64)
@@ -134,7 +134,7 @@ def _captured(reading: _Reading, find_kernel: FindKernel, make_symbols: MakeSymb
     kernel = find_kernel(reading.mappings.kernel, header.kernel)
     reading.notes.extend(_told(reading, kernel, stacks, stack))
     unix = header.to_unix
-    return Capture(
+    return Samples(
         at=at if unix is None else at + unix,
         cpu=cpu,
         tid=tid,
@@ -160,7 +160,7 @@ def _named(stacks: Stacks, reading: _Reading, kernel: KallsymsText | None, make_
 
 
 def _split(chains: Chains, chain: Ids, pid: Ids, at: Ints, tasks: Tasks) -> tuple[Stacks, Ids]:
-    """A chain is a stack; but one with addresses of a process that ran two programs is two."""
+    """A chain is a stack; but a chain of a process that ran two programs is two stacks."""
     words, starts, users = chains.all()
     count = len(chains)
     first = np.zeros(count, np.int64)
@@ -181,13 +181,13 @@ def _split(chains: Chains, chain: Ids, pid: Ids, at: Ints, tasks: Tasks) -> tupl
 
 
 def _whos(pid: Ids, tid: Ids, at: Ints, cgroup: Ints, reading: _Reading) -> tuple[list[Who], Ids]:
-    """Distinct pids, names and cgroups, and which of them each sample is of."""
+    """Distinct pids, names and cgroups, and which of them each sample belongs to."""
     pids, comms = reading.tasks.named
     row = reading.tasks.names_of(tid.astype(np.int64), at)
     nameless = np.flatnonzero((row < 0) | (pids[row] != pid) | (comms[row] < 0))
     threads, which = np.unique(np.stack([pid[nameless], tid[nameless]]), axis=1, return_inverse=True)
     row[nameless] = len(pids) + which.reshape(-1)
-    # perf names a thread it knows nothing of by its number.
+    # perf names an unknown thread by its number.
     names = [*reading.tasks.comms, *(f":{thread}" for thread in threads[1].tolist())]
     pids = np.concatenate([pids, threads[0]])
     comms = np.concatenate([comms, np.arange(len(reading.tasks.comms), len(names))])
@@ -198,7 +198,7 @@ def _whos(pid: Ids, tid: Ids, at: Ints, cgroup: Ints, reading: _Reading) -> tupl
         groups = np.zeros(1, np.int64)
         there = np.bincount(row, minlength=len(pids)) > 0
         rows, which = np.flatnonzero(there), (np.cumsum(there) - 1)[row]
-    # Several rows may be of one name: a thread's, and another's of the same process.
+    # Several rows may have the same name: threads of the same process.
     columns = pids[rows // len(groups)], comms[rows // len(groups)], rows % len(groups)
     order = np.lexsort(columns)
     begins = np.append(True, np.any([it[order][1:] != it[order][:-1] for it in columns], axis=0))[: len(order)]
@@ -211,7 +211,7 @@ def _whos(pid: Ids, tid: Ids, at: Ints, cgroup: Ints, reading: _Reading) -> tupl
 
 
 def _idle(stacks: Stacks, kernel: KallsymsText | None) -> Mask:
-    """Only the idle task waits for work; threads that force a core to rest (idle_inject) take time from others."""
+    """Only the idle task is idle; threads that force a core to idle (idle_inject) take time from others."""
     idle: Mask = np.zeros(len(stacks.chain), np.bool_)
     if kernel is not None:
         leaves, its_stacks = stacks.idle_task_leaves()
@@ -226,18 +226,18 @@ def _told(
     if kernel is None:
         release = f" ({harmless(reading.header.kernel)})" if reading.header.kernel else ""
         yield (
-            f"the kernel's symbols of that boot{release} are not at hand: its functions have no names, and idle cores "
-            "count as busy; keep a copy of /proc/kallsyms beside the file, as FILE.kallsyms"
+            f"no kernel symbols of that boot{release}: kernel functions have no names, and idle cores count as busy; "
+            "save a copy of /proc/kallsyms beside the file, as FILE.kallsyms"
         )
     elif kernel.zeroed:
-        yield "the kernel's symbols are hidden from this user: look as root, or with sysctl kernel.kptr_restrict=0"
+        yield "kernel symbols are hidden from this user: run as root, or set sysctl kernel.kptr_restrict=0"
     spoilt = int(stacks.spoilt()[stacks.chain][stack].sum())
     for count, what in (
         (reading.lost, "samples were lost by the kernel: the rings were full"),
         (samples.left_out, "samples of other events are left out"),
-        (samples.broken, "samples end before what they should hold, and are left out"),
-        (reading.throttled, "times the kernel sampled less for a while, as it took too long"),
-        (spoilt, "stacks hold values that can be no address; the rest of each stack is kept"),
+        (samples.broken, "samples are cut short, and are left out"),
+        (reading.throttled, "times the kernel throttled sampling, as it took too long"),
+        (spoilt, "stacks hold invalid addresses; the rest of each stack is kept"),
     ):
         if count:
             yield f"{count:,} {what}"

@@ -1,8 +1,8 @@
 """Call chains, each kept once: what makes a profile of any length fit into memory.
 
-A chain is told apart from others by 64 bits that depend on each of its addresses and on where it stands; whoever has
-seen a million chains has one chance in forty million that two of them were taken for one. Addresses of a process mean
-something in that process alone, so its pid is part of what tells chains apart; the kernel's are the same for all.
+A chain is identified by a 64-bit hash of its addresses and their positions: with a million chains the chance that two
+are taken for one is one in forty million. Addresses of a process mean something in that process alone, so its pid is
+part of the hash; the kernel's addresses are the same for all.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.profile.capture import Ints, Mask
+from zombiescope.core.samples import Ints, Mask
 from zombiescope.profile.perf_data_records import Places, Words, spread
 
 # Marks among the addresses: whose addresses follow (enum perf_callchain_context). No address is as high as the lowest.
 USER_MARK, KERNEL_MARK, LOWEST_MARK = ((1 << 64) - below for below in (512, 128, 4095))
 
 MOST_WORDS = 60_000_000  # addresses and marks: 480 MB. A chain has some ten, and few chains are new after a while
-# All marks there are: hypervisor, kernel, user, user to be told later, guest, guest's kernel, guest's user.
+# All marks: hypervisor, kernel, user, deferred user, guest, guest's kernel, guest's user.
 MARKS = np.array([(1 << 64) - below for below in (32, 128, 512, 640, 2048, 2176, 2560)], np.uint64)
 _A, _B, _C = (np.uint64(it) for it in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))  # splitmix64's
 _27, _30, _31 = np.uint64(27), np.uint64(30), np.uint64(31)
 
 
 class Chains:
-    """All distinct chains seen so far, in the order they came, as words with marks, leaf first."""
+    """All distinct chains so far, in order of appearance, as words with marks, leaf first."""
 
     def __init__(self) -> None:
-        self._known: Words = np.empty(0, np.uint64)  # what tells each apart, sorted
-        self._number: npt.NDArray[np.int32] = np.empty(0, np.int32)  # of each of those
+        self._known: Words = np.empty(0, np.uint64)  # hashes, sorted
+        self._number: npt.NDArray[np.int32] = np.empty(0, np.int32)  # of each hash
         self._words: list[Words] = []
         self._lengths: list[Places] = []
         self._users: list[Mask] = []
@@ -44,7 +44,7 @@ class Chains:
         return self._size > MOST_WORDS
 
     def numbered(self, words: Words, starts: Places, lengths: Places, pids: Words) -> npt.NDArray[np.int32]:
-        """The number of each chain; chain i is words[starts[i] : starts[i] + lengths[i]], and all stand in a row."""
+        """The number of each chain; chain i is words[starts[i] : starts[i] + lengths[i]], and all are contiguous."""
         told, users = _told_apart(words, starts, lengths, pids)
         order = np.argsort(told)
         told = told[order]
@@ -70,7 +70,7 @@ class Chains:
         return found
 
     def all(self) -> tuple[Words, Places, Mask]:
-        """The words of all in a row; where each begins, and the last one ends; which have addresses of a process."""
+        """The words of all chains in a row; the start of each, and the end; which have addresses of a process."""
         words = np.concatenate([np.empty(0, np.uint64), *self._words])
         lengths = np.concatenate([np.zeros(1, np.int64), *self._lengths])
         self._words = []
@@ -78,9 +78,9 @@ class Chains:
 
 
 def _told_apart(words: Words, starts: Places, lengths: Places, pids: Words) -> tuple[Words, Mask]:
-    """The sum of each chain's words, mixed with where they stand; and which chains have addresses of a process."""
+    """The hash of each chain: its words mixed with their positions; and which have addresses of a process."""
     found, users = np.zeros(len(starts), np.uint64), np.zeros(len(starts), np.bool_)
-    there = np.flatnonzero(lengths)  # a sum over nothing is what reduceat does not know
+    there = np.flatnonzero(lengths)  # reduceat cannot sum an empty range
     if not len(there):
         return found, users
     with np.errstate(over="ignore"):
@@ -114,7 +114,7 @@ class Stacks(NamedTuple):
     at: Ints  # of each stack
 
     def spoilt(self) -> Mask:
-        """Of each chain: whether the walk of a user's stack, without frame pointers, gave what can be no address."""
+        """For each chain: whether unwinding a user stack without frame pointers gave invalid addresses."""
         usual = (self.words == np.uint64(USER_MARK)) | (self.words == np.uint64(KERNEL_MARK))
         high = np.flatnonzero((self.words >= np.uint64(LOWEST_MARK)) & ~usual)
         bad = high[~np.isin(self.words[high], MARKS)]

@@ -1,9 +1,9 @@
-"""The head of a perf.data file: which events were sampled, what each sample holds, where the records are.
+"""The header of a perf.data file: which events were sampled, what each sample holds, where the records are.
 
 The format: tools/perf/Documentation/perf.data-file-format.txt. A file begins with "PERFILE2" (once "PERFFILE"), then
 says where three sections are: the events asked for (struct perf_event_attr, of 64 bytes at first and of 136 or more
-today, each with its ids), the records, and behind them facts about the machine. What was written into a pipe has none
-of that: sixteen bytes, then records, of which the first tell the events.
+today, each with its ids), the records, and after them facts about the machine. Data written into a pipe has none of
+that: sixteen bytes, then records, the first of which describe the events.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CLOCK_AT = 88  # in an event: __s32 clockid, since v4.1
 _FREQUENCY, _SAMPLE_ID_ALL, _USE_CLOCKID = 1 << 10, 1 << 18, 1 << 25
 _BUILD_ID, _HOSTNAME, _OSRELEASE, _COMPRESSED, _CLOCK_DATA = 2, 3, 4, 27, 29  # bits of the features
 _FEATURES = 256
-_MOST_EVENTS = 4096  # one per core and event at the worst
+_MOST_EVENTS = 4096  # at worst one per core and event
 _MOST_IDS = 1 << 20
 _LARGEST_FACT = 16 << 20  # build-ids of 100,000 files
 _HARDWARE, _SOFTWARE = 0, 1
@@ -68,34 +68,36 @@ class Event(NamedTuple):
 class Header(NamedTuple):
     """Where the records are, and what is known of them."""
 
-    events: tuple[Event, ...]  # none yet of what came from a pipe
+    events: tuple[Event, ...]  # not known yet for data from a pipe
     start: int
     end: int
     compressed: bool = False
     hostname: str = ""
     kernel: str = ""
     build_ids: tuple[tuple[str, str], ...] = ()  # path and build-id in hexadecimal
-    to_unix: int | None = None  # nanoseconds from the samples' clock to 1970, where the file tells
+    to_unix: int | None = None  # nanoseconds to add to the samples' clock for unix time, if the file has it
     notes: tuple[str, ...] = ()
 
 
 def parse(read: Read, size: int, source: str) -> Header:
-    """The head of a file of so many bytes. What comes behind the events and is damaged becomes a note."""
+    """Parse the header of a file of `size` bytes. Damage after the events becomes a note."""
     head = read(0, _HEAD.size + _FEATURES // 8)
     if head[:8] == _SWAPPED:
-        raise Unparsable(source, 0, "perf.data of a big-endian machine: let `perf script` on that machine print it")
+        raise Unparsable(
+            source, 0, "perf.data of a big-endian machine: run `perf script` on that machine and use its output"
+        )
     if head[:8] not in _MAGICS or len(head) < 16:
         raise Unparsable(source, 0, f"{size} bytes that begin with {head[:8]!r}: not perf.data")
     length = int.from_bytes(head[8:16], "little")
     if length == 16:
         return Header(events=(), start=16, end=size)
     if length not in (_HEAD.size, _HEAD.size + _FEATURES // 8) or len(head) < length:
-        raise Unparsable(source, 8, f"a head of {length} bytes in a file of {size}; 16, 72 and 104 are known")
+        raise Unparsable(source, 8, f"a header of {length} bytes in a file of {size}; 16, 72 and 104 are known")
     _, _, each, at, total, start, records, _, _ = _HEAD.unpack_from(head)
     events = tuple(_events(read, source, each, at, total, size))
     if not _HEAD.size <= start <= size:
         raise Unparsable(source, 40, f"records at offset {start} of a file of {size} bytes")
-    # perf writes the size last: a recorder that was killed, or died while it looked for build-ids, never did.
+    # perf writes the size last: one that was killed, or crashed while it collected build-ids, never did.
     if not records:
         note = f"offset 48: the size of the records was never written (perf record was killed?); read up to byte {size}"
         return Header(events=events, start=start, end=size, notes=(note,))
@@ -128,7 +130,7 @@ def _events(read: Read, source: str, each: int, at: int, total: int, size: int) 
     if not 64 + 16 <= each <= 1 << 16 or not total or total % each or at + total > size:
         raise Unparsable(source, 16, f"{total} bytes of events, {each} each, at offset {at} of {size} bytes")
     if total // each > _MOST_EVENTS:
-        raise Unparsable(source, 32, f"{total // each} events; {_MOST_EVENTS} are believed")
+        raise Unparsable(source, 32, f"{total // each} events; at most {_MOST_EVENTS} are accepted")
     left = _MOST_IDS
     for place in range(at, at + total, each):
         raw = read(place, each)
@@ -145,14 +147,14 @@ def _has(head: bytes, bit: int) -> bool:
 
 
 def _told(header: Header, read: Read, head: bytes, at: int) -> Header:
-    """The facts behind the records: for each bit that is set, in order, where it is told."""
+    """The facts after the records: for each bit that is set, in order, its offset and size."""
     facts: dict[int, bytes] = {}
     for bit in range(_FEATURES):
         if _has(head, bit):
             place = read(at, 16)
             at += 16
             if len(place) < 16:
-                return header._replace(notes=(f"offset {at}: what the file tells of its machine is cut off",))
+                return header._replace(notes=(f"offset {at}: the facts about the machine are cut off",))
             offset, size = struct.unpack("<QQ", place)
             if bit in (_BUILD_ID, _HOSTNAME, _OSRELEASE, _CLOCK_DATA) and size <= _LARGEST_FACT:
                 facts[bit] = read(offset, size)
@@ -178,7 +180,7 @@ def build_ids(data: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _to_unix(data: bytes, events: tuple[Event, ...]) -> int | None:
-    """`perf record --clockid` tells one moment by both clocks."""
+    """`perf record --clockid` stores one moment in both clocks."""
     clock = next((it.clock for it in events if it.clock is not None), None)
     if clock == 0:  # CLOCK_REALTIME itself
         return 0

@@ -1,7 +1,7 @@
-"""What was mapped where: which file, and which place in it, an address of a process stands for.
+"""What was mapped where: the file and offset for an address of a process.
 
-MMAP and MMAP2 tell of every executable mapping, those made before the capture with a time of nought. What is unmapped
-is not told: an address is looked up in what was mapped there last while the process ran that program.
+MMAP and MMAP2 report each executable mapping, those made before the capture with time 0. Unmapping is not reported: an
+address is looked up in what was mapped there last while the process ran that program.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zombiescope.profile.capture import Ints
+from zombiescope.core.samples import Ints
 from zombiescope.profile.perf_data_records import MMAP, MMAP2, Piece, Places, Words, spread
 from zombiescope.profile.perf_data_tasks import Tasks
 from zombiescope.profile.ranges import Addresses, Ranges
 
 _BODY = struct.Struct("<IHHIIQQQ")  # kind, misc, size, pid, tid, address, length, offset in the file
-_KERNEL, _ALL = 1, 0xFFFFFFFF  # what ran, in misc; the pid of what is everybody's
+_KERNEL, _ALL = 1, 0xFFFFFFFF  # cpumode in misc; the pid of mappings shared by all
 _IS_DATA, _HAS_BUILD_ID = 1 << 13, 1 << 14  # misc
 _IMAGE = "[kernel.kallsyms]"
 _MOST = 2_000_000  # mappings, with those of forked processes counted again: a process has some 20 to 200
-_MOST_PARENTS = 16  # a program that forks and forks and never executes another
+_MOST_PARENTS = 16  # a program that forks over and over and never executes another
 _LATEST = 1 << 62
 _PAGE = 12  # bits: mappings begin and end at pages, of 4 KB or more
 _PID, _TIME, _START, _LENGTH, _OFFSET, _FILE = range(6)  # columns of the table of mappings
@@ -30,7 +30,7 @@ _SPACE = 40  # bits: pages of 52 bits of addresses, the most that a processor ha
 
 
 class File(NamedTuple):
-    """What is mapped. The build-id is in hexadecimal, empty where it was not told."""
+    """What is mapped. The build-id is in hexadecimal, empty if not given."""
 
     path: str
     build_id: str
@@ -65,7 +65,7 @@ class Atlas(NamedTuple):
 
 
 class Mappings:
-    """All mappings told of, unread until names are asked for; but the kernel's own is known at once."""
+    """All mapping records, parsed when names are needed; only the kernel's own is parsed at once."""
 
     def __init__(self) -> None:
         self.kernel: Kernel | None = None
@@ -73,7 +73,7 @@ class Mappings:
         self._count = self._trailer = self._time_at = 0
 
     def take(self, piece: Piece, trailer: int, time_at: int) -> None:
-        """As of tasks: `trailer` words end a record, and the time is one of them."""
+        """As for tasks: `trailer` words end a record, and the time is one of them."""
         self._trailer, self._time_at = trailer, time_at
         for kind in (MMAP, MMAP2):
             rows = piece.of(kind)
@@ -105,7 +105,7 @@ class Mappings:
     def _read(self, build_ids: Mapping[str, str]) -> tuple[Ints, list[File]]:
         """A row for each mapping of a process, in order of time; and the files."""
         number: dict[File, int] = {}
-        known: dict[bytes, int] = {}  # by all that is told of a file: most are mapped again and again
+        known: dict[bytes, int] = {}  # by all that identifies a file: most are mapped many times
         rows: list[tuple[int, ...]] = []
         for record in self._records():
             told = record[_BODY.size : len(record) - 8 * self._trailer]
@@ -134,7 +134,7 @@ class Mappings:
 
 
 def _file(record: bytes, trailer: int) -> File:
-    """The path behind all else, which MMAP2 has more of; a build-id in the place of device and inode."""
+    """The path at the end; MMAP2 has more fields before it, or a build-id in place of device and inode."""
     two = record[0] == MMAP2
     path = record[72 if two else _BODY.size : len(record) - 8 * trailer].partition(b"\0")[0]
     has_build_id = two and len(record) > 64 and record[5] << 8 & _HAS_BUILD_ID
@@ -143,7 +143,7 @@ def _file(record: bytes, trailer: int) -> File:
 
 
 def _of_spaces(used: Ints, owners: Ints, table: Ints, tasks: Tasks) -> tuple[Ints, Ints]:
-    """The mappings of each of the spaces, those taken over first; and for each the number of its space."""
+    """The mappings of each space, inherited ones first; and for each the number of its space."""
     since, parents = tasks.spaces()
     order = np.argsort(owners, kind="stable")  # within a space they stay in order of time
     edges = np.searchsorted(owners[order], np.arange(len(since) + 1))

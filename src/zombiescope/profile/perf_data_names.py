@@ -1,4 +1,4 @@
-"""Names for the call chains of a perf.data file: whose each address is, then one question for each distinct one."""
+"""Names for the call chains of a perf.data file: the owner of each address, then one lookup for each distinct one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.profile.capture import Frames, Function, Ints, Mask
+from zombiescope.core.samples import Frames, Function, Ints, Mask
 from zombiescope.profile.kallsyms import UNKNOWN
 from zombiescope.profile.perf_data_chains import LOWEST_MARK, MARKS, Stacks
 from zombiescope.profile.perf_data_mappings import Atlas, Mappings
@@ -24,7 +24,7 @@ _KERNELS = np.array([(1 << 64) - below for below in (32, 128, 2176)], np.uint64)
 
 
 def named(stacks: Stacks, tasks: Tasks, mappings: Mappings, symbols: Symbols, build_ids: Mapping[str, str]) -> Frames:
-    """Every stack by functions, outermost first; marks, and what can be no address, left out."""
+    """Every stack as functions, outermost first, without marks and invalid addresses."""
     spaces = tasks.spaces_of(stacks.pid.astype(np.int64), stacks.at)
     naming = _Naming(symbols, tasks, mappings.atlas(spaces, tasks, build_ids))
     ends = np.cumsum(np.diff(stacks.starts)[stacks.chain])
@@ -65,7 +65,7 @@ def _judged(words: Words) -> tuple[Mask, Mask]:
 
 
 class _Naming:
-    """Numbers for functions, asked for by address; a function that turns up again has its number already."""
+    """Numbers for functions, looked up by address; the same function always has the same number."""
 
     def __init__(self, symbols: Symbols, tasks: Tasks, atlas: Atlas) -> None:
         self._symbols, self._tasks, self._atlas = symbols, tasks, atlas
@@ -97,7 +97,7 @@ class _Naming:
         return of
 
     def _made(self, addresses: Words, pids: Ints, path: str) -> npt.NDArray[np.int32]:
-        """Code made at run time: its maker may have written down, for each process, where it put what."""
+        """JIT code: its runtime may have written a map of names for each process."""
         of = np.empty(len(addresses), np.int32)
         for pid in np.unique(pids).tolist():
             rows = np.flatnonzero(pids == pid)
@@ -119,7 +119,7 @@ class _Naming:
 
 
 def _unnamed(path: str) -> str:
-    """A file's name stands for all of its functions that have none: one frame, which says what is missing."""
+    """One frame with the file's name for all of its functions without names; it shows which file lacks symbols."""
     name = path.removesuffix(" (deleted)").rsplit("/", 1)[-1]
     if path.startswith("["):
         return path

@@ -26,7 +26,7 @@ PIECE = 4 << 20
 _KIND = 0xFFFFFFFF
 _SIZE = np.uint64(51)  # bits above which a header has its size, in words
 _LEAST = np.uint64(1 << 51)  # a header with a size is no less
-# In no header: a kind above 127 (the kernel has 22, perf 21 more from 64 on), a size that is no multiple of eight.
+# Never in a header: a kind above 127 (the kernel has 22, perf 21 more from 64 on), a size not a multiple of eight.
 _NEVER_SET = np.uint64(7 << 48 | 0xFFFFFF80)
 
 
@@ -58,7 +58,7 @@ class Piece(NamedTuple):
 
 
 def spread(starts: Places, lengths: Places) -> Places:
-    """Every place of stretches of so many places: 3 4 5, then 9 10 for starts of 3 and 9, lengths of 3 and 2."""
+    """All indices of several ranges: 3 4 5, then 9 10 for starts of 3 and 9, lengths of 3 and 2."""
     ends = np.cumsum(lengths)
     found: Places = np.repeat(starts - ends + lengths, lengths)
     found += np.arange(len(found))
@@ -66,7 +66,7 @@ def spread(starts: Places, lengths: Places) -> Places:
 
 
 def pieces(read: Read, start: int, end: int, notes: list[str]) -> Iterator[Piece]:
-    """All records between two offsets of a file; where they make no sense any more, a note says so and it ends."""
+    """All records between two offsets of a file; at the first invalid one it stops with a note."""
     while start < end:
         raw = read(start, min(PIECE, end - start))
         piece, used = cut(raw)
@@ -95,8 +95,8 @@ def cut(raw: bytes) -> tuple[Piece, int]:
 def _guessed(words: Words) -> tuple[Places, int] | None:
     """Where the records begin, among all words that look like a first one; None if a record is not among them.
 
-    Hardly anything else looks like one: pids, counts and times have no size, addresses no kind. So most of them follow
-    upon each other, and only where one does not is there anything to find out: ten times as quick as record by record.
+    Hardly anything else looks like one: pids, counts and times have no size, addresses no kind. So most candidates
+    follow each other directly, and only the exceptions need work: ten times as fast as record by record.
     """
     found = np.flatnonzero((words & _NEVER_SET == 0) & (words >= _LEAST))
     heads = words[found]
@@ -124,7 +124,7 @@ def _guessed(words: Words) -> tuple[Places, int] | None:
 
 
 def _walked(words: memoryview, count: int) -> tuple[Places, int]:
-    """The same, a record after the other: two kinds are followed by data that they only tell the size of."""
+    """The same, one record after the other: two kinds are followed by data of which they only give the size."""
     places: list[int] = []
     at = 0
     while at < count:
@@ -144,7 +144,7 @@ def _walked(words: memoryview, count: int) -> tuple[Places, int]:
 
 
 def cut_short(raw: bytes, used: int) -> bool:
-    """Whether the record at that byte makes sense, and ends behind this piece."""
+    """Whether the record at that byte is valid and ends after this piece."""
     size = int.from_bytes(raw[used : used + 8], "little") >> 48
     return len(raw) - used < 8 or (size > len(raw) - used and size % 8 == 0)
 

@@ -31,7 +31,7 @@ _Kind = TypeVar("_Kind", bound=np.generic)
 
 
 class Layout(NamedTuple):
-    """In which word of a sample each thing is, the header's being 0; 0 for what is not there."""
+    """The word of a sample that holds each field, the header being word 0; 0 for fields that are absent."""
 
     places: dict[int, int]
     variable: int  # the word at which what follows the period begins
@@ -49,11 +49,11 @@ class Layout(NamedTuple):
         return cls(places, word, sum(bool(event.sample_type & bit) for bit in behind) if told else 0)
 
 
-class Samples:
+class SampleRecords:
     """All samples so far, of one event: the first of those asked for that has any."""
 
     def __init__(self, events: Sequence[Event]) -> None:
-        # A dummy only asks to be told of tasks and mappings. Events of many cores are mostly one and the same.
+        # A dummy event only requests task and mapping records. Events of many cores are mostly the same.
         sampling = [it for it in events if not it.is_dummy] or list(events)
         alike = {(it.what, it.sample_type, it.read_format) for it in sampling}
         self._events = sampling if len(alike) > 1 else sampling[:1]
@@ -61,7 +61,7 @@ class Samples:
         self.chains = Chains()
         self.count = 0
         self.left_out = 0  # of other events
-        self.broken = 0  # that end before what they should hold
+        self.broken = 0  # that are cut short
         self._columns: dict[str, list[npt.NDArray[np.generic]]] = {it: [] for it in _COLUMNS}
 
     def take(self, piece: Piece) -> None:
@@ -76,12 +76,12 @@ class Samples:
                     self.left_out += len(its)
 
     def column(self, name: str, kind: type[_Kind]) -> npt.NDArray[_Kind]:
-        """One of at, cpu, pid, tid, chain, cgroup; taken out, so that it is not kept twice."""
+        """One of at, cpu, pid, tid, chain, cgroup; removed here, so that it is not kept twice."""
         parts = [np.empty(0, kind), *self._columns.pop(name)]
         return np.concatenate(parts).astype(kind, copy=False)
 
     def _by_event(self, words: Words, rows: Places) -> list[tuple[Event, Places]]:
-        """An id tells a sample's event. It is in the first word of all samples, or where the first event has it."""
+        """The id names the event. It is in the first word of all samples, or where the first event has it."""
         if len(self._events) == 1:
             return [(self._events[0], rows)]
         places = Layout.of(self._events[0]).places
@@ -133,7 +133,7 @@ def _word(words: Words, rows: Places, place: int | None, otherwise: int) -> Word
 def _chain_at(
     words: Words, rows: Places, ends: Places, event: Event, layout: Layout, whole: npt.NDArray[np.bool_]
 ) -> tuple[Places, npt.NDArray[np.bool_]]:
-    """For each sample the word that counts its chain, 0 where none was asked for; and whether all of it is there."""
+    """For each sample the word with the length of its chain, 0 if it has none; and whether the chain is complete."""
     if not event.sample_type & asked.CALLCHAIN:
         return np.zeros(len(rows), np.int64), whole
     at = rows + layout.variable

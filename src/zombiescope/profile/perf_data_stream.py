@@ -29,7 +29,7 @@ _HEAD = struct.Struct("<IHH")
 # The end of a zstd frame, which perf does not write: a last block that is empty (RFC 8878, 3.1.1.2).
 _END = b"\x01\x00\x00"
 _HIGHEST_SIZE = 0xFFF8  # what fits into a header after padding
-_STEP = 8 << 10  # bytes unpacked at a time: where damage makes that fail, no more is lost
+_STEP = 8 << 10  # bytes unpacked at a time: damage costs no more than this
 _MOST_PLAIN = 256 << 20  # bytes of records in a row that are not packed: tasks and mappings of 10,000 processes
 _LARGEST = 64 << 30  # bytes, unpacked: a few kilobytes can hold as many
 
@@ -59,7 +59,7 @@ def pieces(read: Read, start: int, end: int, notes: list[str]) -> Iterator[Piece
 
 
 class _Outer:
-    """Record after record; also a file, for who unpacks: the packed bytes in a row. The others are put aside."""
+    """Record after record; also a file for the unpacker: the packed bytes in a row. Other records are put aside."""
 
     closed = False
 
@@ -74,7 +74,7 @@ class _Outer:
     def read(self, size: int = -1) -> bytes:
         while not self.packed and self.step():
             if self.size > _MOST_PLAIN:
-                self._notes.append(f"offset {self.at}: too much between what is packed; the rest is not read")
+                self._notes.append(f"offset {self.at}: too much data between packed records; the rest is not read")
                 self._end = self.at
         found = bytes(self.packed[: size if size >= 0 else None])
         del self.packed[: len(found)]
@@ -126,7 +126,7 @@ class _Outer:
 
 
 def _unpacked(outer: _Outer, notes: list[str]) -> Iterator[bytes]:
-    """What was packed, in pieces."""
+    """The unpacked data, in pieces."""
     import pyarrow as pa
 
     parts: list[bytes] = []

@@ -1,9 +1,9 @@
-"""Who ran: the name a thread had, and the program its process was running, at any time of a capture.
+"""What ran: the name of a thread, and the program of its process, at any time of a capture.
 
-A thread takes over the name of its parent (FORK) until it is given another (COMM); a process takes over what its parent
-had mapped until it executes a program of its own. Pids and tids are used again, so each of these holds from its time to
-the next one's. What ran before the capture began is told with a time of nought. Ends (EXIT) need no care: a thread that
-ended is not sampled, and whoever gets its number is told of first.
+A thread inherits its parent's name (FORK) until it gets another (COMM); a process inherits its parent's mappings until
+it executes a program. Pids and tids are reused, so each record holds from its time to the next one's. Tasks that ran
+before the capture are reported with time 0. EXIT is not needed: a thread that exited is not sampled, and a reused
+number is reported first.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.profile.capture import Ints
+from zombiescope.core.samples import Ints
 from zombiescope.profile.perf_data_records import COMM, FORK, Piece, Words
 
-IDLE_TASK = b"swapper"  # the kernel's name for it; with the number of the core behind it on that core
-_EXECED = np.uint64(1 << 13)  # misc of a COMM: it executed a program; of a FORK: perf tells of what was there before
+IDLE_TASK = b"swapper"  # the kernel's name for it; followed by the core's number
+_EXECED = np.uint64(1 << 13)  # misc of a COMM: it executed a program; of a FORK: it existed before the capture
 _LATEST = np.uint64(1 << 62)  # nanoseconds: later is nonsense, and would not fit
 _LOW, _32 = np.uint64(0xFFFFFFFF), np.uint64(32)
 _MOST = 10_000_000  # records: two for each program run, which a node that does nothing else has in an hour
@@ -64,7 +64,7 @@ class Since:
 
 
 class Tasks:
-    """All that was told of tasks; once it is settled, who had which name and space at any time."""
+    """All task records; once settled, the name and address space of each task at any time."""
 
     def __init__(self) -> None:
         self.comms: list[str] = []
@@ -95,7 +95,7 @@ class Tasks:
             self._comm_records.append(np.stack([np.minimum(time, _LATEST), first, second, rest, misc]))
 
     def settle(self) -> None:
-        """Nothing more will be told."""
+        """No more records will come."""
         comms = np.concatenate([np.empty((5, 0), np.uint64), *self._comm_records], axis=1)
         forks = np.concatenate([np.empty((4, 0), np.uint64), *self._fork_records], axis=1)
         self._comm_records, self._fork_records = [], []
@@ -103,15 +103,15 @@ class Tasks:
         self._settle_spaces(comms, forks)
 
     def names_of(self, tid: Ints, at: Ints) -> Ints:
-        """For each time of a thread the place in `named` of who it was; -1 where nothing was told."""
+        """For each time of a thread its index in `named`; -1 if unknown."""
         return self._names.row(tid, at)
 
     def spaces_of(self, pid: Ints, at: Ints) -> Ints:
-        """For each time of a process the number of its space, which is all it has mapped; -1 where nothing was told."""
+        """For each time of a process the number of its address space; -1 if unknown."""
         return self._spaces.row(pid, at)
 
     def spaces(self) -> tuple[Ints, Ints]:
-        """Of each space since when it is, and the one it was forked from, which may be -1."""
+        """For each space its start time, and the one it was forked from, which may be -1."""
         parent = self._spaces.row(self._forked_by, self._space_time - 1)
         return self._space_time, np.where(self._forked_by >= 0, parent, -1)
 

@@ -1,4 +1,4 @@
-"""Read what `perf script` prints, as people have it: a line for each event, and below it a line for each frame.
+"""Read the output of `perf script`: a line for each event, and below it a line for each frame.
 
     comm with spaces  4771/4772 [003]  5076.836336:    1001001 cpu-clock:
             ffffffff81051586 native_safe_halt+0x6 ([kernel.kallsyms])
@@ -18,11 +18,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from zombiescope.profile.capture import Capture, Function, Who
+from zombiescope.core.samples import Function, Samples, Who
 from zombiescope.profile.gathering import LONGEST_LINE, Gathering, named
 from zombiescope.profile.kernel_files import UNKNOWN, kernel_module, unnamed
 
-# Runs are bounded, or a line of a million blanks would take hours.
+# Repetitions are bounded, or a line of a million blanks would take hours.
 _WHO = rb"[ ]{0,64}(\S.{0,255}?)[ \t]{1,64}(-?\d{1,10})(?:/(-?\d{1,10}))?[ \t]{1,64}(?:\[(\d{1,6})\][ \t]{1,64})?"
 _WHAT = rb"[ \t]{0,64}(?:(\d{1,18})[ \t]{1,64})?(?:(\S{1,255}):(?=[ \t]|$))?[ \t]{0,64}(.*)"
 _TIMED = re.compile(_WHO + rb"(\d{1,10})\.(\d{1,9}):" + _WHAT, re.DOTALL)
@@ -33,10 +33,10 @@ _OFFSET = re.compile(rb"\+0x[0-9a-fA-F]{1,16}$")
 _SOURCE_LINE = re.compile(rb"[ \t]{2,64}\S{1,4096}:\d{1,9}")  # below its frame, with -F +srcline
 _HZ = re.compile(rb"sample_freq \} = (\d{1,6})\b|cmdline : .{0,4096}? (?:-F|--freq)[ =]?(\d{1,6})\b")
 _CLOCKS = {b"cpu-clock", b"task-clock"}  # their period is nanoseconds of a core's time
-_VAGUE = (b"[unknown]", b"inlined")  # what stands in a file's place where there is none
+_VAGUE = (b"[unknown]", b"inlined")  # what perf prints in place of a file if there is none
 _OURS = b"samples"  # the event that our own export writes for counts: its period is how many
 _KERNEL_HALF = 0xFFFF_8000_0000_0000  # addresses of x86-64, arm64 and others from here on are the kernel's
-_UNIX = 10**18  # nanoseconds: since 1970, for no machine has been up for 31 years
+_UNIX = 10**18  # nanoseconds: above it, time since 1970: no machine has been up for 31 years
 _BLOCK = 1 << 20  # bytes in which an empty line must come: a stack of 1,024 frames is 100 KB
 _MOST_KEPT = (
     200_000  # lines, and half as many stacks, known by their bytes: 60 MB. If there are more, all are forgotten
@@ -49,21 +49,21 @@ class _Event(NamedTuple):
     cpu: int
     tid: int
     who: int
-    period: int  # 0 where it is not told
+    period: int  # 0 if not given
     name: bytes  # of the event
     tail: bytes  # what the line says after the event's name
 
 
 class _Place(NamedTuple):
-    """A frame's function by its number; where only the address says that it is the kernel's, also as a user's."""
+    """A frame's function by its number; if only the address says that it is the kernel's, also as user code."""
 
     function: int
     kernel: bool
     as_user: int
 
 
-def parse(pieces: Iterable[bytes], source: str = "perf script") -> Capture:
-    """The samples of a text that comes in pieces of any size."""
+def parse(pieces: Iterable[bytes], source: str = "perf script") -> Samples:
+    """Parse samples from text in pieces of any size."""
     reader = _Reader(source)
     for block, line_ends in _blocks(pieces):
         reader.take(block, line_ends)
@@ -73,7 +73,7 @@ def parse(pieces: Iterable[bytes], source: str = "perf script") -> Capture:
 
 
 def looks_like(beginning: bytes) -> bool:
-    """Whether a file that begins so is of `perf script`: its first line that is no comment tells of an event."""
+    """Whether a file with this beginning is from `perf script`: its first line that is no comment is an event."""
     told = (line for line in beginning.replace(b"\r\n", b"\n").split(b"\n") if line.strip() and line[:1] != b"#")
     first, second = next(told, b""), next(told, b"")
     if _TIMED.fullmatch(first):
@@ -82,7 +82,7 @@ def looks_like(beginning: bytes) -> bool:
 
 
 def _blocks(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
-    """Stretches of text up to an empty line, and how many line ends follow; without such, any number of whole lines."""
+    """Blocks of text up to an empty line, and how many line ends follow; without one, any number of whole lines."""
     rest = b""
     for piece in pieces:
         rest += piece
@@ -126,7 +126,7 @@ class _Reader:
         self._line += block.count(b"\n") + line_ends
 
     def _line_by_line(self, block: bytes) -> None:
-        """Text with anything in it: headers of the file, events without frames, lines that are not understood."""
+        """Text of any kind: file headers, events without frames, lines that are not understood."""
         event, places = None, list[_Place]()
         for number, line in enumerate(block.split(b"\n"), self._line):
             if not line.strip():
@@ -157,7 +157,7 @@ class _Reader:
         if found is None:
             return None
         comm, pid, tid, cpu, seconds, fraction, period, name, tail = found.groups()
-        process, thread = int(pid), int(tid or pid)  # of one number it is not told which of the two it is
+        process, thread = int(pid), int(tid or pid)  # perf does not say which of the two a single number is
         if not -1 <= process < 1 << 31 or not -1 <= thread < 1 << 31:
             return None
         if form is _UNTIMED and tail and not name:
@@ -184,7 +184,7 @@ class _Reader:
         )
 
     def _frames_only(self, text: bytes) -> int | None:
-        """The stack of lines that are frames, each begun by a tab as perf begins them; None where one is not."""
+        """The stack from lines that are frames, each beginning with a tab as perf writes them; None if one does not."""
         found = self._stacks.get(text)
         if found is None:
             known, places = self._places, []
@@ -246,16 +246,16 @@ class _Reader:
         if found := _HZ.search(line):
             self._hz = self._hz or float(found[1] or found[2])
 
-    def capture(self) -> Capture:
+    def capture(self) -> Samples:
         if len(self._events) > 1:
             common = sorted(self._events.items(), key=lambda it: (-it[1], it[0]))[:3]
             told = ", ".join(f"{named(name) or UNKNOWN} {count:,}" for name, count in common)
-            self.gathering.note(f"{len(self._events)} kinds of events count alike: {told}")
+            self.gathering.note(f"{len(self._events)} kinds of events are counted together: {told}")
         # Modifiers follow the name: task-clock:ppp
         clocks = self._weighed and all(name.split(b":", 1)[0] in _CLOCKS for name in self._events)
         unit = "samples"
         if clocks and len(self._periods) == 1:
-            self._hz = 1e9 / min(self._periods)  # each stands for the same time: counted, as others count them
+            self._hz = 1e9 / min(self._periods)  # each covers the same time: counted as samples, as other tools do
         elif clocks and self._periods:
             unit = "nanoseconds"
         found = self.gathering.capture(unit=unit, clock="machine" if self._form is _TIMED else "none", hz=self._hz)

@@ -1,4 +1,4 @@
-"""What a flame graph is asked of: a capture, which of its samples, and what to compare them with."""
+"""What a flame graph shows: a capture, which of its samples, and what to compare them with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zombiescope.core import harmless
-from zombiescope.profile.capture import EVERYTHING, Capture, Chosen, Ints
+from zombiescope.core.samples import EVERYTHING, Chosen, Ints, Samples
 from zombiescope.profile.kernel_files import UNKNOWN
 from zombiescope.profile.tree import KINDS, Flame, Node, Tree, planted
 
@@ -18,7 +18,7 @@ LONGEST_NAME = 8_000  # C++ templates have names of some thousand characters
 
 
 class Compared(NamedTuple):
-    """A frame, and the same in the baseline: unscaled, and nought where there is no baseline."""
+    """A frame, and the same in the baseline: unscaled, and 0 if there is no baseline."""
 
     node: Node
     before_own: int
@@ -29,7 +29,7 @@ class Compared(NamedTuple):
 class Picture:
     """A flame graph, or the difference of two."""
 
-    capture: Capture
+    capture: Samples
     chosen: Chosen = EVERYTHING
     baseline: Chosen | None = None
 
@@ -43,7 +43,7 @@ class Picture:
 
     @cached_property
     def before(self) -> Flame:
-        """What it is compared with; without a baseline, nothing."""
+        """The baseline; empty if there is none."""
         if self.baseline is not None:
             return self.tree.flame(self.baseline)
         nothing = np.zeros(len(self.tree), np.int64)
@@ -56,7 +56,7 @@ class Picture:
 
     @property
     def rows(self) -> Ints:
-        """The places of the chosen samples."""
+        """The indices of the chosen samples."""
         return self.chosen.rows(self.capture)
 
     def __iter__(self) -> Iterator[Compared]:
@@ -75,5 +75,5 @@ class Picture:
 
 
 def shown(name: str) -> str:
-    """A name that any reader of text can take: no newline, escape sequence or odd byte, and never empty."""
+    """A name that is safe in any text: no newline, escape sequence or odd byte, and never empty."""
     return harmless(name, most=LONGEST_NAME).strip() or UNKNOWN

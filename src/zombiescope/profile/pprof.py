@@ -1,7 +1,7 @@
 """Read pprof, the profiles that Go, Parca, Pyroscope and others write: one message of protocol buffers, uncompressed.
 
-The format: google/pprof, proto/profile.proto. Of several kinds of values the one is taken that `go tool pprof` shows:
-the default, or else the last. Labels tell whose a sample is, where they are there; texts and numbers both.
+The format: google/pprof, proto/profile.proto. Of several kinds of values the one that `go tool pprof` shows is used:
+the default, or else the last. Labels, if present, give process, thread and core; as text or as numbers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from zombiescope.core.errors import Unparsable
-from zombiescope.profile.capture import Capture, Function, Who
+from zombiescope.core.samples import Function, Samples, Who
 from zombiescope.profile.gathering import Gathering, named
 from zombiescope.profile.kernel_files import UNKNOWN, kernel_module
 from zombiescope.profile.wire import fields, numbers, signed
@@ -19,7 +19,7 @@ LARGEST_FILE = 1 << 29  # bytes, unpacked: 512 MB. Whole days of a busy service 
 MOST_FRAMES = 10_000  # in one stack: deeper ones are cut, at their outer end
 _COUNTED = "samples"
 _NANOSECONDS = {"nanoseconds": 1, "microseconds": 1000, "milliseconds": 10**6, "seconds": 10**9}
-# The first of these labels that a sample has; perf_to_profile, Parca, Pyroscope, Datadog and ours differ in them.
+# The first of these labels that a sample has; perf_to_profile, Parca, Pyroscope, Datadog and ours differ.
 _LABELS = {
     "cpu": ("cpu", "cpu.logical_number"),
     "pid": ("pid", "process_id", "process id"),
@@ -27,7 +27,7 @@ _LABELS = {
     "comm": ("comm", "thread_comm", "thread", "thread_name", "thread name"),
     "cgroup": ("cgroup", "container", "container_id"),
 }
-_FALLBACK = "[all]"  # the process, where nobody said
+_FALLBACK = "[all]"  # the process, if unknown
 
 
 class _Line(NamedTuple):
@@ -35,8 +35,8 @@ class _Line(NamedTuple):
     mapping: int
 
 
-def parse(pieces: Iterable[bytes], source: str = "pprof") -> Capture:
-    """The samples of a profile that comes in pieces of any size."""
+def parse(pieces: Iterable[bytes], source: str = "pprof") -> Samples:
+    """Parse the samples of a profile in pieces of any size."""
     data = bytearray()
     for piece in pieces:
         data += piece
@@ -46,7 +46,7 @@ def parse(pieces: Iterable[bytes], source: str = "pprof") -> Capture:
 
 
 def looks_like(beginning: bytes) -> bool:
-    """Whether a file that begins so is a profile: its first field is a message that says what its values are."""
+    """Whether a file with this beginning is a profile: its first field is a message that describes its values."""
     if beginning[:1] not in (b"\x0a", b"\x12"):  # sample_type, or a sample
         return False
     try:
@@ -125,9 +125,9 @@ class _Profile:
         """A text by its place in the table; the input is not trusted."""
         return named(self._data[self._texts[place]]) if 0 < place < len(self._texts) else ""
 
-    def capture(self) -> Capture:
+    def capture(self) -> Samples:
         if not self._types and not self._samples:
-            raise Unparsable(self._source, 0, "no profile: it says nothing of its values")
+            raise Unparsable(self._source, 0, "not a profile: it does not describe its values")
         names = [(self._text(kind), self._text(unit)) for kind, unit in self._types] or [(_COUNTED, "count")]
         default = self._text(self._numbers.get(14, 0))
         chosen = next((place for place, (kind, _) in enumerate(names) if kind == default), len(names) - 1)
@@ -146,7 +146,7 @@ class _Profile:
                 self._gathering.note(f"damaged at byte {error.line}: {error.text}")
                 break
         if left_out:
-            self._gathering.note(f"{left_out:,} samples of no or negative value are left out")
+            self._gathering.note(f"{left_out:,} samples with zero or negative value are left out")
         period = signed(self._numbers.get(12, 0)) * _NANOSECONDS.get(self._text(self._period_unit), 0)
         return self._gathering.capture(
             unit="nanoseconds" if factor else "samples",

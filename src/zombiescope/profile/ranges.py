@@ -1,7 +1,7 @@
-"""Ranges of addresses and who owns each: the one look-up behind kernel, ELF and JIT symbols.
+"""Ranges of addresses and their owners: the lookup behind kernel, ELF and JIT symbols.
 
-Symbols overlap: aliases begin at one address, hand-written assembly nests, a JIT reuses memory. All of it is settled
-once, when the ranges are made, so that looking up is one binary search: 20 million addresses a second.
+Symbols overlap: aliases begin at the same address, hand-written assembly nests, a JIT reuses memory. Overlaps are
+resolved once, when the ranges are made, so that a lookup is one binary search: 20 million addresses a second.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Indexes = npt.NDArray[np.int64]
 Name = TypeVar("Name")
 
 _TOP = np.uint64((1 << 64) - 1)
-_HEAD = 64  # bytes of a name that decide between aliases; kernel names reach 69, and beyond that any choice will do
+_HEAD = 64  # bytes of a name that decide between aliases; kernel names reach 69, and beyond 64 any choice is fine
 
 
 class Ranges:
@@ -47,14 +47,14 @@ class Ranges:
         return np.where(inside, self.owners[at], -1)
 
     def find_one(self, address: int) -> int:
-        """The owner of one address, -1 for none: ten times as quick as `find` for one."""
+        """The owner of one address, -1 for none: ten times as fast as `find` for one."""
         at = int(np.searchsorted(self.starts, np.uint64(address), side="right")) - 1
         if at < 0 or address - int(self.starts[at]) >= int(self.sizes[at]):
             return -1
         return int(self.owners[at])
 
 
-# A sweep over all beginnings and ends with the owners open at each in a heap: n log n whatever the overlaps are.
+# A sweep over all starts and ends, with the open owners in a heap: n log n whatever the overlaps are.
 def _settled(begin: Addresses, ends: Addresses, owners: Indexes) -> tuple[Addresses, Addresses, Indexes]:
     edges = np.unique(np.concatenate([begin, ends]))
     opening, closing, ranks = begin.tolist(), ends.tolist(), owners.tolist()
@@ -106,7 +106,7 @@ def best_aliases(
     return order[np.append(True, ~same)] if len(order) else order
 
 
-# One column of bytes at a time, as long as any name goes on: 64 bytes a name would be 64 MB for a million rivals.
+# One column of bytes at a time, while any name goes on: 64 bytes a name would be 64 MB for a million aliases.
 def _heads(text: npt.NDArray[np.uint8], at: Indexes) -> tuple[Indexes, Indexes, Indexes]:
     length, underscores = np.zeros(len(at), dtype=np.int64), np.zeros(len(at), dtype=np.int64)
     first = np.zeros(len(at), dtype=np.int64)

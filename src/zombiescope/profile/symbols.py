@@ -1,7 +1,7 @@
 """Turn the addresses of a profile into names: kernel, files and JITs together, read when first needed.
 
-Nothing is read here: who calls hands in what was saved beside the recording, or a function that reads a file. What
-could not be named is counted by file, so that a report can say which file would give it names.
+No files are read here: the caller passes what was saved beside the recording, or a function that reads a file.
+Addresses without a name are counted by file, so that a report can say which file lacks symbols.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from zombiescope.profile.ranges import Addresses
 
 __all__ = ["KERNEL", "OTHERS", "Read", "Symbols", "is_idle"]
 
-# Path and build-id in hexadecimal ("" if not recorded) to the file's contents, None if it is not at hand.
+# Path and build-id in hexadecimal ("" if not recorded) to the file's contents, None if not available.
 Read = Callable[[str, str], bytes | memoryview | None]
 
-KERNEL = "[kernel]"  # the file kernel addresses are counted under
+KERNEL = "[kernel]"  # the file name under which kernel addresses are counted
 OTHERS = "[others]"  # all files after the first _MOST_COUNTED
 
 # A node runs some hundred programs with some hundred libraries; a container image each makes them more.
@@ -44,7 +44,7 @@ class Symbols:
         debug: Read | None = None,
         perf_maps: Mapping[int, PerfMap] | None = None,
     ) -> None:
-        """`debug` reads a file's separate debug file (/usr/lib/debug/.build-id/…), where one is at hand."""
+        """`debug` reads a file's separate debug file (/usr/lib/debug/.build-id/…), if available."""
         self._kernel, self._read, self._debug = kernel, read, debug
         self._perf_maps: Mapping[int, PerfMap] = perf_maps or {}
         self._files: OrderedDict[str, Elf | None] = OrderedDict()
@@ -55,7 +55,7 @@ class Symbols:
         if kernel is None:
             self.why[KERNEL] = "no kallsyms beside the recording"
         elif kernel.zeroed:
-            self.why[KERNEL] = "addresses are hidden: record as root, or with sysctl kernel.kptr_restrict=0"
+            self.why[KERNEL] = "addresses are hidden: record as root, or set sysctl kernel.kptr_restrict=0"
 
     def kernel(self, address: int) -> str:
         """The kernel function at an address, "[unknown]" for none."""
@@ -97,7 +97,7 @@ class Symbols:
         return names
 
     def jit(self, pid: int, address: int) -> str:
-        """The function a just-in-time compiler put at an address of a process, "[unknown]" for none."""
+        """The JIT function at an address of a process, "[unknown]" for none."""
         known = self._perf_maps.get(pid)
         name = None if known is None else known.name(address)
         if name is None:
@@ -120,7 +120,7 @@ class Symbols:
             if counted == path:
                 self.why.setdefault(path, why)
 
-    # A file found is kept by its build-id, under whatever path it is mapped next; one not found, by path as well.
+    # A file found is cached by its build-id, whatever its path; one not found, by path as well.
     def _file(self, path: str, build_id: str) -> Elf | None:
         missing = f"{build_id} {path}"
         key = build_id if build_id in self._files else missing
@@ -143,11 +143,11 @@ class Symbols:
         if elf is not None and debug is not None and len(debug):
             elf = elf.named_by(debug)
         if elf is not None and not len(elf):
-            why = "has no names of functions (stripped)"
+            why = "has no function names (stripped)"
         return elf, why
 
 
-# Names from another build of the file would be wrong, and nobody could tell: better none.
+# Names from another build of the file would be wrong without any sign of it: better none.
 def _parsed(read: Read | None, path: str, build_id: str) -> tuple[Elf | None, str]:
     try:
         data = read(path, build_id) if read and path else None
@@ -155,7 +155,7 @@ def _parsed(read: Read | None, path: str, build_id: str) -> tuple[Elf | None, st
     except (Unreadable, Unparsable) as error:
         return None, error.why
     if elf is None:
-        return None, "not at hand"
+        return None, "not available"
     # perf pads shorter build-ids with zeros to 20 bytes.
     if build_id and elf.build_id.rstrip("0") != build_id.lower().rstrip("0"):
         return None, f"another build: {elf.build_id or 'no build-id'}, not {build_id}"

@@ -1,7 +1,7 @@
 """One tree over all distinct stacks of a capture: any choice of samples becomes a flame graph by two sums.
 
-Nodes stand in the order in which a flame graph is drawn (a parent, then its children by name, each with all that is
-below it), so the total of a node is the sum over a stretch of nodes, and every node's total is one running sum.
+Nodes are in the order in which a flame graph is drawn (a parent, then its children by name, each with all below it),
+so the total of a node is the sum over a range of nodes: a difference of two running sums.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.profile.capture import EVERYTHING, Capture, Chosen, Frames, Ints
+from zombiescope.core.samples import EVERYTHING, Chosen, Frames, Ints, Samples
 
 KINDS = ("root", "process", "user", "kernel")
 
@@ -26,15 +26,15 @@ class Node(NamedTuple):
     module: str
     depth: int
     parent: int  # its place in the same flame graph; -1 for the root
-    own: int  # what was found in it itself
-    total: int  # and in all it called
+    own: int  # self weight
+    total: int  # self weight and that of all it called
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
     """All stacks of a capture below the names of their processes, below one root at place 0."""
 
-    capture: Capture
+    capture: Samples
     names: Sequence[str]  # by label
     kinds: npt.NDArray[np.uint8]  # by label: places in KINDS
     modules: Sequence[str]  # by label
@@ -48,7 +48,7 @@ class Tree:
         return len(self.label)
 
     def own(self, chosen: Chosen = EVERYTHING) -> Ints:
-        """For each node, what the chosen samples found in it itself."""
+        """For each node, its self weight from the chosen samples."""
         rows = chosen.rows(self.capture)
         # Sums of integers in floats are exact up to 2^53: a hundred days of nanoseconds.
         weights = self.capture.weight[rows] if self.capture.unit != "samples" or _uneven(self.capture) else None
@@ -56,7 +56,7 @@ class Tree:
         return found
 
     def total(self, own: Ints) -> Ints:
-        """For each node, what was found in it and below it."""
+        """For each node, the weight in it and below it."""
         running = np.concatenate(([0], np.cumsum(own)))
         found: Ints = running[self.after] - running[:-1]
         return found
@@ -71,7 +71,7 @@ class Tree:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flame:
-    """A flame graph: for each node of the tree what was found in it itself, and in all."""
+    """A flame graph: for each node of the tree its self and total weight."""
 
     tree: Tree
     own: Ints
@@ -82,7 +82,7 @@ class Flame:
         return int(self.total[0])
 
     def nodes(self) -> Ints:
-        """The places, in the tree, of the nodes that were found at all."""
+        """The tree indices of the nodes with any weight."""
         found: Ints = np.flatnonzero(self.total)
         return found
 
@@ -113,15 +113,15 @@ class Difference:
         return found
 
     def own(self) -> npt.NDArray[np.float64]:
-        """By how much each node's own share rose, in units of the first flame graph."""
+        """By how much each node's self weight rose, in units of the first flame graph."""
         return self.now.own - self.before.own * self.scale
 
     def total(self) -> npt.NDArray[np.float64]:
         return self.now.total - self.before.total * self.scale
 
 
-def planted(capture: Capture) -> Tree:
-    """The tree of a capture. Names are worked out here, if nobody asked for them yet."""
+def planted(capture: Samples) -> Tree:
+    """The tree of a capture. Names are resolved here, if not yet done."""
     frames = capture.frames
     comms = sorted({who.comm for who in capture.whos})
     names, kinds, modules, label_of = _labels(frames, comms)
@@ -198,5 +198,5 @@ def _drawn(parent: Ints, depth: Ints) -> tuple[Ints, Ints]:
     return order, (first + size)[order]
 
 
-def _uneven(capture: Capture) -> bool:
+def _uneven(capture: Samples) -> bool:
     return bool(len(capture)) and bool((capture.weight != 1).any())

@@ -1,7 +1,7 @@
 """Protocol buffers on the wire, as far as pprof needs them: numbers, texts and messages, each after its field's number.
 
 The format: protobuf.dev/programming-guides/encoding. Written by hand because a profile needs two of its four kinds,
-and no library has to be brought along for that.
+which is not worth a library.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _WRAP = 1 << 64
 
 
 def fields(data: bytes, source: str, begin: int = 0, end: int | None = None) -> Iterator[tuple[int, int | slice]]:
-    """Each field's number, and its number or where its bytes are; damage raises Unparsable with the byte's offset."""
+    """Each field's number, and its value or where its bytes are; damage raises Unparsable with the byte offset."""
     at, end = begin, len(data) if end is None else end
     while at < end:
         here = at
@@ -30,7 +30,7 @@ def fields(data: bytes, source: str, begin: int = 0, end: int | None = None) -> 
         elif kind in (_FIXED64, _FIXED32):
             length = 8 if kind == _FIXED64 else 4
         else:
-            raise Unparsable(source, here, "no field begins so")
+            raise Unparsable(source, here, "not the start of a field")
         if length > end - at:
             raise Unparsable(source, here, f"field {field} should have {length} bytes, {end - at} are left")
         yield field, slice(at, at + length)
@@ -46,7 +46,7 @@ def varint(data: bytes, at: int, end: int, source: str) -> tuple[int, int]:
         if byte < 0x80:
             return number & _WRAP - 1, place + 1
         shift += 7
-    raise Unparsable(source, at, "a number without an end")
+    raise Unparsable(source, at, "a number that does not end")
 
 
 def numbers(data: bytes, told: int | slice, source: str) -> Iterator[int]:
@@ -61,12 +61,12 @@ def numbers(data: bytes, told: int | slice, source: str) -> Iterator[int]:
 
 
 def signed(number: int) -> int:
-    """What an int64 means by a number."""
+    """A number as a signed int64."""
     return number - _WRAP if number >> 63 else number
 
 
 def number(field: int, value: int) -> bytes:
-    """A field that holds a number; one of nought is not written."""
+    """A field that holds a number; 0 is not written."""
     return _varint(field << 3 | _VARINT) + _varint(value & _WRAP - 1) if value else b""
 
 

@@ -1,8 +1,8 @@
 """Whether CPU throttling on this node is explained by memory reclaim.
 
-A cgroup that reclaims does so on its own CPU quota, so reclaim can use the quota up; but quotas are mostly used up by
-ordinary work. So for each cgroup that is throttled both are compared, interval by interval: is there more throttling
-while there is reclaim, and how much of it is there without? What comes about by chance is worked out by shuffling.
+A cgroup that reclaims memory does so on its own CPU quota, so reclaim can use the quota up; but quotas are mostly used
+up by ordinary work. So for each throttled cgroup both are compared, interval by interval: is there more throttling
+while there is reclaim, and how much is there without? Shuffling shows how often chance gives the same result.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zombiescope.core import Answer, Reading, harmless
+from zombiescope.core import Answer, Reading, harmless, percent
 from zombiescope.core.timeline import Floats, Series, Timeline
 from zombiescope.derived.cores import busy_cores, risen
 
 ASKS = "Is CPU throttling on this node explained by memory reclaim?"
 THROTTLED, HITS, STALLS = "cgroup_throttled_seconds_total", "cgroup_limit_hits_total", "vmstat_allocstall_total"
 OWN, NODE = "cgroup_memory_stall_seconds_total", "pressure_memory_waiting_seconds_total"
-LEAST = 0.05  # seconds of throttling a second, in the mean: less is not worth an explanation
+LEAST = 0.05  # seconds of throttling a second, on average: less needs no explanation
 RECLAIM = 0.02  # of an interval, of one core, spent waiting for memory: less is the noise of a healthy node
-HITTING = 1.0  # times a second into its limit, or on the node into direct reclaim: else the waiting is somebody else's
+HITTING = 1.0  # hits of its limit a second, or direct reclaims on the node: with fewer, other cgroups wait, not this
 WITHOUT = 0.5  # of the throttled time in intervals without reclaim: then most of it has another cause
-TIMES = 2.0  # as much throttling with reclaim as without: less is no substantial effect
+TIMES = 2.0  # times as much throttling with reclaim as without: less is no substantial effect
 CHANCE = 0.02  # how often a shuffle may show as much
-FEWEST = 6  # intervals with reclaim, and as many without: fewer cannot be told from chance
-BLOCK = 2  # intervals shuffled together, or as many as a spell of reclaim has: what happens in one goes on in the next
-SHUFFLES = 2_000  # the least chance that can be told is 1 in 2,001
+FEWEST = 6  # intervals with reclaim, and as many without: fewer cannot be distinguished from chance
+BLOCK = 2  # intervals shuffled together, or as many as a period of reclaim has: neighbouring intervals are alike
+SHUFFLES = 2_000  # the smallest chance that can be measured is 1 in 2,001
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class _Verdict:
 
 def answer(timeline: Timeline) -> Answer:
     if not timeline.looked(THROTTLED, 2) or not (timeline.looked(NODE, 2) or timeline.looked(OWN, 2)):
-        return Answer(state="cannot tell", says="throttling, or waiting for memory, could not be seen")
+        return Answer(state="cannot tell", says="throttling, or waiting for memory, was not sampled")
     verdicts = sorted(_verdicts(timeline), key=lambda it: it.weight, reverse=True)
     if not verdicts:
         return Answer(state="cannot tell", says=f"nothing to explain: no cgroup was throttled {LEAST:g} s a second")
@@ -64,7 +64,7 @@ def _verdicts(timeline: Timeline) -> Iterator[_Verdict]:
         waiting, seen_by = _waiting(timeline, subject)
         if not len(waiting):
             continue
-        # Intervals are those of whoever was looked at less often.
+        # Intervals are those of the source that was sampled less often.
         looks = min((timeline.looks(what).at for what in (THROTTLED, waiting.what)), key=len)
         edges = np.unique(looks)
         stopped = risen(timeline.rate(THROTTLED, subject), edges)
@@ -95,10 +95,10 @@ def _waiting(timeline: Timeline, subject: str) -> tuple[Series, str]:
     node = timeline.series(NODE)
     hits, stalls = timeline.rate(HITS, subject), timeline.rate(STALLS)
     if len(hits) and np.nan_to_num(hits.values).max() >= HITTING:
-        return node, "by the node's pressure while it ran into its memory limit"
+        return node, "by the node's pressure while it hit its memory limit"
     if len(stalls) and np.nan_to_num(stalls.values).max() >= HITTING:
         return node, "by the node's pressure"
-    return node, ""  # whatever waiting there was, this cgroup's tasks did not reclaim
+    return node, ""  # this cgroup's tasks did not reclaim, however long others waited
 
 
 def _judged(stopped: Floats, reclaim: np.ndarray[tuple[int], np.dtype[np.bool_]], lengths: Floats) -> tuple[str, str]:
@@ -109,17 +109,19 @@ def _judged(stopped: Floats, reclaim: np.ndarray[tuple[int], np.dtype[np.bool_]]
         return "refuted", f"throttled for {seconds.sum():.1f} s and never reclaimed, in {len(reclaim)} intervals"
     enough = min(np.count_nonzero(reclaim), np.count_nonzero(~reclaim)) >= FEWEST
     if without >= WITHOUT and np.count_nonzero(~reclaim) >= FEWEST:
-        return "refuted", f"{without:.0%} of {seconds.sum():.1f} s of throttling came without reclaim; {counted}"
+        share = percent(without)
+        return "refuted", f"{share} of {seconds.sum():.1f} s of throttling came without reclaim; {counted}"
     if not enough:
-        return "cannot tell", f"{counted}, which leaves too little to compare: record for longer"
+        return "cannot tell", f"{counted}, too few to compare: record for longer"
     with_, less = float(stopped[reclaim].mean()), float(stopped[~reclaim].mean())
     figures = f"throttled {with_:.2f} s a second with reclaim and {less:.2f} without; {counted}"
     if with_ < TIMES * less:
         return "refuted", f"{figures}: no substantial difference"
     chance = _chance(stopped, reclaim)
     if chance > CHANCE:
-        return "cannot tell", f"{figures}, but chance shows as much in {chance:.0%} of shuffles: record for longer"
-    return "supported", f"{figures}; chance shows as much in {chance:.2%} of shuffles"
+        likely = percent(chance)
+        return "cannot tell", f"{figures}, but chance shows as much in {likely} of shuffles: record for longer"
+    return "supported", f"{figures}; chance shows as much in {percent(chance, 2)} of shuffles"
 
 
 def _chance(stopped: Floats, reclaim: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:

@@ -1,1 +1,1 @@
-"""The loop that looks, and what it keeps."""
+"""The sampling loop, and the recordings it writes."""

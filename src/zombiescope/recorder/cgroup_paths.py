@@ -1,4 +1,4 @@
-"""Where the cgroups are that samples were taken in, told once a segment: later they may be gone, and only a number."""
+"""The paths of the cgroups that were sampled, written once per segment: later they may be gone, and only a number."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from zombiescope.kernel.cgroup_ids import CgroupIds
 from zombiescope.recorder.layout import CGROUP
 from zombiescope.recorder.loop import Sink
 
-MOST = 2_000  # told in a segment: 15 µs each to find, so 30 ms in two minutes, however fast containers come and go
+MOST = 2_000  # per segment: 15 µs each to find, so 30 ms in two minutes, however fast containers come and go
 
 
 class CgroupPaths:
-    """Remembers what was told in this segment; a context manager."""
+    """Remembers what was written in this segment; a context manager."""
 
     def __init__(self, host: Host) -> None:
         self._ids = CgroupIds(host)
@@ -22,7 +22,7 @@ class CgroupPaths:
         self._asked: set[int] = set()
 
     def tell(self, sink: Sink, cgroups: npt.NDArray[np.uint64], at: float) -> None:
-        """The paths of cgroups that the segment had no sample of yet; one that is gone by now has none."""
+        """Write the paths of cgroups that are new in this segment; one that is gone by now has none."""
         if sink.began != self._segment:
             self._segment = sink.began
             self._asked.clear()

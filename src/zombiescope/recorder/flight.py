@@ -1,4 +1,4 @@
-"""A recording in flight: probes and stacks into a journal, with a word on what it costs, until it is told to stop."""
+"""A running recording: probes and stacks into a journal, with its own cost, until it is stopped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OWN_COST = "recorder_cpu_seconds_total"
 
 
 class Flight:
-    """One recorder at work."""
+    """One running recorder."""
 
     add: Callable[[Reading], None]
     look: Callable[..., None]
@@ -48,10 +48,10 @@ class Flight:
         self._stack = ExitStack()
 
     def __enter__(self) -> Flight:
-        # Arrow's own allocator keeps what it once had; a recorder's peaks are short and should be given back.
+        # Arrow's own allocator keeps its memory; a recorder's peaks are short and should be returned.
         pa.set_memory_pool(pa.system_memory_pool())
         self._loop = Loop(self._host, self)
-        # Stacks first: whether there are any is told in the recording's own description.
+        # Stacks first: meta.json says whether there are any.
         self.stacks = (
             self._stack.enter_context(StackStream(self._host, self, hz=self._hz, user=self._user)) if self._hz else None
         )
@@ -63,7 +63,7 @@ class Flight:
             events=(*self._loop.events, *EVENTS),
         )
         self._stack.callback(self._journal.close)
-        # All that is recorded goes there, as directly as can be: it is the recorder's hot path.
+        # All that is recorded goes there directly: it is the recorder's hot path.
         self.add, self.look, self.chunk = self._journal.add, self._journal.look, self._journal.chunk
         self._stack.enter_context(self._loop)
         if self.stacks is not None and self.stacks.kallsyms is not None:
@@ -82,7 +82,7 @@ class Flight:
         return self._journal.began
 
     def run(self, seconds: float, status: Callable[[str], None] | None = None) -> None:
-        """Record for so long, or until SIGINT or SIGTERM; what was recorded is whole then."""
+        """Record for `seconds`, or until SIGINT or SIGTERM; the recording is complete then."""
         self._started, self._spent = time.monotonic(), time.process_time()
         _settle()
         self._loop.every(self._flush, after=FLUSH)
@@ -96,7 +96,7 @@ class Flight:
             self._journal.rotate()
 
     def summary(self) -> str:
-        """One line: how long, how much, at what price."""
+        """One line: how long, how much, at what cost."""
         passed = max(time.monotonic() - self._started, 1e-3)
         cost = (time.process_time() - self._spent) / passed
         parts = [
@@ -104,12 +104,12 @@ class Flight:
             f"{self._journal.readings / passed:,.0f} readings/s",
             *self._sampled(passed),
             f"{amount(self._journal.bytes)} in {len(self._journal.segments())} segments",
-            f"cost {cost:.2%} of one core",
+            f"used {cost:.2%} of one core",
         ]
         if self._journal.dropped:
             parts.append(f"{self._journal.dropped} oldest segments dropped")
         if self._journal.troubles:
-            parts.append(f"TROUBLE: {self._journal.troubles[-1]}")
+            parts.append(f"ERROR: {self._journal.troubles[-1]}")
         return ", ".join(parts)
 
     def _sampled(self, passed: float) -> list[str]:
@@ -131,7 +131,7 @@ class Flight:
 
     @contextmanager
     def _stopped_by_signals(self) -> Iterator[None]:
-        """A flag, not an exception: a batch that is being written is finished first."""
+        """A flag, not an exception: the batch that is being written is completed first."""
 
         def stop(*_: object) -> None:
             self._loop.stopped = True
@@ -153,7 +153,7 @@ class Flight:
             "architecture": platform.machine(),
             "cores": os.cpu_count(),
             "started": now,
-            # Unix time less the kernel's clocks, so that its own times can be placed.
+            # Unix time minus the kernel's clocks, to convert the kernel's timestamps.
             "clocks": {"monotonic": now - time.monotonic(), "boottime": now - time.clock_gettime(time.CLOCK_BOOTTIME)},
             "hz": self.stacks.hz if self.stacks else 0,
             "sampled": self.stacks.event if self.stacks else "",
@@ -170,13 +170,13 @@ class Flight:
 
 
 def _settle() -> None:
-    """What was made while starting stays for good: the collector need not look at it again."""
+    """What was created at startup stays: the garbage collector need not check it again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)  # what a second makes is gone a second later, without any circle to be found
+    gc.set_threshold(20_000, 20, 20)  # what a second creates is freed a second later, without reference cycles
     _give_back()
 
 
 def _give_back() -> None:
-    """Peaks are short (symbols read, a segment written): the C library is asked to return what it holds of them."""
+    """Peaks are short (symbols read, a segment written): ask the C library to return the memory."""
     ctypes.CDLL(None).malloc_trim(0)

@@ -1,7 +1,7 @@
-"""The recording being written: readings in, segments out; bounded in time and bytes, the oldest dropped whole.
+"""The recording being written: readings in, segments out; bounded in time and bytes, the oldest segment dropped first.
 
-A value is written when it changed or a minute has passed; every look is written, so that a value that held can be
-told from one that nobody saw.
+A value is written when it changed or a minute has passed; every sample time is written, so that a value that stayed
+the same is distinguished from one that was not read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from zombiescope.recorder.segment import Rows, Segment
 
 SEGMENT_SECONDS = 120.0
 MINUTE = 60.0  # seconds after which an unchanged value is written once more
-ROOM = 0.9  # of what may be used: dropping starts before the limit, since the next segment needs its place
+ROOM = 0.9  # of the limit: dropping starts before it, since the next segment needs room
 LOOKED, UNSEEN = "looked", "unseen"
 
 
@@ -30,19 +30,24 @@ class Journal:
         self, folder: str, meta: dict[str, Any], *, hours: float, most_bytes: int, events: Sequence[str]
     ) -> None:
         self.folder, self._hours, self._most_bytes, self._events = folder, hours, most_bytes, frozenset(events)
-        os.makedirs(folder, exist_ok=True)
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except FileExistsError:
+            raise UserError(f"{folder}: not a folder: give a folder to record into") from None
+        except OSError as error:
+            raise UserError(f"{folder}: cannot be created: {(error.strerror or '').lower()}") from error
         self._lock = _locked(folder)
         _clean(folder)
         _write_whole(os.path.join(folder, META), json.dumps({"format": FORMAT, **meta}, indent=1).encode())
         self._last: dict[tuple[str, str], tuple[float, float]] = {}
-        self._partly: set[str] = set()  # probes that could not see all, at some time
+        self._partly: set[str] = set()  # probes that at some time could not read everything
         self._chunks: list[tuple[str, Rows]] = []
         self._rows: dict[str, dict[str, list[Any]]] = {}
         self._segment: Segment | None = None
         self._began = 0.0
-        self.began = 0  # segments so far: whoever must say something once a segment compares
+        self.began = 0  # segments so far: to detect a new segment, compare
         self.readings = 0
-        self.dropped = 0  # segments let go of, the oldest first
+        self.dropped = 0  # segments dropped, the oldest first
         self.troubles: list[str] = []  # what could not be written, and why
         self._empty()
 
@@ -69,7 +74,7 @@ class Journal:
         missed = {blind.what: blind for blind in unseen}
         for what in gives:
             blind = missed.get(what)
-            # 1: not seen at all; 2: not seen of one subject only; 0: seen again.
+            # 1: not read at all; 2: not read for one subject only; 0: read again.
             value = 0.0 if blind is None else 2.0 if blind.subject else 1.0
             last = self._last.get((UNSEEN, what))
             if (last is None and value) or (last is not None and last[0] != value):
@@ -81,16 +86,16 @@ class Journal:
         self._chunks.append((kind, columns))
 
     def flush(self, at: float) -> None:
-        """Put all that came since the last flush on disk, and end the segment when it is full.
+        """Write all that came since the last flush to disk, and end the segment when it is full.
 
-        In this order: what was added before a flush belongs to the segment that it was added for.
+        In this order: what was added before a flush belongs to the current segment.
         """
         self._write(at)
         if self._segment is not None and at - self._began >= SEGMENT_SECONDS:
             self.rotate()
 
     def _write(self, at: float) -> None:
-        """A full disk drops the oldest and goes on."""
+        """If the disk is full, drop the oldest segment and continue."""
         chunks = [*self._chunks, *((kind, rows) for kind, rows in self._rows.items() if rows["at"])]
         self._empty()
         for attempt in (1, 2, 3):
@@ -102,33 +107,33 @@ class Journal:
                     chunks.pop()
                 return
             except OSError as error:
-                self.troubles.append(f"{_why(error)}: dropped the oldest segment")
+                self.troubles.append(f"{_why(error)}: the oldest segment was dropped")
                 if self._segment is not None:
                     self._segment.abandon()
                     self._begin_anew()
                 if not self._drop_oldest() or attempt == 3:
-                    self.troubles[-1] = f"{_why(error)}: a second of the recording is lost"
+                    self.troubles[-1] = f"{_why(error)}: one second of the recording is lost"
                     return
 
     def rotate(self) -> None:
-        """End the segment: write it whole, and make room."""
+        """End the segment: rewrite it as one file per kind, and make room."""
         if self._segment is not None:
             try:
                 self._segment.finish()
             except OSError as error:
-                self.troubles.append(f"{_why(error)}: a segment is kept as it was written")
+                self.troubles.append(f"{_why(error)}: one segment stays uncompressed")
                 self._segment.abandon()
         self._begin_anew()
         self._make_room()
 
     def _begin_anew(self) -> None:
-        """Each segment stands alone: the next one begins with every value."""
+        """Each segment is self-contained: the next one begins with every value."""
         self._segment = None
         self._last.clear()
         self.began += 1
 
     def keep(self, name: str, content: bytes) -> None:
-        """A file beside the segments, written at once or not at all."""
+        """A file beside the segments, written completely or not at all."""
         _write_whole(os.path.join(self.folder, name), content)
 
     def close(self) -> None:
@@ -156,7 +161,7 @@ class Journal:
         self._chunks = []
 
     def _new_segment(self, at: float) -> Segment:
-        """Called by its time, but never before the one before it: a clock may be set back."""
+        """Named by its time, but always later than the previous one: a clock may be set back."""
         latest = int(self.segments()[-1]) if self.segments() else 0
         return Segment(os.path.join(self.folder, segment_name(max(at, latest + 1))))
 
@@ -177,12 +182,12 @@ class Journal:
 
 
 def _utf8(text: str) -> str:
-    """Arrow keeps UTF-8 only; bytes that are none are spelled out."""
+    """Arrow stores UTF-8 only; other bytes are escaped."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _why(error: OSError) -> str:
-    """Arrow wraps the system's words in its own."""
+    """Arrow wraps the system's error message in its own."""
     return os.strerror(error.errno) if error.errno else str(error)
 
 
@@ -195,12 +200,12 @@ def _locked(folder: str) -> int:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(handle)
-        raise UserError(f"{folder}: another recorder is writing here") from None
+        raise UserError(f"{folder}: another recorder writes here: stop it, or give another folder") from None
     return handle
 
 
 def _clean(folder: str) -> None:
-    """What a killed recorder left half done: heads of finished files, and parts that never got their name."""
+    """Remove what a killed recorder left unfinished: heads of finished files, and .part files."""
     for segment in (name for name in os.listdir(folder) if is_segment(name)):
         path = os.path.join(folder, segment)
         for name in os.listdir(path):

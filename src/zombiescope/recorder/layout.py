@@ -1,13 +1,15 @@
 """The recording on disk: which files there are, and the columns in each. Arrow IPC streams, readable without us.
 
-DIR/meta.json node, kernel, boot, clocks, cores, what each probe gives, format number DIR/kallsyms the kernel's
-symbols at the time of recording: addresses change with every boot DIR/000017/series.arrows one segment, about two
-minutes: readings that are numbers /events.arrows readings that are happenings: each line of the kernel's log
-/samples.arrows who ran where when, by stack /stacks.arrows the stacks, each once a segment; ids are hashes of their
-content /*.head.arrows the same, a small batch a second, while the segment is being written
+    DIR/meta.json                  node, kernel, boot, clocks, cores, what each probe gives, format number
+    DIR/kallsyms                   the kernel's symbols while recording: addresses change with every boot
+    DIR/1741065967/series.arrows   one segment, about two minutes: readings that are numbers
+                  /events.arrows   readings that are events: each line of the kernel log
+                  /samples.arrows  what ran where and when, by stack
+                  /stacks.arrows   the stacks, each once per segment; ids are hashes of their content
+                  /*.head.arrows   the same, a small batch per second, while the segment is being written
 
-A finished segment is written anew, whole, and appears at once under its name; the head is then removed. So a reader
-takes `X.arrows`, else `X.head.arrows` up to the last whole batch. Times are unix nanoseconds.
+A finished segment is rewritten and appears under its name at once; the head is then removed. So a reader takes
+`X.arrows`, else `X.head.arrows` up to the last complete batch. Times are unix nanoseconds.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import pyarrow as pa
 FORMAT = 1
 META, LOCK, KALLSYMS = "meta.json", "lock", "kallsyms"
 KINDS = ("series", "events", "samples", "stacks")
-GAP, CGROUP = "core_gap_seconds", "cgroup_id"  # events that samples need: what they stand for, and where they were
+CGROUP = "cgroup_id"  # an event that samples need: where they were
 
 _WORD = pa.dictionary(pa.int32(), pa.string())
 _READINGS = pa.schema(
@@ -46,13 +48,13 @@ SCHEMAS = {
     ),
 }
 # zstd at its default level: two minutes of readings shrink about tenfold. The head's batches are too small for that:
-# the compressor would be set up anew for each of some twenty buffers a second, which cost more than all else together.
+# setting up the compressor for each of some twenty buffers a second cost more than everything else together.
 WHOLE = pa.ipc.IpcWriteOptions(compression="zstd")
 HEAD = pa.ipc.IpcWriteOptions()
 
 
 def segment_name(at: float) -> str:
-    """A segment is called by the second it began in, so a listing tells which one to open."""
+    """A segment is named by the second it began in, so a listing shows which one to open."""
     return f"{int(at):010d}"
 
 

@@ -1,7 +1,7 @@
-"""Who looks when: every probe at its own pace, every look noted with its failure and its cost.
+"""The sampling loop: every probe at its own interval, every sample noted with its failure and its cost.
 
-The doctor must not infect: a probe that turns out to be dear on this node is asked less often, so that no probe takes
-more than `SHARE` of one core, whatever the node's disease makes it cost.
+The doctor must not infect: a probe that is expensive on this node is run less often, so that no probe takes more than
+`SHARE` of one core, however much the fault makes it cost.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any, Protocol
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.members.rooms import Broken, guarded, healthy
 
-SHARE = 0.005  # of one core, for one probe: a dozen dear probes together stay below a tenth of a core
+SHARE = 0.005  # of one core, for one probe: a dozen expensive probes together stay below a tenth of a core
 COSTS = "look_cpu_seconds"
-Eye = Callable[[], Iterable[Reading | Blind]]  # one look
-Act = Callable[[], float]  # returns how long to wait until the next time
+Eye = Callable[[], Iterable[Reading | Blind]]  # takes one sample
+Act = Callable[[], float]  # returns the seconds until the next time
 
 
 class Sink(Protocol):
@@ -29,7 +29,7 @@ class Sink(Protocol):
 
     @property
     def began(self) -> int:
-        """Segments so far: whoever must say something once a segment compares."""
+        """Segments so far: to detect a new segment, compare."""
 
     def add(self, reading: Reading) -> None: ...
 
@@ -40,10 +40,10 @@ class Sink(Protocol):
 
 
 def look(host: Host, name: str, probe: ModuleType, sink: Sink, eye: Eye | None = None) -> float:
-    """One look of one probe. Whatever goes wrong is noted as not seen; returns the CPU time it cost."""
+    """One sample of one probe. Every failure is noted as blind; returns the CPU time it cost."""
     started = time.thread_time()
     blind = _seen(name, probe, sink, eye or partial(probe.read, host))
-    at = host.now()  # after the read, so that what was read holds at the time of the look
+    at = host.now()  # after the read, so that what was read holds at the time of the sample
     sink.look(name, probe.GIVES, at, blind)
     return _cost(name, sink, at, time.thread_time() - started)
 
@@ -74,13 +74,13 @@ def _cost(name: str, sink: Sink, at: float, cost: float) -> float:
 
 
 class _Quick:
-    """A probe that looks many times a second: it only fetches then, and tells of all it fetched at once, later.
+    """A probe that samples many times a second: it only fetches then, and parses all it fetched later, at once.
 
-    A look that wakes up, parses and goes to sleep again finds its code gone from the core's caches each time: ten
-    looks told together cost a third of ten told one by one.
+    A sample that wakes up, parses and goes to sleep again finds its code gone from the core's caches each time: ten
+    samples parsed together cost a third of ten parsed one by one.
     """
 
-    MOST = 20  # looks kept untold: two seconds of ten a second
+    MOST = 20  # samples kept unparsed: two seconds at ten a second
 
     def __init__(self, host: Host, name: str, probe: ModuleType, sink: Sink) -> None:
         self._host, self._name, self._probe, self._sink = host, name, probe, sink
@@ -95,7 +95,7 @@ class _Quick:
             self._fetch = _raiser(error)  # type: ignore[assignment]
 
     def fetch(self) -> float:
-        """Returns what one look costs, telling included."""
+        """Returns what one sample costs, parsing included."""
         started = time.thread_time()
         at = self._host.now()
         try:
@@ -126,11 +126,11 @@ class _Quick:
 
 
 class Loop:
-    """Probes that look at a machine in turn, and whatever else has to be done now and then."""
+    """Probes that sample a machine in turn, and whatever else is due now and then."""
 
     def __init__(self, host: Host, sink: Sink, only: Container[str] | None = None) -> None:
         self._host, self._sink = host, sink
-        # What a broken probe would have given cannot be known: who needs it finds that nobody looked.
+        # What a broken probe would have given is unknown: a sign that needs it finds that nothing looked for it.
         self._probes = {name: it for name, it in healthy("probes").items() if only is None or name in only}
         self._eyes: dict[str, Eye] = {}
         self._quick = {
@@ -140,7 +140,7 @@ class Loop:
         }
         self._open = ExitStack()
         self._due: list[tuple[float, int, Act]] = []
-        self._turn = itertools.count()  # ties are broken by who came first
+        self._turn = itertools.count()  # ties are broken by who was first
         self.stopped = False
 
     def __enter__(self) -> Loop:
@@ -158,7 +158,7 @@ class Loop:
 
     @property
     def events(self) -> tuple[str, ...]:
-        """What is not a value that holds but a happening: each one is kept."""
+        """What is an event and not a value that holds: each one is kept."""
         return tuple(what for probe in self._probes.values() for what in getattr(probe, "EVENTS", ()))
 
     def look_at_all(self, slowest: float = float("inf")) -> None:
@@ -167,11 +167,11 @@ class Loop:
                 look(self._host, name, probe, self._sink, self._eyes[name])
 
     def every(self, act: Act, after: float = 0.0) -> None:
-        """Do something now and then: it says itself when it is next due."""
+        """Do something now and then: it returns when it is next due."""
         heapq.heappush(self._due, (time.monotonic() + after, next(self._turn), act))
 
     def run(self, seconds: float) -> None:
-        """Look for so long, or until `stopped`."""
+        """Sample for `seconds`, or until `stopped`."""
         start = time.monotonic()
         for name, probe in self._probes.items():
             self.every(partial(self._look, name), after=probe.EVERY)
@@ -179,14 +179,14 @@ class Loop:
             when, _, act = self._due[0]
             time.sleep(max(0.0, when - time.monotonic()))
             pause = act()
-            # Keep the rhythm; after a stall (SIGSTOP, a starved core) go on from now instead of catching up.
+            # Keep the interval; after a stall (SIGSTOP, a starved core) continue from now instead of catching up.
             heapq.heapreplace(self._due, (max(when + pause, time.monotonic()), next(self._turn), act))
         if not self.stopped:
             time.sleep(max(0.0, start + seconds - time.monotonic()))
         self.tell()
 
     def tell(self) -> None:
-        """Hand over what was fetched and not told yet."""
+        """Hand over what was fetched and not parsed yet."""
         for quick in self._quick.values():
             quick.tell()
 
@@ -198,7 +198,7 @@ class Loop:
         return max(float(probe.EVERY), cost / SHARE)
 
     def _opened(self, probe: ModuleType) -> Eye:
-        """How a probe looks: by reading anew each time, or, if it keeps something open meanwhile, by its `watch`."""
+        """How a probe samples: by reading again each time, or, if it keeps something open, by its `watch`."""
         if not (self._host.live and hasattr(probe, "watch")):
             return partial(probe.read, self._host)
         try:

@@ -1,4 +1,4 @@
-"""A recording, or any stretch of it, back into a Timeline. Reads what is whole; says what is damaged.
+"""A recording, or any part of it, back into a Timeline. Reads what is intact; reports what is damaged.
 
 Needs nothing of the machine it was recorded on, and may run on another architecture.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -17,10 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zombiescope.core import Span, UserError
-from zombiescope.core.samples import Frames, Stacks
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.recorder.journal import LOOKED, UNSEEN
-from zombiescope.recorder.layout import FORMAT, META, SCHEMAS, file_name, is_segment
+from zombiescope.recorder.layout import CGROUP, FORMAT, META, SCHEMAS, file_name, is_segment
+from zombiescope.recorder.sample_reader import SampleReader
 
 Codes = npt.NDArray[np.int64]
 
@@ -33,40 +33,38 @@ class Recording:
     meta: dict[str, Any]
     segments: list[str]
     damage: list[str] = field(default_factory=list)  # what could not be read, and why
+    torn: set[str] = field(default_factory=set)  # files that end in the middle of a batch, or are damaged there
 
     def table(self, kind: str, span: Span | None = None) -> pa.Table:
         """All rows of one kind, or those within a span, in the order they were written."""
-        tables = [table for segment in self._within(span) if (table := self._read(segment, kind)) is not None]
-        if not tables:
-            return pa.table({})
-        table = pa.concat_tables(tables).unify_dictionaries()
-        if span is None or "at" not in table.column_names:
-            return table
-        at = table["at"].to_numpy()
-        return table.filter(pa.array((at >= span.start * 1e9) & (at <= span.end * 1e9)))
+        return _cut(self._whole_segments(kind, span), span)
 
-    def by_segment(self, span: Span | None, *kinds: str) -> Iterator[list[pa.Table | None]]:
-        """Whole tables of some kinds, segment by segment: for whom all at once would be too much."""
-        for segment in self._within(span):
-            yield [self._read(segment, kind) for kind in kinds]
+    def _whole_segments(self, kind: str, span: Span | None) -> pa.Table:
+        tables = [table for segment in self._within(span) if (table := self._read(segment, kind)) is not None]
+        return pa.concat_tables(tables).unify_dictionaries() if tables else pa.table({})
 
     def timeline(self, span: Span | None = None) -> Timeline:
-        """What signs ask: every series and event, with every look; the stacks when they are asked for."""
+        """What signs need: every series and event, with every sample time; the stacks when they are needed."""
         series: dict[tuple[str, str], Series] = {}
+        cgroups: dict[int, str] = {}
         for kind in ("series", "events"):
-            table = self.table(kind, span)
+            whole = self._whole_segments(kind, span)
+            # Where a cgroup is, is told once a segment, and may have been before the span began.
+            cgroups |= _cgroups(whole) if kind == "events" else {}
+            table = _cut(whole, span)
             if table.num_rows:
                 series |= {(one.what, one.subject): one for one in _series(table)}
         looks = _looks(series, self.meta.get("gives", {}))
         rest = (one for (what, _), one in series.items() if what not in (LOOKED, UNSEEN))
-        return Timeline((_held(one, looks.get(one.what)) for one in rest), looks, self._stacks(span))
-
-    def _stacks(self, span: Span | None) -> Stacks:
-        known: dict[int, Frames] = {}
-        following = [*(float(name) for name in self.segments[1:]), float("inf")]
-        ends = dict(zip(self.segments, following, strict=True))
-        spans = {name: Span(float(name) - 2, ends[name] + 2) for name in self._within(span)}
-        return Stacks([_SegmentSamples(self, name, it, known) for name, it in spans.items()], self.meta.get("hz") or 0)
+        reader = SampleReader(
+            [_SegmentSamples(self, *it) for it in self._spans(span).items()],
+            hz=self.meta.get("hz") or 0,
+            span=span,
+            label=str(self.meta.get("node", "")),
+            cgroups=cgroups,
+            damage=self.damage,
+        )
+        return Timeline((_held(one, looks.get(one.what)) for one in rest), looks, reader)
 
     @property
     def span(self) -> Span:
@@ -89,14 +87,17 @@ class Recording:
         return [float(at.min()) / 1e9, float(at.max()) / 1e9]
 
     def _within(self, span: Span | None) -> list[str]:
-        """By name: a segment lasts until the next one begins, give or take the second before it was opened."""
-        if span is None:
-            return self.segments
-        following = [*(float(name) for name in self.segments[1:]), float("inf")]
-        pairs = zip(self.segments, following, strict=True)
-        return [name for name, end in pairs if float(name) - 2 <= span.end and end + 2 >= span.start]
+        return list(self._spans(span))
 
-    def _read(self, segment: str, kind: str, columns: list[str] | None = None) -> pa.Table | None:
+    def _spans(self, span: Span | None) -> dict[str, Span]:
+        """By name: a segment lasts until the next one begins, give or take the second before it was opened."""
+        following = [*(float(name) for name in self.segments[1:]), float("inf")]
+        spans = {name: Span(float(name) - 2, end + 2) for name, end in zip(self.segments, following, strict=True)}
+        if span is None:
+            return spans
+        return {name: it for name, it in spans.items() if it.start <= span.end and it.end >= span.start}
+
+    def _read(self, segment: str, kind: str, columns: Sequence[str] = ()) -> pa.Table | None:
         for head in (False, True):
             path = os.path.join(self.folder, segment, file_name(kind, head=head))
             try:
@@ -105,15 +106,16 @@ class Recording:
             except FileNotFoundError:
                 continue
             except OSError as error:
+                self.torn.add(path)
                 self._note(f"{path}: {(error.strerror or '').lower()}")
                 continue
             if batches:
                 return pa.Table.from_batches(batches)
         return None
 
-    def _whole_batches(self, file: Any, path: str, kind: str, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+    def _whole_batches(self, file: Any, path: str, kind: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Batches up to the first that is torn: that is where the recorder was stopped."""
-        wanted = [SCHEMAS[kind].get_field_index(name) for name in columns or ()]
+        wanted = [SCHEMAS[kind].get_field_index(name) for name in columns]
         options = pa.ipc.IpcReadOptions(included_fields=wanted) if wanted else None
         try:
             stream = pa.ipc.open_stream(file, options=options)
@@ -125,6 +127,7 @@ class Recording:
                 batch.validate()
                 yield batch
         except (pa.ArrowException, OSError, ValueError) as error:
+            self.torn.add(path)
             if file.tell() < os.fstat(file.fileno()).st_size - 1 or not path.endswith(".head.arrows"):
                 self._note(f"{path}: damaged after {file.tell():,} bytes: {str(error).splitlines()[0][:120]}")
 
@@ -135,33 +138,20 @@ class Recording:
 
 @dataclass(slots=True)
 class _SegmentSamples:
-    """The samples of one segment, read column by column when they are asked for."""
+    """The samples and stacks of one segment, read when they are asked for."""
 
     recording: Recording
     segment: str
     span: Span
-    known: dict[int, Frames]  # of all segments: ids are hashes of their content
 
-    def frames(self) -> Mapping[int, Frames]:
+    def stacks(self) -> tuple[pa.Table | None, bool]:
+        path = os.path.join(self.recording.folder, self.segment, file_name("stacks", head=False))
+        finished = os.path.exists(path)
         table = self.recording._read(self.segment, "stacks")
-        if table is None:
-            return {}
-        ids = table["stack"].to_numpy()
-        fresh = np.array([stack not in self.known for stack in ids.tolist()], np.bool_)
-        if fresh.any():
-            frames = table["frames"].filter(pa.array(fresh)).to_pylist()
-            self.known.update(zip(ids[fresh].tolist(), map(tuple, frames), strict=True))
-        return {stack: self.known[stack] for stack in ids.tolist()}
+        return table, finished and path not in self.recording.torn
 
-    def column(self, name: str) -> npt.NDArray[Any]:
-        table = self.recording._read(self.segment, "samples", [name])
-        if table is None:
-            return np.empty(0, np.uint64)
-        if name != "comm":
-            column: npt.NDArray[Any] = table[name].to_numpy()
-            return column
-        parts = [np.array(chunk.dictionary.to_pylist(), np.object_)[_codes(chunk)] for chunk in table[name].chunks]
-        return np.concatenate(parts)
+    def samples(self, columns: Sequence[str]) -> pa.Table | None:
+        return self.recording._read(self.segment, "samples", columns)
 
 
 def is_recording(folder: str) -> bool:
@@ -169,19 +159,47 @@ def is_recording(folder: str) -> bool:
 
 
 def opened(folder: str) -> Recording:
-    """Open a recording; an unknown format or a broken meta.json is told in one line."""
+    """Open a recording; an unknown format or a broken meta.json is a UserError."""
     path = os.path.join(folder, META)
+    if not os.path.isdir(folder):
+        raise UserError(
+            f"{folder}: {'not a recording: it is not a folder' if os.path.exists(folder) else 'no such folder'}"
+        )
+    if not is_recording(folder):
+        raise UserError(f"{folder}: not a recording: {META} is missing, or not a regular file")
     try:
         with open(path, encoding="utf-8") as file:
             meta = json.load(file)
         number = meta["format"]
     except OSError as error:
         raise UserError(f"{path}: {(error.strerror or '').lower()}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: not the meta.json of a recording ({error})") from error
+    except ValueError as error:
+        raise UserError(f"{path}: not valid JSON: {error}") from error
+    except (KeyError, TypeError):
+        raise UserError(f"{path}: not of a recording: it has no format number") from None
     if number != FORMAT:
-        raise UserError(f"{path}: format {number} is not known to this version, which reads {FORMAT}")
+        raise UserError(f"{path}: recording format {number} is unknown; this version reads format {FORMAT}")
     return Recording(folder, meta, sorted(name for name in os.listdir(folder) if is_segment(name)))
+
+
+def _cut(table: pa.Table, span: Span | None) -> pa.Table:
+    if span is None or "at" not in table.column_names:
+        return table
+    at = table["at"].to_numpy()
+    return table.filter(pa.array((at >= span.start * 1e9) & (at <= span.end * 1e9)))
+
+
+def _cgroups(events: pa.Table) -> dict[int, str]:
+    """The paths of cgroups, by number."""
+    if not events.num_rows:
+        return {}
+    what = events["what"].combine_chunks()
+    words = what.dictionary.to_pylist()
+    if CGROUP not in words:
+        return {}
+    told = events.filter(pa.array(_codes(what) == words.index(CGROUP)))
+    paths = (subject.removeprefix("cgroup:") for subject in told["subject"].to_pylist())
+    return dict(zip(map(int, told["value"].to_pylist()), paths, strict=True))
 
 
 def _series(table: pa.Table) -> Iterator[Series]:
@@ -196,7 +214,7 @@ def _series(table: pa.Table) -> Iterator[Series]:
     for start, end in pairwise(edges):
         rows = order[start:end]
         sources = codes[2][rows]
-        told = np.flatnonzero(codes[3][rows] >= 0)
+        with_text = np.flatnonzero(codes[3][rows] >= 0)
         one_source = bool((sources == sources[0]).all())
         yield Series(
             what=names[0][codes[0][rows[0]]],
@@ -205,7 +223,7 @@ def _series(table: pa.Table) -> Iterator[Series]:
             values=values[rows],
             until=float(at[rows[-1]]),
             sources=tuple(names[2][code] or "" for code in (sources[:1] if one_source else sources)),
-            texts={int(place): names[3][codes[3][rows[place]]] for place in told},
+            texts={int(place): names[3][codes[3][rows[place]]] for place in with_text},
         )
 
 
@@ -215,7 +233,7 @@ def _codes(column: pa.DictionaryArray) -> Codes:
 
 
 def _looks(series: Mapping[tuple[str, str], Series], gives: Mapping[str, list[str]]) -> dict[str, Series]:
-    """For each thing that is given, when its probe looked, and when it could see."""
+    """For each thing that probes give, when it was sampled, and when that worked."""
     looks: dict[str, Series] = {}
     for probe, whats in gives.items():
         looked = series.get((LOOKED, f"probe:{probe}"))
@@ -230,7 +248,7 @@ def _looks(series: Mapping[tuple[str, str], Series], gives: Mapping[str, list[st
 def _with_unseen(looked: Series, unseen: Series | None) -> Series:
     if unseen is None:
         return looked
-    # Whether something is seen holds until the next word on it.
+    # Whether something can be read holds until the next note about it.
     missed = np.nan_to_num(replace(unseen, until=np.inf).sampled(looked.at))
     place = np.searchsorted(unseen.at, looked.at, side="right") - 1
     texts, sources = dict(looked.texts), [looked.reading(index).source for index in range(len(looked))]
@@ -255,6 +273,6 @@ def _merged(one: Series, other: Series) -> Series:
 
 
 def _held(one: Series, looks: Series | None) -> Series:
-    """A value holds to the last look that could see it."""
+    """A value holds to the last sample that could read it."""
     seen = looks.at[looks.values > 0] if looks is not None else np.empty(0)
     return replace(one, until=max(one.until, float(seen[-1]))) if len(seen) else one

@@ -1,7 +1,7 @@
-"""One segment being written: a small batch a second at its head, and all of it anew when it is full.
+"""One segment being written: a small batch per second in its head, and all of it rewritten when it is full.
 
 Nothing older than the last flush is lost by kill -9, nor, since each flush is followed by fdatasync, by a crash of
-the machine. The finished file has no name until it is whole (O_TMPFILE), so a kill leaves no litter.
+the machine. The finished file has no name until it is complete (O_TMPFILE), so a kill leaves no leftovers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Segment:
         """One more batch; it is on disk when this returns."""
         batch = as_batch(kind, rows)
         if kind not in self._heads:
-            # Arrow's own file: unlike a Python one it never takes half of a batch and says nothing.
+            # Arrow's own file: unlike a Python one it never writes half of a batch without an error.
             file = pa.OSFile(self._path(kind, head=True), "wb")
             self._heads[kind] = (file, pa.ipc.new_stream(file, SCHEMAS[kind], options=HEAD))
         file, stream = self._heads[kind]
@@ -40,7 +40,7 @@ class Segment:
         self._batches[kind].append(batch)
 
     def finish(self) -> None:
-        """Write each kind as one batch, then let the head go. Whatever fails, the head stays and is as good."""
+        """Write each kind as one batch, then remove the head. If that fails, the head stays and is just as good."""
         for kind, batches in self._batches.items():
             if kind in self._heads:
                 self._heads.pop(kind)[0].close()
@@ -84,7 +84,7 @@ def _write_whole(folder: str, name: str, kind: str, batches: list[pa.RecordBatch
     try:
         handle = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o644)
         part = f"/proc/self/fd/{handle}"
-    except OSError:  # a file system without nameless files: a name of its own until it is whole
+    except OSError:  # a file system without O_TMPFILE: another name until it is complete
         part = path + ".part"
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:

@@ -1,4 +1,4 @@
-"""A short recording in memory: all that a live diagnosis looks at."""
+"""A short recording in memory: all that a live diagnosis uses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zombiescope.core import Host
 from zombiescope.recorder.loop import Loop
 from zombiescope.recorder.tape import Tape
 
-SELDOM = 60.0  # seconds: what is asked less often than this is not asked once more at the end
+SELDOM = 60.0  # seconds: a probe with a longer interval is not run once more at the end
 PACE = 1.0  # seconds between two readings of the rings of samples: at 999 Hz a ring of 256 KB lasts some three
 
 
@@ -21,9 +21,9 @@ def record(
     only: Container[str] | None = None,
     hz: int = 0,
 ) -> Tape:
-    """Look at a live machine for so long; all probes, or `only` some, look once at the start and once at the end.
+    """Record a live machine for `seconds`; all probes, or `only` some, run at least at the start and at the end.
 
-    With `hz` the stacks of every core are sampled too. A recorded root stands still, so it is looked at once. Ctrl-C
+    With `hz` the stacks of every core are sampled too. A recorded root does not change, so it is read once. Ctrl-C
     ends the recording early and keeps it.
     """
     tape = Tape()

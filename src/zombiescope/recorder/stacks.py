@@ -1,4 +1,4 @@
-"""Stacks into the journal: raw samples in, rows with names out. Names are found once for each new stack.
+"""Stacks into the journal: raw samples in, rows with names out. Each new stack is named once.
 
 A stack's id is a hash of its content, so the same stack has the same id in every segment and on every node. Samples
 of an idle core are left out, judged by the leaf: softirq work on top of the idle task is kept.
@@ -18,15 +18,16 @@ import numpy as np
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.core.samples import SOURCE
+from zombiescope.derived.gaps import GAP
 from zombiescope.kernel.mappings import Mappings
-from zombiescope.kernel.perf_event import Sampler, Samples, gaps
+from zombiescope.kernel.perf_event import RawSamples, Sampler, gaps
 from zombiescope.kernel.perf_records import Comm, Exit, Fork
 from zombiescope.kernel.perf_stacks import RawStack
 from zombiescope.profile.kallsyms import Kallsyms
 from zombiescope.profile.perf_map import PerfMap
 from zombiescope.profile.symbols import Symbols, is_idle
 from zombiescope.recorder.cgroup_paths import CgroupPaths
-from zombiescope.recorder.layout import CGROUP, GAP
+from zombiescope.recorder.layout import CGROUP
 from zombiescope.recorder.loop import Sink
 
 NAME = "stacks"  # as a probe is called
@@ -34,7 +35,7 @@ TAKEN, LOST, SYMBOLS = "samples_total", "samples_lost_total", "kernel_symbols"
 GIVES = (TAKEN, LOST, GAP, SYMBOLS, CGROUP)
 EVENTS = (GAP, CGROUP)
 KALLSYMS = "/proc/kallsyms"
-REFRESH = 10.0  # seconds between two looks for cores that came or went
+REFRESH = 10.0  # seconds between two checks for cores that were added or removed
 _MOST_NAMES = 65_536  # threads whose name is remembered
 _LARGEST = 512 << 20  # bytes: a larger program is shown by its offsets
 _SOURCES = {SYMBOLS: KALLSYMS}
@@ -51,7 +52,7 @@ class _Named:
 
 
 class StackStream:
-    """Reads the sampler, and writes to a journal or a tape. What it cannot see it says at every look, as probes do."""
+    """Reads the sampler, writes to a journal or a tape. Notes what it cannot read at every sample, as probes do."""
 
     def __init__(self, host: Host, sink: Sink, *, hz: int, user: bool = True) -> None:
         self._host, self._sink = host, sink
@@ -105,7 +106,7 @@ class StackStream:
 
     @property
     def hz(self) -> int:
-        """Samples a second on each core, as the kernel grants it; 0 where there are none."""
+        """Samples per second on each core, as the kernel grants it; 0 if there are none."""
         return self._sampler.hz if self._sampler else 0
 
     @property
@@ -138,13 +139,13 @@ class StackStream:
             if sampler.event == "cpu-clock":
                 self._gaps(sampler, taken)
         for record in taken.records:
-            if isinstance(record, Exit):  # only now: its last samples have been written with its name
+            if isinstance(record, Exit):  # only now: its last samples were written with its name
                 self._comms.pop(record.tid, None)
         if time.monotonic() - self._refreshed > REFRESH:
             self._refreshed = time.monotonic()
             sampler.refresh()
 
-    def _name_new(self, sampler: Sampler, taken: Samples) -> None:
+    def _name_new(self, sampler: Sampler, taken: RawSamples) -> None:
         """Stacks that were never seen: each is named once, at the time of its first sample."""
         fresh = sampler.stacks(self._next)
         if not fresh:
@@ -153,7 +154,7 @@ class StackStream:
         for number, raw in enumerate(fresh, self._next):
             self._known[number] = self._named(raw, first_seen.get(number, int(taken.time_ns[-1])))
         self._next += len(fresh)
-        if len(self._known) > 2 * _MOST_NAMES:  # the sampler has forgotten the older half too
+        if len(self._known) > 2 * _MOST_NAMES:  # the sampler has dropped the older half too
             oldest = sorted(self._known)[: len(self._known) // 2]
             for number in oldest:
                 del self._known[number]
@@ -168,7 +169,7 @@ class StackStream:
         )
 
     def _kernel(self, addresses: Sequence[int]) -> list[str]:
-        """Most of a new stack was in others before: only what was never met is looked up."""
+        """Most frames of a new stack were in others before: only new ones are looked up."""
         names = self._kernel_names
         fresh = [address for address in addresses if address not in names]
         if fresh:
@@ -190,8 +191,8 @@ class StackStream:
             return place.path or f"[{place.kind}]"
         return self._symbols.user(place.path, place.build_id.hex(), place.file_offset)
 
-    def _write(self, taken: Samples) -> None:
-        if self._sink.began != self._segment:  # each segment holds all the stacks it speaks of
+    def _write(self, taken: RawSamples) -> None:
+        if self._sink.began != self._segment:  # each segment holds all the stacks it refers to
             self._segment = self._sink.began
             self._written.clear()
         known = self._known
@@ -236,8 +237,8 @@ class StackStream:
             self._comms[tid] = _printable(name)
         return self._comms[tid]
 
-    def _gaps(self, sampler: Sampler, taken: Samples) -> None:
-        """Spells in which a core could not be sampled: interrupts were off."""
+    def _gaps(self, sampler: Sampler, taken: RawSamples) -> None:
+        """Periods in which a core could not be sampled: interrupts were off."""
         cores = np.array(list(self._last), np.uint16)
         times = np.concatenate([np.array(list(self._last.values()), np.int64), taken.time_ns])
         found = gaps(times, np.concatenate([cores, taken.cpu]), sampler.hz, records=taken.records)
@@ -253,12 +254,15 @@ class StackStream:
 def _kernel_symbols(host: Host) -> Kallsyms:
     symbols = Kallsyms.parse(host.read_bytes(KALLSYMS, most=64 << 20))
     if symbols.zeroed:
-        raise Unreadable(KALLSYMS, "hidden: kernel functions have no names; run as root, or kernel.kptr_restrict=0")
+        raise Unreadable(
+            KALLSYMS,
+            "addresses are hidden, so kernel functions have no names: run as root, or set kernel.kptr_restrict=0",
+        )
     return symbols
 
 
 def _file(path: str, _build_id: str) -> memoryview | None:
-    """A program or library, as a view: pages not looked at are not read. Who asks compares the build-id himself."""
+    """A program or library, as a view: only the pages that are used are read. The caller compares the build-id."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
@@ -273,7 +277,7 @@ def _file(path: str, _build_id: str) -> memoryview | None:
 
 
 def _perf_map(pid: int) -> PerfMap:
-    """Functions that a program made at run time and wrote down, as perf finds them."""
+    """Functions that a program compiled at run time, from its perf map."""
     try:
         with open(f"/proc/{pid}/root/tmp/perf-{pid}.map", "rb") as file:
             return PerfMap.parse(file.read(64 << 20))
@@ -282,5 +286,5 @@ def _perf_map(pid: int) -> PerfMap:
 
 
 def _printable(name: str) -> str:
-    """Arrow keeps UTF-8 only; bytes that are none are spelled out."""
+    """Arrow stores UTF-8 only; other bytes are escaped."""
     return name.encode("utf-8", "backslashreplace").decode()

@@ -1,18 +1,19 @@
-"""A recording in memory: what probes said and when they looked, in columns, until it is asked."""
+"""A recording in memory: what probes read and when, in columns, until it is needed."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from zombiescope.core import Blind, Reading, Span
-from zombiescope.core.samples import Frames, Stacks
-from zombiescope.core.timeline import Series, Timeline
+from zombiescope.core.timeline import ReadSamples, Series, Timeline
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(slots=True)
@@ -28,14 +29,14 @@ class _Column:
         if not self.sources:
             self.sources.append(source)
         elif len(self.sources) > 1 or self.sources[0] != source:
-            # Most series have one source for ever; only those that change pay for a list.
+            # Most series have one source; only those that change need a list.
             self.sources.extend(self.sources[:1] * (len(self.at) - len(self.sources)))
             self.sources.append(source)
         self.at.append(at)
         self.values.append(value)
 
     def series(self, what: str, subject: str, until: float) -> Series:
-        """Sorted by time: a probe may tell of the past (a log, a counter with its own clock)."""
+        """Sorted by time: a probe may report the past (a log, a counter with its own clock)."""
         at, values = np.array(self.at), np.array(self.values)
         sources, texts = self.sources, self.texts
         if np.any(at[1:] < at[:-1]):
@@ -55,34 +56,37 @@ class _Column:
         )
 
 
-@dataclass(slots=True)
-class _Samples:
-    """All samples of a tape: one part."""
+@dataclass(frozen=True, slots=True)
+class _TapeSamples:
+    """All samples and stacks of a tape: one part."""
 
-    chunks: list[Mapping[str, Any]]
-    known: dict[int, Frames]
-    kernel: dict[int, int]  # how many of a stack's last frames are the kernel's
+    batches: dict[str, list[pa.RecordBatch]]
 
     @property
     def span(self) -> Span:
         return Span(float("-inf"), float("inf"))
 
-    def frames(self) -> Mapping[int, Frames]:
-        return self.known
+    def stacks(self) -> tuple[pa.Table | None, bool]:
+        return self._table("stacks"), True
 
-    def column(self, name: str) -> npt.NDArray[Any]:
-        kind = np.object_ if name == "comm" else None
-        return np.concatenate([np.asarray(chunk[name], kind) for chunk in self.chunks])
+    def samples(self, columns: Sequence[str]) -> pa.Table | None:
+        table = self._table("samples")
+        return None if table is None else table.select(columns)
+
+    def _table(self, kind: str) -> pa.Table | None:
+        import pyarrow as pa
+
+        return pa.Table.from_batches(self.batches[kind]) if self.batches[kind] else None
 
 
 class Tape:
-    """Takes readings, looks and samples in; gives a Timeline."""
+    """Takes readings, sample times and stacks in; gives a Timeline."""
 
     began = 0  # a tape has one segment
 
     def __init__(self) -> None:
         self.hz = 0
-        self._samples = _Samples([], {}, {})
+        self._batches: dict[str, list[pa.RecordBatch]] = {"samples": [], "stacks": []}
         self._series: dict[tuple[str, str], _Column] = {}
         self._looks: dict[str, _Column] = {}
 
@@ -93,9 +97,9 @@ class Tape:
         column.add(reading.at, reading.value, reading.source, reading.text)
 
     def look(self, name: str, gives: Sequence[str], at: float, unseen: Sequence[Blind] = ()) -> None:  # noqa: ARG002
-        """Note that all of `gives` was looked for, and which of it could not be seen.
+        """Note that all of `gives` was sampled, and which of it could not be read.
 
-        What was not seen of one subject only is still seen; the reason is kept with the look.
+        What is missing for one subject only still counts as read; the reason is kept with the sample.
         """
         missed = {blind.what: blind for blind in unseen}
         for what in gives:
@@ -105,19 +109,10 @@ class Tape:
             column.add(at, float(seen), blind.source if blind else "", blind.why if blind else "")
 
     def chunk(self, kind: str, columns: Mapping[str, Any]) -> None:
-        if kind == "samples":
-            self._samples.chunks.append(columns)
-        else:
-            self._samples.known.update(zip(columns["stack"], columns["frames"], strict=True))
-            self._samples.kernel.update(zip(columns["stack"], columns.get("kernel_frames", ()), strict=False))
+        """Samples or stacks, column by column, kept as a journal writes them."""
+        from zombiescope.recorder.segment import as_batch
 
-    def rows(self, kind: str) -> list[Mapping[str, Any]]:
-        """Samples or stacks as a journal has them: columns by name."""
-        if kind == "samples":
-            return [{"cgroup": np.zeros(len(it["at"]), np.uint64), **it} for it in self._samples.chunks]
-        known, kernel = self._samples.known, self._samples.kernel
-        frames = {"frames": list(known.values()), "kernel_frames": [kernel.get(stack, 0) for stack in known]}
-        return [{"stack": list(known), **frames}]
+        self._batches[kind].append(as_batch(kind, columns))
 
     def timeline(self) -> Timeline:
         looks = {what: column.series("looked", what, 0.0) for what, column in self._looks.items()}
@@ -127,8 +122,18 @@ class Tape:
                 for (what, subject), column in self._series.items()
             ),
             looks,
-            Stacks([self._samples] if self._samples.chunks else [], self.hz),
+            self._reader() if self._batches["samples"] else None,
         )
+
+    def _reader(self) -> ReadSamples:
+        """Of what is on the tape now."""
+        from zombiescope.recorder.layout import CGROUP
+        from zombiescope.recorder.sample_reader import SampleReader
+
+        part = _TapeSamples({kind: list(batches) for kind, batches in self._batches.items()})
+        told = [(subject, column) for (what, subject), column in self._series.items() if what == CGROUP]
+        paths = {int(value): subject.removeprefix("cgroup:") for subject, column in told for value in column.values}
+        return SampleReader([part], hz=self.hz, cgroups=paths)
 
 
 def _last_seen(looks: Series | None) -> float:

@@ -1,1 +1,1 @@
-"""One cure a file: CURES, plan(finding, case)."""
+"""One fix a file: CURES, plan(finding, case, timeline)."""

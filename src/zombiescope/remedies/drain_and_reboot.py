@@ -1,13 +1,13 @@
-"""Reboot a node that nothing milder cures, after its work has moved elsewhere.
+"""Reboot a node that nothing milder fixes, after its work has moved elsewhere.
 
-Only for harm that was seen: dead cgroups that somebody pays for, or a core that got stuck and nobody knows why. On a
-node of Kubernetes it is cordoned and drained, by eviction, which respects disruption budgets; a marker then asks for
-the reboot. Where kured runs there it does all that itself, one node at a time, and the marker is enough. On any other
-host this is advice: only its owner knows where the work can go.
+Only for harm that was seen: dying cgroups that slow something down, or a core that got stuck without a known cause. A
+Kubernetes node is cordoned and drained, by eviction, which respects disruption budgets; a marker then asks for the
+reboot. Where kured runs, it does all that itself, one node at a time, and the marker is enough. On any other host this
+is advice: only its owner knows where the work can go.
 
-Disruptive: every pod is moved and emptyDir data is lost. Pods that no controller would start again stop the drain. Undo
-    takes the marker away and lets pods come back; those that went stay where they are.
-Does not fix: whatever makes dead cgroups: they begin to pile up again (see stop_leaking_unit, and `zombiescope gate`
+Disruptive: every pod is moved and emptyDir data is lost. Pods without a controller stop the drain. Undo removes the
+    marker and uncordons the node; pods that were moved stay where they are.
+Does not fix: whatever makes dying cgroups: they pile up again (see stop_leaking_unit, and `zombiescope gate`
     for the image). Try purge_zombies first: it needs no reboot.
 References: kubectl drain --help; kured's --reboot-sentinel, /var/run/reboot-required unless told otherwise.
 """
@@ -33,13 +33,13 @@ def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
     if finding.sign == "zombie_cgroups" and not any(link.cause == finding for link in case.links):
         return None
     if finding.sign == "soft_lockup" and case.causes_of(finding):
-        return None  # its cause has a cure of its own
+        return None  # its cause has a fix of its own
     return Plan(cures=finding, risk="disruptive", proof=(finding.sign,), steps=_steps(case.node, timeline))
 
 
 def _steps(node: str, timeline: Timeline) -> tuple[Step, ...]:
     if not timeline.looked("unit_active"):
-        return (Step(says="move its work away and reboot; whether a kubelet runs here could not be seen"),)
+        return (Step(says="move its work away and reboot; whether a kubelet runs here is not known"),)
     if not any(_runs(timeline, unit) for unit in KUBELETS):
         return (Step(says="move its work away, then reboot: systemctl reboot"),)
     if not _NAME.fullmatch(node):
@@ -48,16 +48,16 @@ def _steps(node: str, timeline: Timeline) -> tuple[Step, ...]:
         return (_marked("ask kured to drain and reboot this node when its turn comes"),)
     return (
         Step(
-            says="let no new pod come here",
+            says="cordon the node: no new pods",
             argv=("kubectl", "cordon", node),
             undo=("kubectl", "uncordon", node),
         ),
         Step(
-            says="move its pods away, as fast as their disruption budgets allow",
+            says="drain the node, as fast as the disruption budgets of its pods allow",
             argv=("kubectl", "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", f"--timeout={PATIENCE}"),
         ),
-        _marked("mark that a reboot is wanted, for whatever reboots nodes here"),
-        Step(says="if nothing does: systemctl reboot; afterwards let pods come back: kubectl uncordon " + node),
+        _marked("mark the node for a reboot, for whatever reboots nodes here"),
+        Step(says="if nothing does: systemctl reboot; afterwards: kubectl uncordon " + node),
     )
 
 

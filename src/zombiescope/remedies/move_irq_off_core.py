@@ -1,12 +1,12 @@
 """Let other cores serve the network queues of a core that has no time for them.
 
-Interrupts go to the idlest cores of the same memory node, one each: the card's memory is near to those. Where one
-interrupt alone fills a core, moving it would move the trouble: then its packets have to be spread, which is advised.
+Interrupts go to the idlest cores of the same NUMA node, one each: these are nearest to the card's memory. Where one
+interrupt alone fills a core, moving it would move the problem: then the advice is to spread its packets.
 
-Safe: an interrupt that is moved is not lost; packets of a connection may come out of order for a moment. What was asked
-    for before is put back by undo.
-Does not fix: whoever keeps the core busy, and may follow to another one; interrupts that the kernel manages itself,
-    whose file cannot be written (an error that ends it, with nothing changed); what irqbalance, where it runs, decides
+Safe: an interrupt that is moved is not lost; packets of a connection may arrive out of order for a moment. Undo
+    restores the old affinity.
+Does not fix: what keeps the core busy, and may follow to another one; interrupts that the kernel manages itself,
+    whose file cannot be written (the fix then fails with nothing changed); what irqbalance, where it runs, decides
     next.
 References: Documentation/core-api/irq/irq-affinity.rst; Documentation/networking/scaling.rst (RPS); irqbalance(1),
     --banirq.
@@ -43,13 +43,13 @@ def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
 
 
 def _served(queue: Queue, finding: Finding, timeline: Timeline) -> float:
-    """Interrupts a second meanwhile."""
+    """Interrupts a second during the finding."""
     rate = timeline.rate("nic_interrupts_total", f"irq:{queue.irq}").between(finding.span)
     return float(np.nan_to_num(rate.mean())) if len(rate) else 0.0
 
 
 def _idlest(cpu: int, finding: Finding, timeline: Timeline) -> list[int]:
-    """Other cores of the same memory node, or all others where there is none, those that idled most first."""
+    """Other cores of the same NUMA node, or all others where there is none, the idlest first."""
     idle = {}
     for subject in timeline.subjects("cpu_idle_seconds_total", "cpu"):
         rate = timeline.rate("cpu_idle_seconds_total", subject).between(finding.span)
@@ -71,23 +71,23 @@ def _move(queue: Queue, core: int) -> Step:
 
 
 def _balanced(queues: list[Queue], timeline: Timeline) -> tuple[Step, ...]:
-    """Who else moves interrupts. It looks every ten seconds, and does not know why we moved one."""
+    """irqbalance moves interrupts too, every ten seconds, and does not know why we moved one."""
     bans = " ".join(f"--banirq={queue.irq}" for queue in queues)
     if not timeline.looked("unit_active"):
-        return (Step(says=f"whether irqbalance runs could not be seen; where it does, give it {bans}"),)
+        return (Step(says=f"whether irqbalance runs is not known; if it does, start it with {bans}"),)
     runs = timeline.series("unit_active", BALANCER)
     if not len(runs) or not runs.latest.value:
         return ()
-    return (Step(says=f"irqbalance runs, and may move them back within seconds: give it {bans}, or stop it"),)
+    return (Step(says=f"irqbalance runs and may move them back within seconds: start it with {bans}, or stop it"),)
 
 
 def _spread(queue: Queue, others: list[int]) -> Step:
-    """The cores that would take packets, as the file wants them: hexadecimal, a comma after each 32 bits."""
+    """The cores that would take packets, in the file's format: hexadecimal, a comma after each 32 bits."""
     digits = f"{sum(1 << core for core in others):x}"
     digits = digits.zfill(-(-len(digits) // 8) * 8)
     mask = ",".join(digits[at : at + 8] for at in range(0, len(digits), 8)).lstrip("0")
     where = f"/sys/class/net/{harmless(queue.nic) or 'NIC'}/queues/rx-0/rps_cpus"
     return Step(
-        says=f"interrupt {harmless(queue.words)} is the only one at work there, and another core would fill up the "
-        f"same way: use more queues (ethtool -L), or spread its packets: echo {mask} > {where}"
+        says=f"interrupt {harmless(queue.words)} is the only busy one there and would fill another core the same way: "
+        f"use more queues (ethtool -L), or spread its packets: echo {mask} > {where}"
     )

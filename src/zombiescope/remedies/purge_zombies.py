@@ -1,12 +1,12 @@
-"""Free dead memory cgroups without a reboot: one rung after the other, the least harmful first, while any are left.
+"""Free dying memory cgroups without a reboot: one step after the other, the least harmful first, while any are left.
 
-The files that pin them are written back and their cached pages forgotten; files in tmpfs are named, for only their
-owner can remove them; then the kernel is asked to take pages from the narrowest live cgroup above them, where nobody
-lives. The last two rungs take pages from the living: reclaim where processes run, then the whole node's page cache.
+The files that pin them are written back and their cached pages dropped; files in tmpfs are named, because only their
+owner can remove them; then the kernel reclaims pages from the narrowest live cgroup above them that has no processes.
+The last two steps also take pages from running work: reclaim where processes run, then the whole node's page cache.
 
-Safe: but for the last two rungs only who reads the very files that pin a dead cgroup waits for the disk once.
+Safe: without the last two steps, only programs that read the very files that pin a dying cgroup wait for the disk once.
 Does not fix: whatever makes them, so stop that first; those pinned by tmpfs, sockets or memory in use; a residue of
-    about a dozen, which is usual.
+    about a dozen, which is normal.
 References: see `zombiescope census --names` for what pins each.
 """
 
@@ -21,11 +21,11 @@ CURES = ("zombie_cgroups",)
 AFTERMATH = True
 COMMAND = (sys.executable, "-m", "zombiescope.treatment.purge_command")
 RUNGS = (
-    ("files", "safe", "forget the cached pages of the files that pin them"),
+    ("files", "safe", "drop the cached pages of the files that pin them"),
     ("advice", "safe", "name the files in tmpfs that pin them; nothing is removed"),
-    ("reclaim", "safe", "reclaim in the narrowest live cgroup above them, where no process lives"),
-    ("reclaim-live", "disruptive", "reclaim there though processes live in it: they lose cached pages too"),
-    ("drop-caches", "disruptive", "forget all cached pages of the node: everybody reads from disk again"),
+    ("reclaim", "safe", "reclaim in the narrowest live cgroup above them that has no processes"),
+    ("reclaim-live", "disruptive", "reclaim also where processes run: they lose cached pages too"),
+    ("drop-caches", "disruptive", "drop the page cache of the whole node: every program reads from disk again"),
 )
 
 

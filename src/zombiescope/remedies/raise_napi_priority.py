@@ -1,14 +1,14 @@
-"""Let a card's packets be fetched by threads of real-time priority, which no busy program on their core holds up.
+"""Fetch a card's packets with threads of real-time priority, which do not wait for busy programs on their core.
 
-With threaded NAPI each queue is polled by a thread of its own, which may run on any core; with real-time priority it
-runs before everything of ordinary priority, and before a hog of less. One command does both: a NAPI thread of
+With threaded NAPI each queue is polled by a thread of its own, which can run on any core; with real-time priority it
+runs before everything of ordinary priority, and before a hog of lower priority. One command does both: a NAPI thread of
 ordinary priority waits behind a real-time hog, which is worse than no thread at all (median round trip on a core with
-such a hog: 36 ms; with threads of priority 60, 0.08 ms). About the hog itself there is advice, if it holds up packets.
+such a hog: 36 ms; with threads of priority 60, 0.08 ms). For the hog itself there is advice, if packets wait for it.
 
 Safe: where NAPI is threaded already, only the priority of its threads is changed.
-Disruptive: where it is not, for threads cost throughput (1.7 to 1.1 Gbit/s over a pair of veth); no packet is lost. A
-    flood of packets then starves programs, up to what real-time throttling leaves them.
-Does not fix: the hog, and who else waits for it; a core whose interrupts are off, for its card's interrupts do not
+Disruptive: where it is not, because threads cost throughput (1.7 to 1.1 Gbit/s over a pair of veth); no packet is lost.
+    A flood of packets then starves programs, up to what real-time throttling leaves them.
+Does not fix: the hog, and what else waits for it; a core whose interrupts are off, because its card's interrupts do not
     arrive then (see move_irq_off_core); a card that is taken down and up again has new threads.
 References: Documentation/networking/napi.rst, "Threaded NAPI" (since v5.12); sched(7).
 """
@@ -25,8 +25,8 @@ from zombiescope.derived.nic_queues import served
 
 CURES = ("starved_softirq", "realtime_hog")
 COMMAND = (sys.executable, "-m", "zombiescope.treatment.napi_command")
-PRIORITY = 60  # above interrupts that are threads, 50
-HIGHEST = 97  # what is above is left to watchdogs
+PRIORITY = 60  # above threaded interrupts, 50
+HIGHEST = 97  # higher priorities are left to watchdogs
 SINCE = (5, 12)  # of Linux: 5fdd2f0e5c64 ("net: add sysfs attribute to control napi threaded mode")
 _CORES = ("process_cpu", "thread_realtime_cpu")
 _THREAD = re.compile(r"thread:napi/(.+)-\d+", re.DOTALL)
@@ -56,20 +56,20 @@ def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
 
 
 def _advice(hog: Finding, cpu: int, priority: int) -> Iterator[Step]:
-    """What to do about the hog itself is for those who gave it its priority; what it holds up can be cured."""
+    """The hog itself can be changed only where its priority was set; what waits for it can be fixed here."""
     name = harmless(hog.subject.partition(":")[2])
     number = re.search(r"\[(\d+)\]$", name)
     chrt = f": chrt --other --pid 0 {number[1]}" if number else ""
     yield Step(says=f"packets of core {cpu} wait for {name}: give it a core of its own, or no real-time priority{chrt}")
     if priority > HIGHEST:
-        yield Step(says=f"nothing can be put above its priority, {_priority(hog)}: it should have less than {HIGHEST}")
+        yield Step(says=f"nothing can be put above its priority, {_priority(hog)}: lower it to less than {HIGHEST}")
     else:
         yield Step(says="or put the card's threads above it: zombiescope fix raise_napi_priority")
 
 
 def _step(nic: str, priority: int) -> Step:
     return Step(
-        says=f"poll {harmless(nic)} by threads, and give these SCHED_FIFO {priority}",
+        says=f"poll {harmless(nic)} with threads and give them SCHED_FIFO {priority}",
         argv=(*COMMAND, "raise", nic, str(priority)),
         keeps=(f"/sys/class/net/{nic}/threaded",),
         undo=(*COMMAND, "lower", nic, str(priority)),
@@ -77,7 +77,7 @@ def _step(nic: str, priority: int) -> Step:
 
 
 def _core(finding: Finding) -> int | None:
-    """Where it is felt: a core is the finding's subject, or told of a hog."""
+    """The core it is about: the finding's subject, or the core a hog ran on."""
     if finding.subject.startswith("cpu:"):
         return int(finding.subject[4:])
     return next((int(it.value) for it in finding.evidence if it.what in _CORES), None)

@@ -1,12 +1,12 @@
-"""Remind a parent of its dead children, and say what helps if it does not listen.
+"""Signal a parent once more to reap its zombie processes, and say what helps if it does not.
 
-The kernel told the parent once for each child, by a signal that it may have missed: signals of one kind do not queue.
-Sent once more it makes a parent that counts by signals look again. Others ignore it: SIGCHLD does nothing unless a
-program asks for it.
+The kernel sent the parent one signal for each child, which it may have missed: signals of one kind do not queue.
+Sent once more, the signal makes a parent that counts signals call wait(2) again. Other parents ignore it: SIGCHLD does
+nothing unless a program asks for it.
 
-Safe: SIGCHLD ends nobody, and there is nothing to undo. To restart the parent is advice, for that ends its work.
-Does not fix: a parent that never waits, or is stuck: it has to be mended or restarted; its dead children then go to
-    the first process, which waits for them.
+Safe: SIGCHLD ends no process, and there is nothing to undo. Restarting the parent is advice, because it ends its work.
+Does not fix: a parent that never waits, or is stuck: it has to be fixed or restarted; its zombies then go to the first
+    process, which reaps them.
 References: wait(2), NOTES; signal(7), "Standard signals do not queue".
 """
 
@@ -26,15 +26,15 @@ def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
     if found is None:
         return None
     name, pid = harmless(found[1]), found[2]
-    steps = [Step(says=f"tell {name} once more that children have ended", argv=("kill", "-CHLD", pid))]
+    steps = [Step(says=f"signal {name} once more that children have ended", argv=("kill", "-CHLD", pid))]
     if pid == "1":
-        says = "the first process must wait for every orphan: in a container run it below an init that does (tini)"
+        says = "the first process must reap every orphan: in a container run it under an init that does (tini)"
         steps.append(Step(says=says))
     else:
         says = (
-            f"if they stay, {name} does not wait for its children: restart what runs it (systemctl status {pid} tells "
-            "its unit or container), and have it mended; in a container an init that waits for orphans, such as tini "
-            "or `docker run --init`, does not help while the parent lives"
+            f"if they stay, {name} does not reap its children: restart what runs it (systemctl status {pid} shows its "
+            "unit or container) and fix the program; in a container, an init that reaps orphans, such as tini or "
+            "`docker run --init`, does not help while the parent runs"
         )
         steps.append(Step(says=says))
     return Plan(cures=finding, risk="safe", proof=CURES, steps=tuple(steps))

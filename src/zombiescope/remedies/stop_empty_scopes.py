@@ -1,9 +1,9 @@
-"""Let systemd forget scopes in which no process is left, and remove their cgroups.
+"""Stop scopes in which no process is left, so that systemd removes their cgroups.
 
-At most `systemd_scopes.TOLD` at a time, for only those are known by name: where a leak has left more, do it again.
+At most `systemd_scopes.TOLD` at a time, because only those are known by name: where a leak has left more, repeat it.
 
-Safe: there is no process in them that could be stopped, and nothing comes to life in an empty scope.
-Does not fix: why systemd did not notice their end; whoever makes them; a folder that systemd knows nothing of is left.
+Safe: there is no process in them that could be stopped, and none can start in an empty scope.
+Does not fix: why systemd did not notice their end; what makes them; folders that systemd does not know are left.
 References: systemd.scope(5).
 """
 
@@ -14,8 +14,8 @@ from zombiescope.core.timeline import Timeline
 
 CURES = ("empty_scopes",)
 AFTERMATH = True
-AT_ONCE = 50  # names in one command: one that can still be read
-# systemctl(1): 5 is "not loaded": a folder that somebody else left, and nothing that systemd could stop.
+AT_ONCE = 50  # names in one command: a person can still read it
+# systemctl(1): 5 is "not loaded": a folder that another program left, which systemd cannot stop.
 COMMAND = ("sh", "-c", 'systemctl stop -- "$@" || [ $? = 5 ]', "stop")
 
 
@@ -24,6 +24,6 @@ def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
     steps = []
     for start in range(0, len(names), AT_ONCE):
         some = names[start : start + AT_ONCE]
-        # One of them stands for all: it tells whose systemd is meant.
+        # One of them stands for all: it shows which systemd is meant.
         steps.append(Step(says=f"stop {len(some)} empty scopes", argv=(*COMMAND, *some), unit=some[0]))
     return Plan(cures=finding, risk="safe", proof=CURES, steps=tuple(steps)) if steps else None

@@ -1,10 +1,10 @@
-"""Run a kernel in which what was found cannot happen, with the version that mends it.
+"""Upgrade to a kernel that has the fix for what was found.
 
-Only changes that fit what was found on this very kernel are named; of what a newer kernel brings besides, nothing.
+Only fixes for what was found on this kernel version are named, with the version that has them.
 
-Safe: nothing is done from here; a new kernel means a reboot (see drain_and_reboot).
-Does not fix: whatever makes cgroups again and again: on every kernel a live one costs something. Distributions carry
-    changes back without a new version, Red Hat's most of all: where the figures stay small, the change may be there.
+Safe: nothing is changed; a new kernel means a reboot (see drain_and_reboot).
+Does not fix: whatever makes cgroups again and again: on every kernel a live one costs something. Distributions backport
+    fixes without a new version, Red Hat's most of all: where the figures stay small, the fix may already be there.
 References: kernel commits 42a300353577 (in v5.2), dd8657b6c1cb (in v5.8), 2d146aa3aa84 (in v5.13).
 """
 

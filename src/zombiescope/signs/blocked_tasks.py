@@ -1,10 +1,10 @@
-"""Processes are blocked in the kernel, cannot be interrupted, and do not run at all for many seconds.
+"""Processes are blocked in the kernel (state D) and have not run for many seconds.
 
-Why it hurts: what they wait for does not come: a dead NFS server or disk, a lock whose owner waits itself, memory that
-    cannot be freed. Most cannot be killed, they hold locks that the next ones queue for, and the load average rises
-    without any core being busy.
-False alarms: ordinary disk work blocks as well, but runs again between two looks, and is not counted. A kernel thread
-    of some driver that rests uninterruptibly for ever; a program that waits for its vfork child.
+Why it hurts: what they wait for does not come: an NFS server or disk that is gone, a lock whose owner waits itself,
+    memory that cannot be freed. Most cannot be killed, they hold locks that others queue for, and the load average
+    rises while no core is busy.
+False alarms: ordinary disk work blocks as well, but runs again between two samples and is not counted. A driver's
+    kernel thread that sleeps uninterruptibly forever; a program that waits for its vfork child.
 References: Documentation/filesystems/proc.rst 1.2; the kernel's own complaint (khungtaskd) comes after 120 s.
 """
 
@@ -20,15 +20,15 @@ from zombiescope.derived.kernel_log import LOG, lines_of
 _SECONDS = "process_blocked_seconds"
 SYMPTOM = True
 NEEDS = ((_SECONDS, LOG),)
-LONG = 8.0  # seconds for one: no healthy disk's queue is that deep; the kernel itself waits for 120
-PILE = 3  # blocked together: what they wait for is shared
-PILED = 4.0  # seconds for a pile: from one of our looks to the next
-SHOWN = 8  # readings that a finding carries
+LONG = 8.0  # seconds for one process: no healthy disk's queue is that deep; the kernel itself waits for 120
+PILE = 3  # blocked together: they wait for something shared
+PILED = 4.0  # seconds for a pile: from one sample to the next
+SHOWN = 8  # readings in a finding
 
 
 @dataclass(frozen=True, slots=True)
 class _Stuck:
-    """One that was blocked without running, as a look or the kernel's log tells."""
+    """A process that was blocked without running, seen in a sample or in the kernel's log."""
 
     subject: str
     span: Span
@@ -45,24 +45,24 @@ def find(timeline: Timeline) -> Iterator[Finding]:
     for it in stuck:
         if it.span.seconds >= LONG:
             yield _finding(timeline, it.subject, [it])
-    # The kernel's count has threads too, which no look at processes sees, and goes on when its messages have stopped.
+    # The kernel's count includes threads, which samples of processes miss, and goes on when its messages have stopped.
     hung = timeline.series("hung_tasks_total")
     if not stuck and len(hung) and hung.latest.value > hung.first.value:
-        says = f"the kernel found {hung.latest.value - hung.first.value:,.0f} more hung tasks"
+        says = f"has {hung.latest.value - hung.first.value:,.0f} more hung tasks by the kernel's count"
         yield Finding(subject="node", span=hung.span, says=says, evidence=(hung.first, hung.latest))
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
-    """How many were blocked at the last look, and for how long the longest of them."""
+    """How many were blocked at the last sample, and for how long the longest of them."""
     now = timeline.latest("blocked_processes")
     longest = max((it.span.seconds for it in _stuck(timeline)), default=0.0)
-    count = f"{now[0].value:,.0f} blocked at the last look" if now else "none seen"
+    count = f"{now[0].value:,.0f} processes blocked at the last sample, " if now else ""
     looked = tuple(looks.latest for what in NEEDS[0] if len(looks := timeline.looks(what)))
-    return f"{count}, none for longer than {lasting(longest)}", (*now, *looked)
+    return f"{count}none blocked for longer than {lasting(longest)}", (*now, *looked)
 
 
 def _stuck(timeline: Timeline) -> Iterator[_Stuck]:
-    """Each process once, by the longest that is known of it."""
+    """Each process once, with its longest known wait."""
     found: dict[str, _Stuck] = {}
     for subject in timeline.subjects(_SECONDS, "process"):
         series = timeline.series(_SECONDS, subject)
@@ -83,7 +83,7 @@ def _finding(timeline: Timeline, subject: str, stuck: list[_Stuck]) -> Finding:
     where, longest = f" in {', '.join(places[:3])}" if places else "", lasting(stuck[0].span.seconds)
     if subject == "node":
         names = ", ".join(harmless(it.subject.removeprefix("process:")) for it in stuck[:5])
-        says = f"{len(stuck)} processes are blocked{where} and have not run for up to {longest}: {names}"
+        says = f"has {len(stuck)} processes blocked{where} that have not run for up to {longest}: {names}"
     else:
         says = f"is blocked{where} and has not run for {longest}"
     return Finding(

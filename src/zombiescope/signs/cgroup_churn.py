@@ -1,11 +1,11 @@
 """Cgroups of one family are made and removed again and again: something restarts, whatever its unit says.
 
-Why it hurts: every restart makes a cgroup, and one that is charged for a page that outlives it becomes a zombie. A
-    supervisor that restarts a container inside a healthy unit shows nowhere else: the unit stays active and its
-    restart counter stays at nought.
-    What systemd itself counts as restarts is not told here again: see crash_looping_unit.
-False alarms: a build or batch system that runs a container for each step; a timer that fires every few seconds. They
-    churn and it may be what they are for: what leaves no zombies behind is told only if it is more than one a second.
+Why it hurts: every restart makes a cgroup, and one that is charged for a page that outlives it stays behind as a dying
+    cgroup. A supervisor that restarts a container inside a healthy unit shows nowhere else: the unit stays active and
+    its restart counter stays at 0.
+    Restarts that systemd itself counts are not reported here again: see crash_looping_unit.
+False alarms: a build or batch system that runs a container for each step; a timer that fires every few seconds. That
+    may be what they are for: churn that leaves no dying cgroups is reported only above one a second.
 References: include/trace/events/cgroup.h.
 """
 
@@ -20,12 +20,12 @@ from zombiescope.core.model import SLACK
 from zombiescope.core.timeline import Series, Timeline
 
 NEEDS = ("cgroup_births_total", "cgroup_removals_total")
-TIMES = 20  # made and removed within one recording: fewer is a rollout, a batch of jobs or somebody at work
-NAMED = 3  # containers of one family as evidence of whose they are
+TIMES = 20  # made and removed within one recording: fewer is a rollout, a batch of jobs or a person at work
+NAMED = 3  # containers of one family, as evidence of who owns them
 SAME = 0.5  # of the times: systemd is asked less often than cgroups are watched
 PER_MINUTE = 4.0  # a supervisor that backs off to 15 s still makes four; kubelet backs off to minutes
-FAST = 60.0  # a minute: so many cost something whatever they leave behind; a busy CI node starts about thirty
-KEPT = 0.5  # of those removed and not released: fewer is the ordinary delay between the two
+FAST = 60.0  # a minute: this many cost CPU even if none stays behind; a busy CI node starts about thirty
+KEPT = 0.5  # of those removed still held by the kernel: fewer is the ordinary delay before the kernel frees them
 
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
@@ -36,18 +36,18 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
         times = min(births.latest.value, removals.latest.value)
         minutes = timeline.looks(NEEDS[0]).span.seconds / 60
         releases = timeline.series("cgroup_releases_total", subject)
-        # One that was removed before we looked may be released now.
+        # A cgroup removed before the recording may be freed during it.
         left = max(removals.latest.value - (releases.latest.value if len(releases) else 0), 0)
         least = PER_MINUTE if left >= KEPT * removals.latest.value else FAST
         if times >= TIMES and minutes and times / minutes >= least and not _counted(timeline, subject, times):
             whose = owner(timeline, subject)
-            kept = f", {left:,.0f} of them not released" if timeline.looked("cgroup_releases_total") else ""
+            kept = f", {left:,.0f} still held by the kernel (dying)" if timeline.looked("cgroup_releases_total") else ""
             yield Finding(
                 subject=subject,
                 span=_span(timeline, births, times / minutes),
                 says=(
-                    f"{births.latest.value:,.0f} made and {removals.latest.value:,.0f} removed, "
-                    f"{times / minutes:,.0f} a minute{kept}" + (f": {whose}" if whose else "")
+                    f"came and went {times / minutes:,.0f} times a minute: {births.latest.value:,.0f} made, "
+                    f"{removals.latest.value:,.0f} removed{kept}" + (f"; owner: {whose}" if whose else "")
                 ),
                 evidence=(
                     births.latest,
@@ -59,7 +59,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
 
     if not timeline.looked("cgroup_releases_total"):
         refused = timeline.looks("cgroup_releases_total").latest
-        why = f"{refused.text}; by names compared once a second, what lives shorter is missed"
+        why = f"{refused.text}; names are compared once a second instead, and cgroups that live shorter are missed"
         yield Blind(what=NEEDS[0], source=refused.source, why=why)
 
 
@@ -68,12 +68,12 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     births = sorted(timeline.latest(NEEDS[0]), key=lambda reading: reading.value, reverse=True)
     looked = timeline.looks(NEEDS[0]).latest
     if not births:
-        return f"no cgroup was made within {timeline.looks(NEEDS[0]).span.seconds:.0f} s", (looked,)
-    return f"most: {births[0].value:,.0f} of {births[0].subject.removeprefix('family:')} made", (births[0],)
+        return f"no cgroup was made in {timeline.looks(NEEDS[0]).span.seconds:.0f} s", (looked,)
+    return f"most often made: {births[0].subject.removeprefix('family:')}, {births[0].value:,.0f} times", (births[0],)
 
 
 def _counted(timeline: Timeline, subject: str, times: float) -> bool:
-    """Whether it is a unit's own cgroup, and systemd's count of its restarts tells the same."""
+    """Whether it is a unit's own cgroup and systemd counts the same restarts."""
     for unit in timeline.subjects("unit_restarts_total", "unit"):
         restarts, group = timeline.series("unit_restarts_total", unit), timeline.series("unit_cgroup", unit)
         restarted = float(restarts.values[-1] - restarts.values[0])
@@ -83,7 +83,7 @@ def _counted(timeline: Timeline, subject: str, times: float) -> bool:
 
 
 def _span(timeline: Timeline, births: Series, per_minute: float) -> Span:
-    """From the first birth; but if that came no later than one was due, it was going on when we began to look."""
+    """From the first birth; but if that came no later than one was due, the churn began before the recording."""
     began = timeline.looks(NEEDS[0]).span.start
-    due = 2 * 60 / per_minute + SLACK  # a look is a second late at the most
+    due = 2 * 60 / per_minute + SLACK  # a sample is a second late at most
     return Span(began if births.at[0] - began <= due else float(births.at[0]), births.until)

@@ -1,10 +1,10 @@
 """A process, or the kernel itself, spends its time walking through cgroups and their statistics.
 
 Why it hurts: kubelet, cadvisor and other agents read every cgroup's statistics every few seconds. Where a read visits
-    each cgroup that the kernel keeps, dead ones included, it holds its core in the kernel for as long as that takes,
+    each cgroup that the kernel keeps, dying ones included, it holds its core in the kernel for as long as that takes,
     in part with interrupts off.
-False alarms: an agent that was told to look very often does this without any dead cgroup; so does a container
-    runtime while it starts a hundred pods. Both are real costs; what the walk is made of is told.
+False alarms: an agent that is set to read very often does this without any dying cgroup; so does a container
+    runtime while it starts a hundred pods. Both are real costs; the finding says what the walk spends its time on.
 References: Documentation/admin-guide/cgroup-v2.rst; kernel commits dd8657b6c1cb (in v5.8), 2d146aa3aa84 (in v5.13).
 """
 
@@ -14,17 +14,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from zombiescope.core import Finding, Reading, Span, harmless
-from zombiescope.core.samples import Samples
+from zombiescope.core import Finding, Reading, Span, harmless, percent
+from zombiescope.core.samples import SECOND, Samples
 from zombiescope.core.timeline import Timeline
 from zombiescope.knowledge.functions import visits, walked_in, walks
 
 NEEDS = ("samples_total", "kernel_symbols")
 MUCH = 0.1  # of one core, over the whole recording: a healthy kubelet stays below 0.01 for all it does
-LONG = 1.0  # seconds walked: in a short look a few pods that come or go already make a tenth
-BURST = 0.5  # seconds within one: half a core for a second is felt by what else is served there
+LONG = 1.0  # seconds walked: in a short recording a few pods that start or stop already take a tenth of a core
+BURST = 0.5  # seconds within one: half a core for a second delays whatever else that core serves
 FEWEST = 10  # samples: fewer are chance
-PAUSE = 20.0  # seconds: kubelet's housekeeping comes each 10 to 15, and is one walk that goes on
+PAUSE = 20.0  # seconds: kubelet's housekeeping comes every 10 to 15 s and counts as one walk
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
@@ -36,14 +36,14 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             if len(spell) < FEWEST or ((seconds < LONG or seconds / length < MUCH) and busiest < BURST):
                 continue
             visiting = spell.where(visits)
-            core = np.bincount(spell.cpu, weights=spell.weight).argmax()
+            core = np.bincount(spell.cpu, weights=spell.weight_seconds).argmax()
             yield Finding(
                 subject=subject,
-                span=Span(float(spell.at[0]), float(spell.at[-1])),
+                span=Span(float(spell.at_seconds[0]), float(spell.at_seconds[-1])),
                 says=(
-                    f"walked cgroups for {seconds:.1f} s of {length:.0f} s, {visiting.seconds / seconds:.0%} of it "
-                    f"visiting one after the other, mostly in {harmless(walked_in(spell.hottest()))} on "
-                    f"cpu:{core}; up to {busiest:.0%} of a core within a second"
+                    f"walked cgroups for {seconds:.1f} s of {length:.0f} s ({percent(visiting.seconds / seconds)} "
+                    f"of it visiting one after the other), mostly in {harmless(walked_in(spell.hottest()))} on "
+                    f"cpu {core}, using up to {percent(busiest)} of a core"
                 ),
                 evidence=(
                     spell.reading(subject, "walk_sampled_seconds"),
@@ -56,12 +56,13 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     taken = timeline.series(NEEDS[0]).latest
     most = next(iter(walkers(timeline)), None)
     if most is None:
-        return f"none of {taken.value:,.0f} samples is of a walk through cgroups", (taken,)
-    return f"most: {most[0]} for {most[1].seconds:.2f} s", (most[1].reading(most[0], "walk_sampled_seconds"), taken)
+        return f"none of {taken.value:,.0f} stack samples shows a walk through cgroups", (taken,)
+    words = f"longest walk: {harmless(most[0].removeprefix('process:'))} for {most[1].seconds:.2f} s"
+    return words, (most[1].reading(most[0], "walk_sampled_seconds"), taken)
 
 
 def walkers(timeline: Timeline) -> list[tuple[str, Samples]]:
-    """Who walks, by process; the kernel's own workers by what they were at, since any of them may do it."""
+    """Who walks, by process; kernel workers by the function they ran, since any worker may run it."""
     samples = timeline.once(_walking)
     found: dict[str, list[Samples]] = {}
     for name, pid, own in samples.processes():
@@ -80,14 +81,14 @@ def _walking(timeline: Timeline) -> Samples:
 
 
 def _spells(samples: Samples) -> Iterator[Samples]:
-    """Walks with long pauses between them are told apart."""
-    edges = np.flatnonzero(np.diff(samples.at) > PAUSE) + 1
+    """Walks with long pauses between them are separate."""
+    edges = np.flatnonzero(np.diff(samples.at_seconds) > PAUSE) + 1
     for start, end in zip([0, *edges], [*edges, len(samples)], strict=True):
-        yield samples.only((np.arange(len(samples)) >= start) & (np.arange(len(samples)) < end))
+        yield samples.only(slice(start, end))
 
 
 def _busiest(samples: Samples) -> float:
-    """The most that was seen within one second."""
-    until = np.searchsorted(samples.at, samples.at + 1.0)
-    summed = np.concatenate([[0.0], np.cumsum(samples.weight)])
+    """The most time sampled within one second."""
+    until = np.searchsorted(samples.at, samples.at + SECOND)
+    summed = np.concatenate([[0.0], np.cumsum(samples.weight_seconds)])
     return float((summed[until] - summed[:-1]).max())

@@ -1,8 +1,8 @@
-"""A cgroup is stopped again and again because its CPU quota is used up, while cores of the node idle.
+"""A cgroup is throttled again and again by its CPU quota while cores of the node are idle.
 
-Why it hurts: every thread in it stands still until the next period, 100 ms by default, whatever it was doing: requests
-    and heartbeats time out, and nothing but the cgroup's own file says so. The node looks idle, and is.
-False alarms: a batch job that was given a small quota on purpose. That it is stopped is then what was asked for.
+Why it hurts: every thread in it stops until the next period, 100 ms by default, whatever it was doing: requests
+    and heartbeats time out, and only the cgroup's own file shows it. The node looks idle, and is.
+False alarms: a batch job that was given a small quota on purpose. Throttling is then what was asked for.
 References: Documentation/scheduler/sched-bwc.rst.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from zombiescope.cgroups.owners import owner, owners
-from zombiescope.core import Finding, Reading, lasting
+from zombiescope.core import Finding, Reading, lasting, percent
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.cores import cores, idle_cores
 
@@ -25,9 +25,9 @@ NEEDS = (
     "cpu_idle_seconds_total",
 )
 PERIODS = 0.25  # of all periods: fewer is an ordinary burst, and the share at which kubernetes-mixin warns
-STOPPED = 0.1  # seconds a second: many periods may each be cut by a millisecond, which nobody feels
-IDLE = 0.25  # of a core on the node: with less there is nothing the quota keeps from it
-SECONDS = 3.0  # a program that starts uses its quota up, and is done
+STOPPED = 0.1  # seconds a second: many periods may each be cut by a millisecond, which nobody notices
+IDLE = 0.25  # of a core on the node: with less there is no idle time that the quota withholds
+SECONDS = 3.0  # shorter is a program that uses its quota up while it starts
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
@@ -41,9 +41,9 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                     subject=subject,
                     span=spell.span,
                     says=(
-                        f"stopped in {spell.mean():.0%} of its periods, {stopped:.2f} s a second, "
-                        f"for {lasting(spell.span.seconds)}; {idle:.1f} of {len(many)} cores idled meanwhile"
-                        + (f": {whose}" if whose else "")
+                        f"was throttled in {percent(spell.mean())} of its periods for {lasting(spell.span.seconds)} "
+                        f"({stopped:.2f} s of each second) while {idle:.1f} of {len(many)} cores were idle"
+                        + (f"; owner: {whose}" if whose else "")
                     ),
                     evidence=(
                         spell.figure("cgroup_throttled_ratio", spell.mean()),
@@ -57,18 +57,19 @@ def find(timeline: Timeline) -> Iterator[Finding]:
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
-    """The one that was stopped most, where none is kept from idle cores."""
+    """The cgroup throttled most, where none is throttled while cores are idle."""
     shares = [_share(timeline, subject) for subject in timeline.subjects(NEEDS[2], "cgroup")]
     known = [share for share in shares if not np.isnan(share.mean())]
     if not known:
         return "no cgroup used its quota", tuple(timeline.latest("cgroups_with_quota"))
     most = max(known, key=lambda share: share.mean())
     ratio = most.figure("cgroup_throttled_ratio", most.mean())
-    return f"most: {most.subject.removeprefix('cgroup:')} in {ratio.value:.0%} of its periods", (ratio,)
+    path = most.subject.removeprefix("cgroup:")
+    return f"most throttled: {path}, in {percent(ratio.value)} of its periods", (ratio,)
 
 
 def _share(timeline: Timeline, subject: str) -> Series:
-    """In what part of its periods it was stopped. One that does not run has no periods."""
+    """In what part of its periods it was throttled. A cgroup that does not run has no periods."""
     periods, throttled = timeline.rate(NEEDS[2], subject), timeline.rate(NEEDS[1], subject)
     if len(periods) != len(throttled):
         return replace(periods, values=np.full(len(periods), np.nan))

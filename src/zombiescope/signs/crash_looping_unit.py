@@ -1,10 +1,10 @@
-"""systemd starts a service again and again, because it keeps ending.
+"""systemd starts a service again and again because it keeps ending.
 
-Why it hurts: each start makes a cgroup, forks, reads files and writes logs; what the run leaves charged to its cgroup
-    keeps that cgroup for ever. A unit whose start limit never trips does so until the node is switched off, and no
-    dashboard shows it: at any one moment the unit is starting.
+Why it hurts: each start makes a cgroup, forks, reads files and writes logs; a page left charged to that cgroup keeps
+    it forever. A unit whose start limit never trips loops until the node is switched off, and no dashboard shows it:
+    at any one moment the unit is starting.
 False alarms: a service that waits for another one at boot by failing a few times; a worker with Restart=always that is
-    meant to end after each piece of work. Both restart; look whether they leave something behind.
+    meant to end after each piece of work. Both restart; check whether they leave something behind.
 References: systemd.service(5), Restart=; systemd.unit(5), StartLimitIntervalSec=.
 """
 
@@ -21,8 +21,8 @@ from zombiescope.derived.kernel_log import Line, lines_of
 COUNTER, LOG = "unit_restarts_total", "kernel_log"
 NEEDS = ((COUNTER, LOG),)
 TIMES = 3  # restarts seen: the Prometheus node mixin alerts at more than two within five minutes
-APART = 240.0  # seconds: node-problem-detector calls 5 restarts in 20 minutes a sickness; slower is a bad day
-BEFORE = 5  # restarts before we came: then one more while we look for a moment, or waiting for it, is the same loop
+APART = 240.0  # seconds: node-problem-detector reports 5 restarts in 20 minutes; slower is not a loop
+BEFORE = 5  # restarts before the recording: one more in a short recording, or waiting for one, is the same loop
 
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
@@ -35,41 +35,43 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     unseen = looks.latest if len(looks) else None
     why = f"{unseen.text}; " if unseen and unseen.text else ""
     source = unseen.source if unseen and unseen.source else "$ systemctl list-units"
-    yield Blind(what=COUNTER, source=source, why=f"{why}the kernel's log has systemd's messages only without a journal")
+    yield Blind(
+        what=COUNTER, source=source, why=f"{why}the kernel's log has systemd's messages only where no journal runs"
+    )
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
-    """The service that was restarted most, where none loops."""
+    """The service restarted most, where none loops."""
     most = sorted(timeline.latest(COUNTER), key=lambda reading: reading.value, reverse=True)
     if not most or not most[0].value:
         looked = timeline.looks(COUNTER if timeline.looked(COUNTER) else LOG)
         return f"none of {len(most)} services was restarted", (looked.latest,) if len(looked) else ()
     name = most[0].subject.removeprefix("unit:")
-    return f"most: {name}, {most[0].value:,.0f} times in all", (most[0],)
+    return f"most restarted: {name}, {most[0].value:,.0f} times in all", (most[0],)
 
 
 def _counted(timeline: Timeline, counter: Series) -> Iterator[Finding]:
-    """By systemd's own count: stretches of restarts that follow each other closely enough."""
+    """By systemd's own count: stretches of time in which restarts follow each other closely enough."""
     looked = counter.until - float(counter.at[0])
     waits = "auto-restart" in counter.latest.text
-    # Too short a look to see a slow loop in: what it did before we came, and that it goes on, must do.
+    # Too short to see a slow loop: restarts from before the recording, and signs that it goes on, must do.
     short = looked < TIMES * APART and counter.values[0] >= BEFORE
     stretches = list(_stretches(counter))
     for first, last in stretches:
         times = float(counter.values[last] - counter.values[first])
         if times >= TIMES or short:
             start = float(counter.at[first])
-            # One that waits for its next start goes on though its count stands still.
+            # A unit that waits for its next start still loops though its count does not rise.
             end = counter.until if waits and last == len(counter) - 1 else float(counter.at[last])
             over = looked if short else float(counter.at[last]) - start
-            pace = f"{times:,.0f} restarts within {lasting(over)} ({_pace(times / over * 3600)})"
+            pace = f"{times:,.0f} restarts in {lasting(over)} ({_pace(times / over * 3600)})"
             yield _finding(timeline, counter, Span(start, end), pace)
     if short and waits and not stretches:
         yield _finding(timeline, counter, Span(float(counter.at[0]), counter.until), "waits to be started again")
 
 
 def _stretches(counter: Series) -> Iterator[tuple[int, int]]:
-    """From the look before a first rise to the last rise that is not too far from the one before it."""
+    """From the sample before a first rise to the last rise that is not too far from the one before it."""
     rises = np.flatnonzero(np.diff(counter.values) > 0) + 1
     far = np.flatnonzero(np.diff(counter.at[rises]) > APART) + 1
     for group in np.split(rises, far):
@@ -83,7 +85,7 @@ def _finding(timeline: Timeline, counter: Series, span: Span, pace: str) -> Find
     return Finding(
         subject=counter.subject,
         span=span,
-        says=", ".join([pace, f"{counter.values[-1]:,.0f} in all", *_state(counter), *judged]),
+        says=f"{_verb(counter)}: " + ", ".join([pace, f"{counter.values[-1]:,.0f} in all", *_last(counter), *judged]),
         evidence=(counter.first, counter.latest, *(one.latest for one in told_too if len(one))),
     )
 
@@ -100,18 +102,34 @@ def _logged(timeline: Timeline) -> Iterator[Finding]:
             per_hour = (len(group) - 1) / max(seconds, 1.0) * 3600
             counter = group[-1].message.fields.get("counter")
             total = f", {counter} in all" if counter else ""
+            pace = f"{len(group):,} restarts logged in {lasting(seconds)} ({_pace(per_hour)})"
             yield Finding(
                 subject=f"unit:{unit}",
                 span=Span(first.at, last.at),
-                says=f"{len(group):,} restarts logged within {lasting(seconds)} ({_pace(per_hour)}){total}",
+                says=f"keeps restarting: {pace}{total}",
                 evidence=(first, last),
             )
 
 
-def _state(counter: Series) -> list[str]:
-    """How it last failed: "Result=exit-code, ExecMainStatus=1"; systemd's own words, without its count."""
-    parts = counter.latest.text.split(", ")
-    return [part for part in parts if part.startswith(("Result=", "ExecMainStatus="))]
+def _ended(counter: Series) -> tuple[str, str]:
+    """How systemd says it last ended: ("exit-code", "1"), from "Result=exit-code, ExecMainStatus=1"."""
+    told = dict(part.split("=", 1) for part in counter.latest.text.split(", ") if "=" in part)
+    return told.get("Result", ""), told.get("ExecMainStatus", "")
+
+
+def _verb(counter: Series) -> str:
+    """A service that ends with success restarts as it was configured to; it does not crash."""
+    return "keeps restarting" if _ended(counter)[0] in ("", "success") else "keeps crashing"
+
+
+def _last(counter: Series) -> list[str]:
+    """How it last ended, in words; systemd's own word for the rarer results (timeout, watchdog, oom-kill)."""
+    result, status = _ended(counter)
+    if result in ("exit-code", "success") and status:
+        return [f"last exit code {status}"]
+    if result in ("signal", "core-dump") and status:
+        return [f"last ended by signal {status}"]
+    return [f"last result {result}"] if result else []
 
 
 def _pace(per_hour: float) -> str:

@@ -1,10 +1,10 @@
-"""A parent does not wait for its dead children: they stay in the process table, defunct.
+"""A parent does not reap its zombie processes: they stay in the process table, defunct.
 
-Why it hurts: each keeps a pid, and counts against its cgroup's limit of pids; when these are used up nothing can be
-    started, the parent's own restart included. It shows a supervisor that has lost count: a first process of a
-    container that was never made to reap, a thread that hangs where it should wait.
-False alarms: a child that ends and waits a moment for its parent is normal, so only those that were defunct at two
-    looks in a row count, and a few of them are a small bug that starves nobody.
+Why it hurts: each keeps a pid and counts against its cgroup's limit of pids; when these are used up no process can
+    start, the parent's own restart included. The cause is a supervisor that does not call wait(2): the first process
+    of a container that was never made to reap, or a thread that hangs where it should wait.
+False alarms: a child that has ended is a zombie for a moment until its parent reaps it, so only those that were defunct
+    in two samples in a row count, and a few of them are a small bug that harms nobody.
 References: wait(2), NOTES; `ps -eo state,ppid,pid,comm | grep ^Z`.
 """
 
@@ -16,8 +16,8 @@ from zombiescope.core import Finding, Reading, harmless
 from zombiescope.core.timeline import Timeline
 
 NEEDS = ("defunct_children",)
-FEW = 20  # of one parent: a pipeline or a pool that is slow to wait has one for each of a dozen workers
-SCARCE = 0.5  # of all pids: from here on it is a matter of hours or minutes
+FEW = 20  # of one parent: a pipeline or a pool that reaps slowly has one for each of a dozen workers
+SCARCE = 0.5  # of all pids: the rest is used up within hours or minutes
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
@@ -27,14 +27,14 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             latest = spell.latest
             limit = timeline.series("pid_limit")
             pids = f" of {limit.latest.value:,.0f} pids" if len(limit) else ""
-            scarce = ", soon nothing can be started" if pids and latest.value >= SCARCE * limit.latest.value else ""
+            scarce = "; soon no process can start" if pids and latest.value >= SCARCE * limit.latest.value else ""
             grown = latest.value - spell.first.value
             more = f", {grown:,.0f} more in {spell.span.seconds:.0f} s" if grown > 0 else ""
             yield Finding(
                 subject=subject,
                 span=spell.span,
                 says=(
-                    f"does not wait for its dead children: {latest.value:,.0f} stay defunct{more}, each holds one{pids}"
+                    f"has {latest.value:,.0f} zombie processes not reaped{more}; each holds one{pids or ' pid'}"
                     f"{scarce} ({harmless(latest.text)})"
                 ),
                 evidence=(latest, *([limit.latest] if len(limit) else []), *timeline.latest("defunct_processes")),
@@ -42,6 +42,6 @@ def find(timeline: Timeline) -> Iterator[Finding]:
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
-    """How many are defunct on the node at this moment, where no parent leaves many."""
+    """How many zombie processes the node has now, where no parent leaves many."""
     defunct = timeline.latest("defunct_processes")
-    return (f"{defunct[0].value:,.0f} defunct on the node" if defunct else ""), tuple(defunct)
+    return (f"{defunct[0].value:,.0f} zombie processes on the node" if defunct else ""), tuple(defunct)

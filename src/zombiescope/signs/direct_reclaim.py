@@ -1,10 +1,10 @@
-"""Tasks stop to free memory before they get any: on the whole node, or inside a cgroup at its own limit.
+"""Tasks must free memory themselves before they get any: on the whole node, or in a cgroup at its memory limit.
 
-Why it hurts: who asks for a page must first search for others to drop, and waits. A container at its limit does so at
-    every page while the node has memory to spare, and no counter of the node shows it.
-False alarms: a cgroup that streams files runs into its limit thousands of times a second and hardly waits: its clean
-    pages are dropped in a microsecond. So not the hits but the waiting counts (PSI). On the node, kswapd's own work
-    counts as waiting too and is subtracted.
+Why it hurts: a task that asks for a page must first find others to drop, and waits. A container at its limit does so
+    for every page while the node has memory to spare, and no counter of the node shows it.
+False alarms: a cgroup that streams files hits its limit thousands of times a second and hardly waits: its clean pages
+    are dropped in a microsecond. So the waiting (PSI) counts, not the hits. On the node, kswapd's own work counts as
+    waiting too and is subtracted.
 References: Documentation/accounting/psi.rst; Documentation/admin-guide/cgroup-v2.rst, memory.events.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from zombiescope.core import Blind, Finding, Reading, Span, amount, lasting
+from zombiescope.core import Blind, Finding, Reading, Span, amount, lasting, percent
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.cores import WAITING, stalled_for_memory
 
@@ -24,30 +24,31 @@ NEEDS = (WAITING,)
 STALLED = 0.3  # cores' worth of waiting: streaming at a limit costs 0.02 to 0.25, writing and thrashing there 0.4 to 1
 SHARE = 0.2  # of the time of a cgroup whose own waiting is known: streaming 0.02 to 0.15, thrashing 0.3 and more
 SECONDS = 3.0  # shorter is a program that starts up
-BRIDGE = 1.5  # seconds: one better look does not make two spells of one
-HITTING = 10.0  # times a second into the limit: fewer cannot add up to a third of a core
-MOSTLY = 0.2  # of all hits: v1 does not tell whose waiting it is, so those who hit their limits most are named
-DIRECT = 1.0  # times a second that a task on the node had to reclaim for itself (allocstall)
+BRIDGE = 1.5  # seconds: one better sample does not split a period in two
+HITTING = 10.0  # times a second at the limit: fewer cannot add up to a third of a core
+MOSTLY = 0.2  # of all hits: v1 does not say which cgroup waited, so those that hit their limits most are named
+DIRECT = 1.0  # times a second that a task on the node had to reclaim memory itself (allocstall)
 
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     waiting = list(_by_own_waiting(timeline))
     yield from waiting
     for spell in stalled_for_memory(timeline).runs(above=STALLED, lasting=SECONDS, bridging=BRIDGE):
-        # Where cgroups tell their own waiting, one that hits its limit without it is innocent.
+        # Where cgroups report their own waiting, one that hits its limit without waiting is not blamed.
         blamed = [*_node(timeline, spell), *([] if timeline.looked(BY_CGROUP) else _at_limits(timeline, spell))]
         yield from blamed
         if not blamed and not waiting:
-            why = f"{_waited(spell)}, by no reclaim that we can see: compaction, thrashing or a cgroup without a limit"
+            why = f"{_waited(spell)}, but no reclaim was seen: compaction, thrashing or a cgroup without a limit"
             yield Blind(what=HITS, source=spell.sources[0], why=why)
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
-    """How much waiting there was, where it was too little to report."""
+    """How long tasks waited, where it was too short to report."""
     stalled = stalled_for_memory(timeline)
     if not len(stalled):
         return "", ()
-    return f"tasks waited for memory {max(stalled.mean(), 0):.1%} of a core's time", (_over(stalled, stalled.mean()),)
+    waited = percent(max(stalled.mean(), 0), 1)
+    return f"tasks waited for memory {waited} of a core's time", (_over(stalled, stalled.mean()),)
 
 
 def _node(timeline: Timeline, spell: Series) -> Iterator[Finding]:
@@ -58,8 +59,8 @@ def _node(timeline: Timeline, spell: Series) -> Iterator[Finding]:
             subject="node",
             span=spell.span,
             says=(
-                f"{_waited(spell)}; {often:,.0f} times a second one had to free memory itself, "
-                f"{pages:,.0f} pages searched"
+                f"did direct reclaim {often:,.0f} times a second ({pages:,.0f} pages scanned a second); "
+                f"{_waited(spell)}"
             ),
             evidence=(
                 _over(spell, spell.mean()),
@@ -70,7 +71,7 @@ def _node(timeline: Timeline, spell: Series) -> Iterator[Finding]:
 
 
 def _at_limits(timeline: Timeline, spell: Series) -> Iterator[Finding]:
-    """v1: the waiting is the node's, the hits are the cgroup's."""
+    """v1: the waiting is counted for the node, the hits for the cgroup."""
     rates = {subject: timeline.rate(HITS, subject) for subject in timeline.subjects(HITS, "cgroup")}
     often = {subject: float(np.nan_to_num(rate.between(spell.span).mean())) for subject, rate in rates.items()}
     hitting = {subject: times for subject, times in often.items() if times >= HITTING}
@@ -78,7 +79,7 @@ def _at_limits(timeline: Timeline, spell: Series) -> Iterator[Finding]:
         if times >= MOSTLY * sum(hitting.values()):
             says = _waited(spell)
             if len(hitting) > 1:
-                says += f"; {len(hitting)} cgroups ran into theirs, v1 does not tell which one waited"
+                says += f"; {len(hitting)} cgroups hit their limits, and v1 does not say which one waited"
             yield _limited(timeline, subject, spell.span, says, times, _over(spell, spell.mean()))
 
 
@@ -89,7 +90,8 @@ def _by_own_waiting(timeline: Timeline) -> Iterator[Finding]:
         for spell in waiting.runs(above=SHARE, lasting=SECONDS, bridging=BRIDGE):
             times = hits.between(spell.span).mean()
             if times >= HITTING:
-                says = f"its tasks waited for memory {spell.mean():.0%} of the time for {lasting(spell.span.seconds)}"
+                length = lasting(spell.span.seconds)
+                says = f"its tasks waited for memory {percent(spell.mean())} of the time for {length}"
                 yield _limited(timeline, subject, spell.span, says, times, _figure(waiting, spell.span, spell.mean()))
 
 
@@ -100,13 +102,13 @@ def _limited(timeline: Timeline, subject: str, span: Span, says: str, times: flo
     return Finding(
         subject=subject,
         span=span,
-        says=f"{says}; it ran into its limit{at} {times:,.0f} times a second, and each time frees memory itself",
+        says=f"hit its memory limit{at} {times:,.0f} times a second and did direct reclaim each time; {says}",
         evidence=(waited, _figure(timeline.rate(HITS, subject), span, times), *full),
     )
 
 
 def _waited(spell: Series) -> str:
-    return f"tasks waited for memory {spell.mean():.2f} of each second for {lasting(spell.span.seconds)}"
+    return f"tasks waited for memory {spell.mean():.2f} s of each second for {lasting(spell.span.seconds)}"
 
 
 def _over(series: Series, value: float) -> Reading:

@@ -1,11 +1,11 @@
-"""A network card's driver gave up on a queue, or on the whole device, and set it up anew.
+"""A network card's driver gave up on a queue, or on the whole device, and reset it.
 
-Why it hurts: the interface is gone for a moment and what was in flight is lost; connections that were quiet meanwhile
+Why it hurts: the interface is gone for a moment and packets in flight are lost; connections that were quiet then
     fail later, and a job with a thousand of them fails at once. The driver resets because a queue got no service: its
     poll was due on a core that did not run it.
 False alarms: a card that is really broken, or a host under live migration, gives the same lines. A reset that was asked
     for (ethtool --reset, a new number of queues) is counted by some drivers too. One transmit that was late, with no
-    reset after it, did no harm yet; it is told as what it is.
+    reset after it, did no harm yet; the finding says so.
 References: the driver's own advice in ENA_Linux_Best_Practices.rst; net/sched/sch_generic.c, dev_watchdog().
 """
 
@@ -23,17 +23,17 @@ SYMPTOM = True
 ALWAYS_PROVED = "no card has reset"
 DEFAULT_EVENT = True  # what `before` compares where nothing else is asked for
 NEEDS = ((LOG, _RESETS, _TIMEOUTS),)
-EPISODE = 10.0  # seconds: what is said within so long is about one reset; the device needs a second or two for it
-SHOWN = 12  # lines of one episode as evidence: a queue's lines repeat for each packet that is stuck
+EPISODE = 10.0  # seconds: lines this close are about one reset; the device needs a second or two for it
+SHOWN = 12  # lines of one episode, as evidence: a queue's lines repeat for each packet that is stuck
 _STUCK, _RESET, _STARVED, _ALIVE = "nic_tx_stuck", "nic_reset", "nic_poll_starved", "nic_keep_alive"
 _HEALTH, _DUMP = "nic_health", "nic_counters"
-# The first two tell of a reset alone; the others are told where they moved with it.
+# The first two alone show a reset; the others are added where they rose with it.
 _COUNTERS = {
     _RESETS: "resets",
     _TIMEOUTS: "transmit timeouts",
-    "nic_tx_watchdog_total": "the driver's own count of them",
+    "nic_tx_watchdog_total": "the driver's own count of transmit timeouts",
     "nic_poll_starvations_total": "starved polls",
-    "nic_missed_tx_total": "packets whose transmit was never confirmed",
+    "nic_missed_tx_total": "packets never confirmed as sent",
 }
 Step = tuple[Reading, Reading]
 
@@ -50,7 +50,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
             says=_says(lines) + _injected(lines),
             evidence=(*(line.reading for line in _telling(lines)), *_ends(counted)),
         )
-    # What the card counted and the log does not tell: older kernels warn of the watchdog once a boot only.
+    # What the card counted and the log does not have: older kernels warn of the watchdog only once a boot.
     for nic, its in steps.items():
         for group in _groups(its):
             ends = _ends(group)
@@ -58,7 +58,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
                 yield Finding(
                     subject=nic,
                     span=Span(group[0][0].at, max(after.at for _, after in group)),
-                    says="; ".join(map(_counted, ends[::2], ends[1::2])) + "; the log does not tell of it",
+                    says="shows in its counters: " + _said(ends) + "; the kernel's log has no line about it",
                     evidence=ends,
                 )
     if not timeline.looked(_RESETS, 2) and (deaf := unheard(timeline)):
@@ -66,11 +66,11 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
-    """How much of the log was listened to, and what the cards count."""
+    """How much of the log was read, and what the cards count."""
     counters = [reading for what in (_RESETS, _TIMEOUTS) for reading in timeline.latest(what)]
     looks = [timeline.looks(what).latest for what in (LOG, _RESETS, _TIMEOUTS) if len(timeline.looks(what))]
     heard = len(timeline.series(LOG))
-    return f"no reset in {heard:,} lines of the log", tuple(counters) or tuple(looks)
+    return f"no reset in {heard:,} lines of the kernel's log", tuple(counters) or tuple(looks)
 
 
 def _episodes(timeline: Timeline) -> Iterator[tuple[str, list[Line]]]:
@@ -80,7 +80,7 @@ def _episodes(timeline: Timeline) -> Iterator[tuple[str, list[Line]]]:
     by_nic: dict[str, list[Line]] = {}
     for line in lines:
         fields = line.message.fields
-        # A reset's end names the device alone: it has the name that it had last, for a name may go to another device.
+        # The line that ends a reset names only the device: use its last name, for a name may move to another device.
         device = fields.get("device", "")
         name = fields.get("nic") or named.get(device) or device or "unknown"
         if device:
@@ -97,8 +97,8 @@ def _says(lines: list[Line]) -> str:
     who = f"driver {driver}" if driver else "the driver"
     why = list(_why(lines, kinds))
     if _RESET in kinds or _STARVED in kinds:
-        return f"{who} reset the device" + (f": {'; '.join(why)}" if why else "")
-    return f"{who} says: {'; '.join(why)}; no reset followed"
+        return f"was reset by {who}" + (f": {'; '.join(why)}" if why else "")
+    return f"was not reset, but {who} reports: {'; '.join(why)}"
 
 
 def _why(lines: list[Line], kinds: set[str]) -> Iterator[str]:
@@ -108,11 +108,11 @@ def _why(lines: list[Line], kinds: set[str]) -> Iterator[str]:
         cores = sorted({it["cpu"] for it in stuck if "cpu" in it}, key=lambda it: (len(it), it))
         where = f" on queue {', '.join(queues[:SHOWN])}" if queues else ""
         where += f", polled on cpu {', '.join(cores[:SHOWN])}" if cores else ""
-        yield f"transmit stood still{where}{_for_how_long(stuck)}"
+        yield f"transmit stalled{where}{_for_how_long(stuck)}"
     if _STARVED in kinds or any(it.get("napi_scheduled") not in (None, "0") for it in stuck):
         yield "its poll was due but did not run"
     if _ALIVE in kinds:
-        yield "the device's keep-alive did not come"
+        yield "the device's keep-alive did not arrive"
     if _HEALTH in kinds:
         yield "the device or one of its interrupts did not answer"
 
@@ -131,7 +131,7 @@ def _telling(lines: list[Line]) -> list[Line]:
     best: dict[tuple[str, ...], Line] = {}
     for line in lines:
         kind, fields = line.message.kind, line.message.fields
-        # Each step of a reset has its own words; what is stuck is said again for each packet.
+        # Each step of a reset has its own words; a stuck queue is reported again for each packet.
         key = (kind, line.reading.text) if kind == _RESET else (kind, fields.get("queue", ""), str("cpu" in fields))
         if key not in best or len(fields) > len(best[key].message.fields):
             best[key] = line
@@ -139,7 +139,7 @@ def _telling(lines: list[Line]) -> list[Line]:
 
 
 def _injected(lines: list[Line]) -> str:
-    """Lines of the lab say so themselves; what is told of them must not hide it."""
+    """Lines made by the lab say so; the finding must not hide it."""
     return ", injected by the lab" if any("(injected by" in line.reading.text for line in lines) else ""
 
 
@@ -148,7 +148,7 @@ def _counted_nics(timeline: Timeline) -> list[str]:
 
 
 def _steps(timeline: Timeline, nic: str) -> list[Step]:
-    """Each rise of a counter of the card between two looks: the readings before and after."""
+    """Each rise of a counter of the card between two samples: the readings before and after."""
     steps = []
     for what in _COUNTERS:
         rate, counter = timeline.rate(what, nic), timeline.series(what, nic)
@@ -164,7 +164,7 @@ def _meet(step: Step, span: Span) -> bool:
 
 
 def _groups(steps: list[Step]) -> Iterator[list[Step]]:
-    """Rises that overlap, or follow one another look by look, are one episode."""
+    """Rises that overlap, or follow one another from sample to sample, are one episode."""
     group: list[Step] = []
     for step in steps:
         if group and step[0].at > max(after.at for _, after in group):
@@ -184,5 +184,6 @@ def _ends(steps: list[Step]) -> tuple[Reading, ...]:
     return tuple(found)
 
 
-def _counted(before: Reading, after: Reading) -> str:
-    return f"{_COUNTERS[after.what]} went from {before.value:,.0f} to {after.value:,.0f}"
+def _said(ends: tuple[Reading, ...]) -> str:
+    pairs = zip(ends[::2], ends[1::2], strict=True)
+    return "; ".join(f"{_COUNTERS[to.what]} went from {was.value:,.0f} to {to.value:,.0f}" for was, to in pairs)

@@ -1,11 +1,11 @@
 """Scopes that systemd keeps though no process is left in them.
 
-Why it hurts: each is a live cgroup in every hierarchy, with all its files, so that who walks cgroups pays for it
-    (kubelet, cadvisor, the kernel's own statistics), and systemd keeps a unit for each. They are no zombies: they have
-    folders, and a count of the dead does not show them.
+Why it hurts: each is a live cgroup in every hierarchy, with all its files, so whatever walks cgroups pays for it
+    (kubelet, cadvisor, the kernel's own statistics), and systemd keeps a unit for each. They are not dying cgroups:
+    they have folders, and a count of dying cgroups does not include them.
 False alarms: a scope whose last process has just ended is empty for a moment, and systemd then removes it. A dozen at a
-    time is a busy node; only where systemd is not told (a missed notification on cgroup v1, or in a container) or is
-    itself stuck do they add up.
+    time is a busy node; they add up only where systemd misses the notification (on cgroup v1, or in a container) or is
+    itself stuck.
 References: https://github.com/kubernetes/kubernetes/issues/64137 (run-*.scope for each mount of a secret).
 """
 
@@ -18,7 +18,7 @@ from zombiescope.core import Finding, Reading, harmless
 from zombiescope.core.timeline import Timeline
 
 NEEDS = ("empty_scopes",)
-MANY = 100  # as many as a full node has pods; a node that works has none for longer than a moment
+MANY = 100  # as many as a full node has pods; a healthy node has none for longer than a moment
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
@@ -28,11 +28,11 @@ def find(timeline: Timeline) -> Iterator[Finding]:
         of = f" of {all_scopes.latest.value:,.0f}" if len(all_scopes) else ""
         kinds = dict.fromkeys(family(f"/{name}")[1:] for name in latest.text.split())
         grown = latest.value - spell.first.value
-        more = f", {grown:,.0f} more within {spell.span.seconds:.0f} s" if grown > 0 else ""
+        more = f", {grown:,.0f} more in {spell.span.seconds:.0f} s" if grown > 0 else ""
         yield Finding(
             subject="node",
             span=spell.span,
-            says=f"{latest.value:,.0f}{of} scopes hold no process and stay{more}: {harmless(', '.join([*kinds][:3]))}",
+            says=f"keeps {latest.value:,.0f}{of} scopes without a process{more}: {harmless(', '.join([*kinds][:3]))}",
             evidence=(latest, *([all_scopes.latest] if len(all_scopes) else [])),
         )
 

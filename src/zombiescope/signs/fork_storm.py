@@ -1,7 +1,7 @@
-"""Processes or threads are made so fast that making and burying them is the work.
+"""Processes or threads are made so fast that starting and exiting is most of the work.
 
 Why it hurts: a fork, exec and exit cost the kernel half a millisecond or more, in page tables and locks that others
-    need as well; a thousand a second fill a core with system time, and each lives too short for any list to show it.
+    need as well; a thousand a second fill a core with system time, and each lives too short to show in ps or top.
 False alarms: a large parallel build, or a test-suite of shell scripts. Measured on 2 cores: make -j2 of ordinary C
     files 65 a second, of one-line files 600, a configure script 530, a shell that does nothing but fork 1,100 to 1,600.
 References: Documentation/filesystems/proc.rst, 1.7 (processes); threads are counted as well.
@@ -16,11 +16,11 @@ from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.cores import cores
 
 NEEDS = ("forks_total",)
-PER_CORE = 500.0  # a second and core of the node: a quarter of what each can make, and more than any build does
+PER_CORE = 500.0  # a second for each core of the node: a quarter of what it can make, and more than any build does
 FEWEST = 1_000.0  # a second: one script, whatever it runs, stays below on a node of one core or two
 MOST = 5_000.0  # a second: several cores' worth of kernel time, however many the node has
 SECONDS = 3.0  # a service that starts its workers is done by then
-BRIDGE = 0.5  # seconds: one look below does not make two storms of one
+BRIDGE = 0.5  # seconds: one sample below does not split a storm in two
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
@@ -28,25 +28,25 @@ def find(timeline: Timeline) -> Iterator[Finding]:
     many = min(max(FEWEST, PER_CORE * many_cores), MOST)
     for storm in timeline.rate(NEEDS[0]).runs(above=many, lasting=SECONDS, bridging=BRIDGE):
         suspect = _whose_children(timeline, storm.span)
-        named = f"; most is used by children of {suspect.subject.removeprefix('process:')}" if suspect else ""
+        named = f"; children of {suspect.subject.removeprefix('process:')} used most CPU time" if suspect else ""
         yield Finding(
             subject="node",
             span=storm.span,
-            says=f"{storm.mean():,.0f} forks a second for {lasting(storm.span.seconds)}{named}",
+            says=f"made {storm.mean():,.0f} processes or threads a second for {lasting(storm.span.seconds)}{named}",
             evidence=(_figure(storm), *([suspect] if suspect else [])),
         )
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
-    """How many, where it is no storm."""
+    """How many, where it is not a storm."""
     forks = timeline.rate(NEEDS[0])
     if not len(forks):
         return "", tuple(timeline.latest(NEEDS[0]))
-    return f"{forks.mean():,.0f} forks a second", (_figure(forks),)
+    return f"{forks.mean():,.0f} new processes or threads a second", (_figure(forks),)
 
 
 def _whose_children(timeline: Timeline, span: Span) -> Reading | None:
-    """Who waited for the children that used most meanwhile: the counter's last reading."""
+    """The process whose reaped children used most CPU time in the span: its counter's last reading."""
     what = "process_children_seconds_total"
     rises = []
     for subject in timeline.subjects(what):

@@ -1,10 +1,10 @@
-"""Nearly all network work of the node falls on one core, which is busy with it while the others have time.
+"""Nearly all network work of the node is done by one core, which is busy with it while the others are idle.
 
-Why it hurts: that core is the node's network. When it is full, packets wait or are dropped, and what else is bound to
-    it starves; the average over cores shows nothing.
+Why it hurts: that core is the node's network. When it is full, packets wait or are dropped, and threads bound to it
+    starve; the average over cores shows nothing.
 False alarms: a sender that is its own receiver (loopback) works on its own core, a third of it at most in softirqs. A
-    card with one queue can be served by one core only: it is named when that core is the bottleneck, and the cure is
-    to spread packets (rps_cpus), not interrupts. With one core there is nowhere else to go.
+    card with one queue can be served by only one core: it is reported when that core is the bottleneck, and the fix is
+    to spread packets (rps_cpus), not interrupts. A node with one core has nowhere to spread them.
 References: Documentation/networking/scaling.rst; Documentation/core-api/irq/irq-affinity.rst.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from zombiescope.core import Finding, Reading, Span, harmless, lasting
+from zombiescope.core import Finding, Reading, Span, harmless, lasting, percent
 from zombiescope.core.timeline import Series, Timeline
 
 SOFTIRQ, IRQ, IDLE = (f"cpu_{mode}_seconds_total" for mode in ("softirq", "irq", "idle"))
@@ -23,10 +23,10 @@ PACKETS = "softnet_processed_total"
 NEEDS = (SOFTIRQ, IRQ, IDLE, PACKETS)
 HEAVY = 0.6  # of a core in interrupts and softirqs: loopback TCP takes at most 0.34
 SECONDS = 3.0  # shorter bursts are ordinary
-BRIDGE = 0.6  # seconds: ticks are coarse, two looks below HEAVY do not make two spells of one
+BRIDGE = 0.6  # seconds: ticks are coarse, two samples below HEAVY do not split a period in two
 NEARLY_ALL = 0.8  # of the node's packets: two cores that share the work have half each
-LITTLE = 0.25  # of this core's interrupt work, for each other core on average: with more they do their part
-ROOM = 0.25  # of the other cores' time idle: else there is nowhere to spread it to
+LITTLE = 0.25  # of this core's interrupt work, for each other core on average: with more they share the work
+ROOM = 0.25  # of the other cores' time idle: with less there is nowhere to spread the work to
 PACKED = 1_000.0  # packets a second: fewer cannot be what keeps a core busy
 SHOWN = 4  # queues named
 
@@ -48,9 +48,10 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                     subject=cpu,
                     span=spell.span,
                     says=(
-                        f"{spell.mean():.0%} of its time in interrupts and softirqs for {lasting(spell.span.seconds)}, "
-                        f"with {own:,.0f} of the node's {all_packets:,.0f} packets a second, "
-                        f"while the other cores are {idle:.0%} idle; {_served(timeline, queues, spell.span)}"
+                        f"spent {percent(spell.mean())} of its time in interrupts and softirqs for "
+                        f"{lasting(spell.span.seconds)}, with {own:,.0f} of the node's {all_packets:,.0f} packets a "
+                        f"second, while the other cores were {percent(idle)} idle; "
+                        f"{_served(timeline, queues, spell.span)}"
                     ),
                     evidence=(
                         spell.figure("cpu_interrupt_ratio", spell.mean()),
@@ -62,14 +63,14 @@ def find(timeline: Timeline) -> Iterator[Finding]:
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
-    """The core with most interrupt work, where it does not pile up."""
+    """The core with most interrupt work, where it is not too much."""
     work = [_work(timeline, cpu) for cpu in timeline.subjects(SOFTIRQ, "cpu")]
     known = [each for each in work if len(each) and not np.isnan(each.mean())]
     if not known:
         return "", ()
     most = max(known, key=Series.mean)
     return (
-        f"{most.subject} had most interrupts and softirqs: {most.mean():.0%} of its time",
+        f"{most.subject.replace(':', ' ')} had most interrupts and softirqs: {percent(most.mean())} of its time",
         (most.figure("cpu_interrupt_ratio", most.mean()),),
     )
 
@@ -95,9 +96,9 @@ def _packets(timeline: Timeline, cpu: str, span: Span) -> float:
 
 def _served(timeline: Timeline, queues: list[Reading], span: Span) -> str:
     if not queues:
-        return "it serves no card's queue, so the packets are steered to it (rps_cpus) or come from a virtual interface"
+        return "it serves no NIC queue: packets are steered to it (rps_cpus) or come from a virtual interface"
     rates = [timeline.rate("nic_interrupts_total", it.subject).between(span) for it in queues]
     often = sum(np.nan_to_num(rate.mean()) for rate in rates if len(rate))
     names = ", ".join(harmless(it.text) for it in queues[:SHOWN])
     more = f" and {len(queues) - SHOWN} more" if len(queues) > SHOWN else ""
-    return f"of cards' queues it serves {names}{more}, {often:,.0f} interrupts a second"
+    return f"it serves {names}{more}, {often:,.0f} interrupts a second"

@@ -1,7 +1,7 @@
 """The host has thousands of mounts, and the whole table is read again whenever one comes or goes.
 
-Why it hurts: systemd, kubelet and whoever else follows mounts read all of them at every change; making a pod makes a
-    dozen changes, so the work grows with the square. Copying the table for each new container grows too.
+Why it hurts: systemd, kubelet and everything else that follows mounts read all of them at every change; starting a pod
+    makes a dozen changes, so the work grows with the square. Copying the table for each new container grows too.
 False alarms: a node of 110 pods with seven mounts each has 800 and no trouble; a storage node may have thousands
     on purpose.
 References: Documentation/admin-guide/sysctl/fs.rst (mount-max).
@@ -15,7 +15,7 @@ from zombiescope.core import Finding, Reading
 from zombiescope.core.timeline import Timeline
 
 NEEDS = ("mounts",)
-MANY = 3_000  # four times a full node: one read of the table is 6 ms of a core, for each that follows mounts
+MANY = 3_000  # four times a full node: one read of the table takes 6 ms of a core, for each program that follows mounts
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
@@ -27,7 +27,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             span=spell.span,
             says="; ".join(
                 [
-                    f"{spell.latest.value:,.0f} mounts",
+                    f"has {spell.latest.value:,.0f} mounts",
                     *(f"about {it.value:,.0f} of them {it.subject.removeprefix('family:')}" for it in alike),
                     *(
                         [f"one read of the table takes {spent.latest.value * 1e3:.1f} ms of a core"]

@@ -1,6 +1,6 @@
-"""The kernel killed a process for want of memory, on the whole node or within one cgroup's limit.
+"""The kernel OOM-killed a process, because the node ran out of memory or a cgroup reached its limit.
 
-Why it hurts: the process is gone without a word of its own, and what belonged to it fails elsewhere: a worker is
+Why it hurts: the process is gone without a message of its own, and what depended on it fails elsewhere: a worker is
     "lost", a connection is reset. Before the kill there was reclaim, which made everything else slow.
 False alarms: a batch job that is expected to hit its limit and to be run again; a memory test. A kill by a program in
     user space (systemd-oomd, earlyoom) is not the kernel's and is not seen here.
@@ -19,15 +19,15 @@ from zombiescope.derived.kernel_log import LOG, Line, lines_of, unheard
 
 _KILLS = "vmstat_oom_kill_total"
 NEEDS = ((LOG, _KILLS),)
-TOGETHER = 10.0  # seconds: a task's kill follows its reasons at once, but for the console; kills so near are one event
-GROUP = 1.0  # seconds: memory.oom.group kills all of a cgroup at once, and gives the reason for the first only
-SHOWN = 8  # lines of one event as evidence
+TOGETHER = 10.0  # seconds: a kill follows its reason at once, or after a slow console; kills this close are one event
+GROUP = 1.0  # seconds: memory.oom.group kills all of a cgroup at once, and gives the reason only for the first
+SHOWN = 8  # lines of one event, as evidence
 NAMED = 3  # processes of one event that are named; memory.oom.group kills them by the hundred
 
 
 @dataclass(slots=True)
 class _Kill:
-    """One process: why it was chosen, where the kernel still said so, and that it was killed."""
+    """One process: why it was chosen, where the kernel logged that, and that it was killed."""
 
     lines: list[Line]
     subject: str
@@ -54,7 +54,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     counted = timeline.latest(_KILLS)
     looks = tuple(timeline.looks(what).latest for what in (LOG, _KILLS) if len(timeline.looks(what)))
-    since = f"{counted[0].value:,.0f} since boot, none while we looked" if counted else "the log tells of none"
+    since = f"{counted[0].value:,.0f} since boot, none in this recording" if counted else "the log reports none"
     return since, tuple(counted) or looks
 
 
@@ -63,7 +63,7 @@ def _kills(timeline: Timeline) -> Iterator[_Kill]:
     answered = True
     for line in lines_of(timeline, "oom_context", "oom_kill"):
         if line.message.kind == "oom_context":
-            if reason is not None and not answered:  # its kill was not heard
+            if reason is not None and not answered:  # its kill was not logged
                 yield _kill([reason], reason)
             reason, answered = line, False
         elif reason is not None and _belongs(reason, line):
@@ -98,20 +98,20 @@ def _finding(subject: str, kills: list[_Kill]) -> Finding:
     named = [f"{kill.process} ({amount(kill.bytes)})" if kill.bytes else kill.process for kill in kills[:NAMED]]
     more = f" and {len(kills) - NAMED:,} more" if len(kills) > NAMED else ""
     limited = all(kill.lines[-1].message.fields.get("why", "").startswith("Memory cgroup") for kill in kills)
-    whose = "its memory limit" if subject != "node" else "a cgroup's memory limit" if limited else "want of memory"
+    limit = " at its memory limit" if subject != "node" else " at a cgroup's memory limit" if limited else ""
     homes = sorted({kill.task for kill in kills if kill.task and f"cgroup:{kill.task}" != subject})
-    where = f", of {', '.join(homes[:NAMED])}" if homes else ""
+    where = f", in {', '.join(homes[:NAMED])}" if homes else ""
     lines = [line for kill in kills for line in kill.lines]
     return Finding(
         subject=subject,
         span=Span(lines[0].reading.at, lines[-1].reading.at),
-        says=f"killed for {whose}: {', '.join(named)}{more}{where}",
+        says=f"had {_processes(len(kills))} OOM-killed{limit}: {', '.join(named)}{more}{where}",
         evidence=tuple(line.reading for line in lines[:SHOWN]),
     )
 
 
 def _counted(timeline: Timeline, told_at: list[float]) -> Iterator[Finding]:
-    """Kills that the kernel counted and the log does not tell."""
+    """Kills that the kernel counted and that are not in the log."""
     counter = timeline.series(_KILLS)
     for run in timeline.rate(_KILLS).runs(above=1e-9, lasting=0.0):
         if any(run.span.start - TOGETHER <= at <= run.span.end + TOGETHER for at in told_at):
@@ -121,6 +121,10 @@ def _counted(timeline: Timeline, told_at: list[float]) -> Iterator[Finding]:
         yield Finding(
             subject="node",
             span=run.span,
-            says=f"{killed:,.0f} killed for want of memory by the kernel's count; the log does not tell which",
+            says=f"had {_processes(killed)} OOM-killed by the kernel's count; the log does not say which",
             evidence=(between.first, between.latest),
         )
+
+
+def _processes(count: float) -> str:
+    return f"{count:,.0f} process{'es' if count != 1 else ''}"

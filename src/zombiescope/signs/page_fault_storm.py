@@ -1,4 +1,4 @@
-"""Programs touch so many new pages that the kernel's time goes into faults, or wait for pages that it dropped.
+"""Programs touch so many new pages that page faults take most of the kernel's time, or wait for pages it dropped.
 
 Why it hurts: a fault is kernel work on the core that touched the page, 0.5 µs on hardware and 2 to 8 µs in a nested
     virtual machine, and all threads of a program share the lock of its address space. A major fault waits for a disk.
@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from zombiescope.core import Finding, Reading, Span, harmless, lasting
+from zombiescope.core import Finding, Reading, Span, harmless, lasting, percent
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.cores import in_modes
 
@@ -23,14 +23,14 @@ FAULTS, MAJOR, FORKS = "vmstat_pgfault_total", "vmstat_pgmajfault_total", "forks
 WAITING = "pressure_memory_waiting_seconds_total"
 _MODES = ("user", "nice", "system")
 NEEDS = (FAULTS, MAJOR, *(f"cpu_{mode}_seconds_total" for mode in _MODES))
-DENSE = 60_000.0  # faults for each second of kernel time, 17 µs each: more time than that no fault takes
+DENSE = 60_000.0  # faults for each second of kernel time, 17 µs each: no fault takes longer than that
 SYSTEM = 0.6  # of the time the cores worked: compiling 0.3, starting programs 0.5, a storm 0.65 and more
-CORES = 0.7  # cores' worth of kernel time: less hurts nobody
+CORES = 0.7  # cores' worth of kernel time: less harms nobody
 PER_FORK = 300.0  # faults of a new process, not a storm: 200 measured for a shell that runs /bin/true
 MAJORS = 100.0  # waits for a page a second, each 0.1 to 10 ms
 THRASHING = 0.2  # of the time that some task waits for pages the node had dropped: a cold start does not count there
 SECONDS = 3.0  # shorter is a program that starts up
-BRIDGE = 1.5  # seconds: one better look does not make two storms of one
+BRIDGE = 1.5  # seconds: one better sample does not split a storm in two
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
@@ -44,8 +44,8 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             subject="node",
             span=storm.span,
             says=(
-                f"{faults.mean():,.0f} faults a second for {lasting(storm.span.seconds)}; {system:.1f} cores' worth of "
-                f"kernel time, {system / busy:.0%} of all that the cores did, "
+                f"had {faults.mean():,.0f} page faults a second for {lasting(storm.span.seconds)}: {system:.1f} cores' "
+                f"worth of kernel time ({percent(system / busy)} of all CPU time used), "
                 f"{system / faults.mean() * 1e6:.1f} µs for each{_named(who)}"
             ),
             evidence=(_figure(faults, faults.mean()), _cores(timeline, storm.span, system), *who),
@@ -58,8 +58,8 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                 subject="node",
                 span=spell.span,
                 says=(
-                    f"{often:,.0f} major faults a second for {lasting(spell.span.seconds)}: pages that were dropped "
-                    f"are needed again, and tasks wait for them {spell.mean():.0%} of the time"
+                    f"had {often:,.0f} major faults a second for {lasting(spell.span.seconds)}: dropped pages were "
+                    f"needed again, and tasks waited for them {percent(spell.mean())} of the time"
                 ),
                 evidence=(_figure(major.between(spell.span), often), _figure(spell, spell.mean())),
             )
@@ -70,13 +70,13 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     if not len(faults) or not len(major):
         return "", ()
     return (
-        f"{faults.mean():,.0f} faults a second, {major.mean():,.0f} of them major",
+        f"{faults.mean():,.0f} page faults a second, {major.mean():,.0f} of them major",
         (_figure(faults, faults.mean()), _figure(major, major.mean())),
     )
 
 
 def _minor(timeline: Timeline) -> Series:
-    """Faults for each second of kernel time, where kernel time is most of what the node does; else nought."""
+    """Faults for each second of kernel time, where kernel time is most of what the node does; else 0."""
     faults = timeline.rate(FAULTS)
     if not len(faults):
         return faults
@@ -93,7 +93,7 @@ def _modes(timeline: Timeline, span: Span, modes: tuple[str, ...]) -> float:
 
 
 def _who(timeline: Timeline, span: Span) -> list[Reading]:
-    """The process with most kernel time, if processes were seen twice."""
+    """The process with most kernel time, if processes were sampled twice."""
     what = "process_system_seconds_total"
     rates = [timeline.rate(what, it).between(span) for it in timeline.subjects(what, "process")]
     known = [rate for rate in rates if len(rate) and rate.mean() > 0]

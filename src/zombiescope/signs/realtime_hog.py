@@ -1,6 +1,6 @@
-"""A process or thread of real-time priority uses most of a core without a rest.
+"""A process or thread of real-time priority uses most of a core without a pause.
 
-Why it hurts: it runs before everything of ordinary priority, and until it sleeps: ksoftirqd and NAPI threads, kernel
+Why it hurts: it runs before everything of ordinary priority, until it sleeps: ksoftirqd and NAPI threads, kernel
     workers and programs on its core get what real-time throttling leaves them, 5 % of the time by default, and nothing
     where that is switched off. A packet waits as long as the hog runs.
 False alarms: a poller that was given a core of its own on purpose (isolcpus, DPDK, audio). Interrupt, softirq and NAPI
@@ -15,12 +15,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from zombiescope.core import Finding, Reading, lasting
+from zombiescope.core import Finding, Reading, harmless, lasting, percent
 from zombiescope.core.timeline import Series, Timeline
 
 NEEDS = ("process_realtime_priority", "process_user_seconds_total", "process_system_seconds_total")
-HOG = 0.5  # of a core: audio and control loops use a few percent, and a core that is half free starves nobody for long
-SECONDS = 2.0  # shorter bursts are start-up; a network driver gives a queue up after five
+HOG = 0.5  # of a core: audio and control loops use a few percent, and a half-free core starves nobody for long
+SECONDS = 2.0  # shorter bursts are start-up; a network driver gives up on a queue after five
 _CORE = {"process": "process_cpu", "thread": "thread_realtime_cpu"}
 _OWN_WORK = ("irq/", "ksoftirqd/", "napi/", "migration/", "rcu")
 
@@ -32,17 +32,18 @@ def find(timeline: Timeline) -> Iterator[Finding]:
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
-    """The busiest of real-time priority, where none is a hog."""
+    """The busiest real-time process or thread, where none is a hog."""
     known = [used for _, used in _realtime(timeline) if not np.isnan(used.mean())]
     if not known:
-        return "nothing of real-time priority is among the busiest", (timeline.looks(NEEDS[0]).latest,)
+        return "no real-time process is among the busiest", (timeline.looks(NEEDS[0]).latest,)
     most = max(known, key=lambda used: used.mean())
     ratio = most.figure("realtime_used_ratio", most.mean())
-    return f"busiest of real-time priority: {most.subject}, {ratio.value:.0%} of a core", (ratio,)
+    name = harmless(most.subject.partition(":")[2])
+    return f"busiest of real-time priority: {name}, {percent(ratio.value)} of a core", (ratio,)
 
 
 def _realtime(timeline: Timeline) -> Iterator[tuple[str, Series]]:
-    """Processes and threads of real-time priority that do not do the node's own work, and how much each used."""
+    """Processes and threads of real-time priority, without those that do the node's own work; how much each used."""
     for kind in _CORE:
         for subject in timeline.subjects(f"{kind}_realtime_priority"):
             if not subject.partition(":")[2].startswith(_OWN_WORK):
@@ -50,7 +51,7 @@ def _realtime(timeline: Timeline) -> Iterator[tuple[str, Series]]:
 
 
 def _used(timeline: Timeline, kind: str, subject: str) -> Series:
-    """How much of a core it used between each look and the next, where it still was of real-time priority then."""
+    """How much of a core it used from each sample to the next, where it still had real-time priority then."""
     if kind == "process":
         user, system = (timeline.rate(what, subject) for what in NEEDS[1:])
         used = replace(user, values=user.values + system.values)
@@ -64,13 +65,13 @@ def _used(timeline: Timeline, kind: str, subject: str) -> Series:
 def _finding(timeline: Timeline, kind: str, spell: Series) -> Finding:
     priority = timeline.series(f"{kind}_realtime_priority", spell.subject).between(spell.span).latest
     core = timeline.series(_CORE[kind], spell.subject).between(spell.span)
-    place = f" on cpu:{core.latest.value:.0f}" if len(core) else ""
+    place = f" on cpu {core.latest.value:.0f}" if len(core) else ""
     return Finding(
         subject=spell.subject,
         span=spell.span,
         says=(
-            f"{priority.text or 'real-time'} used {spell.mean():.0%} of a core{place} "
-            f"for {lasting(spell.span.seconds)}: nothing of lower priority runs there meanwhile"
+            f"used {percent(spell.mean())} of a core{place} at {priority.text or 'real-time priority'} "
+            f"for {lasting(spell.span.seconds)}: nothing of lower priority can run there"
         ),
         evidence=(
             spell.figure("realtime_used_ratio", spell.mean()),

@@ -1,6 +1,6 @@
-"""One core wholly busy in the kernel for a second or more.
+"""One core is almost entirely busy in the kernel for a second or more.
 
-Why it hurts: softirqs, NAPI polls and threads pinned to that core cannot run anywhere else, and wait. A network
+Why it hurts: softirqs, NAPI polls and threads pinned to that core cannot run anywhere else, so they wait. A network
     driver whose queue is served there gives up after five seconds. Averages hide it: one core of 96 is 1 %.
 False alarms: a core given to one kernel-heavy task on purpose (isolcpus, a storage or packet poller). A core busy
     with a program's own work (user mode) is never called saturated: a softirq that is due interrupts a program.
@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from zombiescope.core import Blind, Finding, Reading, Span, lasting
+from zombiescope.core import Blind, Finding, Reading, Span, lasting, percent
 from zombiescope.core.timeline import Floats, Series, Timeline
 
 _KERNEL = ("system", "irq", "softirq")
@@ -23,11 +23,11 @@ _IDLE = ("idle", "iowait")
 SYMPTOM = True
 NEEDS = tuple(f"cpu_{mode}_seconds_total" for mode in (*_KERNEL, *_USER, *_IDLE))
 FULL = 0.9  # of the time the core had: the tick that counts is coarse, and a rare interrupt elsewhere is no relief
-SECONDS = 1.0  # shorter spells are ordinary bursts; a queue's watchdog gives up after 5
-WINDOW = 0.25  # seconds: times come in ticks of 10 ms, so that a share is exact to 4 %
-BRIDGE = 0.3  # seconds: one coarse look below FULL does not make two spells of one
-STOLEN = 0.5  # of a look: a core that the hypervisor took away for longer tells nothing (see stolen_cpu instead)
-TOLD = 0.1  # of a look: time is counted by ticks, and where interrupts are off most of them are missed, but not all
+SECONDS = 1.0  # shorter periods are ordinary bursts; a queue's watchdog gives up after 5
+WINDOW = 0.25  # seconds: times come in ticks of 10 ms, so a share is exact to 4 %
+BRIDGE = 0.3  # seconds: one coarse sample below FULL does not split a period in two
+STOLEN = 0.5  # of a sample: with more CPU steal than that the modes say nothing (see stolen_cpu instead)
+TOLD = 0.1  # of a sample: time is counted by ticks, and where interrupts are off most of them are missed, but not all
 
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
@@ -36,16 +36,16 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
         for spell in _kernel(shares).runs(above=FULL, lasting=SECONDS, bridging=BRIDGE):
             by_mode = {mode: share.between(spell.span).mean() for mode, share in shares.items()}
             system, softirq = by_mode["system"], by_mode["softirq"] + by_mode["irq"]
-            drowning = "softirq" if softirq > system else "system"
+
             hidden = _average(cores).between(spell.span)
             who, stack = _who(timeline, cpu, spell.span)
             yield Finding(
                 subject=cpu,
                 span=spell.span,
                 says=(
-                    f"drowning in {drowning} time for {lasting(spell.span.seconds)}: {system:.0%} system, "
-                    f"{softirq:.0%} softirq and irq, {by_mode['user'] + by_mode['nice']:.0%} user"
-                    f"{who}; {_hiding(hidden.mean())}"
+                    f"was {percent(spell.mean())} busy in the kernel for {lasting(spell.span.seconds)} "
+                    f"({percent(system)} system, {percent(softirq)} softirq and irq, "
+                    f"{percent(by_mode['user'] + by_mode['nice'])} user){who}; {_hiding(hidden.mean())}"
                 ),
                 evidence=(
                     spell.figure("cpu_kernel_ratio", spell.mean()),
@@ -55,11 +55,11 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
                 ),
             )
     if all(np.isnan(_kernel(shares).values).all() for shares in cores.values()):
-        yield Blind(what=NEEDS[0], source="/proc/stat", why="no core has all the modes that are needed")
+        yield Blind(what=NEEDS[0], source="/proc/stat", why="no core reports all the CPU modes needed")
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
-    """The core that was busiest in the kernel, and what it did besides, where there is nothing to report."""
+    """The core that was busiest in the kernel, and its user time, where there is nothing to report."""
     cores = _cores(timeline)
     if not cores:
         return "", ()
@@ -67,7 +67,8 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     busiest, hidden = _kernel(shares), _average(cores)
     user = shares["user"].mean() + shares["nice"].mean()
     return (
-        f"{cpu} was busiest in the kernel: {busiest.mean():.0%} (user {user:.0%}); node's average {hidden.mean():.0%}",
+        f"{cpu.replace(':', ' ')} was busiest in the kernel: {percent(busiest.mean())} (user {percent(user)}); "
+        f"all cores together were {percent(hidden.mean())} busy",
         (busiest.figure("cpu_kernel_ratio", busiest.mean()), hidden.figure("cpu_busy_ratio", hidden.mean())),
     )
 
@@ -77,7 +78,7 @@ def _cores(timeline: Timeline) -> dict[str, dict[str, Series]]:
 
 
 def _shares(timeline: Timeline, cpu: str) -> dict[str, Series]:
-    """What part of the time that the core really had went into each mode, look by look."""
+    """What part of the time that the core really had went into each mode, sample by sample."""
     window = min(WINDOW, SECONDS / 4)
     rates = {mode: timeline.rate(f"cpu_{mode}_seconds_total", cpu, over=window) for mode in (*_KERNEL, *_USER, *_IDLE)}
     had: Floats = np.sum([rate.values for rate in rates.values()], axis=0)
@@ -100,14 +101,16 @@ def _average(cores: dict[str, dict[str, Series]]) -> Series:
 
 
 def _who(timeline: Timeline, cpu: str, span: Span) -> tuple[str, tuple[Reading, ...]]:
-    """Whom the core was running most of the time, and in which of the kernel's functions, if stacks were sampled."""
+    """What the core ran most of the time, and in which kernel function, if stacks were sampled."""
     samples = timeline.samples(span, cpu=int(cpu.removeprefix("cpu:")))
     if not len(samples):
         return "", ()
     name, pid, own = samples.processes()[0]
-    words = f", {own.seconds / samples.seconds:.0%} of it {name}[{pid}] in {own.hottest()[-1]}"
+    words = f", {percent(own.seconds / samples.seconds)} of it {name}[{pid}] in {own.hottest()[-1]}"
     return words, (own.reading(f"process:{name}[{pid}]"),)
 
 
 def _hiding(busy: float) -> str:
-    return f"the node's average of {busy:.0%} busy hides it" if busy < FULL else f"the whole node is {busy:.0%} busy"
+    if busy < FULL:
+        return f"the node's average of {percent(busy)} busy hides it"
+    return f"the whole node was {percent(busy)} busy"

@@ -1,10 +1,10 @@
-"""The kernel's own objects take a large part of the memory, and it cannot or hardly give them back.
+"""The kernel's own objects (slab) take a large part of memory, and little of it can be freed.
 
-Why it hurts: it is memory that no program gets and that no process list shows; who searches it for something to free
-    (reclaim) takes the longer the more there is.
-False alarms: a file server keeps millions of names on purpose and gives them back when asked, so names and files that
-    exist do not count. Memory cgroups, sockets and leaks in drivers do; so do names that do not exist (negative
-    dentries), which a program makes by the million that tries one path after the other.
+Why it hurts: no program can use this memory and no process list shows it; reclaim, which searches it for something to
+    free, takes longer the more there is.
+False alarms: a file server keeps millions of dentries on purpose and frees them when memory is short, so those of
+    existing files do not count. Memory cgroups, sockets and leaks in drivers do; so do negative dentries (names that
+    were looked up and do not exist), which a program makes by the million when it tries one path after another.
 References: Documentation/filesystems/proc.rst (SUnreclaim); Documentation/admin-guide/sysctl/fs.rst (dentry-state).
 """
 
@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Finding, Reading, amount
+from zombiescope.core import Finding, Reading, amount, percent
 from zombiescope.core.timeline import Timeline
 
 UNRECLAIMABLE, TOTAL, NEGATIVE = "memory_slab_unreclaimable_bytes", "memory_total_bytes", "dentries_negative"
 NEEDS = (UNRECLAIMABLE, TOTAL)
 LARGE = 0.15  # of all memory: an ordinary node has 0.5 to 3 %, and a tenth on small ones
-NAMES = 0.1  # of all memory in names that do not exist: at 192 bytes each 13 million on 24 GB
-EACH = 192  # bytes: a name of up to 39 letters; a longer one has more
+NAMES = 0.1  # of all memory in negative dentries: at 192 bytes each, 13 million on 24 GB
+EACH = 192  # bytes of a dentry whose name has up to 39 letters; a longer one takes more
 TOP = 3  # kinds of objects named
 
 
@@ -30,8 +30,8 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             subject="node",
             span=spell.span,
             says=(
-                f"{amount(spell.latest.value)} of kernel objects that cannot be freed, "
-                f"{spell.latest.value / total.value:.0%} of all memory{_kinds(timeline)}"
+                f"has {amount(spell.latest.value)} of kernel objects that cannot be freed, "
+                f"{percent(spell.latest.value / total.value)} of all memory{_kinds(timeline)}"
             ),
             evidence=(spell.latest, total, *_largest(timeline)),
         )
@@ -41,8 +41,8 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             subject="cache:dentry",
             span=spell.span,
             says=(
-                f"{spell.latest.value:,.0f} names that do not exist are kept, "
-                f"{amount(held)} or {held / total.value:.0%} of all memory"
+                f"holds {spell.latest.value:,.0f} negative dentries: "
+                f"{amount(held)}, {percent(held / total.value)} of all memory"
             ),
             evidence=(spell.latest, total),
         )
@@ -53,7 +53,8 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     if not len(kept) or not len(total):
         return "", ()
     share = kept.latest.value / max(total.latest.value, 1.0)
-    return f"{amount(kept.latest.value)} of kernel objects, {share:.1%} of all memory", (kept.latest, total.latest)
+    words = f"{amount(kept.latest.value)} of kernel objects that cannot be freed, {percent(share, 1)} of all memory"
+    return words, (kept.latest, total.latest)
 
 
 def _largest(timeline: Timeline) -> list[Reading]:
@@ -62,4 +63,4 @@ def _largest(timeline: Timeline) -> list[Reading]:
 
 def _kinds(timeline: Timeline) -> str:
     kinds = [f"{it.subject.removeprefix('cache:')} {amount(it.value)}" for it in _largest(timeline)]
-    return f"; the largest kinds: {', '.join(kinds)}" if kinds else ""
+    return f"; largest: {', '.join(kinds)}" if kinds else ""

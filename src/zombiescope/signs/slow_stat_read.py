@@ -1,9 +1,9 @@
-"""Reading the root cgroup's statistics takes so long that who reads them starves a core.
+"""Reading the root cgroup's statistics takes so long that the reader starves its core.
 
 Why it hurts: kubelet, cadvisor and node agents read these files every few seconds. The read runs in the kernel on one
     core, in part with interrupts off: 70 µs for each cgroup before Linux 5.8, 2 µs for each one with changed
     statistics today. Packets of a network queue served by that core wait for it.
-False alarms: one read on a machine that is overloaded anyway waits for its turn; the time on the core is told too.
+False alarms: one read on an overloaded machine waits for its turn; so CPU time is measured, not elapsed time.
 References: kernel commits dd8657b6c1cb (in v5.8) and 2d146aa3aa84 (in v5.13).
 """
 
@@ -17,8 +17,8 @@ from zombiescope.core.timeline import Timeline
 SYMPTOM = True
 ALWAYS_PROVED = "statistics are read quickly"
 NEEDS = ("stat_read_seconds",)
-SLOW = 0.05  # seconds of the core's own time: 1,000 times a healthy read, and fifty packets' patience
-WALKS = 0.5e-6  # seconds for each cgroup: more than this, with many of them, is a walk over all
+SLOW = 0.05  # seconds of CPU time: 1,000 times a healthy read, and long enough to delay packets
+WALKS = 0.5e-6  # seconds for each cgroup: more than this, with many of them, is a walk over all of them
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
@@ -34,12 +34,12 @@ def find(timeline: Timeline) -> Iterator[Finding]:
         if len(known) and known.latest.value > 1:
             evidence.append(known.latest)
             microseconds = seconds / known.latest.value * 1e6
-            walk = ": it walks them all" if seconds / known.latest.value >= WALKS and known.latest.value >= 1000 else ""
+            walk = ": it visits all" if seconds / known.latest.value >= WALKS and known.latest.value >= 1000 else ""
             each = f", {microseconds:.1f} µs for each of {known.latest.value:,.0f} cgroups{walk}"
         yield Finding(
             subject=subject,
             span=Span(float(spent.at[worst]), float(spent.at[worst]) + seconds),
-            says=f"one read took {seconds * 1e3:.0f} ms of a core{each}",
+            says=f"took {seconds * 1e3:.0f} ms of CPU time{each}",
             evidence=tuple(evidence),
         )
 
@@ -50,4 +50,4 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     if not reads:
         return "", ()
     slowest = reads[0]
-    return f"slowest: {slowest.subject.removeprefix('file:')} in {slowest.value * 1e3:.2f} ms", tuple(reads)
+    return f"slowest read: {slowest.subject.removeprefix('file:')} in {slowest.value * 1e3:.2f} ms", tuple(reads)

@@ -1,4 +1,4 @@
-"""A core that ran one thing in the kernel for so long that the kernel itself complained.
+"""A core ran one thing in the kernel for so long that the kernel itself logged a warning.
 
 Why it hurts: for those twenty seconds nothing else ran there: no softirq thread, no poll of a network queue, no task
     that is bound to the core. Connections time out and drivers reset.
@@ -19,8 +19,8 @@ from zombiescope.derived.kernel_log import LOG, Line, lines_of, unheard
 SYMPTOM = True
 NEEDS = (LOG,)
 EPISODE = 60.0  # seconds: the kernel repeats itself every 20 s or so while a core is stuck
-TOGETHER = 1.0  # seconds within which a stall's lines come: first that there is one, then which core
-SHOWN = 6  # lines of one episode as evidence
+TOGETHER = 1.0  # seconds within which the lines of one stall come: first that there is one, then which core
+SHOWN = 6  # lines of one episode, as evidence
 _SOFT, _HARD, _RCU = "soft_lockup", "hard_lockup", "rcu_stall"
 
 
@@ -30,7 +30,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     for line in lines_of(timeline, _SOFT, _HARD, _RCU):
         core = line.message.fields.get("cpu")
         if core is None:
-            if heading is not None:  # nobody said which core it was about
+            if heading is not None:  # no line said which core it was about
                 by_core.setdefault("node", []).append(heading)
             heading = line
             continue
@@ -49,7 +49,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
-    return f"no lockup in {len(timeline.series(LOG)):,} lines of the log", (timeline.looks(LOG).latest,)
+    return f"no lockup in {len(timeline.series(LOG)):,} lines of the kernel's log", (timeline.looks(LOG).latest,)
 
 
 def _finding(subject: str, lines: list[Line]) -> Finding:
@@ -59,12 +59,12 @@ def _finding(subject: str, lines: list[Line]) -> Finding:
     if stuck:
         seconds, worst = max(stuck, key=lambda it: it[0])
         who = f"{worst.message.fields['process']}[{worst.message.fields['pid']}]"
-        said.append(f"stuck for {lasting(seconds)} in {who} (soft lockup)")
+        said.append(f"was stuck for {lasting(seconds)} in {who} (soft lockup)")
     if _HARD in kinds:
-        said.append("took not even interrupts (hard lockup)")
+        said.append("did not take interrupts (hard lockup)")
     if _RCU in kinds:
-        said.append("held up a grace period of RCU")
-    # The kernel says for how long it has seen the core stuck, so it began that long before the line.
+        said.append("stalled an RCU grace period")
+    # The kernel logs for how long the core has been stuck, so it began that long before the line.
     began = min([lines[0].reading.at, *(line.reading.at - seconds for seconds, line in stuck)])
     return Finding(
         subject=subject,

@@ -1,10 +1,10 @@
-"""One core spends most of its time in softirqs for seconds: packets, timers or callbacks keep it from anything else.
+"""One core spends most of its time in softirqs for seconds: packets, timers or callbacks leave it no time for others.
 
-Why it hurts: softirqs come before every program. What runs on that core gets what is left, and other softirqs there
+Why it hurts: softirqs run before every program. Programs on that core get what is left, and other softirqs there
     wait for their turn.
-False alarms: TCP over loopback as fast as two programs can costs a third of a core in softirqs, a gateway or a node of
-    a content network may spend half of one on purpose. Interrupts on a core that is otherwise idle are not all seen
-    where the kernel counts time by ticks (no CONFIG_IRQ_TIME_ACCOUNTING): a storm there may be worse than it says.
+False alarms: TCP over loopback at full speed costs a third of a core in softirqs; a gateway or a node of a content
+    network may spend half of one on purpose. Interrupts on a core that is otherwise idle are not all counted where the
+    kernel counts time by ticks (no CONFIG_IRQ_TIME_ACCOUNTING): a storm there may be worse than reported.
 References: Documentation/filesystems/proc.rst, 1.7 (softirq); `mpstat -P ALL 1`.
 """
 
@@ -14,15 +14,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from zombiescope.core import Finding, Reading, Span, lasting
+from zombiescope.core import Finding, Reading, Span, lasting, percent
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.knowledge.functions import softirq_kind
 
 NEEDS = ("cpu_softirq_seconds_total",)
 HEAVY = 0.6  # of a core: loopback TCP takes at most 0.34, a busy gateway about half
 SECONDS = 3.0  # shorter bursts are ordinary; a network driver gives up after 5
-BRIDGE = 0.6  # seconds: ticks are coarse, two looks below HEAVY do not make two storms of one
-SHOWN = 3  # kinds named by their counts
+BRIDGE = 0.6  # seconds: ticks are coarse, two samples below HEAVY do not split a storm in two
+SHOWN = 3  # kinds named with their counts
 _COUNTED = ("hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu")
 
 
@@ -30,10 +30,11 @@ def find(timeline: Timeline) -> Iterator[Finding]:
     for cpu in timeline.subjects(NEEDS[0], "cpu"):
         for storm in timeline.rate(NEEDS[0], cpu).runs(above=HEAVY, lasting=SECONDS, bridging=BRIDGE):
             words, evidence = _kinds(timeline, cpu, storm.span)
+            length = lasting(storm.span.seconds)
             yield Finding(
                 subject=cpu,
                 span=storm.span,
-                says=f"{storm.mean():.0%} of its time in softirqs for {lasting(storm.span.seconds)}: {words}",
+                says=f"spent {percent(storm.mean())} of its time in softirqs for {length}: {words}",
                 evidence=(_share(storm), *evidence),
             )
 
@@ -45,11 +46,12 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     if not known:
         return "", ()
     most = max(known, key=Series.mean)
-    return f"{most.subject} had most: {most.mean():.0%} of its time", (_share(most),)
+    cpu = most.subject.replace(":", " ")
+    return f"{cpu} had most softirqs: {percent(most.mean())} of its time", (_share(most),)
 
 
 def _kinds(timeline: Timeline, cpu: str, span: Span) -> tuple[str, tuple[Reading, ...]]:
-    """What the softirqs were, by the stacks that were caught in them; without stacks, by how often each kind ran."""
+    """What the softirqs were, by sampled stacks; without stacks, by how often each kind ran."""
     rates = {kind: timeline.rate(f"softirqs_{kind}_total", cpu).between(span) for kind in _COUNTED}
     often = {kind: rate.mean() for kind, rate in rates.items() if len(rate) and rate.mean() > 0}
     counted = tuple(
@@ -57,13 +59,13 @@ def _kinds(timeline: Timeline, cpu: str, span: Span) -> tuple[str, tuple[Reading
     )
     caught = timeline.samples(span, cpu=int(cpu.removeprefix("cpu:")), wanted=lambda it: bool(softirq_kind(it)))
     if len(caught):
-        kinds = [softirq_kind(caught.frames[stack]) for stack in caught.stack.tolist()]
+        kinds = [softirq_kind(caught.frames.names(stack)) for stack in caught.stack.tolist()]
         first = max(set(kinds), key=kinds.count)
         words = f"{first} in {kinds.count(first):,} of {len(kinds):,} stacks"
         rate = often.get(first.lower())
         return f"{words}{f', {rate:,.0f} a second' if rate else ''}", (caught.reading(cpu), *counted)
     words = ", ".join(f"{it.what[9:-11].upper()} {it.value:,.0f} a second" for it in counted)
-    return words or "of what kind is not known", counted
+    return words or "kind unknown", counted
 
 
 def _often(rate: Series, value: float) -> Reading:

@@ -1,12 +1,11 @@
-"""A core's softirqs, and with them its network queues, wait for their turn or cannot be woken.
+"""A core's softirqs, and with them its network queues, wait to run or cannot be woken.
 
-Why it hurts: packets lie in the card's rings until a softirq or a NAPI thread of that very core fetches them. A driver
-    whose completions are not fetched for five seconds takes the card for dead and resets it; long before that,
+Why it hurts: packets stay in the card's rings until a softirq or a NAPI thread of that very core fetches them. A driver
+    whose completions are not fetched for five seconds assumes that the card hangs and resets it; long before that,
     heartbeats come late.
-False alarms: on a core that is busy with network traffic ksoftirqd waits while softirqs run all the time, on the back
-    of interrupts and of the program that is sending. Only where it waits far more than it runs, and softirqs get hardly
-    any of the core's time otherwise, are they starved. Time that the hypervisor took, or that the core idled, is not
-    counted.
+False alarms: on a core that is busy with network traffic ksoftirqd waits while softirqs run all the time, at the end
+    of interrupts and in the program that is sending. They are starved only where ksoftirqd waits far more than it runs
+    and softirqs get hardly any of the core's time otherwise. CPU steal and idle time are not counted.
 References: Documentation/networking/napi.rst; `cat /proc/$(pgrep -x ksoftirqd/1)/schedstat`.
 """
 
@@ -18,24 +17,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from zombiescope.core import Finding, Reading, Span, lasting
+from zombiescope.core import Finding, Reading, Span, lasting, percent
 from zombiescope.core.timeline import Floats, Series, Timeline
+from zombiescope.derived.gaps import core_gaps
 
 _RUN, _DELAY, _GAP = "thread_run_seconds_total", "thread_run_delay_seconds_total", "core_gap_seconds"
 SYMPTOM = True
 NEEDS = ((_DELAY, _GAP),)
 WAITING = 0.2  # seconds of waiting within a second: a healthy ksoftirqd waits for some milliseconds
 OFTEN = 0.8  # of the time it wants to run: with one busy neighbour a fair scheduler makes it wait for half
-RUNNING = 0.05  # of the core's time in softirqs: with more they run, whoever does it, and ksoftirqd may wait
+RUNNING = 0.05  # of the core's time in softirqs: with more they do run, in whatever context, and ksoftirqd may wait
 OFF = 0.2  # seconds with interrupts off within a second: the kernel aims at less than a thousandth
-SECONDS = 2.0  # shorter spells are felt as one slow packet
-BRIDGE = 2.0  # seconds: a pause between two walks does not make two spells of one
+SECONDS = 2.0  # shorter periods show as one slow packet
+BRIDGE = 2.0  # seconds: a pause between two walks does not split a period in two
 _SERVES = re.compile(r"(?:ksoftirqd|irq_work|rcuc)/(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class _Spell:
-    """A stretch in which something that serves a core's packets could not run."""
+    """A stretch of time in which something that serves a core's packets could not run."""
 
     span: Span
     words: str
@@ -54,7 +54,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             yield Finding(
                 subject=f"cpu:{cpu}",
                 span=span,
-                says="; ".join([*(it.words for it in group), served]),
+                says="starved its softirqs: " + "; ".join([*(it.words for it in group), served]),
                 evidence=(*(one for it in group for one in it.evidence), *queues, *_rate(squeezed)),
             )
 
@@ -94,7 +94,7 @@ def _waiting(timeline: Timeline, thread: str) -> Iterator[_Spell]:
         waits, runs = delay.between(spell.span).mean(), run.between(spell.span).mean()
         yield _Spell(
             spell.span,
-            f"{thread.removeprefix('thread:')} waited {min(waits, 1.0):.2f} s of each second for its turn "
+            f"{thread.removeprefix('thread:')} waited {min(waits, 1.0):.2f} s of each second to run "
             f"and ran {runs:.3f} s, for {lasting(spell.span.seconds)}",
             tuple(
                 Reading(what=what, subject=thread, value=round(value, 4), at=spell.span.start, source=delay.sources[0])
@@ -104,13 +104,13 @@ def _waiting(timeline: Timeline, thread: str) -> Iterator[_Spell]:
 
 
 def _softirq_time(timeline: Timeline, cpu: int, span: Span) -> float:
-    """How much of a core's time went into softirqs meanwhile; nought where that was not seen."""
+    """How much of a core's time went into softirqs in the span; 0 where that was not sampled."""
     rate = timeline.rate("cpu_softirq_seconds_total", f"cpu:{cpu}").between(span)
     return float(np.nan_to_num(rate.mean())) if len(rate) else 0.0
 
 
 def _interrupts_off(timeline: Timeline, cpu: int) -> Iterator[_Spell]:
-    gaps = timeline.gaps(f"cpu:{cpu}")
+    gaps = timeline.once(core_gaps, f"cpu:{cpu}")
     if not len(gaps):
         return
     start = float(np.floor(gaps.at[0]))
@@ -128,7 +128,7 @@ def _interrupts_off(timeline: Timeline, cpu: int) -> Iterator[_Spell]:
         longest = int(np.argmax(np.where(inside, gaps.values, 0.0)))
         yield _Spell(
             spell.span,
-            f"interrupts were off for {spell.mean():.0%} of {lasting(spell.span.seconds)}, "
+            f"interrupts were off for {percent(spell.mean())} of {lasting(spell.span.seconds)}, "
             f"up to {gaps.values[longest] * 1e3:.0f} ms at once",
             (
                 replace(spell.first, what="core_gap_ratio", value=round(spell.mean(), 4)),
@@ -138,14 +138,14 @@ def _interrupts_off(timeline: Timeline, cpu: int) -> Iterator[_Spell]:
 
 
 def _per_second(gaps: Series, seconds: Floats) -> Floats:
-    """Gap time in each second; one that reaches into the next counts where it began."""
+    """Gap time in each second; a gap that reaches into the next second counts where it began."""
     place = np.searchsorted(seconds, gaps.at, side="right") - 1
     summed: Floats = np.bincount(place, weights=gaps.values, minlength=len(seconds)).astype(float)
     return summed
 
 
 def _together(spells: list[_Spell]) -> Iterator[list[_Spell]]:
-    """Spells that overlap are one finding: the same starvation, seen in two ways."""
+    """Periods that overlap are one finding: the same starvation, measured in two ways."""
     group: list[_Spell] = []
     for spell in sorted(spells, key=lambda it: it.span.start):
         if group and spell.span.start > max(it.span.end for it in group) + BRIDGE:
@@ -158,10 +158,10 @@ def _together(spells: list[_Spell]) -> Iterator[list[_Spell]]:
 
 def _queues(timeline: Timeline, cpu: int) -> tuple[tuple[Reading, ...], str]:
     if not timeline.looked("nic_irq_cpu"):
-        return (), "which queues it serves is not known"
+        return (), "the NIC queues it serves are not known"
     served = tuple(it for it in timeline.latest("nic_irq_cpu") if it.value == cpu)
     names = ", ".join(it.text for it in served[:4]) + (", …" if len(served) > 4 else "")
-    return served[:4], f"it serves {names}" if served else "it serves no queue of a network card"
+    return served[:4], f"it serves {names}" if served else "it serves no NIC queue"
 
 
 def _rate(squeezed: Series) -> tuple[Reading, ...]:

@@ -2,9 +2,9 @@
 
 Why it hurts: whatever waits for it waits too: a heartbeat is late, a grace period does not end, a job looks dead. No
     average shows it: the node may be half idle while one thread cannot run, because of its core or its cgroup's quota.
-False alarms: a cgroup of very low weight on a full node starves as it was told to. A node with more work than cores is
-    not called starving as long as all get their turn; who asked to come last (nice, SCHED_IDLE) is not looked at.
-    ksoftirqd and NAPI threads are softirq's own sign.
+False alarms: a cgroup of very low weight on a full node starves as configured. A node with more work than cores is
+    not reported as long as all get their turn; threads of low priority (nice, SCHED_IDLE) are not checked.
+    ksoftirqd and NAPI threads have a sign of their own, starved_softirq.
 References: sched_info_depart() in kernel/sched/stats.h: the time counts from becoming runnable to running.
 """
 
@@ -15,14 +15,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from zombiescope.core import Finding, Reading, lasting
+from zombiescope.core import Finding, Reading, harmless, lasting, percent
 from zombiescope.core.timeline import Floats, Series, Timeline
 from zombiescope.derived.cores import cores
 
 _PROCESS, _THREAD = "process_run_delay_seconds_total", "thread_run_delay_seconds_total"
 SYMPTOM = True
 NEEDS = ((_PROCESS, _THREAD),)
-WAITS = 0.5  # of the time: who waits less makes progress, and a core shared by two fair ones is just below
+WAITS = 0.5  # of the time: a thread that waits less makes progress; two that share a core fairly are just below
 UNFAIR = 0.33  # of a fair share: the scheduler's own unfairness (weights of sessions, wake-ups) stays well above
 SECONDS = 3.0  # shorter is a burst; heartbeats are missed after a few seconds
 _SOFTIRQ = ("ksoftirqd/", "napi/", "rcuc/")
@@ -38,18 +38,19 @@ def find(timeline: Timeline) -> Iterator[Finding]:
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
-    """Who waited most of those that were followed, where nobody starved."""
+    """The process or thread that waited most, where none starved."""
     known = [series for series in _followed(timeline) if not np.isnan(series.mean())]
     if not known:
         looked = tuple(timeline.looks(what).latest for what in NEEDS[0] if timeline.looked(what))
-        return "nobody who waited was seen twice", looked
+        return "no waiting process was sampled twice", looked
     most = max(known, key=lambda series: series.mean())
     ratio = most.figure("run_delay_ratio", most.mean())
-    return f"{most.subject} waited most to run: {ratio.value:.0%} of the time", (ratio,)
+    name = harmless(most.subject.partition(":")[2])
+    return f"{name} waited most to run: {percent(ratio.value)} of the time", (ratio,)
 
 
 def _followed(timeline: Timeline) -> Iterator[Series]:
-    """How much each one waited; a kernel thread that is followed both as a process and by its name counts once."""
+    """How much each waited; a kernel thread that is followed both as a process and by its name counts once."""
     threads = {thread.removeprefix("thread:") for thread in timeline.subjects(_THREAD)}
     for what in (_THREAD, _PROCESS):
         for subject in timeline.subjects(what):
@@ -62,7 +63,7 @@ def _followed(timeline: Timeline) -> Iterator[Series]:
 def _waited(timeline: Timeline, what: str, subject: str) -> Series:
     """What part of the time it waited, between one reading and the next.
 
-    Only where no look lies between them: one that was not followed for a while waited nobody knows when.
+    Only where no sample lies between them: for a thread that was not followed for a while, nothing says when it waited.
     """
     counter, looks = timeline.series(what, subject), timeline.looks(what)
     if len(counter) < 2:
@@ -81,7 +82,7 @@ def _waited(timeline: Timeline, what: str, subject: str) -> Series:
 
 
 def _ran(timeline: Timeline, spell: Series) -> float:
-    """What part of that time it ran; where that was not seen, all of the rest."""
+    """What part of that time it ran; where that was not sampled, all of the rest."""
     whats = (
         ("process_user_seconds_total", "process_system_seconds_total")
         if spell.what == _PROCESS
@@ -93,7 +94,7 @@ def _ran(timeline: Timeline, spell: Series) -> float:
 
 
 def _fair_share(timeline: Timeline, spell: Series) -> float:
-    """What each would have had if all that were runnable had shared all cores."""
+    """What each would have got if all runnable threads had shared all cores."""
     many_cores = len(cores(timeline))
     running = timeline.series("procs_running").between(spell.span)
     mean = running.mean() if len(running) else float("nan")
@@ -105,13 +106,13 @@ def _finding(timeline: Timeline, spell: Series, ran: float, got: float, fair: fl
         timeline.series(what, spell.subject).between(spell.span)
         for what in ("process_cpu", "process_cpus_allowed", "process_in_cgroup")
     )
-    bound = f", bound to cpu:{allowed.latest.text}" if len(allowed) and allowed.latest.value == 1 else ""
+    bound = f"; it is bound to cpu {allowed.latest.text}" if len(allowed) and allowed.latest.value == 1 else ""
     return Finding(
         subject=spell.subject,
         span=spell.span,
         says=(
-            f"waited to run {spell.mean():.0%} of {lasting(spell.span.seconds)} and ran {ran:.0%}: "
-            f"{got:.0%} of what it wanted where {fair:.0%} was fair{bound}"
+            f"waited to run {percent(spell.mean())} of {lasting(spell.span.seconds)} and ran {percent(ran)}: it got "
+            f"{percent(got)} of the CPU time it wanted, where a fair share was {percent(fair)}{bound}"
         ),
         evidence=(
             spell.figure("run_delay_ratio", spell.mean()),

@@ -1,9 +1,9 @@
-"""The hypervisor keeps cores from this machine while it wants to run on them.
+"""CPU steal: the hypervisor does not run this machine's cores while they have work.
 
-Why it hurts: everything on that core stands still, interrupts and softirqs as well, and no counter inside the machine
-    but this one can tell: programs seem slow for no reason, and a soft lockup may be reported of innocent code.
-False alarms: burstable instances that have used up their credits are given less on purpose; it hurts all the same.
-    A hypervisor that does not tell leaves this at nought: clear here is not proof.
+Why it hurts: everything on that core stops, interrupts and softirqs as well, and no other counter inside the machine
+    shows it: programs seem slow for no reason, and a soft lockup may be reported against innocent code.
+False alarms: burstable instances that have used up their credits get less on purpose; it hurts all the same.
+    A hypervisor that does not report steal leaves this at 0: clear here is not proof.
 References: Documentation/filesystems/proc.rst, 1.7 (steal).
 """
 
@@ -14,35 +14,35 @@ from dataclasses import replace
 
 import numpy as np
 
-from zombiescope.core import Finding, Reading, lasting
+from zombiescope.core import Finding, Reading, lasting, percent
 from zombiescope.core.timeline import Series, Timeline
 
 NEEDS = ("cpu_steal_seconds_total",)
-STOLEN = 0.2  # of the time: a neighbour's burst takes a few percent; a fifth is felt as a slower machine
+STOLEN = 0.2  # of the time: a neighbour's burst takes a few percent; a fifth makes the machine noticeably slower
 SECONDS = 2.0  # shorter is a neighbour that starts
-BRIDGE = 1.0  # seconds: a core that is idle for a moment has nothing stolen
+BRIDGE = 1.0  # seconds: a core that is idle for a moment has no steal
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
     stolen = {cpu: timeline.rate(NEEDS[0], cpu) for cpu in timeline.subjects(NEEDS[0], "cpu")}
-    # All cores at once is the machine's trouble, not a core's.
+    # Steal on all cores at once is a finding of the node, not of a core.
     whole = _spells(_least(stolen)) if len(stolen) > 1 else []
     yield from map(_finding, whole or [spell for rate in stolen.values() for spell in _spells(rate)])
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
-    """The core that was kept from us most."""
+    """The core with most steal."""
     rates = [timeline.rate(NEEDS[0], cpu) for cpu in timeline.subjects(NEEDS[0], "cpu")]
     known = [rate for rate in rates if not np.isnan(rate.mean())]
     if not known:
         return "", tuple(timeline.latest(NEEDS[0])[:1])
     most = max(known, key=lambda rate: rate.mean())
     ratio = _figure(most)
-    return f"most: {ratio.value:.1%} of {most.subject}", (ratio,)
+    return f"most CPU steal: {percent(ratio.value, 1)} of {most.subject.replace(':', ' ')}", (ratio,)
 
 
 def _least(stolen: dict[str, Series]) -> Series:
-    """What was kept of each core at the least."""
+    """The steal that every core had at least."""
     values = np.min([rate.values for rate in stolen.values()], axis=0)
     return replace(next(iter(stolen.values())), subject="node", values=values)
 
@@ -52,11 +52,11 @@ def _spells(rate: Series) -> list[Series]:
 
 
 def _finding(spell: Series) -> Finding:
-    whose = "every core's time" if spell.subject == "node" else "its time"
+    where = " on every core" if spell.subject == "node" else ""
     return Finding(
         subject=spell.subject,
         span=spell.span,
-        says=f"the hypervisor kept {spell.mean():.0%} of {whose} for {lasting(spell.span.seconds)}",
+        says=f"had {percent(spell.mean())} CPU steal{where} for {lasting(spell.span.seconds)}",
         evidence=(_figure(spell),),
     )
 

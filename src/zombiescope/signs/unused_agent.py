@@ -1,9 +1,9 @@
 """An agent that nothing on this node uses runs here, or keeps trying to.
 
-Why it hurts: images enable agents by default. One that is not registered anywhere fails, is started again, and leaves
+Why it hurts: images enable agents by default. An agent that is not registered anywhere fails, is restarted, and leaves
     something behind each time; it does no work that anybody would miss.
-False alarms: an agent that is about to be set up, on a node just made. An agent whose configuration lies where nobody
-    would look. All signs of use that were looked at are in the evidence.
+False alarms: an agent that is about to be set up, on a new node. An agent whose configuration is in an unusual place.
+    All signs of use that were checked are in the evidence.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NEEDS = (ENABLED,)
 
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
-    """Harm is asked for too: an idle daemon that nobody uses costs nothing that matters, and `audit` lists it."""
+    """Harm is required too: an idle daemon that nobody uses costs nothing that matters, and `audit` lists it."""
     for subject in timeline.subjects(ENABLED, "unit"):
         enabled, uses, unseen, leaks = (timeline.series(what, subject) for what in (ENABLED, USES, UNSEEN, LEAKS))
         if not len(uses) or not len(unseen) or uses.latest.value > 0:
@@ -26,7 +26,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
         if not timeline.looked("unit_active"):
             if enabled.latest.value:
                 source = f"$ systemctl status {subject.removeprefix('unit:')}"
-                yield Blind(what="unit_active", source=source, why="whether it runs is not seen")
+                yield Blind(what="unit_active", source=source, why="whether it runs is not known")
             continue
         harm = list(_harm(timeline, subject, known=bool(len(leaks) and leaks.latest.value)))
         if harm and unseen.latest.value > 0:
@@ -46,12 +46,12 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
 
 def _finding(timeline: Timeline, enabled: Reading, harm: list[Reading], uses: Reading) -> Finding:
     looked = _looked(timeline, enabled.subject)
-    says = f"{enabled.text}, {harm[0].text}, and none of {len(looked)} signs of use is there"
+    says = f"is unused (none of {len(looked)} signs of use was found): {enabled.text}, {harm[0].text}"
     return Finding(subject=enabled.subject, span=timeline.span, says=says, evidence=(enabled, *harm, *looked, uses))
 
 
 def _harm(timeline: Timeline, subject: str, *, known: bool) -> Iterator[Reading]:
-    """It restarts while we look, or it runs and is of a kind known to leave cgroups behind."""
+    """It restarts during the recording, or it runs and is of a kind known to leave cgroups behind."""
     restarts, active = timeline.series("unit_restarts_total", subject), timeline.series("unit_active", subject)
     waits = len(restarts) and "auto-restart" in restarts.latest.text
     if len(restarts) and (waits or restarts.values[-1] > restarts.values[0]):
@@ -61,6 +61,6 @@ def _harm(timeline: Timeline, subject: str, *, known: bool) -> Iterator[Reading]
 
 
 def _looked(timeline: Timeline, subject: str) -> list[Reading]:
-    """Every sign of use that was looked at for this unit, with where."""
+    """Every sign of use that was checked for this unit, with its source."""
     mine = f"use:{subject.removeprefix('unit:')}/"
     return [timeline.series(USE, it).latest for it in timeline.subjects(USE, "use") if it.startswith(mine)]

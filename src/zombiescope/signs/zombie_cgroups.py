@@ -1,7 +1,7 @@
-"""Cgroups the kernel still keeps though their folders are gone.
+"""Dying cgroups: their folders are gone, but the kernel still holds them.
 
 Why it hurts: each holds memory (about 12.5 KB, and 2 KB for each possible core), its ancestor is charged for it, and
-    what walks all cgroups pays for the dead ones too: reclaim, the flush of statistics with interrupts off and,
+    whatever walks all cgroups visits the dying ones too: reclaim, the flush of statistics with interrupts off and,
     before Linux 5.8, every read of a root `memory.numa_stat` (70 µs each: 70,000 of them hold a core for 5 s).
 False alarms: a burst of pods just deleted drains within minutes. A dozen or so always remain (metadata pages of the
     journal, per-CPU charge stocks): that is residue, not a leak. Count is not severity: a large count with cheap
@@ -19,24 +19,24 @@ import numpy as np
 
 from zombiescope.cgroups.census import Census, bytes_each, bytes_held, count, uncounted
 from zombiescope.cgroups.owners import owner, owners
-from zombiescope.core import Blind, Check, Finding, Reading, amount, lasting
+from zombiescope.core import Blind, Check, Finding, Reading, amount, lasting, percent
 from zombiescope.core.timeline import Series, Timeline
 
 LEFT_BEHIND = True  # stopping the leak does not free them: they must not grow, and a remedy of their own frees them
 NEXT = "zombiescope census --names"
 NEEDS = (("cgroup_folders", "cgroup_dying_descendants"),)
-MANY = 1000  # a full node of 110 pods has a few hundred live cgroups; more dead than that is no residue
-FEW = 100  # below this even growth is the ordinary birth and death of pods
-GROWTH = 20  # so many more within one recording, never fewer: a leak at work, long before there are MANY
-RESIDUE = 14  # come and stay without any leak: metadata of the journal, charges kept on each core
-TROUBLE = 70_000  # so many held a core for 5 s in one statistics read, and the network driver reset itself
+MANY = 1000  # a full node of 110 pods has a few hundred live cgroups; more dying ones than that are no residue
+FEW = 100  # below this even growth is pods that start and stop as usual
+GROWTH = 20  # so many more within one recording, never fewer: an active leak, long before there are MANY
+RESIDUE = 14  # these come and stay without any leak: metadata of the journal, charges kept on each core
+TROUBLE = 70_000  # this many held a core for 5 s in one read of statistics, and the network driver reset the card
 
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     counted = count(timeline)
     if not counted:
         yield Blind(
-            what="cgroups_dying", source="/proc/cgroups", why="neither folders nor the kernel tell how many are dead"
+            what="cgroups_dying", source="/proc/cgroups", why="neither folders nor the kernel show how many are dying"
         )
     for census in counted:
         steady = bool((census.dying.values[1:] >= census.dying.values[:-1]).all())
@@ -45,23 +45,26 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
             yield Finding(
                 subject=census.subject,
                 span=census.dying.span,
-                says=", ".join([_counted(census), *_held(census, timeline), *_pace(census, timeline)]) + whose,
+                says=", ".join([f"include {_counted(census)}", *_held(census, timeline), *_pace(census, timeline)])
+                + whose,
                 evidence=(*census.evidence, *_grown_from(census), *_memory(census, timeline), *leaked),
             )
     for controller in uncounted(timeline):
         known = timeline.series("cgroups_known", f"controller:{controller}").latest
-        if known.value >= FEW:  # fewer in all cannot hide a leak
+        if known.value >= FEW:  # fewer in total cannot hide a leak
             yield Blind(
                 what="cgroup_folders",
                 source=known.source,
-                why=f"{known.value:,.0f} {controller} cgroups, live and dead",
+                why=f"{known.value:,.0f} {controller} cgroups, live and dying not counted separately",
             )
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     """What was counted where there is nothing to report."""
     counted = sorted(count(timeline), key=lambda census: census.dead, reverse=True)
-    return (f"at most {_counted(counted[0])}", counted[0].evidence) if counted else ("", ())
+    if not counted:
+        return "", ()
+    return f"{'/'.join(counted[0].controllers)} cgroups include {_counted(counted[0])}", counted[0].evidence
 
 
 def does_not_grow(before: Timeline, after: Timeline) -> Check:
@@ -81,7 +84,7 @@ def does_not_grow(before: Timeline, after: Timeline) -> Check:
     return Check(
         name=name,
         state="held" if rise <= most else "failed",
-        says=f"before {was}, after {later.dead:,.0f}: {rise:+,.0f} within {lasting(seconds)}",
+        says=f"before {was}, after {later.dead:,.0f}: {rise:+,.0f} in {lasting(seconds)}",
         before=earlier.dying.latest if earlier is not None else None,
         after=later.dying.latest,
     )
@@ -99,8 +102,9 @@ def _memory_census(timeline: Timeline) -> Census | None:
 
 def _counted(census: Census) -> str:
     share = census.dead / census.known if census.known else 0.0
-    name = "/".join(census.controllers)
-    return f"{census.dead:,.0f} dead {name} cgroups against {census.live:,.0f} live ones ({share:.1%} of all)"
+    return (
+        f"{census.dead:,.0f} dying ones still held by the kernel, {percent(share, 1)} of all ({census.live:,.0f} live)"
+    )
 
 
 def _held(census: Census, timeline: Timeline) -> Iterator[str]:
@@ -111,16 +115,16 @@ def _held(census: Census, timeline: Timeline) -> Iterator[str]:
 def _pace(census: Census, timeline: Timeline) -> Iterator[str]:
     uptime = timeline.series("uptime_seconds")
     if census.grown > 0:
-        yield f"{census.grown:,.0f} more within {lasting(census.dying.span.seconds)}"
+        yield f"{census.grown:,.0f} more in {lasting(census.dying.span.seconds)}"
         yield from _until_trouble(census, timeline, census.growth_per_hour)
     elif len(census.dying) > 1:
-        yield f"none more within {lasting(census.dying.span.seconds)}"
+        yield f"no more in {lasting(census.dying.span.seconds)}"
     if len(uptime):
         yield f"{census.dead / max(uptime.latest.value / 3600, 1e-3):,.0f} an hour since boot"
 
 
 def _latest(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
-    """Whose those are that were removed while we looked and the kernel still keeps: the family with most of them."""
+    """The owner of those removed during the recording and still held by the kernel: the family with most of them."""
     if not timeline.looked("cgroup_releases_total"):
         return "", ()
     kept = {}
@@ -131,11 +135,11 @@ def _latest(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     if most is None or kept[most] < GROWTH:
         return "", ()
     whose = owner(timeline, most.subject) or most.subject.removeprefix("family:")
-    return f"; the last {kept[most]:,.0f} were of {whose}", (most, *owners(timeline, most.subject)[:1])
+    return f"; the last {kept[most]:,.0f} belonged to {whose}", (most, *owners(timeline, most.subject)[:1])
 
 
 def _until_trouble(census: Census, timeline: Timeline, per_hour: float) -> Iterator[str]:
-    """When it will hurt at this pace: so many that a walk takes seconds, or no memory left to hold them."""
+    """When it will hurt at this pace: enough that a walk takes seconds, or no memory left to hold them."""
     limits = {f"there are {TROUBLE:,}": (TROUBLE - census.dead) / per_hour}
     available = timeline.series("memory_available_bytes")
     if "memory" in census.controllers and len(available):

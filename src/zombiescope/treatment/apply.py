@@ -1,8 +1,8 @@
-"""Do what a plan says, step by step, and take it back: the only file that changes the machine.
+"""Apply a plan step by step, and undo it: the only file that changes the machine.
 
-Each step is written to the ledger, with what it will change as it is now, before it is done. The first that fails ends
-it. So after a crash at any moment the ledger tells which step was at work, and both ways are open: on (a step that is
-done twice does no more than once) or back (files are put back byte for byte, a unit that ran is started again).
+Each step is written to the ledger before it runs, with the state of what it will change. The first failure stops the
+fix. So after a crash at any moment the ledger says which step was running, and both ways are open: resume (running a
+step twice does no more than once) or undo (files are restored byte for byte, a unit that ran is started again).
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from zombiescope.core import Host, Plan, Step, Unreadable, UserError
 from zombiescope.treatment.kept import changed, kept, restoring, unit_files
 from zombiescope.treatment.ledger import Event, Fix, Ledger, who
 
-PATIENCE = 600.0  # seconds for a step: a node that starves is slow, and a purge has budgets of its own
-MOST_SAID = 20_000  # characters of a command's answer that are kept
+PATIENCE = 600.0  # seconds for a step: a starved node is slow, and a purge has its own time limits
+MOST_SAID = 20_000  # characters of a command's output that are kept
 _RUNS = ("active", "activating", "reloading")
-Tell = Callable[[str], None]
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Where steps act: the node, and the system whose units are meant: another one where we run in a pod."""
+    """Where steps run: the node, and the system whose units are meant, which is another one if we run in a pod."""
 
     node: Host
     units: Host
@@ -35,43 +35,45 @@ class Machine:
 
 
 def shown(machine: Machine, step: Step) -> str:
-    """The command as it will be run, to be pasted into a shell."""
+    """The command as it will run, to be pasted into a shell."""
     words = shlex.join((*machine.of(step).enter, *step.argv))
     return f"{words} <<'END'\n{step.stdin.rstrip()}\nEND" if step.stdin else words
 
 
-def apply(plan: Plan, machine: Machine, ledger: Ledger, tell: Tell, *, disruptive: bool = False) -> Fix:
-    """Do the steps of a plan; those that disrupt only if that is allowed. What is refused is refused before."""
+def apply(plan: Plan, machine: Machine, ledger: Ledger, say: Say, *, disruptive: bool = False) -> Fix:
+    """Run the steps of a plan; disruptive ones only if allowed. Refusals are decided before this."""
     steps = [step for step in plan.steps if step.argv and (disruptive or plan.risk_of(step) == "safe")]
     with ledger.locked():
         unfinished = [fix.id for fix in ledger.fixes() if fix.state in ("interrupted", "failed")]
         if unfinished:
-            raise UserError(f"fix {unfinished[-1]} did not come to its end: first --resume or --undo {unfinished[-1]}")
+            raise UserError(
+                f"fix {unfinished[-1]} is unfinished: first run --resume {unfinished[-1]} or --undo {unfinished[-1]}"
+            )
         identity = ledger.next_id()
         ledger.write(identity, "planned", plan=_written(plan, steps), who=who())
-        return _go_on(identity, machine, ledger, tell)
+        return _go_on(identity, machine, ledger, say)
 
 
-def resume(identity: str, machine: Machine, ledger: Ledger, tell: Tell) -> Fix:
-    """The steps that are not done yet; the one that was at work is done again."""
-    ledger.fix(identity)  # one that there is not leaves no trace of having been asked for
+def resume(identity: str, machine: Machine, ledger: Ledger, say: Say) -> Fix:
+    """Run the steps that are not done yet; the one that was running is run again."""
+    ledger.fix(identity)  # an unknown id must not create the ledger's folder
     with ledger.locked():
         fix = ledger.fix(identity)
         if fix.state in ("finished", "undone"):
-            raise UserError(f"fix {identity} is {fix.state}: there is nothing to resume")
+            raise UserError(f"fix {identity} is {fix.state}: nothing to resume")
         if any(event["event"] == "undoing" for event in fix.events):
-            raise UserError(f"fix {identity} was being undone: go on with --undo {identity}")
+            raise UserError(f"fix {identity} was being undone: continue with --undo {identity}")
         ledger.write(identity, "resumed", who=who())
-        return _go_on(identity, machine, ledger, tell)
+        return _go_on(identity, machine, ledger, say)
 
 
-def undo(identity: str, machine: Machine, ledger: Ledger, tell: Tell, *, force: bool = False) -> Fix:
-    """Everything as it was before, the last step first. What others have changed since is not overwritten."""
+def undo(identity: str, machine: Machine, ledger: Ledger, say: Say, *, force: bool = False) -> Fix:
+    """Restore the state before the fix, the last step first. What others changed since is not overwritten."""
     ledger.fix(identity)
     with ledger.locked():
         fix = ledger.fix(identity)
         if fix.state == "undone":
-            raise UserError(f"fix {identity} is undone already")
+            raise UserError(f"fix {identity} is already undone")
         _refuse_later(fix, ledger)
         begun = fix.steps()
         if not force:
@@ -79,25 +81,25 @@ def undo(identity: str, machine: Machine, ledger: Ledger, tell: Tell, *, force: 
         ledger.write(identity, "undoing all", who=who())
         for number in sorted(begun, reverse=True):
             step = _step(fix, number)
-            tell(f"undoing step {number + 1}: {step.says}")
+            say(f"undoing step {number + 1}: {step.says}")
             try:
-                _undo_step(fix.id, number, step, begun[number], machine, ledger, tell)
+                _undo_step(fix.id, number, step, begun[number], machine, ledger, say)
             except Unreadable as error:
                 ledger.write(identity, "failed", step=number, why=str(error))
                 raise
-        _start_again(begun, fix, machine, tell)
+        _start_again(begun, fix, machine, say)
         ledger.write(identity, "undone")
         return ledger.fix(identity)
 
 
-def _go_on(identity: str, machine: Machine, ledger: Ledger, tell: Tell) -> Fix:
+def _go_on(identity: str, machine: Machine, ledger: Ledger, say: Say) -> Fix:
     fix = ledger.fix(identity)
     done = {number for number, events in fix.steps().items() if "done" in events}
     for number in range(len(fix.plan["steps"])):
         if number in done:
             continue
         step = _step(fix, number)
-        tell(f"step {number + 1} of {len(fix.plan['steps'])}: {step.says}")
+        say(f"step {number + 1} of {len(fix.plan['steps'])}: {step.says}")
         host = machine.of(step)
         paths = _paths(host, step)
         before = {"files": kept(host, paths), "runs": _runs(host, step)}
@@ -110,49 +112,49 @@ def _go_on(identity: str, machine: Machine, ledger: Ledger, tell: Tell) -> Fix:
         after = {"files": kept(host, dict.fromkeys([*paths, *_paths(host, step)]))}
         ledger.write(identity, "done", step=number, after=after, said=said[:MOST_SAID])
         for line in said.strip().splitlines():
-            tell(f"  {line}")
+            say(f"  {line}")
     ledger.write(identity, "finished")
     return ledger.fix(identity)
 
 
 def _undo_step(
-    identity: str, number: int, step: Step, events: dict[str, Event], machine: Machine, ledger: Ledger, tell: Tell
+    identity: str, number: int, step: Step, events: dict[str, Event], machine: Machine, ledger: Ledger, say: Say
 ) -> None:
     host, before = machine.of(step), events["begins"]["before"]["files"]
     now = kept(host, dict.fromkeys([*before, *_paths(host, step)]))
     commands = restoring(before, now)
     ledger.write(identity, "undoing", step=number, commands=[shlex.join(argv) for argv, _ in commands])
     for argv, stdin in commands:
-        tell(f"  {shlex.join(argv)}")
+        say(f"  {shlex.join(argv)}")
         host.act(argv, stdin=stdin)
     if step.undo:
-        tell(f"  {shlex.join(step.undo)}")
+        say(f"  {shlex.join(step.undo)}")
         host.act(step.undo)
     if step.unit and commands:
         host.act(("systemctl", "daemon-reload"))
     ledger.write(identity, "step undone", step=number)
 
 
-def _start_again(begun: dict[int, dict[str, Event]], fix: Fix, machine: Machine, tell: Tell) -> None:
-    """A unit that ran before the first step, or was about to, is started; systemd goes on from there."""
+def _start_again(begun: dict[int, dict[str, Event]], fix: Fix, machine: Machine, say: Say) -> None:
+    """Start a unit that ran before the first step, or was about to; systemd continues from there."""
     for number in sorted(begun):
         step, runs = _step(fix, number), begun[number]["begins"]["before"]["runs"]
         if step.unit.endswith(".scope"):
-            continue  # nobody can start one but who made it, and only empty ones are stopped
+            continue  # only its creator can start a scope, and only empty ones are stopped
         if step.unit and runs.split(" ")[0] in _RUNS:
             now = _runs(machine.units, step).split(" ")[0]
             if now not in _RUNS:
-                tell(f"  systemctl start --no-block {step.unit}")
+                say(f"  systemctl start --no-block {step.unit}")
                 machine.units.act(("systemctl", "start", "--no-block", "--", step.unit))
             return
 
 
 def _refuse_later(fix: Fix, ledger: Ledger) -> None:
-    """Two fixes of one unit are undone in the opposite order, or the older one's memory would overwrite the newer."""
+    """Two fixes of one unit are undone in reverse order, or the older one's files would overwrite the newer's."""
     ours = _touched(fix)
     for later in ledger.fixes():
         if int(later.id) > int(fix.id) and later.state != "undone" and ours & _touched(later):
-            raise UserError(f"fix {later.id} came later and changed the same: undo that one first")
+            raise UserError(f"fix {later.id} is newer and changed the same: run --undo {later.id} first")
 
 
 def _touched(fix: Fix) -> set[str]:
@@ -164,12 +166,12 @@ def _refuse_others(fix: Fix, begun: dict[int, dict[str, Event]], machine: Machin
     for number in sorted(begun):
         events = begun[number]
         if "done" not in events or "undoing" in events:
-            return  # torn in the middle: what is there now may be our own
+            return  # interrupted in the middle: what is there now may be ours
         last |= {path: (number, state) for path, state in events["done"]["after"]["files"].items()}
     for path, (number, state) in last.items():
         now = kept(machine.of(_step(fix, number)), [path])
         if changed({path: state}, {path: now[path]}):
-            raise UserError(f"{path} was changed since, by somebody else: --force puts it back all the same")
+            raise UserError(f"{path} was changed since the fix: add --force to restore it all the same")
 
 
 def _paths(host: Host, step: Step) -> list[str]:
@@ -180,8 +182,8 @@ def _runs(host: Host, step: Step) -> str:
     """Whether the unit runs: "activating auto-restart"."""
     if not step.unit:
         return ""
-    told = host.run("systemctl", "show", "--property=ActiveState", "--property=SubState", "--", step.unit)
-    values = dict(line.partition("=")[::2] for line in told.splitlines())
+    shown = host.run("systemctl", "show", "--property=ActiveState", "--property=SubState", "--", step.unit)
+    values = dict(line.partition("=")[::2] for line in shown.splitlines())
     return f"{values.get('ActiveState', '')} {values.get('SubState', '')}"
 
 
@@ -192,6 +194,8 @@ def _written(plan: Plan, steps: list[Step]) -> Event:
 
 
 def _step(fix: Fix, number: int) -> Step:
-    told: dict[str, Any] = fix.plan["steps"][number]
-    words: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in told.items()}
+    written: dict[str, Any] = fix.plan["steps"][number]
+    words: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in written.items()
+    }
     return Step(**words)

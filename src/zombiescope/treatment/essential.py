@@ -1,7 +1,7 @@
-"""Whether a node can do without a unit: what must not be stopped by mistake, with the reason.
+"""Whether a node needs a unit: what must not be stopped by mistake, with the reason.
 
-Which units those are is data (knowledge/units.toml). What cannot be seen counts as in use: a refusal costs a word more
-on the command line, a node that is gone costs the node.
+The list of units is data (knowledge/units.toml). What cannot be checked counts as in use: a wrong refusal costs one
+more option on the command line, a wrong stop costs the node.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from zombiescope.audit.systemd import Systemd, address_for
 from zombiescope.core import Host, Unreadable
 from zombiescope.knowledge.units import Units, never_stop
 
-# A process of each container: who holds its terminal and waits for its end.
+# The process that supervises each container: it holds the terminal and waits for the exit.
 _SHIMS = re.compile(r"containerd-shim|docker-containe|conmon|crun|runc")
 _UNIT = re.compile(r"/([^/\n]+\.(?:service|scope))(?=/|$)", re.MULTILINE)
 
 
 def why_essential(unit: str, host: Host) -> str:
-    """The reason not to stop or change a unit; empty if there is none. `host` is the system that runs it."""
+    """Why a unit must not be stopped or changed; empty if it may be. `host` is the system that runs it."""
     needed = never_stop(unit)
     if always := next((it for it in needed if not it.only_while), None):
         return always.why
     if unit in _own_units(host):
-        return "this very command runs in it"
+        return "this command runs in it"
     return next((it.why for it in needed if _holds(it, unit, host)), "")
 
 
@@ -35,7 +35,7 @@ def _holds(needed: Units, unit: str, host: Host) -> bool:
 
 
 def _own_units(host: Host) -> set[str]:
-    """Those that this process is in: an agent that gives us a shell must not be stopped from within it."""
+    """The units this process runs in: an agent that provides our shell must not be stopped from within it."""
     try:
         return set(_UNIT.findall(host.read("/proc/self/cgroup")))
     except Unreadable:
@@ -52,7 +52,7 @@ def _containers(host: Host) -> bool:
             if _SHIMS.match(host.read(f"/proc/{pid}/comm", most=100)):
                 return True
         except Unreadable:
-            continue  # it has ended
+            continue  # it has exited
     return False
 
 

@@ -1,7 +1,7 @@
-"""Files as they were before somebody changed them, and the commands that make them so again, byte for byte.
+"""The state of files before a change, and the commands that restore it, byte for byte.
 
-What is kept is small and told in JSON: unit files, links, settings of the kernel. Nothing is written here: who undoes a
-change runs the commands.
+What is kept is small and stored as JSON: unit files, links, kernel settings. Nothing is written here: undo runs the
+commands.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 from zombiescope.core.errors import Unreadable
 from zombiescope.core.host import Host
 
-State = dict[str, Any]  # kind, and what makes it what it is
-Command = tuple[tuple[str, ...], bytes]  # what to run, and what it reads
+State = dict[str, Any]  # kind, and its content or attributes
+Command = tuple[tuple[str, ...], bytes]  # argv, and stdin
 ABSENT: State = {"kind": "absent"}
 MOST_BYTES = 1 << 20  # a unit file has a few KB
-_KERNEL = ("/proc/", "/sys/")  # there a file is written to, never replaced; it has no owner worth keeping
+_KERNEL = ("/proc/", "/sys/")  # these files are written to, never replaced; their owner is not kept
 
 
 def kept(host: Host, paths: Iterable[str]) -> dict[str, State]:
-    """What stands at each path; of a folder also all in it."""
+    """The state of each path; of a folder also of everything in it."""
     found: dict[str, State] = {}
     for path in paths:
         found[path] = state = _state(host, path)
@@ -42,7 +42,7 @@ def _state(host: Host, path: str) -> State:
     if stat.S_ISDIR(status.st_mode):
         return {"kind": "folder"} | owned
     if not stat.S_ISREG(status.st_mode):
-        raise Unreadable(path, "neither a file, a folder nor a link: not touched")
+        raise Unreadable(path, "neither a file, a folder nor a link: left alone")
     content = base64.b64encode(host.read_bytes(path, most=MOST_BYTES)).decode()
     if path.startswith(_KERNEL):
         return {"kind": "setting", "content": content}
@@ -50,9 +50,9 @@ def _state(host: Host, path: str) -> State:
 
 
 def restoring(before: Mapping[str, State], now: Mapping[str, State]) -> list[Command]:
-    """What makes `now` into `before`: first what came since is removed, then what is gone or changed is put back."""
+    """The commands that turn `now` into `before`: first remove what is new, then restore what is gone or changed."""
     commands: list[Command] = []
-    # The deepest first: a folder can go once it is empty.
+    # The deepest first: a folder can be removed once it is empty.
     for path, state in sorted(now.items(), reverse=True):
         was = before.get(path, ABSENT)
         if state["kind"] != "absent" and was["kind"] not in (state["kind"], "setting"):
@@ -76,14 +76,14 @@ def _making(path: str, state: State) -> Command:
 
 
 def changed(one: Mapping[str, State], other: Mapping[str, State]) -> list[str]:
-    """Paths that are not the same in both."""
+    """Paths whose state differs."""
     return sorted(path for path in one.keys() | other.keys() if one.get(path, ABSENT) != other.get(path, ABSENT))
 
 
 def unit_files(host: Host, unit: str) -> list[str]:
-    """Where an administrator's settings of a unit are, or would be: its own file or mask, drop-ins, who wants it.
+    """Where an administrator's settings of a unit are, or would be: its file or mask, drop-ins, .wants links.
 
-    Only folders that administrators and `systemctl` write to; what packages bring is never changed.
+    Only folders that administrators and `systemctl` write to; files of packages are never changed.
     """
     if not unit or "/" in unit or unit in (".", ".."):
         raise Unreadable(unit or "(no unit)", "not the name of a unit")

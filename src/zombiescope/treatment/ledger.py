@@ -1,7 +1,7 @@
-"""What was changed on this node, by whom, and how it was before: written down, and on the disk, before it is done.
+"""What was changed on this node, by which user, and the state before: on disk before the change is made.
 
-One line of JSON for each event, only ever appended. A line that a crash tore is no line: what it would have told had
-not begun. One fix at a time: who holds the ledger's lock may act, everybody may read.
+One line of JSON per event, append-only. A line cut short by a crash does not count: its step had not begun. One fix at
+a time: the process that holds the ledger's lock may act, everyone may read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Event = dict[str, Any]
 
 @dataclass(slots=True)
 class Fix:
-    """All that the ledger tells of one fix."""
+    """All that the ledger holds about one fix."""
 
     id: str
     events: list[Event] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Fix:
 
     @property
     def state(self) -> str:
-        """finished, undone, failed at a step, or interrupted: the last word is about a step that never ended."""
+        """finished, undone, failed at a step, or interrupted: the last event is a step that never ended."""
         last = self.events[-1]["event"]
         return last if last in ("finished", "undone", "failed") else "interrupted"
 
@@ -53,7 +53,7 @@ class Fix:
             if event["event"] == "step undone":
                 found.pop(step, None)
             elif event["event"] != "begins" or step not in found:
-                # The first beginning tells how it was; one that was tried again has been touched.
+                # The first "begins" holds the state before; a retry sees files that were already changed.
                 found.setdefault(step, {})[event["event"]] = event
         return found
 
@@ -78,7 +78,7 @@ class Ledger:
         known = {fix.id: fix for fix in self.fixes()}
         if identity not in known:
             there = f"there are {', '.join(known)}" if known else "there is none yet"
-            raise UserError(f"{self.path}: no fix {identity!r}; {there}")
+            raise UserError(f"{self.path}: no such fix: {identity!r}; {there}")
         return known[identity]
 
     def next_id(self) -> str:
@@ -87,7 +87,7 @@ class Ledger:
     def write(self, fix: str, event: str, **rest: Any) -> None:
         """One event, on the disk when this returns."""
         if not self._locked:
-            raise RuntimeError("nobody writes the ledger without its lock")
+            raise RuntimeError("the ledger is written only under its lock")
         line = json.dumps({"fix": fix, "at": time.time(), "event": event, **rest}) + "\n"
         try:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -101,17 +101,21 @@ class Ledger:
             finally:
                 os.close(handle)
         except OSError as error:
-            raise Unreadable(self.path, f"cannot be written, so nothing is done: {error.strerror}") from error
+            raise Unreadable(
+                self.path, f"cannot be written, so nothing was changed: {(error.strerror or str(error)).lower()}"
+            ) from error
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """For one who acts; somebody else who does is named."""
+        """Hold the lock while acting; a process that holds it already is named."""
         try:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
             handle = os.open(os.path.join(self.folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             why = (error.strerror or "").lower()
-            raise UserError(f"{self.folder}: {why}; a fix is written down there before it is made") from error
+            raise UserError(
+                f"{self.folder}: {why}; a fix is recorded there before it is applied: give another folder with --ledger"
+            ) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(handle, 0)
@@ -120,7 +124,7 @@ class Ledger:
             yield
         except BlockingIOError:
             holder = os.pread(handle, 20, 0).decode(errors="replace").strip()
-            raise UserError(f"another fix is at work (process {holder or '?'}): one at a time") from None
+            raise UserError(f"another fix is running (process {holder or '?'}): wait until it has finished") from None
         finally:
             self._locked = False
             os.close(handle)
@@ -137,13 +141,13 @@ class Ledger:
             try:
                 event = json.loads(line)
             except ValueError:
-                continue  # torn by a crash, or the end
+                continue  # cut short by a crash, or the end
             if isinstance(event, dict) and {"fix", "at", "event"} <= event.keys() and str(event["fix"]).isdecimal():
                 yield event
 
 
 def who() -> dict[str, Any]:
-    """Who acts: the user, whom sudo speaks for, and the command as it was given."""
+    """Who acts: the user, the user behind sudo, and the command line."""
     uid = os.getuid()
     try:
         name = pwd.getpwuid(uid).pw_name

@@ -1,9 +1,9 @@
-"""The NAPI threads of a network card given real-time priority, or taken it back, as a command of its own.
+"""Give a NIC's NAPI threads real-time priority, or take it away, as a separate command.
 
     python -m zombiescope.treatment.napi_command raise|lower NIC PRIORITY
 
-To raise, threaded NAPI is switched on first: only then are there threads, so that no command could name them before.
-Threads that somebody has given a real-time priority are left alone; to lower touches only those of the priority given.
+`raise` switches threaded NAPI on first: the threads exist only then, so no earlier command could name them. Threads
+that already have a real-time priority are left alone; `lower` changes only threads of the given priority.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def raised(nic: str, priority: int) -> list[str]:
-    threads(nic)  # threads of ordinary priority are worse than none: where they cannot be found, nothing is switched
+    threads(nic)  # threads of normal priority are worse than none: if they cannot be found, nothing is switched on
     with open(f"/sys/class/net/{nic}/threaded", "w") as switch:
         switch.write("1")
     found = threads(nic)
@@ -44,7 +44,7 @@ def raised(nic: str, priority: int) -> list[str]:
     said = []
     for pid, name in found.items():
         if (policy := os.sched_getscheduler(pid)) in (os.SCHED_FIFO, os.SCHED_RR):
-            said.append(f"{name}[{pid}] has real-time priority {os.sched_getparam(pid).sched_priority} already")
+            said.append(f"{name}[{pid}] already has real-time priority {os.sched_getparam(pid).sched_priority}")
             continue
         os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(priority))
         said.append(f"{name}[{pid}]: SCHED_FIFO {priority}, was policy {policy}")
@@ -57,17 +57,17 @@ def lowered(nic: str, priority: int) -> list[str]:
         if os.sched_getscheduler(pid) == os.SCHED_FIFO and os.sched_getparam(pid).sched_priority == priority:
             os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
             said.append(f"{name}[{pid}]: SCHED_OTHER")
-    return said or [f"{nic} has no NAPI thread of priority {priority}"]
+    return said or [f"{nic} has no NAPI thread with priority {priority}"]
 
 
 def threads(nic: str) -> dict[int, str]:
-    """Its NAPI threads by pid. Newer kernels end them when the switch is off; then there are none."""
+    """Its NAPI threads by pid. Newer kernels stop them when threaded NAPI is off; then there are none."""
     host, found = Host(), {}
     for pid in host.read(CHILDREN).split():
         try:
             name = host.read(f"/proc/{pid}/comm").removesuffix("\n")
         except Unreadable:
-            continue  # it ended meanwhile
+            continue  # it has exited
         if serves(name, nic):
             found[int(pid)] = name
     return found

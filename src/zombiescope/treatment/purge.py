@@ -1,14 +1,14 @@
-"""Free dead memory cgroups without a reboot: four rungs, the least harmful first.
+"""Free dying memory cgroups without a reboot: four rungs, the least harmful first.
 
-drop_pinning_files   forgets the cached pages of the very files that pin them: only who reads these pays
-unlink_advice        touches nothing: says which tmpfs files would have to be removed
-reclaim              lets the kernel take pages from the narrowest live cgroup above them: its other children may pay
-drop_caches          forgets every cached page of the node: everybody pays
+drop_pinning_files   drops the cached pages of exactly the files that pin them: only readers of these files pay
+unlink_advice        changes nothing: says which tmpfs files would have to be removed
+reclaim              makes the kernel reclaim in the nearest live cgroup above them: its other children may pay
+drop_caches          drops every cached page of the node: everything pays
 
-All count alike. The dead of the scope are walked first and known by their serials, which the kernel never gives twice;
-they are looked for again until their number stays the same, as workers release them some grace periods later. `freed`
-are those gone, whoever freed them, `left` those still there; who died meanwhile is in neither, so that freed + left is
-what was found at first. A residue of 8 to 14 is usual (metadata held by the journal, charges kept on each CPU).
+All count the same way. The dying cgroups of the scope are walked first and known by serial, which the kernel never
+reuses, then again until their number stays the same: workers release them some grace periods later. `freed` are those
+gone, `left` those still there; cgroups removed since are in neither, so freed + left is what was found at first. 8 to
+14 usually remain (metadata held by the journal, charges cached per CPU).
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from zombiescope.kernel.file_handles import Handles, PinningFiles, how_to_unlink
 from zombiescope.kernel.memcg_walk import MemoryCgroup, Pin, Walk, walk
 from zombiescope.kernel.mounts import cgroup_mounts
 
-# A path ("/kubepods" and all below it, "/" for all), or what is asked of each dead cgroup.
+# A path ("/kubepods" and all below it, "/" for all), or a test for each dying cgroup.
 Scope = str | Callable[[MemoryCgroup], bool]
 Look = Callable[[], Walk]
 
 DROP_CACHES = "/proc/sys/vm/drop_caches"
 _PAGE = os.sysconf("SC_PAGESIZE")
-_CALM = 0.6  # seconds without a change: workers need 2 s for 20,000, but let some go all the time
-_REASONS = 20  # files told by name; a scope may be pinned by thousands
-_LAST_PASS = 5.0  # seconds; one pass over 70,000 zombies takes 1.5 s (26 times 0.8 µs each), then the signal is seen
-# As long as such a write lasts, a rmdir of that cgroup waits for it and holds the lock of all cgroups: so it is made by
-# a process that can be killed. The kernel looks for a signal between two passes. The exit code is the error number.
+_CALM = 0.6  # seconds without a change: workers need 2 s for 20,000, but release some all the time
+_REASONS = 20  # files that are named; a scope may be pinned by thousands
+_LAST_PASS = 5.0  # seconds; one pass over 70,000 zombies takes 1.5 s (26 times 0.8 µs each), then signals are seen
+# While such a write lasts, a rmdir of that cgroup waits for it and holds the lock of all cgroups: so it is made by a
+# process that can be killed. The kernel checks for signals between two passes. The exit code is the errno.
 _WRITE = """import os, sys
 try:
     sys.argv[3] and os.sync()
@@ -50,23 +50,23 @@ os._exit(0)"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Freed:
-    """What a rung did to the dead cgroups of a scope."""
+    """What a rung did to the dying cgroups of a scope."""
 
     rung: str
     freed: int
     left: int
     why_left: tuple[str, ...]  # most zombies first
     seconds: float
-    evidence: tuple[str, ...]  # what was done, in the order of doing
+    evidence: tuple[str, ...]  # what was done, in order
 
 
 def drop_pinning_files(
     scope: Scope, *, rounds: int = 8, seconds: float = 30, files: int = 1000, look: Look = walk
 ) -> Freed:
-    """Write back and forget the cached pages of each file on disk that pins a dead cgroup, while it helps.
+    """Write back and drop the cached pages of each file on disk that pins a dying cgroup, while it helps.
 
-    A zombie shows one pinning page at a time, hence the rounds. The budget is looked at between two files: writing one
-    back takes as long as the disk needs. Files seen only by mapped pages are left alone, as those would stay.
+    A zombie shows one pinning page at a time, hence the rounds. The time limit is checked between two files: writing
+    one back takes as long as the disk needs. Files seen only by mapped pages are left alone, as those would stay.
     """
     count, done = _Count(scope, look), []
     with Handles() as handles:
@@ -83,9 +83,9 @@ def drop_pinning_files(
 
 
 def unlink_advice(scope: Scope, *, look: Look = walk) -> Freed:
-    """Which files in tmpfs pin how many: only removing or truncating them helps where there is no swap.
+    """Which files in tmpfs pin how many: without swap only removing or truncating them helps.
 
-    Measured: 70,000 zombies go in 6.7 s after that. Nothing is removed here, as files may be somebody's data.
+    Measured: 70,000 zombies are released 6.7 s after that. Nothing is removed here: the files may be users' data.
     """
     count, reachable = _Count(scope, look), mounts()
     files = [f"{zombies} by {how_to_unlink(pin, reachable)}" for pin, zombies in _pins(count.dead, "shmem")]
@@ -98,9 +98,9 @@ def reclaim(
 ) -> Freed:
     """Reclaim in the nearest live cgroup above each zombie: memory.reclaim of v2, else memory.force_empty of v1.
 
-    Takes pages from everything below that cgroup, so it is refused where processes live there, unless `allow_live`;
-    at the root always. Where pages cannot be reclaimed force_empty is refused: it would try 16 times, 262 to 330 µs of
-    CPU for each zombie there, 18 s for 70,000. Each write ends with the budget, at the latest a pass later.
+    Takes pages from everything below that cgroup, so it is refused if processes run there, unless `allow_live`; at the
+    root always. If pages cannot be reclaimed force_empty is refused: it would try 16 times, 262 to 330 µs of CPU for
+    each zombie there, 18 s for 70,000. Each write ends with the time limit, at the latest one pass later.
     """
     count, done = _Count(scope, look), []
     refused: dict[MemoryCgroup, str] = {}
@@ -109,7 +109,7 @@ def reclaim(
         before, groups = len(count.dead), defaultdict[MemoryCgroup, list[MemoryCgroup]](list)
         for cgroup in count.dead:
             groups[above[cgroup.serial]].append(cgroup)
-        # Deepest first: what it frees need not be looked for in the wider one.
+        # Deepest first: what it frees need not be reclaimed in the wider one.
         for ancestor, zombies in sorted(groups.items(), key=lambda group: -group[0].level):
             if ancestor not in refused and count.seconds < seconds:
                 try:
@@ -120,18 +120,18 @@ def reclaim(
             count.settle()
         if len(count.dead) == before or count.seconds > seconds:
             break
-    why = Counter(refused.get(above[it.serial], "asked for, but not given") for it in count.dead)
+    why = Counter(refused.get(above[it.serial], "reclaim was tried, and did not free it") for it in count.dead)
     return count.freed("reclaim", _shortened([f"{zombies}: {reason}" for reason, zombies in why.most_common()]), done)
 
 
 def drop_caches(scope: Scope = "/", *, whole_node: bool = False, seconds: float = 60, look: Look = walk) -> Freed:
-    """The last resort: write back everything and forget all cached pages of the node, whoever needs them.
+    """The last resort: write back everything and drop all cached pages of the node.
 
-    `whole_node=True` says that this is meant; the scope is only what is counted. "1" is enough since v5.4: "3" frees no
-    more zombies. Where no zombie of the scope can be held by a cached page, nothing is dropped.
+    `whole_node=True` confirms it; the scope is only what is counted. "1" is enough since v5.4: "3" frees no more
+    zombies. If no zombie of the scope can be held by a cached page, nothing is dropped.
     """
     if not whole_node:
-        raise UserError("drop_caches costs the whole node its page cache: say whole_node=True if that is meant")
+        raise UserError("drop_caches drops the page cache of the whole node: confirm with whole_node=True")
     count, done = _Count(scope, look), []
     if any(cgroup.pin is None or cgroup.pin.kind == "page cache" for cgroup in count.dead):
         done.append(_write(DROP_CACHES, "1", seconds, sync=True))
@@ -140,7 +140,7 @@ def drop_caches(scope: Scope = "/", *, whole_node: bool = False, seconds: float 
 
 
 class _Count:
-    """The dead of a scope, followed from the first walk on."""
+    """The dying cgroups of a scope, followed from the first walk on."""
 
     def __init__(self, scope: Scope, look: Look) -> None:
         self._look, self._started = look, time.monotonic()
@@ -172,12 +172,12 @@ def _chooser(scope: Scope) -> Callable[[MemoryCgroup], bool]:
     if not isinstance(scope, str):
         return scope
     if not scope.startswith("/"):
-        raise UserError(f"a scope is the path of a cgroup, from the root on: {scope!r} does not begin with /")
+        raise UserError(f"{scope!r} is not a scope: give a cgroup path that begins with /")
     top = scope.rstrip("/")
     return lambda cgroup: cgroup.path == top or cgroup.path.startswith(f"{top}/")
 
 
-# Equal pins are one file, or the same file mapped more or less often. Those of the most zombies first.
+# Equal pins are one file, or the same file mapped more or less often. Most zombies first.
 def _pins(dead: list[MemoryCgroup], kind: str) -> list[tuple[Pin, int]]:
     return Counter(it.pin for it in dead if it.pin is not None and it.pin.kind == kind).most_common()
 
@@ -216,11 +216,11 @@ def _reclaim_in(found: Walk, top: MemoryCgroup, zombies: list[MemoryCgroup], all
     swap = _free_swap()
     if found.version == 1:
         _refuse_unreclaimable(folder, [it for it in below if it.dead], swap)
-    # No more than the zombies hold: the rest would be taken from the living.
+    # No more than the zombies hold: the rest would be taken from live cgroups.
     amount = sum(it.file_pages for it in zombies) * _PAGE + min(sum(it.anon_pages for it in zombies) * _PAGE, swap)
     if not amount:
         raise Unreadable(folder, "no zombie there has pages that could be reclaimed")
-    # Dirty pages survive reclaim (1,500 zombies became 1,307 until they were written back).
+    # Dirty pages survive reclaim (1,307 of 1,500 zombies stayed until they were written back).
     with Handles() as handles:
         for pin, _ in _pins(zombies, "page cache")[:1000]:
             handles.write_back(pin)
@@ -228,17 +228,17 @@ def _reclaim_in(found: Walk, top: MemoryCgroup, zombies: list[MemoryCgroup], all
     return _write(f"{folder}/{file}", text, seconds)
 
 
-# The walk tells the number of a cgroup's folder: so nothing is ever written to another one of the same name.
+# The walk gives the inode of a cgroup's folder, so nothing is ever written to another one of the same name.
 def _folder(version: int, cgroup: MemoryCgroup) -> str:
     if cgroup.parent_serial is None:
-        raise Unreadable("the root cgroup", "reclaim there would cost the whole node")
+        raise Unreadable("the root cgroup", "reclaim there would hit the whole node")
     for mount in cgroup_mounts(Host()):
         if "memory" in mount.controllers or (version == 2 and mount.version == 2):
             folder = mount.path + cgroup.path.removeprefix(mount.root.rstrip("/"))
             with suppress(OSError):
                 if os.stat(folder).st_ino == cgroup.inode:
                     return folder
-    raise Unreadable(cgroup.path, "its folder is not to be seen from here: another cgroup namespace, or not mounted")
+    raise Unreadable(cgroup.path, "its folder is not visible here: another cgroup namespace, or not mounted")
 
 
 def _refuse_processes(version: int, folder: str, ancestor: MemoryCgroup, live: list[MemoryCgroup]) -> None:
@@ -248,14 +248,14 @@ def _refuse_processes(version: int, folder: str, ancestor: MemoryCgroup, live: l
         files = (f"{folder}{it.path.removeprefix(ancestor.path)}/cgroup.procs" for it in live)
         populated = any(Host().read(file) for file in files if os.path.exists(file))
     if populated:
-        raise Unreadable(folder, "processes live there, and would lose cached pages too: only with allow_live")
+        raise Unreadable(folder, "processes run there and would lose cached pages too: allowed only with allow_live")
 
 
 def _refuse_unreclaimable(folder: str, dead: list[MemoryCgroup], swap: int) -> None:
     locked, swappable = sum(it.unevictable_pages for it in dead), sum(it.anon_pages for it in dead)
     if locked or swappable * _PAGE > swap:
-        why = f"{locked} locked pages, {swappable} in tmpfs or anonymous memory and swap for {swap // _PAGE}"
-        raise Unreadable(folder, f"cannot be emptied ({why}), and trying costs 0.3 ms for each zombie")
+        why = f"{locked} locked pages, {swappable} pages in tmpfs or anonymous memory, free swap for {swap // _PAGE}"
+        raise Unreadable(folder, f"cannot be emptied ({why}), and trying costs 0.3 ms per zombie")
     # Since bef8620cd8e0 (v5.11) it is always 1; before, with 0, children are not touched.
     if Host().read(f"{folder}/memory.use_hierarchy").strip() == "0":
         raise Unreadable(folder, "memory.use_hierarchy is 0: its children would not be emptied")
@@ -272,7 +272,7 @@ def _write(path: str, text: str, seconds: float, *, sync: bool = False) -> str:
     try:
         child = os.posix_spawn(sys.executable, argv, os.environ)
     except OSError as error:
-        raise Unreadable(path, f"no process to write it with: {error.strerror}") from None
+        raise Unreadable(path, f"cannot start a process to write it: {error.strerror}") from None
     code = None
     try:
         code = _ended(child, seconds)
@@ -281,8 +281,8 @@ def _write(path: str, text: str, seconds: float, *, sync: bool = False) -> str:
             os.kill(child, signal.SIGKILL)
             _ended(child, _LAST_PASS)
     if code not in (None, 0, errno.EAGAIN):
-        raise Unreadable(path, os.strerror(code).lower() if code > 0 else "killed by somebody")
-    end = " (stopped: its time was over)" if code is None else " (EAGAIN: not all of it)" if code else ""
+        raise Unreadable(path, os.strerror(code).lower() if code > 0 else "the writing process was killed")
+    end = " (stopped: time limit reached)" if code is None else " (EAGAIN: not all was reclaimed)" if code else ""
     return f"$ {'sync; ' if sync else ''}echo {text} > {path}{end}"
 
 
@@ -291,7 +291,7 @@ def _ended(child: int, seconds: float) -> int | None:
     while time.monotonic() < deadline:
         try:
             ended, status = os.waitpid(child, os.WNOHANG)
-        except ChildProcessError:  # whoever ignores SIGCHLD is not told how children end; the count still tells
+        except ChildProcessError:  # with SIGCHLD ignored the exit status is lost; the count still shows the result
             return 0
         if ended:
             return os.waitstatus_to_exitcode(status)

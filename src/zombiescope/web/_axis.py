@@ -1,4 +1,4 @@
-"""The one axis of time that everything on the page stands under, in ticks."""
+"""The time axis of everything on the page, in ticks."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from zombiescope.core.samples import Samples
 from zombiescope.core.timeline import Floats, Timeline
-from zombiescope.profile.capture import Capture
 
 SECOND = 1_000_000_000
 CELL = 20_000_000  # nanoseconds: the finest cell of the heatmap, fifty a second
-_MOST_CELLS = 10_000_000  # 55 hours of 20 ms; a source with one wild time may seem to last for centuries
+_MOST_CELLS = 10_000_000  # 55 hours of 20 ms; one wrong timestamp may make a source seem to last for centuries
 _MOST_TICKS = (1 << 32) - 2
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """All in nanoseconds, `origin` of the capture's clock. A cell of the heatmap is whole ticks, or less than one."""
+    """All in nanoseconds; `origin` is on the capture's clock. A heatmap cell is whole ticks, or less than one."""
 
     origin: int
     length: int
@@ -32,11 +32,11 @@ class Axis:
         return at - self.origin / SECOND
 
     def edges(self, cell: int) -> Floats:
-        """Where cells of so many nanoseconds begin, and where the last one ends, in unix seconds."""
+        """Where cells of `cell` nanoseconds begin, and where the last one ends, in unix seconds."""
         return np.asarray(self.origin / SECOND + np.arange(self.length // cell + 1) * (cell / SECOND), np.float64)
 
 
-def axis_of(capture: Capture, timeline: Timeline | None) -> Axis:
+def axis_of(capture: Samples, timeline: Timeline | None) -> Axis:
     """What the samples and the readings span together, from a whole second to a whole second."""
     edges = [capture.start, capture.end] if len(capture) and capture.clock != "none" else []
     if timeline is not None and timeline.span.seconds > 0:

@@ -1,4 +1,4 @@
-"""What every core did, by mode, in cells of time: from the kernel's own account, which is exact where samples guess."""
+"""What every core did, by mode, in cells of time: from the kernel's own counters, which are exact; samples are not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from zombiescope.core.timeline import Floats, Timeline
 from zombiescope.web._axis import SECOND, Axis
 
-# What each mode is made of in /proc/stat. Waiting for a disk is idling.
+# What each mode is made of in /proc/stat. iowait counts as idle.
 _MADE_OF = {
     "user": ("user", "nice"),
     "system": ("system",),
@@ -24,12 +24,12 @@ UNSEEN = 255
 FINE, COARSE = SECOND // 4, SECOND
 FINE_UNTIL = 3600 * SECOND  # a longer recording gets cells of a second
 MOST = 64_000_000  # bytes: 96 cores for 12 hours are 21 million
-GAP = 3.0  # seconds between two looks: longer, and nobody knows what was in between
+GAP = 3.0  # seconds between two samples: after a longer gap what happened in between is unknown
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Modes:
-    """Shares of each cell, core by core, cell by cell, mode by mode; UNSEEN where nobody looked."""
+    """Shares of each cell, core by core, cell by cell, mode by mode; UNSEEN where nothing was sampled."""
 
     cell: int  # nanoseconds
     cells: int
@@ -38,7 +38,7 @@ class Modes:
 
 
 def modes(timeline: Timeline, axis: Axis) -> Modes | None:
-    """None where no core was looked at twice."""
+    """None if no core was sampled twice."""
     looks = timeline.looks("cpu_idle_seconds_total")
     times = np.unique(looks.at[looks.values > 0]) if len(looks) else np.empty(0)
     cpus = [int(it.removeprefix("cpu:")) for it in timeline.subjects("cpu_idle_seconds_total", "cpu")]
@@ -50,7 +50,7 @@ def modes(timeline: Timeline, axis: Axis) -> Modes | None:
     cells = axis.length // cell
     edges = axis.edges(cell)
     after = np.clip(np.searchsorted(times, edges), 1, len(times) - 1)
-    # The looks on both sides of every edge are all that is needed; there may be ten a second.
+    # Only the samples on both sides of every edge are needed; there may be ten a second.
     times = times[np.unique([after - 1, after])]
     shares = np.empty((len(cpus), cells, len(MODES)), np.uint8)
     for place, cpu in enumerate(cpus):
@@ -63,7 +63,7 @@ def modes(timeline: Timeline, axis: Axis) -> Modes | None:
 
 
 def _clock(timeline: Timeline, what: str, cpu: int, times: Floats, edges: Floats) -> Floats:
-    """A counter at each edge: between two looks it is taken to have risen evenly."""
+    """A counter at each edge, interpolated linearly between two samples."""
     counter = timeline.series(what, f"cpu:{cpu}")
     held = counter.sampled(times) if len(counter) else np.zeros(len(times))
     return np.interp(edges, times, held)

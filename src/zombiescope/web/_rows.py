@@ -1,4 +1,4 @@
-"""Samples as the page gets them: one row each, or, where they are too many, one for all that agree within a cell."""
+"""Samples as the page gets them: one row each, or, if there are too many, one for all equal ones within a cell."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.profile.capture import Capture, Ints, Mask
+from zombiescope.core.samples import Ints, Mask, Samples
 from zombiescope.profile.heatmap import spells
 from zombiescope.web._axis import SECOND, Axis
 
@@ -26,12 +26,12 @@ class Rows:
     who: npt.NDArray[Any]
     leaf: Ints
     weight: Ints
-    long: Ints  # places of rows that stand for more than a cell of the heatmap: spells without interrupts
+    long: Ints  # indices of rows that stand for more than a heatmap cell: periods without interrupts
     notes: tuple[str, ...] = ()
 
 
-def rows_of(capture: Capture, leaf: Ints, axis: Axis, most: int = MOST) -> Rows:
-    """As fine as they can be had with no more than `most` of them."""
+def rows_of(capture: Samples, leaf: Ints, axis: Axis, most: int = MOST) -> Rows:
+    """As fine as possible with no more than `most` rows."""
     timed = capture.clock != "none"
     since = capture.at - axis.origin if timed else np.zeros(len(capture), np.int64)
     is_long = spells(capture, axis.cell) & (capture.unit == "nanoseconds") & timed
@@ -40,11 +40,11 @@ def rows_of(capture: Capture, leaf: Ints, axis: Axis, most: int = MOST) -> Rows:
     return Rows(axis, since // axis.tick, capture.cpu, capture.who, leaf, capture.weight, np.flatnonzero(is_long))
 
 
-def _merged(capture: Capture, leaf: Ints, axis: Axis, since: Ints, is_long: Mask, most: int) -> Rows:
-    """Those that agree in core, who and leaf stand together, by time; then every length of cells is one pass."""
+def _merged(capture: Samples, leaf: Ints, axis: Axis, since: Ints, is_long: Mask, most: int) -> Rows:
+    """Sort those with equal core, thread and leaf together, by time; then every cell length is one pass."""
     # Less than 2^63 by far: thousands of cores, a million processes, millions of nodes.
     alike = ((capture.cpu.astype(np.int64) + 1) * len(capture.whos) + capture.who) * (int(leaf.max()) + 1) + leaf
-    # Each spell stays alone: it fills other cells than its own.
+    # Each long sample stays alone: it fills other cells than its own.
     alike[is_long] = int(alike.max()) + 1 + np.arange(np.count_nonzero(is_long))
     order = np.argsort(alike, kind="stable")
     apart = np.diff(alike[order], prepend=-1) != 0
@@ -56,7 +56,7 @@ def _merged(capture: Capture, leaf: Ints, axis: Axis, since: Ints, is_long: Mask
             break
     by_time = np.argsort(at[first], kind="stable")
     rows = order[first][by_time]
-    note = f"{len(capture):,} samples are shown as {len(rows):,} rows: one for all that agree in {tick / SECOND:g} s"
+    note = f"{len(capture):,} samples are shown as {len(rows):,} rows: equal ones within {tick / SECOND:g} s are merged"
     return Rows(
         axis.coarser(tick),
         at[first][by_time],
@@ -65,5 +65,5 @@ def _merged(capture: Capture, leaf: Ints, axis: Axis, since: Ints, is_long: Mask
         leaf[rows],
         np.add.reduceat(capture.weight[order], first)[by_time],
         np.flatnonzero(is_long[rows]),
-        (note + ("; give --from and --to to see a part finer" if tick > axis.cell else ""),),
+        (note + ("; use --from and --to to see a part in full" if tick > axis.cell else ""),),
     )

@@ -1,4 +1,4 @@
-"""What is told on the page in words: the case as its JSON has it, and what happened when."""
+"""The text on the page: the case as in its JSON, and the events."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from zombiescope.outputs._story import headline, tellings
 from zombiescope.outputs.json import shape
 from zombiescope.web._axis import SECOND, Axis
 
-MOST = 5_000  # events: a driver that resets every second for an hour; more cannot be told apart
+MOST = 5_000  # events: a driver that resets every second for an hour; more cannot be distinguished on screen
 
 
 def told(case: Case) -> dict[str, Any]:
-    """The case, with each chain as places among the findings, in the order in which a report tells them."""
+    """The case, with each chain as indices into the findings, in the order of the report."""
     place = {finding: number for number, finding in enumerate(case.findings)}
     state, says = headline(case)
     return shape(case) | {
@@ -34,7 +34,7 @@ def told(case: Case) -> dict[str, Any]:
 
 
 def events(timeline: Timeline | None, case: Case | None, axis: Axis) -> list[dict[str, Any]]:
-    """Lines of the kernel's log that mean something, remedies, then findings; those within the axis, by time."""
+    """Known lines of the kernel log, applied fixes, then findings; those within the axis, by time."""
     found = [*_log(timeline), *_fixes(timeline), *_findings(case)]
     within = [
         one | {"start": axis.seconds(one["start"]), "end": axis.seconds(one["end"])}

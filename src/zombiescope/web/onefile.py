@@ -1,6 +1,6 @@
-"""The page and its data as one file that opens from disk: for a ticket, a mail, a laptop without us.
+"""The page and its data as one file that opens from disk: for a ticket, a mail, a laptop without zombiescope.
 
-The browser is told to run this script and take this style, known by their hashes, and to fetch nothing at all.
+The browser may run only this script and use only this style, identified by their hashes, and fetch nothing.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ LEVEL = 6  # of compression: 9 takes three times as long for 1 % less
 
 
 def built(name: str) -> bytes:
-    """A file of the page. It is written in TypeScript and built once; a package has it inside."""
+    """A file of the page. It is written in TypeScript and built once; the package contains it."""
     try:
         return resources.files("zombiescope.web").joinpath(FOLDER, name).read_bytes()
     except FileNotFoundError:
-        raise UserError("the page is not built: run `make page` (needs Node)") from None
+        raise UserError("the page is not built: run `make page`, which needs Node") from None
 
 
 def shell(title: str, head: str, tail: str = "") -> str:
-    """What server and file have in common: an empty page that the script fills."""
+    """What server and file share: an empty page that the script fills."""
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>

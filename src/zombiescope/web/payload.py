@@ -1,7 +1,7 @@
-"""All that the page needs of one source, as one bundle of bytes: a small header in JSON, then columns as they are.
+"""All that the page needs of one source, as one bundle of bytes: a small JSON header, then raw columns.
 
-The page works out every heatmap, flame graph, difference and search itself from these columns, so it needs nobody to
-ask: what a server hands over once and what a single file carries inside are the same bytes.
+The page computes every heatmap, flame graph, difference and search itself from these columns, so it needs no server
+queries: what a server sends once and what a single file contains are the same bytes.
 
     "zsview01"   4 bytes: length of the header   the header, padded with blanks   columns, each at a multiple of 8
 
@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from zombiescope import __version__
 from zombiescope.core import Case, harmless
+from zombiescope.core.samples import Samples
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.examine import examine
-from zombiescope.profile.capture import Capture
 from zombiescope.profile.heatmap import heatmap
 from zombiescope.profile.tree import planted
 from zombiescope.web._axis import Axis, axis_of
@@ -34,15 +34,15 @@ from zombiescope.web._series import curves
 from zombiescope.web._story import events, told
 
 MAGIC = b"zsview01"
-LONGEST = 1_000  # characters of a name: C++ has longer ones, nobody reads them
+LONGEST = 1_000  # characters of a name: C++ has longer ones, which no one reads
 _NARROW = (np.uint8, np.uint16, np.uint32, np.float64)  # a browser has no quick 64-bit integers; 2^53 is exact
 
 
 class Source(Protocol):
-    """Something that was opened: samples, and readings if it is a recording."""
+    """An opened source: samples, and readings if it is a recording."""
 
     @property
-    def capture(self) -> Capture: ...
+    def capture(self) -> Samples: ...
 
     @property
     def label(self) -> str: ...
@@ -70,7 +70,7 @@ class _Columns:
         self._add(name, values.dtype.str[1:], values.astype(values.dtype.newbyteorder("<")).tobytes(), values.size)
 
     def words(self, name: str, words: Sequence[str]) -> None:
-        """One a line: what is harmless has no newline in it."""
+        """One per line: harmless() leaves no newline in it."""
         text = "\n".join(harmless(word, most=LONGEST) for word in words).encode()
         self._add(name, "text", text, len(text))
 
@@ -82,7 +82,7 @@ class _Columns:
 
 
 def bundle_of(source: Source) -> bytes:
-    """Everything of a source, examined too if there is anything to examine."""
+    """Everything of a source, with its diagnosis if it has readings."""
     capture, timeline = source.capture, source.timeline
     if not capture.label:
         capture = replace(capture, label=source.label)
@@ -93,8 +93,8 @@ def bundle_of(source: Source) -> bytes:
     return bundle(capture, timeline, case)
 
 
-def bundle(capture: Capture, timeline: Timeline | None = None, case: Case | None = None) -> bytes:
-    """The whole of a source; what it does not have (no stacks, no readings, no times) is left out and said."""
+def bundle(capture: Samples, timeline: Timeline | None = None, case: Case | None = None) -> bytes:
+    """The whole of a source; what it lacks (stacks, readings, times) is left out and noted."""
     busy = capture.only(capture.busy)
     axis = axis_of(busy, timeline)
     columns = _Columns([], {})
@@ -126,8 +126,8 @@ def bundle(capture: Capture, timeline: Timeline | None = None, case: Case | None
     return b"".join([MAGIC, struct.pack("<I", len(text)), text, *columns.parts])
 
 
-def _stacks(capture: Capture, axis: Axis, columns: _Columns) -> Rows:
-    """The samples and the tree they are the leaves of."""
+def _stacks(capture: Samples, axis: Axis, columns: _Columns) -> Rows:
+    """The samples and the tree of their stacks."""
     tree = planted(capture)
     rows = rows_of(capture, tree.leaf, axis)
     # Times rise slowly: as steps they compress to a third.
@@ -138,7 +138,7 @@ def _stacks(capture: Capture, axis: Axis, columns: _Columns) -> Rows:
     columns.numbers("weight", rows.weight)
     columns.numbers("long", rows.long)
     if rows.axis.tick > axis.cell:
-        # Rows are too coarse to tell what happened within a second: that much is told apart.
+        # Rows are too coarse to show what happened within a second: the heatmap is sent separately.
         cells = heatmap(capture, axis.cell, start=axis.origin, end=axis.origin + axis.length)
         columns.numbers("heat", cells)
     columns.words("names", tree.names)
@@ -169,14 +169,14 @@ def _readings(timeline: Timeline, axis: Axis, columns: _Columns, header: dict[st
         header["series"].append({"name": curve.name, "unit": curve.unit, "of": harmless(curve.of), "cell": cell})
 
 
-def _missing(capture: Capture, timeline: Timeline | None) -> list[str]:
+def _missing(capture: Samples, timeline: Timeline | None) -> list[str]:
     said = []
     if not len(capture):
         said.append("no stacks: nothing was sampled, or no core was busy")
     if capture.clock == "none" and len(capture):
-        said.append("no times: the source does not tell when its samples were taken, so there is only one flame graph")
+        said.append("no times: the source does not say when its samples were taken, so there is only one flame graph")
     if timeline is None:
-        said.append("no readings: only a recording has the node's events, series and case")
+        said.append("no readings: only a recording has the node's events, series and diagnosis")
     elif not timeline.span.seconds:
-        said.append("one look only: there is no time to travel in")
+        said.append("only one sample: there is no time range to show")
     return said

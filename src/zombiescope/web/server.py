@@ -1,7 +1,7 @@
-"""The page's server: four files, on this machine only unless asked, for who has the token.
+"""The page's server: four files, on this machine only unless --listen is given, for those who have the token.
 
-The token is the first part of every path, so the page's own relative addresses carry it, and nothing else does. Whoever
-lacks it learns only that. The browser is told to run nothing but our script and to ask nobody but us.
+The token is the first part of every path, so the page's own relative addresses carry it, and nothing else does. Without
+it every request is forbidden. The browser may run only our script and connect only to us.
 """
 
 from __future__ import annotations
@@ -30,13 +30,15 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-LEVEL = 1  # of compression: it goes no further than this machine, mostly
+LEVEL = 1  # of compression: it mostly stays on this machine
 
 
 def installed() -> None:
-    """Say so if what the server is made of is not there: it is needed for nothing else."""
+    """Raise UserError if the server's packages are missing: nothing else needs them."""
     if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
-        raise UserError("the server is not installed: pip install 'zombiescope[web]', or write a file: -o")
+        raise UserError(
+            "the server needs an extra: pipx install --force 'zombiescope[web]'; a file needs none: -o FILE.html"
+        )
 
 
 def application(bundle: bytes, title: str, token: str) -> Starlette:
@@ -57,11 +59,13 @@ def application(bundle: bytes, title: str, token: str) -> Starlette:
 
     def answer(request: Request) -> Response:
         given = str(request.path_params["token"])
-        # In constant time: how long a refusal takes must not tell how much of the guess was right.
+        # In constant time: the time of a refusal must not reveal how much of the guess was right.
         if not secrets.compare_digest(given.encode(), token.encode()):
-            return Response("403: the address must be the one that was printed\n", 403, HEADERS, "text/plain")
+            return Response(
+                "403: forbidden; use the address that `zombiescope view` printed\n", 403, HEADERS, "text/plain"
+            )
         name = request.path_params.get("name")
-        if name is None:  # the slash at the end was lost on the way; without it relative addresses would be wrong
+        if name is None:  # the trailing slash is missing; without it relative addresses would be wrong
             return Response(status_code=307, headers=HEADERS | {"Location": f"/{token}/"})
         found = packed.get(name)
         if found is None:
@@ -73,16 +77,18 @@ def application(bundle: bytes, title: str, token: str) -> Starlette:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that is bound already: with port 0 the system chooses, and we can say which it was."""
+    """A bound socket: with port 0 the system chooses one, and we can print which."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     door = socket.socket(family, socket.SOCK_STREAM)
     try:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         door.bind((host, port))
-        door.listen()  # who comes before we are ready waits
+        door.listen()  # early clients wait until we are ready
     except (OSError, OverflowError) as error:
         door.close()
-        raise UserError(f"cannot listen on {host}:{port}: {getattr(error, 'strerror', None) or error}") from None
+        raise UserError(
+            f"{host}:{port}: cannot listen there: {str(getattr(error, 'strerror', None) or error).lower()}"
+        ) from None
     return door
 
 
@@ -101,6 +107,6 @@ def serve(app: Starlette, door: socket.socket) -> None:
     try:
         server.run(sockets=[door])
     except KeyboardInterrupt:
-        pass  # asked to stop, and did
+        pass  # stopped as asked
     finally:
         door.close()

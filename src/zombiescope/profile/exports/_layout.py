@@ -1,4 +1,4 @@
-"""Where each frame of a flame graph is drawn, in which colour, and what it says when pointed at, for SVG and PNG."""
+"""Where each frame of a flame graph is drawn, its colour and its hover text, for SVG and PNG."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zombiescope.profile.picture import Compared, Picture, shown
 
 WIDTH, TALL = 1200, 17  # the whole picture's width and a frame's height, in pixels
 CHAR = 6.7  # pixels that a character takes at 11 pixels' height
-THINNEST = 0.5  # pixels: what is thinner is not drawn
+THINNEST = 0.5  # pixels: thinner frames are not drawn
 MOST_LEVELS = 400  # a kernel's stack has 127 frames at most, unless kernel.perf_event_max_stack was raised
 # Kernel warm, user cold, processes grey: the page's colours. Dark text can be read on each of them.
 _COLOURS = {"root": (154, 160, 168), "process": (176, 181, 189), "kernel": (217, 130, 43), "user": (74, 144, 194)}
@@ -31,12 +31,12 @@ class Box(NamedTuple):
 class Drawing(NamedTuple):
     boxes: list[Box]
     levels: int
-    head: str  # what the picture is of
+    head: str  # what the picture shows
     foot: str  # how to read it
 
 
 def drawn(picture: Picture) -> Drawing:
-    """All frames that can be seen. Those of a difference are as wide as the mean of both: what vanished is seen too."""
+    """All visible frames. In a difference each is as wide as the mean of both, so that vanished ones show too."""
     boxes, levels, hidden = [], 1, False
     largest = max((abs(_rise(it, picture)) for it in picture), default=0.0)
     for compared, x, width in _placed(picture):
@@ -52,12 +52,12 @@ def drawn(picture: Picture) -> Drawing:
         boxes.append(Box(x, width, node.depth, colour, shown(node.name), _title(compared, picture)))
     foot = "kernel orange, user blue"
     if picture.baseline is not None:
-        foot = "more than in the baseline red, less blue; as wide as the mean of both"
+        foot = "red: more than in the baseline, blue: less; width: the mean of both"
     return Drawing(boxes, levels, _head(picture), foot + (f"; the lowest {MOST_LEVELS} levels" if hidden else ""))
 
 
 def fitting(name: str, width: float) -> str:
-    """As much of a name as a frame has room for; nothing where only a letter or two would fit."""
+    """As much of a name as fits in a frame; nothing if only a letter or two would fit."""
     room = int((width - 6) / CHAR)
     wide = [2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in name[: room + 1]]
     if sum(wide) <= room:
@@ -80,7 +80,7 @@ def _placed(picture: Picture) -> Iterator[tuple[Compared, float, float]]:
 
 
 def _shares(compared: Compared, picture: Picture) -> tuple[float, float]:
-    """Of all there is, now and in the baseline."""
+    """Shares of the whole, now and in the baseline."""
     now, before = max(picture.now.all, 1), max(picture.before.all, 1)
     return compared.node.total / now, compared.before_total / before
 
@@ -91,14 +91,14 @@ def _rise(compared: Compared, picture: Picture) -> float:
 
 
 def _colour(kind: str, name: str) -> tuple[int, int, int]:
-    """A shade of its kind's colour, always the same for the same name, so that neighbours can be told apart."""
+    """A shade of its kind's colour, always the same for the same name, so that neighbours differ."""
     shade = zlib.crc32(name.encode("utf-8", "surrogatepass")) % 7 * 6
     red, green, blue = (min(part + shade, 255) for part in _COLOURS[kind])
     return red, green, blue
 
 
 def _warmth(rise: float, largest: float) -> tuple[int, int, int]:
-    """Red by how much more there is, blue by how much less; the root of the share, or all but the largest were pale."""
+    """Red for more, blue for less; by the square root of the share, or all but the largest would be pale."""
     share = (abs(rise) / largest) ** 0.5 if largest else 0.0
     end = _MORE if rise > 0 else _LESS
     red, green, blue = (round(same + (part - same) * share) for same, part in zip(_SAME, end, strict=True))
@@ -112,7 +112,7 @@ def _title(compared: Compared, picture: Picture) -> str:
     kind = f" ({node.kind})" if node.kind in ("kernel", "user") else ""
     says = f"{shown(node.name)}{module}{kind}: {now:.2%}, {told(node.total, picture.capture)}"
     if node.own:
-        says += f", itself {node.own / max(picture.now.all, 1):.2%}"
+        says += f", self {node.own / max(picture.now.all, 1):.2%}"
     return says + (f"; baseline {before:.2%}" if picture.baseline is not None else "")
 
 
@@ -120,4 +120,4 @@ def _head(picture: Picture) -> str:
     label, amount = shown(picture.capture.label), told(picture.now.all, picture.capture)
     if picture.baseline is None:
         return f"{label}: {amount}"
-    return f"{label}: {amount}, against {told(picture.before.all, picture.capture)}"
+    return f"{label}: {amount}, compared with {told(picture.before.all, picture.capture)}"

@@ -15,7 +15,7 @@ SUFFIX, BINARY, COMPARES = ".folded", False, True
 
 
 def write(picture: Picture, out: IO[bytes]) -> None:
-    stacks: dict[str, tuple[int, int]] = {}  # two functions may be written alike: their counts are added
+    stacks: dict[str, tuple[int, int]] = {}  # two functions may have the same text: their counts are added
     path: list[str] = []
     for node, before, _ in picture:
         if node.kind == "root":

@@ -1,6 +1,6 @@
-"""Every frame with what was found in it itself and in all it called, its parent before it.
+"""Every frame with its self and total weight, its parent before it.
 
-Of a difference also what the baseline has, and by how much each frame rose once both are scaled to the same size.
+A difference also has the baseline's weights, and by how much each frame rose once both are scaled to the same size.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A flame graph as pixels, for where no SVG can be shown. Needs Pillow: it draws the names."""
+"""A flame graph as pixels, where no SVG can be shown. Needs Pillow, which draws the names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def write(picture: Picture, out: IO[bytes]) -> None:
     try:
         from PIL import Image, ImageDraw, ImageFont
     except ImportError:
-        raise UserError("PNG needs Pillow: pip install 'zombiescope[web]'; SVG needs nothing") from None
+        raise UserError("PNG needs an extra: pipx install --force 'zombiescope[web]'; SVG needs none") from None
     drawing = drawn(picture)
     width, height = WIDTH + 2 * _EDGE, drawing.levels * TALL + 2 * _HEAD
     image = Image.new("RGB", (width * _FINE, height * _FINE), _PAGE)

@@ -14,7 +14,7 @@ from typing import IO
 
 import numpy as np
 
-from zombiescope.profile.capture import Chosen
+from zombiescope.core.samples import Chosen
 from zombiescope.profile.kernel_files import file_of
 from zombiescope.profile.picture import Picture, shown
 from zombiescope.profile.wire import message, number, packed
@@ -38,14 +38,14 @@ class _Texts:
 
 
 def write(picture: Picture, out: IO[bytes]) -> None:
-    # Without a name and a time in it the same profile is the same bytes.
+    # Without a name and a time in the gzip header, the same profile gives the same bytes.
     with gzip.GzipFile(filename="", fileobj=out, mode="wb", mtime=0) as packed_out:
         for part in _parts(picture):
             packed_out.write(part)
 
 
 def _parts(picture: Picture) -> Iterator[bytes]:
-    """The fields of the message, the table of texts last: by then all are known."""
+    """The fields of the message, the string table last: by then all strings are known."""
     capture, texts = picture.capture, _Texts()
     timed = capture.unit == "nanoseconds"
     yield message(1, number(1, texts("samples")) + number(2, texts("count")))
@@ -68,7 +68,7 @@ def _parts(picture: Picture) -> Iterator[bytes]:
 
 
 def _samples(picture: Picture, chosen: Chosen, texts: _Texts, scale: float) -> Iterator[bytes]:
-    """Those that agree in stack, thread and core are one sample."""
+    """Samples with the same stack, thread and core are merged."""
     capture = picture.capture
     rows = chosen.rows(capture)
     threads, cores = len(capture.whos), int(capture.cpu.max(initial=-1)) + 2  # a core that is unknown is -1
@@ -122,6 +122,6 @@ def _places(picture: Picture, texts: _Texts) -> Iterator[bytes]:
             )
         )
     for file, place in mappings.items():
-        # has_functions: nobody needs to look for symbols
+        # has_functions: no tool needs to look for symbols
         yield message(3, number(1, place) + number(5, texts(file)) + number(7, 1))
     yield from locations

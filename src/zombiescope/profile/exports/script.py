@@ -1,7 +1,7 @@
 """The text that `perf script` prints, for FlameScope, stackcollapse-perf.pl and all else that reads it.
 
-The period of each event is what the sample stands for: nanoseconds of `cpu-clock`, or how many `samples`. Addresses
-are made up, one for each function: what is written has names, not places. Cgroups have no column in it.
+The period of each event is the weight of the sample: nanoseconds of `cpu-clock`, or a number of `samples`. Addresses
+are made up, one for each function, since a capture has names only. Cgroups have no column in it.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from typing import IO
 
-from zombiescope.profile.capture import Function
+from zombiescope.core.samples import Function
 from zombiescope.profile.kernel_files import file_of
 from zombiescope.profile.picture import Picture, shown
 
 SUFFIX, BINARY, COMPARES = ".perf-script.txt", False, False
 _OFFSET = re.compile(r"\+0x[0-9a-fA-F]+$")
-_LONGEST_COMM = 200  # the kernel's are of 15 bytes
+_LONGEST_COMM = 200  # the kernel's have at most 15 bytes
 _KERNEL, _USER = 0xFFFFFFFF80000000, 0x400000  # where the made-up addresses begin: each in its half
 
 
@@ -42,7 +42,7 @@ def write(picture: Picture, out: IO[bytes]) -> None:
 
 
 def _comm(comm: str) -> str:
-    """Blanks before a number are joined to it: the first number after a blank is the process's."""
+    """Replace blanks before a number: readers take the first number after a blank as the pid."""
     return re.sub(r" (?=[-\d])", "_", shown(comm)[:_LONGEST_COMM].strip())
 
 

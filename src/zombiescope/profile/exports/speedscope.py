@@ -1,4 +1,4 @@
-"""A file for speedscope: the whole machine first, with processes as outermost frames, then each core in order of time.
+"""A file for speedscope: the whole machine first, with processes as outermost frames, then each core by time.
 
 The format: speedscope.app/file-format-schema.json. Speedscope itself makes one profile of each thread out of perf's
 text, and no view of the machine.
@@ -13,12 +13,12 @@ from typing import IO, Any
 import numpy as np
 
 from zombiescope import __version__
-from zombiescope.profile.capture import Ints
+from zombiescope.core.samples import Ints
 from zombiescope.profile.kernel_files import file_of
 from zombiescope.profile.picture import Picture, shown
 
 SUFFIX, BINARY, COMPARES = ".speedscope.json", False, False
-MOST_CORES = 512  # profiles that a person can still choose among
+MOST_CORES = 512  # profiles: more cannot be browsed
 
 
 def write(picture: Picture, out: IO[bytes]) -> None:
@@ -53,7 +53,7 @@ def _profiles(picture: Picture, comms: list[str]) -> Iterator[dict[str, Any]]:
     for core in cores[cores >= 0].tolist()[:MOST_CORES]:
         its = capture.cpu[rows] == core
         order, its_weight = pair[its], weight[its]
-        first = np.flatnonzero(np.diff(order, prepend=-1))  # samples in a row that agree are one
+        first = np.flatnonzero(np.diff(order, prepend=-1))  # equal samples in a row are merged
         yield _profile(picture, len(comms), f"core {core}", order[first], np.add.reduceat(its_weight, first))
 
 

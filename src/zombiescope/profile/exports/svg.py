@@ -1,4 +1,4 @@
-"""A flame graph as one picture for tickets: the root below, a frame's share when it is pointed at, no script in it."""
+"""A flame graph as one picture for tickets: root at the bottom, a frame's share as a hover text, no script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A short list for a person: processes, functions by their own time, the hottest stacks; or what changed the most."""
+"""A short list for a person: processes, functions by self time, the hottest stacks; or what changed most."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _lines(picture: Picture) -> Iterator[str]:
             functions[key] += node.own
             functions_before[key] += before_own
     yield from _table(picture, "processes", processes, processes_before, PROCESSES)
-    yield from _table(picture, "functions, by their own time", functions, functions_before, FUNCTIONS)
+    yield from _table(picture, "functions, by self time", functions, functions_before, FUNCTIONS)
     if picture.baseline is None:
         yield from _stacks(picture)
 
@@ -54,7 +54,7 @@ def _span(picture: Picture) -> str:
 
 
 def _table(picture: Picture, heading: str, now: Counter[_Key], before: Counter[_Key], most: int) -> Iterator[str]:
-    """The largest; of a difference, those whose share changed the most."""
+    """The largest; in a difference, those whose share changed most."""
     all_now, all_before = max(picture.now.all, 1), max(picture.before.all, 1)
     shares = {key: (before[key] / all_before, now[key] / all_now) for key in now.keys() | before.keys()}
     rises = {key: is_now - was for key, (was, is_now) in shares.items()}
@@ -71,7 +71,7 @@ def _table(picture: Picture, heading: str, now: Counter[_Key], before: Counter[_
 
 
 def _stacks(picture: Picture) -> Iterator[str]:
-    """Innermost function first, as a person asks: what ran, and who called it."""
+    """Innermost function first: what ran, and what called it."""
     nodes: list[Node] = [node for node, _, _ in picture]
     hottest = sorted(range(len(nodes)), key=lambda place: -nodes[place].own)[:STACKS]
     yield "\nhottest stacks"

@@ -1,0 +1,213 @@
+"""Samples out of recorded rows, from disk and from memory alike: all of them, or no more than a question needs.
+
+Twelve hours of two cores at 99 Hz are 8.5 million samples, a busy hour of 96 cores at 49 Hz 17 million. So each
+segment is read, filtered, numbered and let go before the next: in the end a sample takes 32 bytes. Stacks are few, so
+they are judged first: a segment without any that is wanted is not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from zombiescope.core import Span, UserError, harmless
+from zombiescope.core.samples import SECOND, Ints, Mask, Samples, Wanted, Who, inside
+from zombiescope.core.timeline import Timeline
+from zombiescope.derived.gaps import core_gaps
+from zombiescope.recorder.distinct_stacks import DistinctStacks, Ids
+
+MOST = 20_000_000  # samples: 640 MB. Two cores, at 99 Hz and always busy, take 28 hours for them; 96 cores half an hour
+_NEAR = 10_000  # nanoseconds: a gap's end was kept as a float, and so rounded
+_KINDS = {"at": np.int64, "cpu": np.int32, "tid": np.int32, "who": np.int32, "stack": np.int32}
+_READ = ("at", "cpu", "pid", "tid", "comm", "cgroup", "stack")
+
+
+class Part(Protocol):
+    """One stretch of a recording, in tables as they are on disk."""
+
+    @property
+    def span(self) -> Span: ...
+
+    def stacks(self) -> tuple[pa.Table | None, bool]:
+        """Its stacks, and whether these are for certain all that its samples speak of."""
+
+    def samples(self, columns: Sequence[str]) -> pa.Table | None:
+        """Some columns of its samples."""
+
+
+class SampleReader:
+    """Reads the samples of a recording; what it learns of the stacks is kept from one question to the next."""
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        *,
+        hz: float,
+        span: Span | None = None,
+        label: str = "",
+        cgroups: Mapping[int, str] | None = None,
+        damage: Sequence[str] = (),
+    ) -> None:
+        """Samples outside `span` are not there. `cgroups` are paths by number, `damage` what could not be read."""
+        self._parts, self._hz, self._span, self._label = parts, float(hz), span, label
+        self._cgroups, self._damage = cgroups or {}, damage
+        self._stacks = DistinctStacks()
+        self._whole: dict[int, Ids] = {}  # the stacks of parts that are known for good, by the part's place
+
+    def __call__(
+        self, timeline: Timeline, span: Span | None, *, cpu: int | None = None, wanted: Wanted | None = None
+    ) -> Samples:
+        """Those within a span, on one core, in a stack that is wanted."""
+        spans = [it for it in (self._span, span) if it is not None]
+        chosen = [
+            place
+            for place, part in enumerate(self._parts)
+            if all(part.span.start <= it.end and part.span.end >= it.start for it in spans)
+        ]
+        known = self._learnt(chosen)
+        good = None if wanted is None else self._judged(known, wanted)
+        found = _Found()
+        for place in chosen:
+            if good is None or place not in self._whole or good[self._stacks.places(known[place])].any():
+                self._read(self._parts[place], spans, cpu, good, found)
+        return self._samples(found, timeline)
+
+    def _learnt(self, chosen: Sequence[int]) -> dict[int, Ids]:
+        """The stacks of the chosen parts. What a damaged one has lost, any other may know: then all are read."""
+        known: dict[int, Ids] = {}
+        for place in chosen:
+            if place not in self._whole:
+                table, whole = self._parts[place].stacks()
+                known[place] = self._stacks.learn(table) if table is not None else np.empty(0, np.uint64)
+                if whole:
+                    self._whole[place] = known[place]
+        if known.keys() - self._whole.keys() and len(chosen) < len(self._parts):
+            self._learnt(range(len(self._parts)))
+        return known | {place: self._whole[place] for place in chosen if place in self._whole}
+
+    def _judged(self, known: Mapping[int, Ids], wanted: Wanted) -> Mask:
+        """Which places of stacks are wanted; each stack of these parts is judged once."""
+        good = np.full(len(self._stacks.ids) + 1, bool(known.keys() - self._whole.keys()))
+        for ids in known.values():
+            good[self._stacks.places(ids)] = True
+        places, frames = np.flatnonzero(good), self._stacks.frames()
+        good[places] = [wanted(frames.names(it)) for it in self._stacks.numbers(places).tolist()]
+        return good
+
+    def _read(self, part: Part, spans: Sequence[Span], cpu: int | None, good: Mask | None, found: _Found) -> None:
+        """What is asked for of one part; the columns that decide are read first, and alone."""
+        first = [name for name, asked in (("cpu", cpu), ("stack", good)) if asked is not None]
+        columns: dict[str, pa.ChunkedArray] = {}
+        rows: Ints | None = None
+        if first:
+            table = part.samples(first)
+            if table is None:
+                return
+            columns = {name: table[name] for name in first}
+            if cpu is not None:
+                rows = np.flatnonzero(columns["cpu"].to_numpy() == cpu)
+            if good is not None:
+                stack = columns["stack"].to_numpy()
+                kept = np.flatnonzero(self._stacks.among(stack if rows is None else stack[rows], good))
+                rows = kept if rows is None else rows[kept]
+            if rows is None or not len(rows):
+                return
+        table = part.samples([name for name in _READ if name not in columns])
+        if table is None or (rows is not None and table.num_rows <= rows[-1]):
+            return  # dropped in the meantime, to make room
+        columns |= {name: table[name] for name in table.column_names}
+        at = columns["at"].to_numpy()
+        rows = np.arange(len(at)) if rows is None else rows
+        for span in spans:
+            rows = rows[inside(at[rows], span)]
+        if len(rows):
+            found.take(columns, rows, self._stacks.places(columns["stack"].to_numpy()[rows]))
+
+    def _samples(self, found: _Found, timeline: Timeline) -> Samples:
+        columns = found.columns()
+        at = columns["at"]
+        if np.any(at[1:] < at[:-1]):
+            # Nearly in order: each core's ring is read in turn. A stable sort takes that in its stride.
+            order = np.argsort(at, kind="stable")
+            for column in columns.values():
+                column[:] = column[order]
+        weight = np.full(len(at), round(SECOND / self._hz) if self._hz else 1, np.int64)
+        if self._hz:
+            _weigh(timeline, at, columns["cpu"], weight, self._hz)
+        used = np.zeros(len(self._stacks.ids) + 1, np.bool_)
+        used[columns["stack"]] = True
+        columns["stack"] = (np.cumsum(used, dtype=np.int32) - np.int32(1))[columns["stack"]]
+        stacks, numbers = self._stacks, self._stacks.numbers(np.flatnonzero(used))
+        return Samples(
+            **columns,
+            weight=weight,
+            whos=[Who(pid, comm, self._path(cgroup)) for pid, comm, cgroup in found.whos],
+            idle=np.zeros(len(numbers), np.bool_),  # a recorder leaves idle cores out
+            name=lambda: stacks.frames().only(numbers),
+            unit="nanoseconds" if self._hz else "samples",
+            clock="unix",
+            hz=self._hz,
+            label=self._label,
+            notes=tuple(f"damaged: {harmless(it)}" for it in self._damage),
+        )
+
+    def _path(self, cgroup: int) -> str:
+        return self._cgroups.get(cgroup, f"cgroup:{cgroup}") if cgroup else ""
+
+
+class _Found:
+    """Samples so far, in columns, and what is distinct among them numbered."""
+
+    def __init__(self) -> None:
+        self._chunks: dict[str, list[npt.NDArray[Any]]] = {name: [np.empty(0, it)] for name, it in _KINDS.items()}
+        self._count = 0
+        self.whos: dict[tuple[int, str, int], int] = {}  # process, thread's name, number of the cgroup
+
+    def take(self, columns: Mapping[str, pa.ChunkedArray], rows: Ints, places: Ints) -> None:
+        """Some rows of one part, and the places of their stacks."""
+        self._count += len(rows)
+        if self._count > MOST:
+            raise UserError(f"more than {MOST:,} samples: choose a part with --from and --to")
+        own = {name: columns[name].to_numpy()[rows] for name in ("at", "cpu", "tid")}
+        own |= {"who": self._known(columns, rows), "stack": places}
+        for name, column in own.items():
+            self._chunks[name].append(column.astype(_KINDS[name], copy=False))
+
+    def _known(self, columns: Mapping[str, pa.ChunkedArray], rows: Ints) -> npt.NDArray[np.int32]:
+        """Who each sample is of, numbered: by codes, never by strings."""
+        column = columns["comm"].unify_dictionaries().combine_chunks()
+        words = [*column.dictionary.to_pylist(), ""]
+        comm = column.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)[rows].astype(np.int64)
+        cgroups, cgroup = np.unique(columns["cgroup"].to_numpy()[rows], return_inverse=True)
+        pid = columns["pid"].to_numpy()[rows].astype(np.int64)
+        key = (pid * len(words) + comm) * len(cgroups) + cgroup
+        _, first, which = np.unique(key, return_index=True, return_inverse=True)
+        whos = zip(pid[first].tolist(), (words[it] for it in comm[first]), cgroups[cgroup[first]].tolist(), strict=True)
+        return np.array([self.whos.setdefault(who, len(self.whos)) for who in whos], np.int32)[which]
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """All of them; can be asked once, as each column is let go when it is made whole."""
+        return {name: np.concatenate(self._chunks.pop(name)) for name in _KINDS}
+
+
+def _weigh(timeline: Timeline, at: Ints, cpu: npt.NDArray[np.int32], weight: Ints, hz: float) -> None:
+    """Let each sample that ends a period without interrupts stand for all of it.
+
+    Where samples come by a timer, none comes while interrupts are off: the one that was due comes as soon as they are
+    on again, with the stack of whoever had switched them off. The next one is on the grid again, half a period later
+    on average.
+    """
+    for core in np.unique(cpu).tolist():
+        found = timeline.once(core_gaps, f"cpu:{core}")
+        if not len(found):
+            continue
+        own = np.flatnonzero(cpu == core)
+        ends = np.round((found.at + found.values) * SECOND).astype(np.int64)
+        place = np.minimum(np.searchsorted(at[own], ends - _NEAR), len(own) - 1)
+        ending = np.abs(at[own[place]] - ends) < _NEAR
+        lengths = np.round((found.values - 0.5 / hz) * SECOND).astype(np.int64)
+        weight[own[place[ending]]] = lengths[ending]
