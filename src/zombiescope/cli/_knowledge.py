@@ -14,7 +14,7 @@ def add_knowledge(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="DIR",
-        help="also use the .toml files there: agents, units, messages of your own; repeatable",
+        help="also believe the .toml files there: agents, units, messages of your own; repeatable",
     )
 
 
