@@ -98,7 +98,7 @@ def _add_verb(verbs: Any, name: str, verb: ModuleType | Broken) -> None:
 
 
 def _add_broken(sub: argparse.ArgumentParser, name: str, broken: Broken) -> None:
-    """A verb that cannot be used stands there all the same: who asks for it is told why."""
+    """A verb that cannot be used is listed all the same, and says why when it is called."""
 
     def run(_: argparse.Namespace) -> int:
         raise UserError(f"{name} is broken: {broken.why}")

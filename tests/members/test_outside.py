@@ -115,7 +115,7 @@ def test_broken_members_never_cost_another_s_answer(zombiescope: Run, tmp_path: 
     says = {
         "exits": "SystemExit: 3 (exits.py:2)",
         "raises": "Mine: no",
-        "mute": "Mute: it cannot be put into words",
+        "mute": "Mute: it has no text",
         "syntax": "SyntaxError",
         "nulls": "",
         "shapeless": "it has no NEEDS",

@@ -45,7 +45,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def test_the_sign_is_explained_and_the_law_is_on_the_map(env: dict[str, str], zombiescope: Run) -> None:
     words = zombiescope("explain", "low_memory", expect=0, env=env).stdout
-    assert "FULL = 0.97" in words and "joined by: low_memory_to_direct_reclaim" in words
+    assert "FULL = 0.97" in words and "low_memory_to_direct_reclaim" in words
     laws = json.loads(zombiescope("explain", "--map", "--format", "json", expect=0, env=env).stdout)["laws"]
     assert {"cause": "low_memory", "effect": "direct_reclaim", "law": "low_memory_to_direct_reclaim"} in laws
 

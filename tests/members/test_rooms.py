@@ -78,7 +78,7 @@ def test_who_wants_to_stop_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Mute(Exception):
-    """One that cannot even be told."""
+    """One whose text fails too."""
 
     def __str__(self) -> str:
         raise self
@@ -89,7 +89,7 @@ class Mute(Exception):
     [
         (SystemExit(3), "SystemExit: 3"),
         (GeneratorExit("x"), "GeneratorExit: x"),
-        (Mute(), "Mute: it cannot be put into words"),
+        (Mute(), "Mute: it has no text"),
         (KeyError("\x1b[31m\n"), "KeyError"),
     ],
     ids=lambda it: type(it).__name__,

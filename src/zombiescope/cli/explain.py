@@ -64,7 +64,7 @@ def _member(name: str) -> tuple[str, ModuleType]:
 
 
 def _tell_of_broken() -> None:
-    """What is there and cannot be used: a person who misses a name here should not have to guess."""
+    """What is there and cannot be used, and why: its name is missing above."""
     from zombiescope.diagnosis.broken import broken
 
     for where, why in broken(ROOMS).items():

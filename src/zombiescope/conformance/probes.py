@@ -1,4 +1,4 @@
-"""A probe: it gives what it promises, and says what it misses on a machine that has nothing."""
+"""A probe: it gives what it promises, and says what is missing on an empty machine."""
 
 from __future__ import annotations
 

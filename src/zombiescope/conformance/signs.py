@@ -1,4 +1,4 @@
-"""A sign: somebody gives what it needs; it is blind where nothing was read, and silent on a healthy node."""
+"""A sign: a probe gives what it needs; it is blind where nothing was read, and silent on a healthy node."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _where_nothing_was_read(name: str, sign: ModuleType) -> Iterator[Complaint]:
 
 
 def _on_a_healthy_node(name: str, sign: ModuleType) -> Iterator[Complaint]:
-    """False alarms kill such tools. What the healthy node's recording does not hold, a sign must call blind."""
+    """What the healthy node's recording does not hold, a sign must call blind."""
     case = examine(quiet_node(), signs={name: sign}, laws={}, questions={}, remedies={})
     verdict = case.verdicts[0]
     if case.findings:

@@ -150,8 +150,8 @@ def broken(room: str) -> dict[str, str]:
 def _words(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # an exception of a stranger's making, which cannot even be told
-        return "it cannot be put into words"
+    except Exception:  # an exception of a stranger's making, whose text fails too
+        return "it has no text"
 
 
 @cache
