@@ -1,9 +1,8 @@
-"""Questions to the stacks of a recording: answers as by going through every sample, from tape and from disk."""
+"""Questions to the stacks of a recording: answers as by going through every sample."""
 
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,8 +12,6 @@ from tests.nodes import T0, Sampled, node, read
 from zombiescope.core import Span
 from zombiescope.core.timeline import Timeline
 from zombiescope.knowledge.functions import visits, walked_in, walks
-from zombiescope.recorder.journal import Journal
-from zombiescope.recorder.replay import opened
 
 WALK = "start;read;ksys_read;memory_stat_show;css_rstat_flush;_raw_spin_unlock_irq"
 PRINT = "start;read;ksys_read;memory_stat_show;memcg1_stat_format;seq_buf_printf"
@@ -43,31 +40,6 @@ def test_answers_are_those_of_going_through_every_sample(
     assert Counter(f"{name}[{pid}]" for name, pid, own in found.processes() for _ in range(len(own))) == Counter(
         it[2] for it in true
     )
-
-
-def test_a_recording_on_disk_answers_the_same(tmp_path: Path) -> None:
-    """Two segments, the second without what the first had: stacks are known by what they are, not by where they lie."""
-    samples = [(1.0, 0, "kubelet[7]", WALK), (2.0, 1, "python[9]", SPIN), (200.0, 1, "kubelet[7]", WALK)]
-    journal = Journal(str(tmp_path), {"hz": 100}, hours=1, most_bytes=10**9, events=())
-    for at, cpu, who, stack in samples:
-        name, _, pid = who.rstrip("]").partition("[")
-        if at == 200.0:
-            journal.rotate()
-        number = hash(stack) & 0xFFFF
-        journal.chunk("stacks", {"stack": [number], "frames": [stack.split(";")], "kernel_frames": [3]})
-        row = {"at": [round((T0 + at) * 1e9)], "cpu": [cpu], "pid": [int(pid)], "tid": [int(pid)], "comm": [name]}
-        journal.chunk("samples", row | {"cgroup": [1], "stack": [number]})
-        journal.flush(T0 + at)
-    journal.close()
-    timeline = opened(str(tmp_path)).timeline()
-    walking = timeline.samples(wanted=visits)
-    assert [(float(at) - T0, int(cpu)) for at, cpu in zip(walking.at_seconds, walking.cpu, strict=True)] == [
-        (1, 0),
-        (200, 1),
-    ]
-    assert [name for name, _, _ in walking.processes()] == ["kubelet"]
-    assert walking.hottest() == tuple(WALK.split(";"))
-    assert len(timeline.samples(Span(T0, T0 + 100))) == 2 and len(timeline.samples(cpu=0)) == 1
 
 
 def test_a_sample_that_ends_a_gap_stands_for_all_of_it() -> None:

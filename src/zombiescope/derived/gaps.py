@@ -15,8 +15,8 @@ _FITS = 0.8  # of a gap
 def core_gaps(timeline: Timeline, cpu: str) -> Series:
     """When each period without interrupts began on a core, and its length.
 
-    A core that idled, or that the hypervisor took away, gives no samples either. So a gap counts only if the time
-    that /proc/stat accounts for otherwise, between the looks around it, leaves room for it.
+    A core that is idle, or that the hypervisor took away, gives no stacks either. So a gap counts only if the time
+    that /proc/stat accounts for otherwise, from the sample before it to the one after it, leaves room for it.
     """
     found = timeline.series(GAP, cpu)
     looks = timeline.looks("cpu_idle_seconds_total")
@@ -29,7 +29,7 @@ def core_gaps(timeline: Timeline, cpu: str) -> Series:
     for mode in ("idle", "iowait", "steal"):
         clock = timeline.series(f"cpu_{mode}_seconds_total", cpu)
         elsewhere += np.nan_to_num(clock.sampled(after) - clock.sampled(before))
-    # Within one look there may be several gaps, and times come in ticks of 10 ms: most of a gap must fit in.
+    # Between two samples there may be several gaps, and times come in ticks of 10 ms: most of a gap must fit in.
     kept = np.flatnonzero((after - before) - elsewhere >= _FITS * found.values)
     return replace(
         found,

@@ -49,7 +49,7 @@ class Recording:
         cgroups: dict[int, str] = {}
         for kind in ("series", "events"):
             whole = self._whole_segments(kind, span)
-            # Where a cgroup is, is told once a segment, and may have been before the span began.
+            # A cgroup's path is written once a segment, maybe before the span began.
             cgroups |= _cgroups(whole) if kind == "events" else {}
             table = _cut(whole, span)
             if table.num_rows:
@@ -197,9 +197,9 @@ def _cgroups(events: pa.Table) -> dict[int, str]:
     words = what.dictionary.to_pylist()
     if CGROUP not in words:
         return {}
-    told = events.filter(pa.array(_codes(what) == words.index(CGROUP)))
-    paths = (subject.removeprefix("cgroup:") for subject in told["subject"].to_pylist())
-    return dict(zip(map(int, told["value"].to_pylist()), paths, strict=True))
+    said = events.filter(pa.array(_codes(what) == words.index(CGROUP)))
+    paths = (subject.removeprefix("cgroup:") for subject in said["subject"].to_pylist())
+    return dict(zip(map(int, said["value"].to_pylist()), paths, strict=True))
 
 
 def _series(table: pa.Table) -> Iterator[Series]:

@@ -131,7 +131,7 @@ class SampleReader:
         columns = found.columns()
         at = columns["at"]
         if np.any(at[1:] < at[:-1]):
-            # Nearly in order: each core's ring is read in turn. A stable sort takes that in its stride.
+            # Nearly in order, as each core's ring is read in turn: a stable sort is fast on that.
             order = np.argsort(at, kind="stable")
             for column in columns.values():
                 column[:] = column[order]

@@ -131,8 +131,8 @@ class Tape:
         from zombiescope.recorder.sample_reader import SampleReader
 
         part = _TapeSamples({kind: list(batches) for kind, batches in self._batches.items()})
-        told = [(subject, column) for (what, subject), column in self._series.items() if what == CGROUP]
-        paths = {int(value): subject.removeprefix("cgroup:") for subject, column in told for value in column.values}
+        said = [(subject, column) for (what, subject), column in self._series.items() if what == CGROUP]
+        paths = {int(value): subject.removeprefix("cgroup:") for subject, column in said for value in column.values}
         return SampleReader([part], hz=self.hz, cgroups=paths)
 
 
