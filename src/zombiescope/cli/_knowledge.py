@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
+from zombiescope.cli._arguments import FOLDER, complete
 from zombiescope.core import UserError, harmless
 
 
@@ -14,8 +15,9 @@ def add_knowledge(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="DIR",
-        help="also believe the .toml files there: agents, units, messages of your own; repeatable",
+        help="read the .toml files there too: agents, units, messages of your own; repeatable",
     )
+    complete(parser, knowledge=FOLDER)
 
 
 def use_knowledge(args: argparse.Namespace) -> None:
