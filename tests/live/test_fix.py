@@ -172,7 +172,7 @@ def test_what_is_essential_is_refused_with_the_reason(zombiescope: Run, disk: Pa
         assert "containers of this node run under it" in refused.stderr
         assert "--force-essential containerd.service" in refused.stderr
         assert (
-            "systemd and everybody else talk over it"
+            "systemd and other services talk over it"
             in zombiescope("fix", "dbus.service", "--seconds", "1", expect=2).stderr
         )
         assert state(systemd, "containerd.service") == before and ledger.fixes() == []
