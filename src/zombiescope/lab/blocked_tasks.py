@@ -11,10 +11,9 @@ from zombiescope.lab._scenario import Fault, Truth, name_for
 from zombiescope.lab._starvers import starver
 
 TRUTH = Truth(
-    root="blocked_tasks",
+    chain=("blocked_tasks",),
     unexplained=True,  # we have no sign for what they wait for here
     subject="node",
-    chain=("blocked_tasks",),
     silent=("realtime_hog", "cpu_throttling", "fork_storm", "defunct_processes", "saturated_core"),
 )
 NEEDS: tuple[str, ...] = ()

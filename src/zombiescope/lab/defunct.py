@@ -9,9 +9,8 @@ from zombiescope.lab._scenario import PREFIX, Fault, Truth
 from zombiescope.lab._starvers import starver
 
 TRUTH = Truth(
-    root="defunct_processes",
-    subject=rf"process:{PREFIX}neglect\[\d+\]",
     chain=("defunct_processes",),
+    subject=rf"process:{PREFIX}neglect\[\d+\]",
     silent=("realtime_hog", "cpu_throttling", "fork_storm", "blocked_tasks", "saturated_core"),
 )
 NEEDS: tuple[str, ...] = ()

@@ -17,9 +17,8 @@ from zombiescope.lab._scenario import PREFIX, Fault, Truth
 from zombiescope.lab._veth import End, cable, ip
 
 TRUTH = Truth(
-    root="irq_pile_up",
-    subject=r"cpu:\d+",
     chain=("irq_pile_up", "softirq_storm"),
+    subject=r"cpu:\d+",
     silent=("direct_reclaim", "page_fault_storm", "slab_bloat", "mount_explosion"),
 )
 NEEDS = ("root", "ip")

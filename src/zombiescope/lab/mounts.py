@@ -14,9 +14,8 @@ from zombiescope.core import UserError
 from zombiescope.lab._scenario import PREFIX, Fault, Truth, name_for
 
 TRUTH = Truth(
-    root="mount_explosion",
-    subject="node",
     chain=("mount_explosion",),
+    subject="node",
     silent=("direct_reclaim", "page_fault_storm", "irq_pile_up", "softirq_storm", "slab_bloat"),
 )
 NEEDS = ("root",)

@@ -10,9 +10,8 @@ from zombiescope.lab._loads import load
 from zombiescope.lab._scenario import Fault, Truth
 
 TRUTH = Truth(
-    root="page_fault_storm",
-    subject="node",
     chain=("page_fault_storm",),
+    subject="node",
     silent=("direct_reclaim", "irq_pile_up", "softirq_storm", "slab_bloat", "mount_explosion"),
 )
 NEEDS: tuple[str, ...] = ()

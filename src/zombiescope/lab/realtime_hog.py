@@ -17,9 +17,8 @@ from zombiescope.lab._starvers import starver
 from zombiescope.lab._veth import cable
 
 TRUTH = Truth(
-    root="realtime_hog",
-    subject=rf"process:{PREFIX}hog\[\d+\]",
     chain=("realtime_hog", "starved_softirq"),
+    subject=rf"process:{PREFIX}hog\[\d+\]",
     silent=("cpu_throttling", "fork_storm", "defunct_processes", "blocked_tasks", "saturated_core"),
 )
 NEEDS = ("root", "ip")

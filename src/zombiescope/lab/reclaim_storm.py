@@ -12,9 +12,8 @@ from zombiescope.lab._loads import limited, load, sparse_file, subject
 from zombiescope.lab._scenario import PREFIX, Fault, Truth
 
 TRUTH = Truth(
-    root="direct_reclaim",
-    subject=rf"cgroup:/{PREFIX}reclaim-\d+",
     chain=("direct_reclaim",),
+    subject=rf"cgroup:/{PREFIX}reclaim-\d+",
     silent=("page_fault_storm", "irq_pile_up", "softirq_storm", "slab_bloat", "mount_explosion"),
 )
 NEEDS = ("root",)

@@ -10,9 +10,8 @@ from zombiescope.lab._scenario import PREFIX, Fault, Truth
 from zombiescope.lab._starvers import starver
 
 TRUTH = Truth(
-    root="realtime_hog",
-    subject=rf"process:{PREFIX}hog\[\d+\]",
     chain=("realtime_hog", "starved_thread"),
+    subject=rf"process:{PREFIX}hog\[\d+\]",
     silent=("cpu_throttling", "fork_storm", "defunct_processes", "blocked_tasks", "saturated_core"),
 )
 NEEDS = ("root",)
