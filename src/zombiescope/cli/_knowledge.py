@@ -5,17 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 
+from zombiescope.cli._arguments import add_repeatable
 from zombiescope.core import UserError, harmless
 
 
 def add_knowledge(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--knowledge",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="also believe the .toml files there: agents, units, messages of your own; repeatable",
-    )
+    believed = "also believe the .toml files there: agents, units, messages of your own; repeatable"
+    add_repeatable(parser, "--knowledge", "DIR", believed)
 
 
 def use_knowledge(args: argparse.Namespace) -> None:

@@ -11,9 +11,18 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from zombiescope.cli._arguments import FILE, complete
+from zombiescope.cli._arguments import FILE, add_repeatable, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
-from zombiescope.cli._looking import add_exit_style, hertz, look, moment, name_of, recorded, recorded_root, seconds
+from zombiescope.cli._looking import (
+    add_exit_style,
+    add_hertz,
+    add_seconds,
+    look,
+    moment,
+    name_of,
+    recorded,
+    recorded_root,
+)
 from zombiescope.core import Host, harmless
 from zombiescope.core.errors import EXIT_STYLES
 from zombiescope.core.model import Case, Span
@@ -43,23 +52,16 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         metavar="RECORDING",
         help="a recording, a copied root or a kernel's log; without it, this machine",
     )
-    parser.add_argument("--seconds", type=seconds, default=10.0, metavar="N", help="how long to look [10]")
-    parser.add_argument(
-        "--hz", type=hertz, default=99, metavar="F", help="stacks a second on each core, 0 for none [99]"
-    )
+    add_seconds(parser, 10.0, "how long to look [10]")
+    add_hertz(parser, 99, "stacks a second on each core, 0 for none [99]")
     parser.add_argument("--from", dest="start", type=moment, metavar="T", help="a recording from then on (UTC)")
     parser.add_argument("--to", dest="end", type=moment, metavar="T", help="a recording up to then")
     parser.add_argument("--format", choices=names("outputs"), default="text", help="[text]")
     parser.add_argument(
         "-v", "--evidence", action="store_true", help="the evidence too: every ground, reading and check"
     )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="MEMBER.CONST=VALUE",
-        help="another threshold or pace, such as saturated_core.FULL=0.8 (see `explain`); repeatable",
-    )
+    threshold = "another threshold or pace, such as saturated_core.FULL=0.8 (see `explain`); repeatable"
+    add_repeatable(parser, "--set", "MEMBER.CONST=VALUE", threshold)
     add_knowledge(parser)
     add_exit_style(parser, "ci")
     complete(parser, recording=FILE)
