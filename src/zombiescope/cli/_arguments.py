@@ -14,6 +14,11 @@ def add_format(parser: argparse.ArgumentParser, *formats: str) -> None:
     parser.add_argument("--format", choices=formats, default=formats[0], help=f"output format [{formats[0]}]")
 
 
+def add_optional(parser: argparse.ArgumentParser, name: str, says: str, default: str | None = None) -> None:
+    """An argument without a flag that may be left out."""
+    parser.add_argument(name, nargs="?", default=default, metavar=name.upper(), help=says)
+
+
 def add_repeatable(
     parser: argparse.ArgumentParser, option: str, metavar: str, says: str, choices: Iterable[str] | None = None
 ) -> None:

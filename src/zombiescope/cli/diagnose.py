@@ -11,7 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from zombiescope.cli._arguments import FILE, add_repeatable, complete
+from zombiescope.cli._arguments import FILE, add_optional, add_repeatable, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import (
     add_exit_style,
@@ -46,12 +46,7 @@ exit codes: 0 clear, 1 found, 2 usage, 3 nothing found but not everything could 
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "recording",
-        nargs="?",
-        metavar="RECORDING",
-        help="a recording, a copied root or a kernel's log; without it, this machine",
-    )
+    add_optional(parser, "recording", "a recording, a copied root or a kernel's log; without it, this machine")
     add_seconds(parser, 10.0, "how long to look [10]")
     add_hertz(parser, 99, "stacks a second on each core, 0 for none [99]")
     parser.add_argument("--from", dest="start", type=moment, metavar="T", help="a recording from then on (UTC)")

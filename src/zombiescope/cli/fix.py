@@ -13,7 +13,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from zombiescope.cli._arguments import FOLDER, add_format, add_repeatable, complete
+from zombiescope.cli._arguments import FOLDER, add_format, add_optional, add_repeatable, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import add_hertz, add_seconds, look, name_of, recorded
 from zombiescope.core import Host, Plan, Unreadable, UserError, harmless
@@ -49,13 +49,7 @@ def minutes(text: str) -> float:
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "finding",
-        nargs="?",
-        default="",
-        metavar="FINDING",
-        help="a sign, a subject, a unit or a remedy [the root causes]",
-    )
+    add_optional(parser, "finding", "a sign, a subject, a unit or a remedy [the root causes]", default="")
     parser.add_argument("--apply", action="store_true", help="apply the plan (needs root)")
     parser.add_argument(
         "--prove",
