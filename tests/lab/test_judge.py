@@ -85,6 +85,12 @@ def test_what_is_found_and_did_no_harm_may_not_be_blamed_for_it() -> None:
     assert blamed.outcome == "wrong accusation" and blamed.why == "loop of unit:loop"
 
 
+def test_a_group_of_signs_is_silent_but_for_the_chain() -> None:
+    truth = Truth(chain=("a", "c"), silent=("a", "b", "c"))
+    assert judge(truth, told(["a", "c"])).right
+    assert judge(truth, told(["a", "c"], ["b"])).outcome == "wrong accusation"
+
+
 def test_a_whole_chain_of_another_culprit_does_not_count() -> None:
     truth = Truth(subject="unit:a", chain=("a", "c"))
     said = told(["a", "b"], ["z", "a", "c"])
