@@ -6,12 +6,13 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib.resources import files
 from types import ModuleType
 from typing import Any
 
 from zombiescope import __version__
 from zombiescope.core.errors import BLIND, USAGE, Unparsable, Unreadable, UserError
-from zombiescope.members.rooms import Broken, guarded, member, names
+from zombiescope.members.rooms import Broken, guarded, member, names, strangers
 
 DESCRIPTION = "Find out why a Linux node that looks healthy starves its work, with evidence."
 EXAMPLES = """examples:
@@ -32,7 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a C locale cannot show every name
     words = sys.argv[1:] if argv is None else list(argv)
-    args = command_parser(words[0] if words else "").parse_args(words)
+    named = bool(words) and words[0] in names("cli")
+    args = (command_parser(words[0]) if named else _overview()).parse_args(words)
     try:
         code = guarded(lambda: _run(args))
     except (UserError, Unreadable, Unparsable) as error:
@@ -66,6 +68,25 @@ def _run(args: argparse.Namespace) -> int:
 
 def command_parser(verb: str = "") -> argparse.ArgumentParser:
     """With all verbs; or, if `verb` is one of them, with that one alone: the others need not be loaded."""
+    parser, verbs = _command()
+    for name in [verb] if verb in names("cli") else names("cli"):
+        _add_verb(verbs, name, member("cli", name))
+    return parser
+
+
+def _overview() -> argparse.ArgumentParser:
+    """For --help, --version and a verb that does not exist: the verbs by their first lines. None of ours is loaded."""
+    parser, verbs = _command()
+    for name in names("cli"):
+        if name in strangers("cli"):
+            _add_verb(verbs, name, member("cli", name))
+        else:
+            text = files("zombiescope.cli").joinpath(f"{name}.py").read_text("utf-8")
+            verbs.add_parser(name, help=_summary(text.removeprefix('"""')))
+    return parser
+
+
+def _command() -> tuple[argparse.ArgumentParser, Any]:
     parser = argparse.ArgumentParser(
         prog="zombiescope",
         description=DESCRIPTION,
@@ -73,20 +94,21 @@ def command_parser(verb: str = "") -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"zombiescope {__version__}")
-    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for name in [verb] if verb in names("cli") else names("cli"):
-        _add_verb(verbs, name, member("cli", name))
-    return parser
+    return parser, parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+
+
+def _summary(docstring: str) -> str:
+    first = docstring.strip().splitlines()[0].removesuffix('"""')
+    return first[:1].lower() + first[1:].rstrip(".").replace("%", "%%")
 
 
 def _add_verb(verbs: Any, name: str, verb: ModuleType | Broken) -> None:
     if isinstance(verb, Broken):
         _add_broken(verbs.add_parser(name, help=f"broken: {verb.why}".replace("%", "%%")), name, verb)
         return
-    summary = (verb.__doc__ or "").strip().splitlines()[0]
     sub = verbs.add_parser(
         name,
-        help=summary[:1].lower() + summary[1:].rstrip(".").replace("%", "%%"),
+        help=_summary(verb.__doc__ or ""),
         description=verb.__doc__,
         epilog=verb.EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

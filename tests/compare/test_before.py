@@ -248,7 +248,7 @@ def test_events_by_sign_by_line_and_by_mistake() -> None:
     found, unseen = events_of(timeline, "driver_reset")
     assert [(it.at - T0, it.says.split()[0]) for it in found] == [(30, "nic:ens5")] and not unseen
     found, unseen = events_of(timeline, "saturated_core")
-    assert not found and "nobody looked" in unseen
+    assert not found and "nothing looked" in unseen
     assert events_of(Timeline(), "mark") == ([], "nothing looked for kernel_log")
     with pytest.raises(UserError, match="neither a sign nor a valid regex"):
         events_of(timeline, "mark [")

@@ -51,7 +51,7 @@ def test_diagnosed_as_a_user_would(tmp_path: Path, zombiescope: Run) -> None:
     shape = json.loads(done.stdout)
     (found,) = shape["findings"]
     assert (found["sign"], found["subject"]) == ("driver_reset", "nic:ens5")
-    assert "driver ena reset the device" in found["says"] and "queue 5, 6.0 s since its last poll" in found["says"]
+    assert "was reset by driver ena" in found["says"] and "queue 5, 6.0 s since its last poll" in found["says"]
     assert found["span"]["start"] == pytest.approx(ENDED - 10) and found["span"]["end"] == pytest.approx(ENDED - 9.6)
     states = {it["sign"]: it["state"] for it in shape["verdicts"]}
     assert states["soft_lockup"] == states["oom_kill"] == states["conntrack_full"] == "clear"

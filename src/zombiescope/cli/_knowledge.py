@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 
-from zombiescope.cli._arguments import add_repeatable
+from zombiescope.cli._arguments import FOLDER, add_repeatable, complete
 from zombiescope.core import UserError, harmless
 
 
 def add_knowledge(parser: argparse.ArgumentParser) -> None:
-    believed = "also believe the .toml files there: agents, units, messages of your own; repeatable"
-    add_repeatable(parser, "--knowledge", "DIR", believed)
+    says = "read the .toml files there too: agents, units, messages of your own; repeatable"
+    add_repeatable(parser, "--knowledge", "DIR", says)
+    complete(parser, knowledge=FOLDER)
 
 
 def use_knowledge(args: argparse.Namespace) -> None:

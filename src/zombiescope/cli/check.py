@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 
+from zombiescope.cli._arguments import FOLDER, complete
 from zombiescope.core import harmless
 from zombiescope.core.errors import CLEAR, FOUND
 
@@ -24,7 +25,8 @@ exit codes: 0 no complaint, 1 complaints, 2 usage
 
 def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="the folder: signs/, laws/, knowledge/, …")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="[text]")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format [text]")
+    complete(parser, folder=FOLDER)
 
 
 def run(args: argparse.Namespace) -> int:

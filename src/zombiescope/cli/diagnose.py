@@ -1,7 +1,8 @@
-"""Look at this node, or at a recording, and report what starves it, with evidence.
+"""Check this node, or a recording, and report what starves it, with evidence.
 
-Reads only; changes nothing. Looks for --seconds at every source it may read, examines what it saw, and prints root
-causes first, then the chain of evidence, what is unexplained, and what it could not see.
+Reads only; changes nothing. Records for --seconds every source that it may read, runs every check, and prints the
+root cause first: since when, what it broke, how sure, what to type next; then the chain of evidence, and what could
+not be checked. -v adds the readings behind each line.
 """
 
 from __future__ import annotations
@@ -32,31 +33,36 @@ if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline
 
 EXAMPLES = """examples:
-  zombiescope diagnose                                look for 10 s
+  zombiescope diagnose                                record for 10 s, then report
+  zombiescope diagnose -v                             with the evidence for every line
   zombiescope diagnose --seconds 60 --format json     for a program
   zombiescope diagnose --set proc_stat.EVERY=0.05 --set saturated_core.SECONDS=0.3
-                                                      see bursts of a third of a second
+                                                      also bursts of a third of a second
   zombiescope diagnose ./rec --from 05:10 --to 05:12  two minutes of a recording (UTC)
   zombiescope diagnose ./copied-root                  a copy of another machine's /proc and /sys
-  zombiescope diagnose kern.log.1.gz                  a kernel's log alone: dmesg, journalctl -k, kern.log
+  zombiescope diagnose kern.log.1.gz                  a kernel log alone: dmesg, journalctl -k, kern.log
   zombiescope diagnose --format dot | dot -Tsvg       draw the chain
 
-exit codes: 0 clear, 1 found, 2 usage, 3 nothing found but not everything could be seen
+exit codes: 0 OK, 1 PROBLEM, 2 usage, 3 NOT SURE: nothing found, but not everything could be checked
 """
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    add_optional(parser, "recording", "a recording, a copied root or a kernel's log; without it, this machine")
-    add_seconds(parser, 10.0, "how long to look [10]")
-    add_hertz(parser, 99, "stacks a second on each core, 0 for none [99]")
-    parser.add_argument("--from", dest="start", type=moment, metavar="T", help="a recording from then on (UTC)")
-    parser.add_argument("--to", dest="end", type=moment, metavar="T", help="a recording up to then")
-    parser.add_argument("--format", choices=names("outputs"), default="text", help="[text]")
+    add_optional(parser, "recording", "a recording, a copied root or a kernel log [this machine]")
+    add_seconds(parser, 10.0, "how long to record [10]")
+    add_hertz(parser, 99, "stack samples per second on each core, 0 for none [99]")
     parser.add_argument(
-        "-v", "--evidence", action="store_true", help="the evidence too: every ground, reading and check"
+        "--from", dest="start", type=moment, metavar="T", help="read the recording from this time on, UTC [its start]"
     )
-    threshold = "another threshold or pace, such as saturated_core.FULL=0.8 (see `explain`); repeatable"
-    add_repeatable(parser, "--set", "MEMBER.CONST=VALUE", threshold)
+    parser.add_argument(
+        "--to", dest="end", type=moment, metavar="T", help="read the recording up to this time [its end]"
+    )
+    parser.add_argument("--format", choices=names("outputs"), default="text", help="output format [text]")
+    parser.add_argument(
+        "-v", "--evidence", action="store_true", help="add the evidence: every reason, reading and check"
+    )
+    says = "override a threshold or pace, such as saturated_core.FULL=0.8 (see `explain`); repeatable"
+    add_repeatable(parser, "--set", "MEMBER.CONST=VALUE", says)
     add_knowledge(parser)
     add_exit_style(parser, "ci")
     complete(parser, recording=FILE)

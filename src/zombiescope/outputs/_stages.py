@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from zombiescope.core import Case, Finding, Ground, Link, Reading, harmless, lasting
 from zombiescope.core.timeline import Timeline
 from zombiescope.outputs._sparkline import sparklines
-from zombiescope.outputs._story import OTHERS, Telling, consistency, ground_kind, number
+from zombiescope.outputs._story import OTHERS, Telling, consistency, ground_figures, ground_kind, number, sentence
 from zombiescope.outputs._times import utc
 
 AGAIN = 50  # chains alike that are listed; JSON has them all
@@ -54,7 +54,7 @@ class Stages:
         return (
             f'<article class="stage"><p class="when">{when(finding)}</p>\n'
             f'<h3>{sign(finding.sign)} <span class="subject">{said(finding.subject)}</span></h3>\n'
-            f'<p class="says">{said(finding.says)}</p>\n'
+            f'<p class="says">{said(sentence(finding))}</p>\n'
             + (f'<div class="sparks">{charts}</div>\n' if charts else "")
             + evidence(finding.evidence)
             + "</article>"
@@ -94,7 +94,7 @@ class Stages:
         return (
             f'<details class="rival"><summary>other possible cause: {sign(cause.sign)} <span class="subject">'
             f"{said(cause.subject)}</span> ({kinds})</summary>\n"
-            f'<p>{said(cause.says)}</p><ul class="grounds">\n{grounds}</ul>{evidence(cause.evidence)}</details>'
+            f'<p>{said(sentence(cause))}</p><ul class="grounds">\n{grounds}</ul>{evidence(cause.evidence)}</details>'
         )
 
     def _again(self, telling: Telling) -> str:
@@ -116,7 +116,7 @@ class Stages:
 
 def _ground(ground: Ground, whose: str = "") -> str:
     how = badge(ground_kind(ground), ground.kind)
-    return f"<li>{how} <span>{said(whose + ground.says)}</span>{evidence(ground.evidence)}</li>"
+    return f"<li>{how} <span>{said(whose + ground_figures(ground))}</span>{evidence(ground.evidence)}</li>"
 
 
 def evidence(readings: Sequence[Reading]) -> str:

@@ -79,7 +79,13 @@ def ground_words(ground: Ground) -> str:
     words = ground_kind(ground)
     if ground.kind == "order":
         return ground.says  # "began 8.0 s before"
-    return ground.says if ground.says.lower().startswith(words) else f"{words}: {ground.says}"
+    return f"{words}: {ground_figures(ground)}"
+
+
+def ground_figures(ground: Ground) -> str:
+    """What a ground says, without how we know where a law says that too."""
+    words = f"{ground_kind(ground)}: "
+    return ground.says[len(words) :] if ground.says.lower().startswith(words) else ground.says
 
 
 def strongest(link: Link) -> Ground:

@@ -20,7 +20,7 @@ from zombiescope.core.timeline import Timeline
 from zombiescope.knowledge.blind_causes import what_to_do
 from zombiescope.outputs import _map
 from zombiescope.outputs._stages import Stages, badge, evidence, said, sign
-from zombiescope.outputs._story import OK, PROBLEM, consistency, headline, next_commands, taken, tellings
+from zombiescope.outputs._story import OK, PROBLEM, consistency, headline, next_commands, sentence, taken, tellings
 from zombiescope.outputs._times import utc
 
 STYLE = resources.files("zombiescope.outputs").joinpath("case.css").read_text("utf-8") + _map.STYLE
@@ -82,7 +82,7 @@ def _header(case: Case) -> str:
     causes = case.root_causes
     roots = [
         f'<li>{sign(root.sign)} <span class="subject">{said(root.subject, most=120)}</span>'
-        f"<p>{said(root.says)}</p></li>"
+        f"<p>{said(sentence(root))}</p></li>"
         for root in causes[:ROOTS]
     ]
     told = (
@@ -127,7 +127,7 @@ def _picture(case: Case, stages: Stages) -> str:
     boxes = {
         stages.address(it): _map.Box(
             lines=(it.sign, _short(it.subject), utc(it.span.start)),
-            title=it.says,
+            title=sentence(it),
             href=f"#{stages.address(it)}" if stages.told(it) else "",
         )
         for it in joined
