@@ -10,7 +10,7 @@ import pytest
 from zombiescope.lab._judge import judge
 from zombiescope.lab._scenario import Truth
 
-TRUTH = Truth(root="a", subject=r"unit:\w+", chain=("a", "c"), silent=("innocent",))
+TRUTH = Truth(subject=r"unit:\w+", chain=("a", "c"), silent=("innocent",))
 
 
 def told(*chains: list[str], roots: tuple[str, ...] | None = None, riddles: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -60,15 +60,15 @@ def test_a_control_is_right_only_if_nobody_is_accused() -> None:
 
 def test_a_symptom_that_nothing_explains_is_the_truth_where_it_is() -> None:
     said = told(["a"], roots=(), riddles=("a",))
-    assert judge(Truth(root="a", chain=("a",), unexplained=True), said).right
+    assert judge(Truth(chain=("a",), unexplained=True), said).right
 
 
 def test_another_subject_is_not_the_culprit() -> None:
-    assert judge(Truth(root="a", subject="cgroup:.*", chain=("a",)), told(["a"])).outcome == "wrong accusation"
+    assert judge(Truth(subject="cgroup:.*", chain=("a",)), told(["a"])).outcome == "wrong accusation"
 
 
 def test_of_two_faults_both_must_be_told_and_either_may_stand_first() -> None:
-    both = Truth(root="a", chain=("a", "c"), also=(Truth(root="x", chain=("x", "y")),))
+    both = Truth(chain=("a", "c"), also=(Truth(chain=("x", "y")),))
     assert judge(both, told(["a", "c"], ["x", "y"])).right
     assert judge(both, told(["x", "y"], ["a", "c"])).right
     assert judge(both, told(["x", "z"], ["a", "c"])).outcome == "in the chain", "its chain is not whole"
@@ -78,14 +78,20 @@ def test_of_two_faults_both_must_be_told_and_either_may_stand_first() -> None:
 
 
 def test_what_is_found_and_did_no_harm_may_not_be_blamed_for_it() -> None:
-    truth = Truth(root="a", chain=("a", "c"), harmless=("loop",))
+    truth = Truth(chain=("a", "c"), harmless=("loop",))
     assert judge(truth, told(["a", "c"], ["loop"])).right
     assert judge(truth, told(["loop"], ["a", "c"])).outcome == "in the chain", "it is not what to look at first"
     blamed = judge(truth, told(["a", "c"], ["loop", "c"]))
     assert blamed.outcome == "wrong accusation" and blamed.why == "loop of unit:loop"
 
 
+def test_a_group_of_signs_is_silent_but_for_the_chain() -> None:
+    truth = Truth(chain=("a", "c"), silent=("a", "b", "c"))
+    assert judge(truth, told(["a", "c"])).right
+    assert judge(truth, told(["a", "c"], ["b"])).outcome == "wrong accusation"
+
+
 def test_a_whole_chain_of_another_culprit_does_not_count() -> None:
-    truth = Truth(root="a", subject="unit:a", chain=("a", "c"))
+    truth = Truth(subject="unit:a", chain=("a", "c"))
     said = told(["a", "b"], ["z", "a", "c"])
     assert judge(truth, said).outcome == "in the chain"

@@ -1,16 +1,34 @@
-"""What a shell can complete for an argument: a path, or the names of members. Verbs say it in `add_args`."""
+"""What the arguments of several verbs share: options of one form, and what a shell can complete for an argument."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 
 FILE, FOLDER = "file", "folder"  # a file or a folder; a folder only
 _KEPT = "completes"
 
 
+def add_format(parser: argparse.ArgumentParser, *formats: str) -> None:
+    """--format, one of these; the first unless another is asked for."""
+    parser.add_argument("--format", choices=formats, default=formats[0], help=f"output format [{formats[0]}]")
+
+
+def add_optional(parser: argparse.ArgumentParser, name: str, says: str, default: str | None = None) -> None:
+    """An argument without a flag that may be left out."""
+    parser.add_argument(name, nargs="?", default=default, metavar=name.upper(), help=says)
+
+
+def add_repeatable(
+    parser: argparse.ArgumentParser, option: str, metavar: str, says: str, choices: Iterable[str] | None = None
+) -> None:
+    """An option that may be given several times; its values are a list, empty if it is not given."""
+    parser.add_argument(option, action="append", default=[], choices=choices, metavar=metavar, help=says)
+
+
 def complete(parser: argparse.ArgumentParser, **what: str | tuple[str, ...]) -> None:
     """`complete(parser, recording=FILE, finding=("signs", "remedies"))`: by an argument's dest; a room stands for the
-    names of its members. Arguments with choices need none of it."""
+    names of its members; FILE and FOLDER for paths. Arguments with choices need none of it."""
     known = {action.dest: action for action in parser._actions}
     for dest, kinds in what.items():
         setattr(known[dest], _KEPT, (kinds,) if isinstance(kinds, str) else kinds)

@@ -5,18 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 
-from zombiescope.cli._arguments import FOLDER, complete
+from zombiescope.cli._arguments import FOLDER, add_repeatable, complete
 from zombiescope.core import UserError, harmless
 
 
 def add_knowledge(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--knowledge",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="read the .toml files there too: agents, units, messages of your own; repeatable",
-    )
+    says = "read the .toml files there too: agents, units, messages of your own; repeatable"
+    add_repeatable(parser, "--knowledge", "DIR", says)
     complete(parser, knowledge=FOLDER)
 
 

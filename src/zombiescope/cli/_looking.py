@@ -29,6 +29,14 @@ def add_exit_style(parser: argparse.ArgumentParser, default: str | None) -> None
     )
 
 
+def add_seconds(parser: argparse.ArgumentParser, default: float, says: str, metavar: str = "N") -> None:
+    parser.add_argument("--seconds", type=seconds, default=default, metavar=metavar, help=says)
+
+
+def add_hertz(parser: argparse.ArgumentParser, default: int, says: str) -> None:
+    parser.add_argument("--hz", type=hertz, default=default, metavar="F", help=says)
+
+
 def seconds(text: str) -> float:
     try:
         value = float(text)

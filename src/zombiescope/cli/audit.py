@@ -13,7 +13,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from zombiescope.cli._arguments import FOLDER, complete
+from zombiescope.cli._arguments import FOLDER, add_format, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.core import Host, Unreadable, UserError, harmless
 from zombiescope.core.errors import BLIND, CLEAR, FOUND
@@ -40,7 +40,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all", action="store_true", help="every service, not only known agents and services with a problem"
     )
-    parser.add_argument("--format", choices=("text", "json", "tsv"), default="text", help="output format [text]")
+    add_format(parser, "text", "json", "tsv")
     complete(parser, root=FOLDER)
     add_knowledge(parser)
 

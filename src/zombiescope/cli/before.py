@@ -12,8 +12,8 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
-from zombiescope.cli._arguments import FILE, complete
-from zombiescope.cli._looking import moment, seconds
+from zombiescope.cli._arguments import FILE, add_format, add_repeatable, complete
+from zombiescope.cli._looking import add_seconds, moment
 from zombiescope.core import UserError, harmless
 from zombiescope.core.errors import BLIND, CLEAR, FOUND
 from zombiescope.core.model import Span
@@ -51,17 +51,15 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         metavar="SIGN|REGEX",
         help="a sign's name, or a regex for lines of the kernel log [driver_reset]",
     )
-    parser.add_argument(
-        "--at", action="append", default=[], metavar="T", help="an event's time, instead of --event; repeatable"
-    )
-    parser.add_argument("--seconds", type=seconds, default=30.0, metavar="S", help="how long before each event [30]")
+    add_repeatable(parser, "--at", "T", "an event's time, instead of --event; repeatable")
+    add_seconds(parser, 30.0, "how long before each event [30]", metavar="S")
     parser.add_argument(
         "--from", dest="start", type=moment, metavar="T", help="read the recording from this time on [its start]"
     )
     parser.add_argument(
         "--to", dest="end", type=moment, metavar="T", help="read the recording up to this time [its end]"
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format [text]")
+    add_format(parser, "text", "json")
     complete(parser, source=FILE, event="signs")
 
 

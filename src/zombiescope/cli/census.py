@@ -12,8 +12,8 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from zombiescope.cli._arguments import FILE, FOLDER, complete
-from zombiescope.cli._looking import add_exit_style, look, recorded_root, seconds
+from zombiescope.cli._arguments import FILE, FOLDER, add_format, complete
+from zombiescope.cli._looking import add_exit_style, add_seconds, look, recorded_root
 from zombiescope.core import Host, UserError, amount, harmless, lasting
 from zombiescope.core.errors import BLIND, CLEAR, EXIT_STYLES
 
@@ -57,15 +57,9 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--watch", action="store_true", help="print every cgroup created, removed and released until Ctrl-C"
     )
-    parser.add_argument(
-        "--seconds",
-        type=seconds,
-        default=0.0,
-        metavar="N",
-        help="measure growth over N seconds; with --watch, stop after N [0]",
-    )
+    add_seconds(parser, 0.0, "measure growth over N seconds; with --watch, stop after N [0]")
     parser.add_argument("--root", metavar="DIR", help="a copy of a machine's root instead of this machine [/]")
-    parser.add_argument("--format", choices=("text", "json", "tsv", "csv"), default="text", help="output format [text]")
+    add_format(parser, "text", "json", "tsv", "csv")
     add_exit_style(parser, None)
     complete(parser, btf=FILE, root=FOLDER)
 

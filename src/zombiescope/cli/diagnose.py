@@ -12,9 +12,18 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from zombiescope.cli._arguments import FILE, complete
+from zombiescope.cli._arguments import FILE, add_optional, add_repeatable, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
-from zombiescope.cli._looking import add_exit_style, hertz, look, moment, name_of, recorded, recorded_root, seconds
+from zombiescope.cli._looking import (
+    add_exit_style,
+    add_hertz,
+    add_seconds,
+    look,
+    moment,
+    name_of,
+    recorded,
+    recorded_root,
+)
 from zombiescope.core import Host, harmless
 from zombiescope.core.errors import EXIT_STYLES
 from zombiescope.core.model import Case, Span
@@ -39,16 +48,9 @@ exit codes: 0 OK, 1 PROBLEM, 2 usage, 3 NOT SURE: nothing found, but not everyth
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "recording",
-        nargs="?",
-        metavar="RECORDING",
-        help="a recording, a copied root or a kernel log [this machine]",
-    )
-    parser.add_argument("--seconds", type=seconds, default=10.0, metavar="N", help="how long to record [10]")
-    parser.add_argument(
-        "--hz", type=hertz, default=99, metavar="F", help="stack samples per second on each core, 0 for none [99]"
-    )
+    add_optional(parser, "recording", "a recording, a copied root or a kernel log [this machine]")
+    add_seconds(parser, 10.0, "how long to record [10]")
+    add_hertz(parser, 99, "stack samples per second on each core, 0 for none [99]")
     parser.add_argument(
         "--from", dest="start", type=moment, metavar="T", help="read the recording from this time on, UTC [its start]"
     )
@@ -59,13 +61,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-v", "--evidence", action="store_true", help="add the evidence: every reason, reading and check"
     )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="MEMBER.CONST=VALUE",
-        help="override a threshold or pace, such as saturated_core.FULL=0.8 (see `explain`); repeatable",
-    )
+    says = "override a threshold or pace, such as saturated_core.FULL=0.8 (see `explain`); repeatable"
+    add_repeatable(parser, "--set", "MEMBER.CONST=VALUE", says)
     add_knowledge(parser)
     add_exit_style(parser, "ci")
     complete(parser, recording=FILE)

@@ -9,7 +9,7 @@ import sys
 import textwrap
 from types import ModuleType
 
-from zombiescope.cli._arguments import complete
+from zombiescope.cli._arguments import add_optional, complete
 from zombiescope.cli._causal_map import FORMATS, causal_map
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.core import UserError, harmless
@@ -28,7 +28,7 @@ exit codes: 0 shown, 2 usage
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", metavar="NAME", help="a sign, law, question, remedy or probe")
+    add_optional(parser, "name", "a sign, law, question, remedy or probe")
     parser.add_argument("--map", action="store_true", help="the causal map: every sign, and the laws that link them")
     parser.add_argument(
         "--format", choices=FORMATS, default="text", help="output format; dot and svg need --map [text]"

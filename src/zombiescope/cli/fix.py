@@ -13,9 +13,9 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from zombiescope.cli._arguments import FOLDER, complete
+from zombiescope.cli._arguments import FOLDER, add_format, add_optional, add_repeatable, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
-from zombiescope.cli._looking import hertz, look, name_of, recorded, seconds
+from zombiescope.cli._looking import add_hertz, add_seconds, look, name_of, recorded
 from zombiescope.core import Host, Plan, Unreadable, UserError, harmless
 from zombiescope.core.errors import BLIND, CLEAR, FOUND
 
@@ -49,13 +49,7 @@ def minutes(text: str) -> float:
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "finding",
-        nargs="?",
-        default="",
-        metavar="FINDING",
-        help="a sign, a subject, a unit or a remedy [the root causes]",
-    )
+    add_optional(parser, "finding", "a sign, a subject, a unit or a remedy [the root causes]", default="")
     parser.add_argument("--apply", action="store_true", help="apply the plan (needs root)")
     parser.add_argument(
         "--prove",
@@ -69,28 +63,16 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume", metavar="ID", help="continue a fix that was interrupted")
     parser.add_argument("--list", action="store_true", help="list the fixes applied on this node")
     parser.add_argument("--allow-disruptive", action="store_true", help="allow steps that disrupt the node's work")
-    parser.add_argument(
-        "--force-essential",
-        action="append",
-        default=[],
-        metavar="UNIT",
-        help="fix this unit even though it is essential; repeatable",
-    )
+    add_repeatable(parser, "--force-essential", "UNIT", "fix this unit even though it is essential; repeatable")
     parser.add_argument("--force", action="store_true", help="with --undo: also revert files that were changed since")
     parser.add_argument("--recording", metavar="DIR", help="plan from a recording; cannot be combined with --apply")
-    parser.add_argument(
-        "--seconds", type=seconds, default=10.0, metavar="N", help="how long to record before planning [10]"
-    )
-    parser.add_argument(
-        "--hz", type=hertz, default=99, metavar="F", help="stack samples per second on each core, 0 for none [99]"
-    )
+    add_seconds(parser, 10.0, "how long to record before planning [10]")
+    add_hertz(parser, 99, "stack samples per second on each core, 0 for none [99]")
     parser.add_argument(
         "--ledger", default="", metavar="DIR", help="folder of the ledger of fixes [/var/lib/zombiescope]"
     )
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="MEMBER.CONST=VALUE", help="override a threshold; repeatable"
-    )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format [text]")
+    add_repeatable(parser, "--set", "MEMBER.CONST=VALUE", "override a threshold; repeatable")
+    add_format(parser, "text", "json")
     add_knowledge(parser)
     complete(parser, finding=("signs", "remedies"), recording=FOLDER, ledger=FOLDER)
 

@@ -13,7 +13,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from zombiescope.cli._arguments import FILE, complete
+from zombiescope.cli._arguments import FILE, add_format, add_repeatable, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import LONGEST, add_exit_style, look
 from zombiescope.core import Host, UserError, harmless
@@ -53,16 +53,9 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline", metavar="FILE", help="TOML: accepted objections, each with a reason and an expiry date"
     )
-    parser.add_argument(
-        "--skip",
-        action="append",
-        default=[],
-        choices=names("gate"),
-        metavar="RULE",
-        help="skip a rule, by its name in the report; repeatable",
-    )
+    add_repeatable(parser, "--skip", "RULE", "skip a rule, by its name in the report; repeatable", names("gate"))
     parser.add_argument("--strict", action="store_true", help="treat notes as errors")
-    parser.add_argument("--format", choices=FORMATS, default="text", help="output format [text]")
+    add_format(parser, *FORMATS)
     parser.add_argument("-o", "--output", metavar="FILE", help="write the report to this file [stdout]")
     add_knowledge(parser)
     add_exit_style(parser, "ci")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from zombiescope.cli._arguments import FOLDER, complete
+from zombiescope.cli._arguments import FOLDER, add_format, complete
 from zombiescope.core import amount, harmless, lasting
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ exit codes: 0 shown, 2 usage
 
 def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recording", metavar="RECORDING", help="a folder that `zombiescope record` wrote")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format [text]")
+    add_format(parser, "text", "json")
     complete(parser, recording=FOLDER)
 
 

@@ -15,7 +15,7 @@ import time
 from contextlib import ExitStack
 from types import ModuleType
 
-from zombiescope.cli._arguments import FOLDER, complete
+from zombiescope.cli._arguments import FOLDER, add_format, complete
 from zombiescope.core import UserError, harmless
 from zombiescope.members.rooms import healthy, names
 
@@ -60,7 +60,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
             "--scale", type=_positive, default=1.0, metavar="N", help="size of the fault, times the usual [1]"
         )
     for one in (listing, scoring):
-        one.add_argument("--format", choices=("text", "json"), default="text", help="output format [text]")
+        add_format(one, "text", "json")
     complete(running, name="lab", record=FOLDER)
     complete(scoring, only="lab")
 

@@ -11,7 +11,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from zombiescope.cli._arguments import FOLDER, complete
+from zombiescope.cli._arguments import FOLDER, add_format, add_repeatable, complete
 from zombiescope.cli._looking import recorded
 from zombiescope.core import Finding, UserError, harmless
 
@@ -30,14 +30,8 @@ exit codes: 0 proved, 1 not proved, 2 usage, 3 blind: could not be decided
 def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("before", metavar="RECORDING_BEFORE", help="recorded before the fix")
     parser.add_argument("after", metavar="RECORDING_AFTER", help="recorded after it")
-    parser.add_argument(
-        "--cured",
-        action="append",
-        default=[],
-        metavar="FINDING",
-        help="a sign or subject that was fixed; repeatable [root causes]",
-    )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format [text]")
+    add_repeatable(parser, "--cured", "FINDING", "a sign or subject that was fixed; repeatable [root causes]")
+    add_format(parser, "text", "json")
     complete(parser, before=FOLDER, after=FOLDER, cured="signs")
 
 

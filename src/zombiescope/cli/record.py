@@ -11,8 +11,8 @@ import re
 import signal
 import sys
 
-from zombiescope.cli._arguments import FOLDER, complete
-from zombiescope.cli._looking import hertz
+from zombiescope.cli._arguments import FOLDER, add_repeatable, complete
+from zombiescope.cli._looking import add_hertz
 from zombiescope.core import Host
 
 EXAMPLES = """examples:
@@ -34,9 +34,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-bytes", type=_bytes, default=2 * 10**9, metavar="B", help="size limit on disk: 500M, 2G [2G]"
     )
-    parser.add_argument(
-        "--hz", type=hertz, default=49, metavar="F", help="stack samples per second on each core, 0 for none [49]"
-    )
+    add_hertz(parser, 49, "stack samples per second on each core, 0 for none [49]")
     parser.add_argument("--no-user", action="store_true", help="record only the kernel part of each stack")
     parser.add_argument(
         "--for",
@@ -46,13 +44,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help="stop after this long: 90s, 2m, 1h [until Ctrl-C]",
     )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="MEMBER.CONST=VALUE",
-        help="override a threshold, as in diagnose; repeatable",
-    )
+    add_repeatable(parser, "--set", "MEMBER.CONST=VALUE", "override a threshold, as in diagnose; repeatable")
     complete(parser, folder=FOLDER)
 
 

@@ -15,11 +15,9 @@ LONGEST = 60  # seconds: a score makes each of them happen
 def check(name: str, scenario: ModuleType) -> Iterator[Complaint]:  # noqa: ARG001
     yield from parameters(scenario, "run", ["scale"])
     truth = scenario.TRUTH
-    if unknown := {truth.root, *truth.chain, *truth.silent} - {*names("signs"), ""}:
+    if unknown := {*truth.chain, *truth.silent} - {*names("signs"), ""}:
         mend = "see `zombiescope explain` for the signs there are"
         yield Complaint(says=f"its truth names {min(unknown)}", mend=mend, about="TRUTH")
-    if truth.chain and truth.chain[0] != truth.root:
-        yield Complaint(says="its chain does not begin with its root", mend="first cause first", about="TRUTH")
     if unmet := [it for it in missing(scenario.NEEDS) if it.endswith(": unknown")]:
         mend = "the lab knows the needs of lab/_scenario.py"
         yield Complaint(says=f"it needs {unmet[0].removesuffix(': unknown')}", mend=mend, about="NEEDS")

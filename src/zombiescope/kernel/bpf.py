@@ -10,21 +10,21 @@ import ctypes
 import errno
 import mmap
 import os
-import platform
 import resource
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Self
 
 from zombiescope.core.errors import Unreadable
+from zombiescope.kernel.closing import Closing
 from zombiescope.kernel.ebpf import INSTRUCTION_BYTES
+from zombiescope.kernel.rights import CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN, own_rights, text_of
+from zombiescope.kernel.system_call import SystemCall
 
 SOURCE = "bpf(2)"
 RAW_TRACEPOINT = 17  # enum bpf_prog_type
 
-_SYSCALL = {"x86_64": 321, "aarch64": 280}
+_BPF = SystemCall(SOURCE, {"x86_64": 321, "aarch64": 280})
 _MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE, _PROG_LOAD, _PROG_TEST_RUN, _RAW_TRACEPOINT_OPEN = 0, 1, 2, 5, 10, 17
 _ARRAY = 2  # enum bpf_map_type
 _MMAPABLE = 1 << 10
@@ -33,14 +33,10 @@ _FIRST_KEY = bytes(4)
 _LICENSE = b"Dual MIT/GPL"
 _LOG_BYTES = 1 << 20
 
-_CAP_SYS_ADMIN, _CAP_PERFMON, _CAP_BPF = 21, 38, 39
-_STATUS = "/proc/self/status"
 _LOCKDOWN = "/sys/kernel/security/lockdown"
 
-_libc = ctypes.CDLL(None, use_errno=True)
 
-
-class Array:
+class Array(Closing):
     """One value of `size` bytes shared by a program and this process; the program finds it by `descriptor`."""
 
     def __init__(self, size: int, name: str) -> None:
@@ -84,14 +80,6 @@ class Array:
             self._mapped.close()
         os.close(self.descriptor)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _element(self, command: int, value: ctypes.Array[ctypes.c_char]) -> None:
         key = ctypes.create_string_buffer(_FIRST_KEY, len(_FIRST_KEY))
         attributes = struct.pack("=IIQQQ", self.descriptor, 0, ctypes.addressof(key), ctypes.addressof(value), 0)
@@ -101,7 +89,7 @@ class Array:
             raise _refused(error, "reading or writing an array") from None
 
 
-class Program:
+class Program(Closing):
     """A loaded raw tracepoint program, the kind that may read any kernel memory and be run on demand."""
 
     def __init__(self, instructions: bytes, name: str) -> None:
@@ -115,8 +103,10 @@ class Program:
 
     def run(self) -> None:
         """Run it once, now (since 1b4d60ec162f, v5.10)."""
-        if _libc.syscall(_number(), _PROG_TEST_RUN, self._run, len(self._run)) < 0:
-            raise _refused(_os_error(), "running a program")
+        try:
+            _BPF(_PROG_TEST_RUN, self._run, len(self._run))
+        except OSError as error:
+            raise _refused(error, "running a program") from None
 
     def attach(self, tracepoint: str) -> None:
         """Run it each time a tracepoint is hit, until closed."""
@@ -131,35 +121,9 @@ class Program:
             os.close(self._link)
         os.close(self.descriptor)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def _number() -> int:
-    machine = platform.machine()
-    if machine not in _SYSCALL:
-        raise Unreadable(
-            SOURCE, f"its system call number on {machine} is not known; known are {' and '.join(_SYSCALL)}"
-        )
-    return _SYSCALL[machine]
-
-
-def _os_error() -> OSError:
-    number = ctypes.get_errno()
-    return OSError(number, os.strerror(number))
-
 
 def _call(command: int, attributes: bytes) -> int:
-    buffer = ctypes.create_string_buffer(attributes, len(attributes))
-    result: int = _libc.syscall(_number(), command, buffer, len(attributes))
-    if result < 0:
-        raise _os_error()
-    return result
+    return _BPF(command, ctypes.create_string_buffer(attributes, len(attributes)), len(attributes))
 
 
 # Before 97306be45fbe (v5.11) maps and programs were charged to RLIMIT_MEMLOCK, 64 KB by default; the refusal was EPERM.
@@ -232,14 +196,12 @@ def _refused(error: OSError, doing: str) -> Unreadable:
 
 
 def _what_is_missing() -> str:
-    status = dict(line.partition(":")[::2] for line in _read(_STATUS).splitlines())
-    held = int(status.get("CapEff", "0").strip() or "0", 16)
-    needed = {"CAP_BPF": _CAP_BPF, "CAP_PERFMON": _CAP_PERFMON}
-    lacking = [name for name, bit in needed.items() if not held >> bit & 1]
+    rights = own_rights()
+    lacking = [name for name, it in {"CAP_BPF": CAP_BPF, "CAP_PERFMON": CAP_PERFMON}.items() if not rights.has(it)]
     # The two came with a17b53c4a4b5 and 980737282232 (v5.8); CAP_SYS_ADMIN includes both, then and now.
-    if lacking and not held >> _CAP_SYS_ADMIN & 1:
+    if lacking and not rights.has(CAP_SYS_ADMIN):
         return f"needs CAP_BPF and CAP_PERFMON, or root; this process lacks {' and '.join(lacking)}"
-    if status.get("Seccomp", "0").strip() not in ("", "0"):
+    if rights.filtered:
         return "this process has the capabilities, but a seccomp filter (of its container or service) blocks it"
     if _locked_down():
         return "the kernel is locked down (confidentiality), which forbids reading its memory"
@@ -247,12 +209,4 @@ def _what_is_missing() -> str:
 
 
 def _locked_down() -> bool:
-    return "[confidentiality]" in _read(_LOCKDOWN)
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read()
-    except OSError:  # only used to explain a refusal better; without it the explanation is shorter
-        return ""
+    return "[confidentiality]" in text_of(_LOCKDOWN)

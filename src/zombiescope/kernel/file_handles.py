@@ -16,10 +16,9 @@ import struct
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 from zombiescope.core import Host, Unreadable
+from zombiescope.kernel.closing import Closing
 from zombiescope.kernel.memcg_records import Pin
 from zombiescope.kernel.mounts import MOUNTINFO
 
@@ -56,7 +55,7 @@ class Mount:
     kind: str  # ext4, tmpfs
 
 
-class Handles:
+class Handles(Closing):
     """Opens files by inode number, on the file systems mounted in this mount namespace; a context manager."""
 
     def __init__(self) -> None:
@@ -112,12 +111,6 @@ class Handles:
             if isinstance(system, _FileSystem):
                 os.close(system.descriptor)
         self._learnt.clear()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     # There may be thousands of files on one file system: it is opened once, and a refusal is remembered too.
     def _system(self, device: Device) -> _FileSystem:

@@ -5,7 +5,8 @@ Kernels differ in names and features; each is looked up in BTF, the newest first
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from zombiescope.core.errors import Unreadable
 from zombiescope.kernel.btf import Btf
@@ -17,6 +18,12 @@ LRU_LISTS = 5
 _FARTHEST = 1 << 20  # a struct of a megabyte would not be allocated; a task, the largest, has some 10 KB
 _MOST_LISTS = 64  # 4 generations of 2 kinds are 8
 _ANON_AND_FILE = 2  # a macro, so BTF does not know it
+_PATHS = "paths"  # in a field's metadata
+
+
+def _at(*paths: str) -> Any:
+    """A field that is where BTF says this member is; of several paths, the first that this kernel has."""
+    return field(metadata={_PATHS: paths})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,31 +36,34 @@ class ListHeads:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offsets:
-    """Bytes from the start of the struct named first; None where this kernel has no such thing."""
+    """Bytes from the start of the struct named first; None where this kernel has no such thing.
 
-    task_cgroups: int
+    A field names the member it is read from, unless that depends on the kernel: then `_ask` says how it is found.
+    """
+
+    task_cgroups: int = _at("task_struct.cgroups")
     css_set_subsys: int  # of the memory controller
-    cgroup_root: int
-    cgroup_kn: int
-    cgroup_level: int
-    root_hierarchy_id: int
+    cgroup_root: int = _at("cgroup.root")
+    cgroup_kn: int = _at("cgroup.kn")
+    cgroup_level: int = _at("cgroup.level")
+    root_hierarchy_id: int = _at("cgroup_root.hierarchy_id")
     root_css: int  # cgroup_root: the memory controller's css of its top cgroup
 
     css_bytes: int
-    css_cgroup: int
-    css_parent: int
-    css_sibling: int
-    css_children: int
-    css_serial: int
-    css_id: int
-    css_flags: int
+    css_cgroup: int = _at("cgroup_subsys_state.cgroup")
+    css_parent: int = _at("cgroup_subsys_state.parent")
+    css_sibling: int = _at("cgroup_subsys_state.sibling.next")
+    css_children: int = _at("cgroup_subsys_state.children.next")
+    css_serial: int = _at("cgroup_subsys_state.serial_nr")
+    css_id: int = _at("cgroup_subsys_state.id")
+    css_flags: int = _at("cgroup_subsys_state.flags")
     css_reference_data: int | None
     reference_count: int  # in what css_reference_data points to, or else in the css itself
     css_online: int
     css_released: int
     css_dying: int
 
-    kernfs_name: int
+    kernfs_name: int = _at("kernfs_node.name")
     kernfs_inode: int
     kernfs_inode_bytes: int
 
@@ -64,7 +74,7 @@ class Offsets:
     tcpmem_usage: int | None
     nodeinfo: int
 
-    lru_sizes: int  # mem_cgroup_per_node
+    lru_sizes: int = _at("mem_cgroup_per_node.lru_zone_size")
     lru_sizes_count: int
     generation_sizes: int | None  # [generation][anon, file][zone]
     generation_sizes_count: int
@@ -79,16 +89,16 @@ class Offsets:
     swap_backed: int  # bit number
     head: int  # bit number
 
-    mapping_host: int
-    inode_number: int
-    inode_generation: int
-    inode_links: int
-    inode_dentries: int
-    inode_superblock: int
-    superblock_device: int
-    dentry_alias: int
-    dentry_name: int
-    dentry_parent: int
+    mapping_host: int = _at("address_space.host")
+    inode_number: int = _at("inode.i_ino")
+    inode_generation: int = _at("inode.i_generation")
+    inode_links: int = _at("inode.i_nlink")
+    inode_dentries: int = _at("inode.i_dentry.first")
+    inode_superblock: int = _at("inode.i_sb")
+    superblock_device: int = _at("super_block.s_dev")
+    dentry_alias: int = _at("dentry.d_alias", "dentry.d_u.d_alias")
+    dentry_name: int = _at("dentry.__d_name.name", "dentry.d_name.name")
+    dentry_parent: int = _at("dentry.d_parent")
 
     read: int  # helpers
     read_string: int
@@ -97,11 +107,11 @@ class Offsets:
 def offsets_from(btf: Btf) -> Offsets:
     """Read everything the walk needs from a kernel's BTF; Unreadable names what is missing or impossible."""
     offsets = _ask(btf)
-    for field in fields(offsets):
-        value = getattr(offsets, field.name)
-        most = 63 if field.name in ("swap_backed", "head") else _FARTHEST
+    for it in fields(offsets):
+        value = getattr(offsets, it.name)
+        most = 63 if it.name in ("swap_backed", "head") else _FARTHEST
         if isinstance(value, int) and not -_FARTHEST <= value <= most:
-            raise Unreadable(btf.source, f"{field.name} is {value}, which is impossible")
+            raise Unreadable(btf.source, f"{it.name} is {value}, which is impossible")
     return offsets
 
 
@@ -126,27 +136,15 @@ def _ask(btf: Btf) -> Offsets:
         return from_css(f"{member}.usage") if btf.has(f"mem_cgroup.{member}.usage") else None
 
     return Offsets(
-        task_cgroups=btf.offset("task_struct.cgroups"),
+        **{it.name: btf.offset(*it.metadata[_PATHS]) for it in fields(Offsets) if _PATHS in it.metadata},
         css_set_subsys=btf.offset("css_set.subsys") + controller,
-        cgroup_root=btf.offset("cgroup.root"),
-        cgroup_kn=btf.offset("cgroup.kn"),
-        cgroup_level=btf.offset("cgroup.level"),
-        root_hierarchy_id=btf.offset("cgroup_root.hierarchy_id"),
         root_css=btf.offset("cgroup_root.cgrp.subsys") + controller,
         css_bytes=btf.size("cgroup_subsys_state"),
-        css_cgroup=btf.offset("cgroup_subsys_state.cgroup"),
-        css_parent=btf.offset("cgroup_subsys_state.parent"),
-        css_sibling=btf.offset("cgroup_subsys_state.sibling.next"),
-        css_children=btf.offset("cgroup_subsys_state.children.next"),
-        css_serial=btf.offset("cgroup_subsys_state.serial_nr"),
-        css_id=btf.offset("cgroup_subsys_state.id"),
-        css_flags=btf.offset("cgroup_subsys_state.flags"),
         css_reference_data=btf.offset("cgroup_subsys_state.refcnt.data") if split_reference else None,
         reference_count=btf.offset("percpu_ref_data.count" if split_reference else "cgroup_subsys_state.refcnt.count"),
         css_online=btf.enumerator("CSS_ONLINE"),
         css_released=btf.enumerator("CSS_RELEASED"),
         css_dying=btf.enumerator("CSS_DYING"),
-        kernfs_name=btf.offset("kernfs_node.name"),
         kernfs_inode=btf.offset("kernfs_node.id.ino" if old_inode else "kernfs_node.id"),
         kernfs_inode_bytes=4 if old_inode else 8,
         memory_usage=from_css("memory.usage"),
@@ -155,7 +153,6 @@ def _ask(btf: Btf) -> Offsets:
         kmem_usage=counter("kmem"),
         tcpmem_usage=counter("tcpmem"),
         nodeinfo=from_css("nodeinfo"),
-        lru_sizes=btf.offset("mem_cgroup_per_node.lru_zone_size"),
         lru_sizes_count=btf.length("mem_cgroup_per_node.lru_zone_size"),
         generation_sizes=btf.offset(f"{generations}.nr_pages") if has_generation_sizes else None,
         generation_sizes_count=btf.length(f"{generations}.nr_pages") if has_generation_sizes else 0,
@@ -169,16 +166,6 @@ def _ask(btf: Btf) -> Offsets:
         folio_mapcount=btf.offset("folio._large_mapcount") if btf.has("folio._large_mapcount") else None,
         swap_backed=btf.enumerator("PG_swapbacked"),
         head=btf.enumerator("PG_head"),
-        mapping_host=btf.offset("address_space.host"),
-        inode_number=btf.offset("inode.i_ino"),
-        inode_generation=btf.offset("inode.i_generation"),
-        inode_links=btf.offset("inode.i_nlink"),
-        inode_dentries=btf.offset("inode.i_dentry.first"),
-        inode_superblock=btf.offset("inode.i_sb"),
-        superblock_device=btf.offset("super_block.s_dev"),
-        dentry_alias=btf.offset("dentry.d_alias", "dentry.d_u.d_alias"),
-        dentry_name=btf.offset("dentry.__d_name.name", "dentry.d_name.name"),
-        dentry_parent=btf.offset("dentry.d_parent"),
         read=Helper.PROBE_READ_KERNEL if kernel_reads else Helper.PROBE_READ,
         read_string=Helper.PROBE_READ_KERNEL_STR if kernel_reads else Helper.PROBE_READ_STR,
     )

@@ -52,6 +52,15 @@ def cgroup_mounts(host: Host) -> list[CgroupMount]:
     return list(found.values())
 
 
+def mount_of(host: Host, controller: str) -> CgroupMount:
+    """The hierarchy of a controller: the v1 one that it is bound to, else v2; Unreadable where there is neither."""
+    mounts = cgroup_mounts(host)
+    bound = [it for it in mounts if controller in it.controllers] or [it for it in mounts if it.version == 2]
+    if not bound:
+        raise Unreadable(MOUNTINFO, f"no hierarchy with the {controller} controller is mounted")
+    return bound[0]
+
+
 def whole(host: Host, mount: CgroupMount) -> bool:
     """True if the mount shows every cgroup of the node: not a part of it, and not from inside a container."""
     if mount.root != "/":

@@ -20,13 +20,12 @@ import threading
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core.errors import Unparsable, Unreadable, UserError
+from zombiescope.kernel.closing import Closing
 from zombiescope.kernel.perf_records import Record, Throttle, parse
 from zombiescope.kernel.perf_ring import Ring, blindness, refusal, richest
 from zombiescope.kernel.perf_stacks import RawStack, StackTable
@@ -68,7 +67,7 @@ class Gaps:
     length_ns: npt.NDArray[np.int64]
 
 
-class Sampler:
+class Sampler(Closing):
     """All cores, from now until closed. Not for use by two threads at once."""
 
     def __init__(self, *, hz: int = 49, user: bool = True, pages: int = 64) -> None:
@@ -165,14 +164,6 @@ class Sampler:
     def close(self) -> None:
         while self._rings:
             self._rings.popitem()[1].close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _open(self, cpus: list[int]) -> None:
         for cpu in cpus:

@@ -63,25 +63,26 @@ class Comm:
 
 
 @dataclass(frozen=True, slots=True)
-class Fork:
+class _Task:
+    """A thread, its process, and those of its parent."""
+
+    time_ns: int
+    pid: int
+    tid: int
+    parent_pid: int
+    parent_tid: int
+
+
+class Fork(_Task):
     """A process was forked (a thread, if both pids are the same), with the mappings of its parent."""
 
-    time_ns: int
-    pid: int
-    tid: int
-    parent_pid: int
-    parent_tid: int
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(_Task):
     """A thread exited; the process as well if it was the last one."""
 
-    time_ns: int
-    pid: int
-    tid: int
-    parent_pid: int
-    parent_tid: int
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ import errno
 import fcntl
 import mmap
 import os
-import platform
 import struct
 import time
 from collections.abc import Iterator, Sequence
@@ -20,11 +19,13 @@ from itertools import combinations
 
 from zombiescope.core.errors import Unreadable
 from zombiescope.kernel.perf_records import SOURCE, unwrap
+from zombiescope.kernel.rights import CAP_PERFMON, CAP_SYS_ADMIN, own_rights, text_of
+from zombiescope.kernel.system_call import SystemCall
 
 # The longest record that can be missing from a ring for lack of space: a path of 4 KB, or 127 + 127 addresses.
 LONGEST = 8192
 
-_SYSCALL = {"x86_64": 298, "aarch64": 241}
+_PERF_EVENT_OPEN = SystemCall(SOURCE, {"x86_64": 298, "aarch64": 241})
 _CLOEXEC = 8
 _ENABLE = 0x2400  # PERF_EVENT_IOC_ENABLE
 # type and config: cycles are counted by the PMU and sampled by NMI (x86); the clock is a timer, also when idle.
@@ -44,12 +45,9 @@ _COMM_EXEC, _USE_CLOCKID, _BUILD_ID = 1 << 24, 1 << 25, 1 << 34
 _FORMAT_LOST = 1 << 4
 _HEAD, _TAIL = 1024 // 8, 1032 // 8  # struct perf_event_mmap_page, in words
 
-_CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
-_STATUS, _PARANOID = "/proc/self/status", "/proc/sys/kernel/perf_event_paranoid"
+_PARANOID = "/proc/sys/kernel/perf_event_paranoid"
 # PROC_PID_INIT_INO: the number that the first pid namespace has had since 98f842e675f9 (v3.8).
 _FIRST_PID_NAMESPACE = 0xEFFFFFFC
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +65,7 @@ class Event:
     def open(self, cpu: int) -> int:
         """A descriptor of this event on one core, not yet counting; OSError if refused."""
         attributes = ctypes.create_string_buffer(self._attributes(), 112)
-        descriptor: int = _libc.syscall(_number(), attributes, -1, cpu, -1, _CLOEXEC)
-        if descriptor < 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
-        return descriptor
+        return _PERF_EVENT_OPEN(attributes, -1, cpu, -1, _CLOEXEC)
 
     def _attributes(self) -> bytes:
         kind, config = _EVENTS[self.name]
@@ -226,15 +220,6 @@ def blindness(event: Event, wanted_hz: int) -> tuple[str, ...]:
     return tuple(blind)
 
 
-def _number() -> int:
-    machine = platform.machine()
-    if machine not in _SYSCALL:
-        raise Unreadable(
-            SOURCE, f"its system call number on {machine} is not known; known are {' and '.join(_SYSCALL)}"
-        )
-    return _SYSCALL[machine]
-
-
 def _fewer_and_fewer(*extras: str) -> Iterator[tuple[str, ...]]:
     for many in range(len(extras), -1, -1):
         yield from combinations(extras, many)
@@ -243,15 +228,14 @@ def _fewer_and_fewer(*extras: str) -> Iterator[tuple[str, ...]]:
 # perf_event_paranoid: above 0, sampling a core needs CAP_PERFMON (since 18aa18566218, v5.8; CAP_SYS_ADMIN includes it,
 # then and now); above 2, on kernels patched by Debian and Ubuntu, everything does.
 def _what_is_missing() -> str:
-    status = dict(line.partition(":")[::2] for line in _read(_STATUS).splitlines())
-    held = int(status.get("CapEff", "0").strip() or "0", 16)
-    if not held >> _CAP_PERFMON & 1 and not held >> _CAP_SYS_ADMIN & 1:
-        paranoid = _read(_PARANOID).strip() or "unknown"
+    rights = own_rights()
+    if not rights.has(CAP_PERFMON) and not rights.has(CAP_SYS_ADMIN):
+        paranoid = text_of(_PARANOID).strip() or "unknown"
         return (
             f"kernel.perf_event_paranoid is {paranoid}, and this process lacks CAP_PERFMON (before Linux 5.8: "
             "CAP_SYS_ADMIN); run it as root, give it that capability, or set kernel.perf_event_paranoid to 0"
         )
-    if status.get("Seccomp", "0").strip() not in ("", "0"):
+    if rights.filtered:
         return "this process has the capability, but a seccomp filter (of its container or service) blocks it"
     return "this process has the capability, so a security module forbids it, or it is root in a user namespace only"
 
@@ -261,11 +245,3 @@ def _pid_namespace() -> int:
         return os.stat("/proc/self/ns/pid").st_ino
     except OSError:  # without /proc it cannot be known
         return 0
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read()
-    except OSError:  # only used to explain a refusal better; without it the explanation is shorter
-        return ""

@@ -53,6 +53,18 @@ def counters(text: str, source: str) -> dict[str, int]:
     return found
 
 
+#                     CPU0       CPU1
+def core_columns(head: str, source: str) -> list[int]:
+    """The cores that the first line of /proc/interrupts and /proc/softirqs names; at least one."""
+    try:
+        columns = [count(name.removeprefix("CPU")) for name in head.split()]
+    except ValueError:
+        columns = []
+    if not columns:
+        raise Unparsable(source, 1, head)
+    return columns
+
+
 # 0-47,96-143
 def cores(text: str, source: str) -> list[int]:
     """The cores that a list of ranges names, in its order; an empty list names none."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from zombiescope.knowledge.shapes import shaped
-from zombiescope.knowledge.tables import Entry, entries
+from zombiescope.knowledge.tables import entries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +28,7 @@ def what_to_do(why: str) -> str:
 
 @cache
 def _causes() -> tuple[Cause, ...]:
-    return entries("blind_cause", _made)
+    return entries("blind_cause", SHAPES["blind_cause"])
 
 
-def _made(entry: Entry) -> Cause:
-    return shaped(Cause, entry)
-
-
-SHAPES = {"blind_cause": _made}
+SHAPES = {"blind_cause": partial(shaped, Cause)}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from zombiescope.knowledge.shapes import shaped
-from zombiescope.knowledge.tables import Entry, entries
+from zombiescope.knowledge.tables import entries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,16 +20,12 @@ class Family:
     known: str = ""
 
 
-def _family(entry: Entry) -> Family:
-    return shaped(Family, entry)
-
-
-SHAPES = {"function": _family}
+SHAPES = {"function": partial(shaped, Family)}
 
 
 @cache
 def families() -> tuple[Family, ...]:
-    return entries("function", _family)
+    return entries("function", SHAPES["function"])
 
 
 @cache

@@ -1,19 +1,20 @@
 """What a line of the kernel's log means: one kind and one spelling of the fields, whichever driver wrote it.
 
-The formats are data, in kernel_messages.toml. A line is first searched for a short piece that each format must have; an
-ordinary line has none of them and costs about two microseconds. Only a line that has one is tried with its expression.
+The formats are data, in kernel_messages.toml. An ordinary line has no piece of any of them and costs about two
+microseconds.
 """
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from types import MappingProxyType
 
+from zombiescope.knowledge.line_format import LineFormat
 from zombiescope.knowledge.shapes import shaped
-from zombiescope.knowledge.tables import Entry, entries
+from zombiescope.knowledge.tables import entries
 
 LONGEST = 2_000  # characters of a line that are read: printk ends lines at about 1,000
 _UNITS = {"_us": 1e-6, "_ms": 1e-3}
@@ -27,41 +28,21 @@ class Message:
     fields: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Format:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Format(LineFormat):
     kind: str
-    pattern: str
-    holds: str
     driver: str = ""
     known: str = ""  # where it was seen: for who reads the table
 
-    def __post_init__(self) -> None:
-        if not self.holds:
-            raise ValueError("holds is not empty: every line of the log would meet the pattern")
 
-    @property
-    def expression(self) -> re.Pattern[str]:
-        return _compiled(self.pattern)
+SHAPES = {"kernel_message": partial(shaped, _Format)}
 
 
-@functools.cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """Compiled only when a line needs it: all of them together take as long as the whole command's start."""
-    return re.compile(pattern, re.ASCII)
-
-
-def _made(entry: Entry) -> _Format:
-    return shaped(_Format, entry)
-
-
-SHAPES = {"kernel_message": _made}
-
-
-@functools.cache
+@cache
 def _formats() -> tuple[tuple[str, tuple[_Format, ...]], ...]:
     """The formats by the piece that their lines have."""
     found: dict[str, list[_Format]] = {}
-    for one in entries("kernel_message", _made):
+    for one in entries("kernel_message", SHAPES["kernel_message"]):
         found.setdefault(one.holds, []).append(one)
     return tuple((piece, tuple(formats)) for piece, formats in found.items())
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import calendar
-import functools
 import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 
+from zombiescope.knowledge.line_format import LineFormat
 from zombiescope.knowledge.shapes import shaped
-from zombiescope.knowledge.tables import Entry, entries
+from zombiescope.knowledge.tables import entries
 
 LONGEST = 2_000  # characters of a line that are read; the longest message has 1,500 before its last field
 # [2026-11-15 23:15:46,714 W 11650 11650] (gcs_server) …    and Python's    2026-11-15 23:18:16,182	INFO …
@@ -28,37 +29,18 @@ class Death:
     fields: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Format:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Format(LineFormat):
     how: str
-    holds: str
-    pattern: str
     dead: bool = True
 
-    def __post_init__(self) -> None:
-        if not self.holds:
-            raise ValueError("holds is not empty: every line of a log would meet the pattern")
 
-    @property
-    def expression(self) -> re.Pattern[str]:
-        return _compiled(self.pattern)
+SHAPES = {"ray_message": partial(shaped, _Format)}
 
 
-@functools.cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.ASCII)
-
-
-@functools.cache
+@cache
 def _formats() -> tuple[_Format, ...]:
-    return entries("ray_message", _made)
-
-
-def _made(entry: Entry) -> _Format:
-    return shaped(_Format, entry)
-
-
-SHAPES = {"ray_message": _made}
+    return entries("ray_message", SHAPES["ray_message"])
 
 
 def recognise(text: str) -> Death | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import fnmatch
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from zombiescope.knowledge.shapes import shaped
-from zombiescope.knowledge.tables import Entry, entries
+from zombiescope.knowledge.tables import entries
 
 CONDITIONS = ("", "containers_run", "last_access")
 
@@ -30,16 +30,12 @@ class Units:
         return any(fnmatch.fnmatchcase(unit, pattern) for pattern in self.units)
 
 
-def _made(entry: Entry) -> Units:
-    return shaped(Units, entry)
-
-
-SHAPES = {"unit": _made}
+SHAPES = {"unit": partial(shaped, Units)}
 
 
 @cache
 def needed() -> tuple[Units, ...]:
-    return entries("unit", _made)
+    return entries("unit", SHAPES["unit"])
 
 
 def never_stop(unit: str) -> list[Units]:

@@ -9,10 +9,15 @@ from contextlib import contextmanager
 
 from zombiescope.core import Host, UserError
 from zombiescope.kernel.mounts import cgroup_mounts
-from zombiescope.lab._scenario import name_for
+from zombiescope.lab._scenario import CPU_CAUSES, PREFIX, Truth, name_for
 
 PERIOD, QUOTA = 100_000, 10_000  # microseconds: run 10 ms of each 100 ms, then throttled
 _PATIENCE = 60.0  # seconds: the machine may be starved already
+
+
+def throttling_of(label: str) -> Truth:
+    """What a diagnosis must say of a busy process in the cgroup that `with_quota(label)` makes."""
+    return Truth(chain=("cpu_throttling", "starved_thread"), subject=rf"cgroup:/{PREFIX}{label}-\d+", silent=CPU_CAUSES)
 
 
 @contextmanager

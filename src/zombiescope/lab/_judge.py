@@ -29,7 +29,7 @@ def judge(truth: Truth, told: Mapping[str, Any]) -> Judgement:
     """The first root cause must be true, the chain of each true one complete, and nothing innocent accused."""
     accused = [(it["sign"], it["subject"]) for it in told["root_causes"]]
     findings = told["findings"]
-    innocent = [it for it in findings if it["sign"] in truth.silent]
+    innocent = [it for it in findings if it["sign"] in truth.innocent]
     innocent += [it for link in told["links"] if (it := findings[link["cause"]])["sign"] in truth.harmless]
     if innocent:
         return Judgement("wrong accusation", f"{innocent[0]['sign']} of {innocent[0]['subject']}")

@@ -13,6 +13,11 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
+# Signs that are easily taken for one another, so a scenario with one of them must not show the others.
+CPU_CAUSES = ("cpu_throttling", "realtime_hog", "fork_storm", "defunct_processes", "blocked_tasks", "saturated_core")
+KERNEL_CAUSES = ("direct_reclaim", "page_fault_storm", "irq_pile_up", "softirq_storm", "slab_bloat", "mount_explosion")
+# A program that only works shows none of these.
+CPU_FAULTS = (*CPU_CAUSES, "stolen_cpu", "starved_thread", "starved_softirq", "driver_reset")
 PREFIX = "zslab-"  # prefix of every name the lab gives: cgroups, network namespaces, interfaces, folders
 
 
@@ -20,13 +25,22 @@ PREFIX = "zslab-"  # prefix of every name the lab gives: cgroups, network namesp
 class Truth:
     """What a diagnosis of this fault must say, and must not say."""
 
-    root: str = ""  # the sign of the root cause; empty for a control, where nothing may be accused
+    chain: tuple[str, ...] = ()  # the signs in order, root cause first; empty for a control: nothing may be accused
     unexplained: bool = False  # a symptom whose cause we have no sign for: found, and nothing accused
-    subject: str = ""  # a pattern for the subject it names
-    chain: tuple[str, ...] = ()  # the signs in order, first cause first
+    subject: str = ""  # a pattern for the subject of the root cause
     also: tuple[Truth, ...] = ()  # further faults at the same time: each must be reported as well, in any order
     harmless: tuple[str, ...] = ()  # signs that are rightly found but caused nothing here
-    silent: tuple[str, ...] = ()  # signs that must not be found: this fault's innocent bystanders
+    silent: tuple[str, ...] = ()  # signs that must not be found, unless they are in the chain: innocent bystanders
+
+    @property
+    def root(self) -> str:
+        """The sign of the root cause; empty for a control."""
+        return self.chain[0] if self.chain else ""
+
+    @property
+    def innocent(self) -> set[str]:
+        """The signs that must not be found."""
+        return set(self.silent) - set(self.chain)
 
     def names(self, subject: str) -> bool:
         return re.fullmatch(self.subject or ".*", subject, re.DOTALL) is not None

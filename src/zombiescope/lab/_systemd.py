@@ -23,12 +23,8 @@ from zombiescope.core import Host, UserError
 from zombiescope.kernel.mounts import CgroupMount, cgroup_mounts
 from zombiescope.lab._scenario import name_for
 
-PACKAGES = (
-    "systemd",
-    "dbus",
-    "util-linux",
-    "iproute2",
-)  # Debian packages it needs, for busctl, dbus-daemon, nsenter, ip
+TO_BOOT = ("root", "systemd", "unshare")  # what a scenario needs that boots it
+PACKAGES = ("systemd", "dbus", "util-linux", "iproute2")  # of Debian: for busctl, dbus-daemon, nsenter, ip
 PATIENCE = 60.0  # seconds for the bus to answer: one on an idle machine, many on a starved one
 SYSTEMD = "/lib/systemd/systemd"
 BUS = "/run/dbus/system_bus_socket"

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 UNITS = "/usr/lib/systemd/system"  # for a unit that is not started directly: given to `booted` as a file
 
+# It runs a program of the shell that asks systemd for more units.
+AFTER_DBUS = """
+[Unit]
+DefaultDependencies=no
+After=dbus.service
+[Service]
+ExecStart=/bin/sh {program}
+"""
+
 # It exits at once, is restarted forever, and leaves nothing behind.
 ENDING = """
 [Unit]

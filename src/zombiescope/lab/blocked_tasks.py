@@ -7,15 +7,14 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from zombiescope.lab._scenario import Fault, Truth, name_for
+from zombiescope.lab._scenario import CPU_CAUSES, Fault, Truth, name_for
 from zombiescope.lab._starvers import starver
 
 TRUTH = Truth(
-    root="blocked_tasks",
+    chain=("blocked_tasks",),
     unexplained=True,  # we have no sign for what they wait for here
     subject="node",
-    chain=("blocked_tasks",),
-    silent=("realtime_hog", "cpu_throttling", "fork_storm", "defunct_processes", "saturated_core"),
+    silent=CPU_CAUSES,
 )
 NEEDS: tuple[str, ...] = ()
 SECONDS = 8.0

@@ -6,14 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from zombiescope.lab._loads import compiling
-from zombiescope.lab._scenario import Fault, Truth
+from zombiescope.lab._scenario import CPU_FAULTS, Fault, Truth
 
-TRUTH = Truth(
-    silent=(
-        *("cpu_throttling", "stolen_cpu", "realtime_hog", "starved_thread", "fork_storm"),
-        *("defunct_processes", "blocked_tasks", "saturated_core", "starved_softirq", "driver_reset"),
-    )
-)
+TRUTH = Truth(silent=CPU_FAULTS)
 NEEDS = ("gcc",)
 SECONDS = 8.0
 

@@ -11,9 +11,8 @@ from zombiescope.lab._scenario import Fault, Truth, name_for
 NEEDS = ("root", "podman")
 SECONDS = 12  # the quota is found by a walk at the first sample, and throttling has to last to be found
 TRUTH = Truth(
-    root="cpu_throttling",
-    subject=r"cgroup:/zslab-podman-\d+/libpod-[0-9a-f]{64}",
     chain=("cpu_throttling",),
+    subject=r"cgroup:/zslab-podman-\d+/libpod-[0-9a-f]{64}",
     silent=("zombie_cgroups", "saturated_core", "driver_reset", "oom_kill", "job_failure"),
 )
 

@@ -6,16 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from zombiescope.lab._scenario import Fault, Truth
-from zombiescope.lab._systemd import asked_by_diagnosis, booted
+from zombiescope.lab._systemd import TO_BOOT, asked_by_diagnosis, booted
 from zombiescope.lab._units import ENDING
 
 TRUTH = Truth(
-    root="crash_looping_unit",
-    subject="unit:zslab-false.service",
     chain=("crash_looping_unit",),
+    subject="unit:zslab-false.service",
     silent=("zombie_cgroups", "cpu_throttling", "direct_reclaim", "driver_reset"),
 )
-NEEDS = ("root", "systemd", "unshare")
+NEEDS = TO_BOOT
 SECONDS = 10.0
 
 

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from zombiescope.lab._scenario import PREFIX, Fault, Truth
+from zombiescope.lab._scenario import CPU_CAUSES, PREFIX, Fault, Truth
 from zombiescope.lab._starvers import starver
 
-TRUTH = Truth(
-    root="defunct_processes",
-    subject=rf"process:{PREFIX}neglect\[\d+\]",
-    chain=("defunct_processes",),
-    silent=("realtime_hog", "cpu_throttling", "fork_storm", "blocked_tasks", "saturated_core"),
-)
+TRUTH = Truth(chain=("defunct_processes",), subject=rf"process:{PREFIX}neglect\[\d+\]", silent=CPU_CAUSES)
 NEEDS: tuple[str, ...] = ()
 SECONDS = 8.0
 CHILDREN = 70

@@ -9,25 +9,19 @@ from contextlib import contextmanager
 
 from zombiescope.core import UserError
 from zombiescope.lab._scenario import Fault, Truth
-from zombiescope.lab._systemd import PATIENCE, asked_by_diagnosis, booted
+from zombiescope.lab._systemd import PATIENCE, TO_BOOT, asked_by_diagnosis, booted
+from zombiescope.lab._units import AFTER_DBUS
 
 TRUTH = Truth(
-    root="empty_scopes",
-    subject="node",
     chain=("empty_scopes",),
+    subject="node",
     silent=("crash_looping_unit", "mount_explosion", "cpu_throttling", "driver_reset"),
 )
-NEEDS = ("root", "systemd", "unshare")
+NEEDS = TO_BOOT
 SECONDS = 5.0
 SCOPES = 120
 PROGRAM = "/usr/local/lib/zslab-scopes"
-UNIT = f"""
-[Unit]
-DefaultDependencies=no
-After=dbus.service
-[Service]
-ExecStart=/bin/sh {PROGRAM}
-"""
+UNIT = AFTER_DBUS.format(program=PROGRAM)
 # A process that exits before systemd checks the new scope is noticed, so each lives 0.5 s. Twenty at a time, for speed.
 MAKE = """
 number=0

@@ -7,16 +7,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from zombiescope.lab._cgroups import join, with_quota
-from zombiescope.lab._scenario import PREFIX, Fault, Truth
+from zombiescope.lab._cgroups import join, throttling_of, with_quota
+from zombiescope.lab._scenario import Fault
 from zombiescope.lab._starvers import starver
 
-TRUTH = Truth(
-    root="cpu_throttling",
-    subject=rf"cgroup:/{PREFIX}over-\d+",
-    chain=("cpu_throttling", "starved_thread"),
-    silent=("realtime_hog", "fork_storm", "defunct_processes", "blocked_tasks", "saturated_core"),
-)
+TRUTH = throttling_of("over")
 NEEDS = ("root",)
 SECONDS = 14.0
 LASTS = 10.0  # seconds; the recording goes on for a few more

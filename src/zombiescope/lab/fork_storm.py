@@ -10,9 +10,8 @@ from zombiescope.lab._scenario import PREFIX, Fault, Truth
 from zombiescope.lab._starvers import starver
 
 TRUTH = Truth(
-    root="fork_storm",
-    subject="node",
     chain=("fork_storm",),
+    subject="node",
     silent=("realtime_hog", "cpu_throttling", "defunct_processes", "blocked_tasks"),
 )
 NEEDS: tuple[str, ...] = ()

@@ -13,15 +13,10 @@ from contextlib import ExitStack, contextmanager
 
 from zombiescope.core import UserError
 from zombiescope.lab._loads import GROUP, load
-from zombiescope.lab._scenario import PREFIX, Fault, Truth
+from zombiescope.lab._scenario import KERNEL_CAUSES, PREFIX, Fault, Truth
 from zombiescope.lab._veth import End, cable, ip
 
-TRUTH = Truth(
-    root="irq_pile_up",
-    subject=r"cpu:\d+",
-    chain=("irq_pile_up", "softirq_storm"),
-    silent=("direct_reclaim", "page_fault_storm", "slab_bloat", "mount_explosion"),
-)
+TRUTH = Truth(chain=("irq_pile_up", "softirq_storm"), subject=r"cpu:\d+", silent=KERNEL_CAUSES)
 NEEDS = ("root", "ip")
 SECONDS = 8.0
 SOCKETS = 300  # with 100 the core is still half idle

@@ -5,34 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from zombiescope.lab._leaking import leaking
 from zombiescope.lab._loads import compiling
 from zombiescope.lab._scenario import Fault, Truth
-from zombiescope.lab._systemd import LEAKING, asked_by_diagnosis, booted
-from zombiescope.lab._zombies import leaked
+from zombiescope.lab._systemd import LEAKING, TO_BOOT
 
 TRUTH = Truth(
-    root="crash_looping_unit",
-    subject="unit:ecs.service",
     chain=("crash_looping_unit", "zombie_cgroups"),
+    subject="unit:ecs.service",
     silent=(
         *("cpu_throttling", "stolen_cpu", "realtime_hog", "fork_storm", "page_fault_storm", "saturated_core"),
         *("defunct_processes", "blocked_tasks", "direct_reclaim", "driver_reset"),
     ),
 )
-NEEDS = ("root", "systemd", "unshare", "gcc")
+NEEDS = (*TO_BOOT, "gcc")
 SECONDS = 15.0  # systemd has to wait for a core too
-ALREADY = 1_000  # dying cgroups when it begins
 PAUSE = 0.3  # seconds between two runs: about three a second
 
 
 @contextmanager
 def run(scale: float = 1.0) -> Iterator[Fault]:
-    with (
-        leaked(ALREADY, label="already"),
-        booted({"ecs.service": LEAKING.format(pause=PAUSE)}, label="quiet") as systemd,
-        asked_by_diagnosis(systemd),
-        compiling(scale),
-    ):
+    with leaking({"ecs.service": LEAKING.format(pause=PAUSE)}, label="quiet"), compiling(scale):
         yield Fault(
             subject="unit:ecs.service", says="ecs.service crash-loops and leaks beside a compiler at full speed"
         )

@@ -11,14 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from zombiescope.core import UserError
-from zombiescope.lab._scenario import PREFIX, Fault, Truth, name_for
+from zombiescope.lab._scenario import KERNEL_CAUSES, PREFIX, Fault, Truth, name_for
 
-TRUTH = Truth(
-    root="mount_explosion",
-    subject="node",
-    chain=("mount_explosion",),
-    silent=("direct_reclaim", "page_fault_storm", "irq_pile_up", "softirq_storm", "slab_bloat"),
-)
+TRUTH = Truth(chain=("mount_explosion",), subject="node", silent=KERNEL_CAUSES)
 NEEDS = ("root",)
 SECONDS = 3.0
 MOUNTS, MOST = 3_500, 5_000

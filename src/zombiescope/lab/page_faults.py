@@ -7,14 +7,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from zombiescope.lab._loads import load
-from zombiescope.lab._scenario import Fault, Truth
+from zombiescope.lab._scenario import KERNEL_CAUSES, Fault, Truth
 
-TRUTH = Truth(
-    root="page_fault_storm",
-    subject="node",
-    chain=("page_fault_storm",),
-    silent=("direct_reclaim", "irq_pile_up", "softirq_storm", "slab_bloat", "mount_explosion"),
-)
+TRUTH = Truth(chain=("page_fault_storm",), subject="node", silent=KERNEL_CAUSES)
 NEEDS: tuple[str, ...] = ()
 SECONDS = 8.0
 SIZE = 128 << 20  # bytes each: far below what any test machine has

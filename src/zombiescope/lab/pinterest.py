@@ -16,13 +16,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from zombiescope.lab._nic import Queue, say_reset, served_queue
 from zombiescope.lab._ray import cluster
 from zombiescope.lab._scenario import Fault, Truth, missing
-from zombiescope.lab._systemd import LEAKING, asked_by_diagnosis, booted
+from zombiescope.lab._systemd import LEAKING, TO_BOOT, asked_by_diagnosis, booted
 from zombiescope.lab._walker import known_cgroups, walking
 from zombiescope.lab._zombies import TMPFS, leaked, memory_folder
 
 TRUTH = Truth(
-    root="crash_looping_unit",
-    subject="unit:ecs.service",
     chain=(
         "crash_looping_unit",
         "zombie_cgroups",
@@ -31,9 +29,10 @@ TRUTH = Truth(
         "starved_softirq",
         "driver_reset",
     ),
+    subject="unit:ecs.service",
     silent=("realtime_hog", "cpu_throttling", "direct_reclaim", "oom_kill", "stolen_cpu"),
 )
-NEEDS = ("root", "systemd", "unshare")
+NEEDS = TO_BOOT
 SECONDS = 20.0
 DEAD = 20_000  # dying cgroups when it begins; at 2 µs each, one read of the statistics keeps interrupts off for 40 ms
 PAUSE = 0.3  # seconds between two restarts: three a second, since systemd needs CPU too

@@ -12,16 +12,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 from zombiescope.core import UserError
-from zombiescope.lab._scenario import PREFIX, Fault, Truth
+from zombiescope.lab._scenario import CPU_CAUSES, PREFIX, Fault, Truth
 from zombiescope.lab._starvers import starver
 from zombiescope.lab._veth import cable
 
-TRUTH = Truth(
-    root="realtime_hog",
-    subject=rf"process:{PREFIX}hog\[\d+\]",
-    chain=("realtime_hog", "starved_softirq"),
-    silent=("cpu_throttling", "fork_storm", "defunct_processes", "blocked_tasks", "saturated_core"),
-)
+TRUTH = Truth(chain=("realtime_hog", "starved_softirq"), subject=rf"process:{PREFIX}hog\[\d+\]", silent=CPU_CAUSES)
 NEEDS = ("root", "ip")
 SECONDS = 8.0
 SHORT = True

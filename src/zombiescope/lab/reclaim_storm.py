@@ -9,14 +9,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from zombiescope.lab._loads import limited, load, sparse_file, subject
-from zombiescope.lab._scenario import PREFIX, Fault, Truth
+from zombiescope.lab._scenario import KERNEL_CAUSES, PREFIX, Fault, Truth
 
-TRUTH = Truth(
-    root="direct_reclaim",
-    subject=rf"cgroup:/{PREFIX}reclaim-\d+",
-    chain=("direct_reclaim",),
-    silent=("page_fault_storm", "irq_pile_up", "softirq_storm", "slab_bloat", "mount_explosion"),
-)
+TRUTH = Truth(chain=("direct_reclaim",), subject=rf"cgroup:/{PREFIX}reclaim-\d+", silent=KERNEL_CAUSES)
 NEEDS = ("root",)
 SECONDS = 8.0
 LIMIT, SIZE = 16 << 20, 1 << 30

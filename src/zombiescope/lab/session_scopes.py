@@ -5,29 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from zombiescope.lab._scenario import Fault, Truth
-from zombiescope.lab._systemd import asked_by_diagnosis, booted
-from zombiescope.lab._zombies import leaked
+from zombiescope.lab._leaking import churn_of, leaking
+from zombiescope.lab._scenario import Fault
+from zombiescope.lab._systemd import TO_BOOT
+from zombiescope.lab._units import AFTER_DBUS
 
-TRUTH = Truth(
-    root="cgroup_churn",
-    subject=r"family:/zslab-.*/user\.slice/user-<n>\.slice/session-<n>\.scope",
-    chain=("cgroup_churn", "zombie_cgroups"),
-    silent=("crash_looping_unit", "cpu_throttling", "direct_reclaim", "driver_reset"),
-)
-NEEDS = ("root", "systemd", "unshare")
+TRUTH = churn_of(r"family:/zslab-.*/user\.slice/user-<n>\.slice/session-<n>\.scope")
+NEEDS = TO_BOOT
 SECONDS = 12.0
-ALREADY = 1_000  # dying cgroups when it begins
 PAUSE = 0.1  # seconds between two sessions
 PROGRAM = "/usr/local/lib/zslab-logins"
-UNIT = f"""
-[Unit]
-DefaultDependencies=no
-After=dbus.service
-[Service]
-ExecStart=/bin/sh {PROGRAM}
-Restart=on-failure
-"""
+UNIT = AFTER_DBUS.format(program=PROGRAM) + "Restart=on-failure\n"
 # The first session stays open, like a terminal, and keeps the user's slice; the others write a line and exit.
 LOGINS = """
 session() {
@@ -47,11 +35,7 @@ done
 @contextmanager
 def run(scale: float = 1.0) -> Iterator[Fault]:
     program = LOGINS.replace("PAUSE", f"{PAUSE / max(scale, 0.01):.4f}")
-    with (
-        leaked(ALREADY, label="already"),
-        booted({"zslab-logins.service": UNIT}, files={PROGRAM: program}, label="sessions") as systemd,
-        asked_by_diagnosis(systemd),
-    ):
+    with leaking({"zslab-logins.service": UNIT}, files={PROGRAM: program}, label="sessions") as systemd:
         yield Fault(
             subject=f"family:/{systemd.name}/user.slice/user-<n>.slice/session-<n>.scope",
             says="a user logs in, writes a line and logs out again, forever",

@@ -13,9 +13,8 @@ from zombiescope.lab._scenario import Fault, Truth
 from zombiescope.lab._zombies import leaked
 
 TRUTH = Truth(
-    root="zombie_cgroups",
-    subject="controller:memory",
     chain=("zombie_cgroups", "direct_reclaim"),
+    subject="controller:memory",
     silent=("page_fault_storm", "irq_pile_up", "softirq_storm", "mount_explosion", "crash_looping_unit"),
 )
 NEEDS = ("root",)

@@ -6,15 +6,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from zombiescope.lab._scenario import PREFIX, Fault, Truth
+from zombiescope.lab._scenario import CPU_CAUSES, PREFIX, Fault, Truth
 from zombiescope.lab._starvers import starver
 
-TRUTH = Truth(
-    root="realtime_hog",
-    subject=rf"process:{PREFIX}hog\[\d+\]",
-    chain=("realtime_hog", "starved_thread"),
-    silent=("cpu_throttling", "fork_storm", "defunct_processes", "blocked_tasks", "saturated_core"),
-)
+TRUTH = Truth(chain=("realtime_hog", "starved_thread"), subject=rf"process:{PREFIX}hog\[\d+\]", silent=CPU_CAUSES)
 NEEDS = ("root",)
 SECONDS = 8.0
 

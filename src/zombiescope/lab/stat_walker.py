@@ -11,9 +11,8 @@ from zombiescope.lab._walker import walking
 from zombiescope.lab._zombies import memory_folder
 
 TRUTH = Truth(
-    root="cgroup_walker",
-    subject=r"process:zslab-walker\[\d+\]",
     chain=("cgroup_walker",),
+    subject=r"process:zslab-walker\[\d+\]",
     silent=("crash_looping_unit", "zombie_cgroups", "cgroup_churn", "cpu_throttling", "realtime_hog"),
 )
 NEEDS = ("root",)

@@ -6,16 +6,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from zombiescope.lab._cgroups import PERIOD, QUOTA, join, with_quota
-from zombiescope.lab._scenario import PREFIX, Fault, Truth
+from zombiescope.lab._cgroups import PERIOD, QUOTA, join, throttling_of, with_quota
+from zombiescope.lab._scenario import Fault
 from zombiescope.lab._starvers import starver
 
-TRUTH = Truth(
-    root="cpu_throttling",
-    subject=rf"cgroup:/{PREFIX}throttled-\d+",
-    chain=("cpu_throttling", "starved_thread"),
-    silent=("realtime_hog", "fork_storm", "defunct_processes", "blocked_tasks", "saturated_core"),
-)
+TRUTH = throttling_of("throttled")
 NEEDS = ("root",)
 SECONDS = 8.0
 SHORT = True

@@ -6,15 +6,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from zombiescope.lab._scenario import Fault, Truth
+from zombiescope.lab._scenario import CPU_FAULTS, Fault, Truth
 from zombiescope.lab._starvers import starver
 
-TRUTH = Truth(
-    silent=(
-        *("cpu_throttling", "stolen_cpu", "realtime_hog", "starved_thread", "fork_storm"),
-        *("defunct_processes", "blocked_tasks", "saturated_core", "starved_softirq", "driver_reset"),
-    )
-)
+TRUTH = Truth(silent=CPU_FAULTS)
 NEEDS: tuple[str, ...] = ()
 SECONDS = 8.0
 SHORT = True

@@ -11,9 +11,8 @@ from zombiescope.lab._walker import walking
 from zombiescope.lab._zombies import leaked, memory_folder
 
 TRUTH = Truth(
-    root="zombie_cgroups",
-    subject="controller:memory",
     chain=("zombie_cgroups", "cgroup_walker", "saturated_core"),
+    subject="controller:memory",
     silent=("crash_looping_unit", "cgroup_churn", "cpu_throttling", "direct_reclaim", "realtime_hog"),
 )
 NEEDS = ("root",)

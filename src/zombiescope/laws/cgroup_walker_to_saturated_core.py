@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from zombiescope.core import Finding, Ground, percent
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.core_work import sampled_on
 from zombiescope.knowledge.functions import walks
 
 WITHIN = 1.0  # seconds: the core is busy while the walk goes on
@@ -13,7 +14,7 @@ LEAST = 0.33  # of what that core did in that time, and more than any other proc
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
-    there = timeline.samples(effect.span, cpu=int(effect.subject.removeprefix("cpu:")))
+    there = sampled_on(effect, timeline)
     of_kernel = cause.subject.startswith("process:kworker (")
     mine, others = 0.0, 0.0
     walk = there.only(slice(0))

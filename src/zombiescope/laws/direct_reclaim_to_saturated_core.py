@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Finding, Ground, percent
+from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
-from zombiescope.knowledge.functions import shows
+from zombiescope.derived.core_work import fills_core, sampled_on
 
 WITHIN = 1.0  # seconds: the core is busy while reclaim goes on
 MOSTLY = 0.5  # of what that core did in that time: less, and something else fills it
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
-    there = timeline.samples(effect.span, cpu=int(effect.subject.removeprefix("cpu:")))
-    reclaim = there.where(lambda frames: shows(frames, "direct_reclaim"))
-    if len(reclaim) and reclaim.seconds >= MOSTLY * there.seconds:
-        share = percent(reclaim.seconds / there.seconds)
-        yield Ground(
-            kind="mechanism",
-            says=f"seen in stacks: direct reclaim is {share} of what {effect.subject.replace(':', ' ')} did then",
-            evidence=(reclaim.reading(effect.subject, "reclaim_sampled_seconds"), there.reading(effect.subject)),
-        )
+    there = sampled_on(effect, timeline)
+    words, called = "direct reclaim is", "reclaim_sampled_seconds"
+    yield from fills_core(effect, there, "direct_reclaim", least=MOSTLY, words=words, called=called)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Finding, Ground, percent
+from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
-from zombiescope.knowledge.functions import shows
+from zombiescope.derived.core_work import fills_core, sampled_on
 
 WITHIN = 1.0  # seconds: the work is done where and when the page is touched
 MOSTLY = 0.5  # of what that core did, or of the node's kernel time: less, and something else fills it
@@ -14,18 +14,12 @@ DEAREST = 17e-6  # seconds of kernel time for each fault: 0.5 µs on hardware, u
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
-    there = timeline.samples(effect.span, cpu=int(effect.subject.removeprefix("cpu:")))
-    faults = there.where(lambda frames: shows(frames, "page_fault"))
-    if len(there):
-        if len(faults) and faults.seconds >= MOSTLY * there.seconds:
-            share = percent(faults.seconds / there.seconds)
-            yield Ground(
-                kind="mechanism",
-                says=f"seen in stacks: page faults are {share} of what {effect.subject.replace(':', ' ')} did then",
-                evidence=(faults.reading(effect.subject, "fault_sampled_seconds"), there.reading(effect.subject)),
-            )
-        return  # stacks were sampled: they know better than the totals
-    yield from _dose(effect, timeline)
+    there = sampled_on(effect, timeline)
+    if len(there):  # stacks were sampled: they know better than the totals
+        words, called = "page faults are", "fault_sampled_seconds"
+        yield from fills_core(effect, there, "page_fault", least=MOSTLY, words=words, called=called)
+    else:
+        yield from _dose(effect, timeline)
 
 
 def _dose(effect: Finding, timeline: Timeline) -> Iterator[Ground]:

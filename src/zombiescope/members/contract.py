@@ -30,7 +30,7 @@ def _curves(value: Any) -> bool:
 
 
 def _truth(value: Any) -> bool:
-    return all(hasattr(value, it) for it in ("root", "chain", "also", "silent", "harmless", "names"))
+    return all(hasattr(value, it) for it in ("root", "chain", "also", "silent", "innocent", "harmless", "names"))
 
 
 _PACE: tuple[Test, str] = (lambda it: _number(it) and it > 0, "a number of seconds above 0")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 from zombiescope.core import Blind, Reading, Unparsable, Unreadable
@@ -14,25 +14,37 @@ _Found = TypeVar("_Found")
 
 
 @contextmanager
-def remembering(
-    find: Callable[[], _Found], tell: Callable[[_Found], Iterator[Reading | Blind]], every: float
-) -> Iterator[Look]:
-    """Each sample uses what was found last; the reason why nothing was found is remembered as well."""
-    known: list[_Found | Unreadable | Unparsable] = []
+def renewing(renew: Callable[[], None], tell: Look, every: float) -> Iterator[Look]:
+    """Each sample is what `tell` says; before the first, and then every so many seconds, `renew` is called."""
     due = float("-inf")
 
     def look() -> Iterator[Reading | Blind]:
         nonlocal due
         if time.monotonic() >= due:
             due = time.monotonic() + every
-            known.clear()
-            try:
-                known.append(find())
-            except (Unreadable, Unparsable) as error:
-                known.append(error)  # a failed walk costs as much as a successful one
+            renew()
+        return tell()
+
+    yield look
+
+
+def remembering(
+    find: Callable[[], _Found], tell: Callable[[_Found], Iterator[Reading | Blind]], every: float
+) -> AbstractContextManager[Look]:
+    """Each sample uses what was found last; the reason why nothing was found is remembered as well."""
+    known: list[_Found | Unreadable | Unparsable] = []
+
+    def renew() -> None:
+        known.clear()
+        try:
+            known.append(find())
+        except (Unreadable, Unparsable) as error:
+            known.append(error)  # a failed walk costs as much as a successful one
+
+    def told() -> Iterator[Reading | Blind]:
         found = known[0]
         if isinstance(found, Unreadable | Unparsable):
             raise found
         yield from tell(found)
 
-    yield look
+    return renewing(renew, told, every)

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from zombiescope.cgroups.families import family
 from zombiescope.core import Blind, Host, Reading, Unreadable
 from zombiescope.kernel.cgroup_events import SOURCE, CgroupEvents, memory_hierarchy, watching
-from zombiescope.kernel.mounts import MOUNTINFO, CgroupMount, cgroup_mounts, whole
+from zombiescope.kernel.mounts import CgroupMount, mount_of, whole
 
 EVERY = 1.0
 GIVES = ("cgroup_births_total", "cgroup_removals_total", "cgroup_releases_total")
@@ -102,10 +102,7 @@ def _from_names(host: Host, mount: CgroupMount, refused: str) -> Look:
 
 
 def _memory_mount(host: Host) -> CgroupMount:
-    mounts = cgroup_mounts(host)
-    bound = [mount for mount in mounts if "memory" in mount.controllers] or [it for it in mounts if it.version == 2]
-    if not bound:
-        raise Unreadable(MOUNTINFO, "no hierarchy with the memory controller is mounted")
-    if not whole(host, bound[0]):
-        raise Unreadable(bound[0].path, "only a part of the hierarchy is visible from this container")
-    return bound[0]
+    mount = mount_of(host, "memory")
+    if not whole(host, mount):
+        raise Unreadable(mount.path, "only a part of the hierarchy is visible from this container")
+    return mount

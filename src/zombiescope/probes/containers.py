@@ -10,15 +10,15 @@ Kernel: none; see audit/containers.py for the files.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
 from zombiescope.audit.containers import Container, container, ids
 from zombiescope.audit.pod_logs import SOURCE, Pod, pods
 from zombiescope.audit.running import sees_all
 from zombiescope.audit.stores import USUAL, Store, stores
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.probes._remembering import Look, renewing
 
 EVERY = 5.0  # a container that restarts over and over lives for seconds
 GIVES = ("container_info", "pod_info", "container_restarts_total", "containers")
@@ -26,22 +26,12 @@ RENEWED = 60.0  # seconds: for what costs more than a listing
 MOST = 2_000  # containers reported in one sample: ten times a full node
 NEW = 100  # new containers read in one sample, 9 ms; the rest follow in the next samples
 LONGEST = 600  # characters of the description: a name has up to 63, an image's up to 255
-Look = Callable[[], Iterator[Reading | Blind]]
 
 
-@contextmanager
-def watch(host: Host) -> Iterator[Look]:
+def watch(host: Host) -> AbstractContextManager[Look]:
     """Remembers each container, so that only new ones are read."""
-    node, due = _Node(host), float("-inf")
-
-    def look() -> Iterator[Reading | Blind]:
-        nonlocal due
-        if time.monotonic() >= due:
-            due = time.monotonic() + RENEWED
-            node.renew()
-        return node.told(new=NEW)
-
-    yield look
+    node = _Node(host)
+    return renewing(node.renew, lambda: node.told(new=NEW), RENEWED)
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:

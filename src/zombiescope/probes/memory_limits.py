@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
-from zombiescope.kernel.mounts import MOUNTINFO, CgroupMount, cgroup_mounts
+from zombiescope.kernel.mounts import CgroupMount, mount_of
 from zombiescope.kernel.text import count, counters, lines
 from zombiescope.probes._remembering import Look, remembering
 
@@ -124,11 +124,7 @@ def _hits_v2(host: Host, folder: str) -> tuple[int, str]:
 
 def _limited(host: Host) -> _Limited:
     """The hierarchy of the memory controller, and which of its cgroups have a limit."""
-    mounts = cgroup_mounts(host)
-    bound = [it for it in mounts if "memory" in it.controllers] or [it for it in mounts if it.version == 2]
-    if not bound:
-        raise Unreadable(MOUNTINFO, "no hierarchy with the memory controller is mounted")
-    mount = bound[0]
+    mount = mount_of(host, "memory")
     host.listing(mount.path)  # fails if it cannot be listed: that is not the same as an empty tree
     names = ("memory.max", "memory.high") if mount.version == 2 else ("memory.limit_in_bytes",)
     limits = {}

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
-from zombiescope.kernel.text import cores, count, counts, lines
+from zombiescope.kernel.text import core_columns, cores, count, counts, lines
 
 EVERY = 5.0
 GIVES = ("nic_irq_cpu", "nic_interrupts_total", "nic_tx_timeouts_total")
@@ -125,12 +125,7 @@ def _nics(host: Host) -> list[Nic]:
 def parse(text: str, nics: list[Nic]) -> list[Irq]:
     """The rows of network cards. Only these are read as numbers: other rows may be many and 256 columns wide."""
     head, *rows = lines(text) or [""]
-    try:
-        cores = [count(name.removeprefix("CPU")) for name in head.split()]
-        if not cores:
-            raise ValueError
-    except ValueError:
-        raise Unparsable(INTERRUPTS, 1, head) from None
+    cores = core_columns(head, INTERRUPTS)
     by_number = {irq: nic.name for nic in reversed(nics) for irq in nic.irqs}
     by_word = {word: nic.name for nic in reversed(nics) for word in (nic.device, nic.name)}
     found = []

@@ -10,15 +10,15 @@ from __future__ import annotations
 import fnmatch
 import json
 import math
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 
 from zombiescope.audit.log_tail import Place, Tail, listing
 from zombiescope.audit.ray_sessions import Session, sessions
 from zombiescope.audit.running import sees_all
 from zombiescope.core import Blind, Host, Reading, Unreadable
 from zombiescope.knowledge.ray_messages import LONGEST, level, recognise, stamp
+from zombiescope.probes._remembering import Look, renewing
 
 EVERY = 5.0
 GIVES = ("ray_event", "ray_node", "ray_log_bytes_skipped_total")
@@ -34,22 +34,12 @@ _JOB, _DRIVER = "job-driver-", "python-core-driver-"  # a submitted job's own ou
 _LOGS = ("gcs_server.out", f"{_JOB}*.log", f"{_DRIVER}*.log")
 _EVENTS = ("event_GCS.log", "event_RAYLET.log", "event_JOBS.log")
 _SEVERITIES = {"FATAL": 2, "ERROR": 3, "WARNING": 4, "INFO": 6, "DEBUG": 7, "TRACE": 7}
-Look = Callable[[], Iterator[Reading | Blind]]
 
 
-@contextmanager
-def watch(host: Host) -> Iterator[Look]:
+def watch(host: Host) -> AbstractContextManager[Look]:
     """Remembers how far each file was read."""
-    ray, due = _Ray(host), float("-inf")
-
-    def look() -> Iterator[Reading | Blind]:
-        nonlocal due
-        if time.monotonic() >= due:
-            due = time.monotonic() + RENEWED
-            ray.renew()
-        return ray.told()
-
-    yield look
+    ray = _Ray(host)
+    return renewing(ray.renew, ray.told, RENEWED)
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:

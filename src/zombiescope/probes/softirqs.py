@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.core import Blind, Host, Reading, Unparsable
-from zombiescope.kernel.text import count, counts, lines
+from zombiescope.kernel.text import core_columns, counts, lines
 
 EVERY = 2.0
 KINDS = ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU")
@@ -33,12 +33,7 @@ def parse(text: str) -> dict[str, dict[int, int]]:
     """Counts by kind and core."""
     head, *rows = lines(text) or [""]
     found = {}
-    try:
-        cores = [count(name.removeprefix("CPU")) for name in head.split()]
-        if not cores:
-            raise ValueError
-    except ValueError:
-        raise Unparsable(SOURCE, 1, head) from None
+    cores = core_columns(head, SOURCE)
     for number, row in enumerate(rows, 2):
         kind, _, times = row.partition(":")
         try:
