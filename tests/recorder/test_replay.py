@@ -53,26 +53,43 @@ def reading(what: str, subject: str, value: float, at: float, text: str = "") ->
     return Reading(what=what, subject=subject, value=value, at=T0 + at, source=f"/proc/{what}", text=text)
 
 
-Looks = list[tuple[list[float], float, bool]]  # at each look: the counters of each core, the load, whether it could see
+GIVES = ["ticks_total", "load"]
 
 
-def feed(sinks: list[Tape | Journal], looks: Looks) -> None:
-    for second, (ticks, load, seen) in enumerate(looks):
+@dataclass(frozen=True)
+class Look:
+    """What a probe gave at one time, and what it could not read of the rest."""
+
+    after: float  # seconds since the one before it
+    ticks: tuple[float, float]
+    load: float
+    text: str
+    blind: tuple[Blind, ...]
+
+
+def feed(sinks: list[Tape | Journal], looks: list[Look], clock: Clock = CLOCK) -> None:
+    second = 0.0
+    for look in looks:
+        second += look.after
+        missed = {it.what for it in look.blind if not it.subject}
         for sink in sinks:
-            if seen:
-                for cpu, value in enumerate(ticks):
+            if "ticks_total" not in missed:
+                for cpu, value in enumerate(look.ticks):
                     sink.add(reading("ticks_total", f"cpu:{cpu}", value, second))
-                sink.add(reading("load", "node", load, second, text="words"))
-            unseen = [] if seen else [Blind(what=it, source="/proc/stat", why="gone") for it in META["gives"]["stat"]]  # type: ignore[index]
-            sink.look("stat", META["gives"]["stat"], T0 + second, unseen)  # type: ignore[index]
+            if "load" not in missed:
+                sink.add(reading("load", "node", look.load, second, text=look.text))
+            sink.look("stat", GIVES, T0 + second, look.blind)
+            if isinstance(sink, Journal):
+                sink.flush(clock.at(second))
 
 
 def same(one: Timeline, other: Timeline) -> None:
     assert one.span == other.span
-    for what in ("ticks_total", "load"):
+    for what in GIVES:
         assert one.subjects(what) == other.subjects(what)
         assert one.looked(what) == other.looked(what)
-        assert [one.looks(what).reading(i) for i in range(len(one.looks(what)))] == [
+        looks = one.looks(what)
+        assert [looks.reading(i) for i in range(len(looks))] == [
             other.looks(what).reading(i) for i in range(len(other.looks(what)))
         ]
         for subject in one.subjects(what):
@@ -82,31 +99,90 @@ def same(one: Timeline, other: Timeline) -> None:
             assert held[0].until == pytest.approx(held[1].until) and held[0].latest.value == held[1].latest.value
             runs = [[(round(run.at[0], 6), round(run.until, 6)) for run in it.runs(above=2, lasting=1)] for it in held]
             assert runs[0] == runs[1]
+            for at in looks.at[looks.values > 0].tolist():
+                texts = [it.reading(int(np.searchsorted(it.at, at + 1e-6)) - 1).text for it in held if it.at[0] <= at]
+                assert len(set(texts)) <= 1, "the kernel's words are those of the time"
 
 
-LOOK = st.tuples(
-    st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0]), min_size=2, max_size=2),
-    st.sampled_from([0.0, 1.0, 5.0]),
-    st.booleans(),
+BLIND = st.builds(
+    Blind,
+    what=st.sampled_from(GIVES),
+    source=st.sampled_from(["/proc/stat", "/proc/loadavg"]),
+    why=st.sampled_from(["gone", "permission denied"]),
+    subject=st.sampled_from(["", "cpu:1"]),
+)
+LOOK = st.builds(
+    Look,
+    after=st.sampled_from([1.0, 1.0, 70.0, 130.0]),  # also slower than a segment
+    ticks=st.tuples(*[st.sampled_from([0.0, 1.0, 2.0, 3.0])] * 2),
+    load=st.sampled_from([0.0, 1.0, 5.0]),
+    text=st.sampled_from(["", "words", "other words"]),
+    blind=st.lists(BLIND, max_size=2).map(tuple)
+    | st.sampled_from([tuple(Blind(what=it, source="/proc/stat", why="gone") for it in GIVES)]),
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=60)
 @given(looks=st.lists(LOOK, min_size=1, max_size=12))
-def test_a_journal_answers_as_a_tape_does(tmp_path_factory: pytest.TempPathFactory, looks: Looks) -> None:
+def test_a_journal_answers_as_a_tape_does(tmp_path_factory: pytest.TempPathFactory, looks: list[Look]) -> None:
     folder = tmp_path_factory.mktemp("rec") / "r"
     tape, disk = Tape(), journal(folder)
     feed([tape, disk], looks)
-    disk.flush(CLOCK.at(len(looks)))
     disk.close()
     same(tape.timeline(), opened(str(folder)).timeline())
+
+
+def test_a_slow_probe_that_was_blind_sees_again(tmp_path: Path) -> None:
+    """Its next sample is in another segment than the one that says it was blind."""
+    gone = Blind(what="load", source="/proc/loadavg", why="gone")
+    looks = [Look(300.0, (1.0, 1.0), 1.0, "", (gone,) if turn == 1 else ()) for turn in range(4)]
+    disk = journal(tmp_path)
+    feed([disk], looks)
+    disk.close()
+    timeline = opened(str(tmp_path)).timeline()
+    assert timeline.looks("load").values.tolist() == [1, 0, 1, 1]
+    part = opened(str(tmp_path)).timeline(Span(T0 + 550, T0 + 700))
+    assert part.looks("load").values.tolist() == [0] and part.looks("load").latest.text == "gone"
+
+
+def test_a_part_of_a_segment_knows_what_was_blind_before_it_began(tmp_path: Path) -> None:
+    gone = Blind(what="load", source="/proc/loadavg", why="gone")
+    disk = journal(tmp_path)
+    feed([disk], [Look(10.0, (1.0, 1.0), 1.0, "", (gone,)) for _ in range(9)])
+    disk.close()
+    assert opened(str(tmp_path)).timeline(Span(T0 + 50, T0 + 70)).looks("load").values.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("step", [3600.0, -3600.0, -86_400.0 * 365])
+def test_a_clock_that_is_set_neither_loses_nor_misfiles(tmp_path: Path, step: float) -> None:
+    clock = Clock()
+    disk = journal(tmp_path, hours=24, clock=clock)
+    written = []
+    for second in range(0, 1500, 10):
+        if second == 700:
+            clock.set_by = step
+        at = clock.at(second)
+        disk.add(Reading(what="load", subject="node", value=second, at=at, source="/proc/loadavg"))
+        disk.look("stat", GIVES, at)
+        disk.flush(at)
+        written.append((at, float(second)))
+    disk.close()
+    recording = opened(str(tmp_path))
+    assert len(recording.segments) == 12 == len(set(recording.segments)), "one each two minutes, whatever the clock"
+    assert recording.segments == sorted(recording.segments)
+    loads = recording.timeline().series("load")
+    assert list(zip(loads.at.tolist(), loads.values.tolist(), strict=True)) == sorted(written)
+    assert recording.span == Span(min(written)[0], max(written)[0])
+    for start in (T0 + 100, T0 + 800 + step):
+        part = recording.timeline(Span(start, start + 100)).series("load")
+        assert part.values.tolist() == [value for at, value in sorted(written) if start <= at <= start + 100]
 
 
 def test_each_segment_stands_alone_and_a_span_reads_only_its_own(tmp_path: Path) -> None:
     disk = journal(tmp_path)
     for second in range(0, 600, 10):
         disk.add(reading("load", "node", 7, second))  # never changes: written at the start of each segment all the same
-        disk.look("stat", META["gives"]["stat"], T0 + second)  # type: ignore[index]
+        disk.look("stat", GIVES, T0 + second)
         disk.flush(CLOCK.at(second))
     disk.close()
     recording = opened(str(tmp_path))
@@ -139,10 +215,12 @@ def test_the_oldest_goes_first_by_age_and_by_size(tmp_path: Path) -> None:
             for cpu in range(20):
                 disk.add(reading("ticks_total", f"cpu:{cpu}", rng.random(), second))
             disk.flush(CLOCK.at(second))
+        disk.rotate()
+    assert by_size.bytes <= 60_000 and by_size.dropped > 5 and float(by_size.segments()[-1]) > T0 + 1500
+    for disk in (by_age, by_size):
         disk.close()
     kept = opened(str(tmp_path / "age")).segments
     assert len(kept) == 4 and by_age.dropped == 11 and float(kept[-1]) > T0 + 1500
-    assert by_size.bytes <= 60_000 and by_size.dropped > 5 and float(by_size.segments()[-1]) > T0 + 1500
 
 
 def test_two_recorders_in_one_folder_are_refused(tmp_path: Path) -> None:
@@ -158,7 +236,7 @@ def torn(tmp_path: Path) -> Iterator[tuple[Path, Journal]]:
     disk = journal(tmp_path)
     for second in range(10):
         disk.add(reading("load", "node", second, second))
-        disk.look("stat", META["gives"]["stat"], T0 + second)  # type: ignore[index]
+        disk.look("stat", GIVES, T0 + second)
         disk.flush(CLOCK.at(second))
     (head,) = tmp_path.glob("*/series.head.arrows")
     yield head, disk
@@ -204,8 +282,7 @@ def test_a_strange_meta_is_told_in_one_line(content: str, tmp_path: Path) -> Non
 
 def test_pyarrow_alone_reads_it(tmp_path: Path) -> None:
     disk = journal(tmp_path)
-    feed([disk], [([float(second), 2.0], 1.0, True) for second in range(10)])
-    disk.flush(CLOCK.at(10))
+    feed([disk], [Look(1.0 if second else 0.0, (float(second), 2.0), 1.0, "", ()) for second in range(10)])
     (head,) = tmp_path.glob("*/series.head.arrows")
     with head.open("rb") as file:
         rows = pa.ipc.open_stream(file).read_all().to_pylist()

@@ -41,6 +41,7 @@ class Folder:
     def close(self) -> None:
         os.close(self._lock)
         os.close(self._handle)
+        self._lock = self._handle = -1  # their numbers may soon mean other files
 
     def segments(self) -> list[str]:
         """The names of the segments, the oldest first. A file or a link of such a name is none."""
