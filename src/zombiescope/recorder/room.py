@@ -39,11 +39,13 @@ class Room:
         sizes = {name: self._folder.size(name) for name in self._folder.segments()}
         self._stuck = {name: it for name, it in self._stuck.items() if name in sizes}
         removable = [name for name in sizes if name not in self._stuck or self._again(name)]
-        while removable and (self._too_old(removable) or self._too_large(sizes, len(removable))):
+        while removable and (self._too_old(removable) or self._too_large(sizes, removable)):
             oldest = removable.pop(0)
             if self._removed(oldest):
                 del sizes[oldest]
-        too_large = sum(sizes.values()) > self._most_bytes and self._stuck
+        # A little that is stuck does not matter: the newest segment may be larger than the limit on its own.
+        held = sum(size for name, size in sizes.items() if name in self._stuck)
+        too_large = sum(sizes.values()) > self._most_bytes and held > (1 - ROOM) * self._most_bytes
         self.full = f"{amount(sum(sizes.values()))} cannot be brought below --max-bytes" if too_large else ""
 
     def drop_oldest(self) -> bool:
@@ -55,10 +57,9 @@ class Room:
         """Those after the oldest hold all the hours that are to be kept."""
         return len(names) > 1 and sum(self._lengths.get(it, USUAL) for it in names[1:]) >= self._seconds
 
-    def _too_large(self, sizes: dict[str, int], removable: int) -> bool:
-        """The newest is kept whatever its size, unless others that cannot be removed take its room."""
-        total = sum(sizes.values())
-        return total > ROOM * self._most_bytes and (removable > 1 or (bool(self._stuck) and total > self._most_bytes))
+    def _too_large(self, sizes: dict[str, int], names: list[str]) -> bool:
+        """The newest is kept whatever its size."""
+        return len(names) > 1 and sum(sizes.values()) > ROOM * self._most_bytes
 
     def _again(self, name: str) -> bool:
         return self._monotonic() >= self._stuck[name][1]
