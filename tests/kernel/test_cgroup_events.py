@@ -120,3 +120,30 @@ with watching():
         assert f"zombiescope-{victim.pid}" in os.listdir(f"{tracefs}/instances")
     with cgroup_events.watching(), mounted("tracefs") as tracefs:
         assert f"zombiescope-{victim.pid}" not in os.listdir(f"{tracefs}/instances")
+
+
+@pytest.mark.kernel
+def test_of_two_with_the_same_pid_the_living_keeps_its_events_and_the_dead_is_replaced() -> None:
+    """As in two pods, each with its own pid namespace: the pid in the name says nothing."""
+    own = f"zombiescope-{os.getpid()}"
+    try:
+        with (
+            mounted("tracefs") as tracefs,
+            cgroup_events.watching() as neighbour,
+            cgroup_events.watching() as mine,  # the same pid, and the neighbour lives
+        ):
+            names = [it for it in os.listdir(f"{tracefs}/instances") if it.startswith(own)]
+            assert sorted(names) == [own, f"{own}-1"]
+            with leaked(3, label="test-neighbours") as leak:
+                name = "/" + os.path.basename(leak.parent)
+                for events in (neighbour, mine):
+                    made = [it for it in events.read() if it.kind == "mkdir" and it.path.startswith(f"{name}/")]
+                    assert len(made) == 3
+    except Unreadable as error:
+        pytest.skip(CANNOT + str(error))
+    with mounted("tracefs") as tracefs:
+        os.mkdir(f"{tracefs}/instances/{own}")  # what a killed one with our pid left
+        with cgroup_events.watching() as events:
+            names = [it for it in os.listdir(f"{tracefs}/instances") if it.startswith(own)]
+            assert names == [own] and events.lost == 0
+        assert own not in os.listdir(f"{tracefs}/instances")

@@ -6,6 +6,7 @@ import json
 import os
 import random
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from zombiescope.core import Blind, Reading, Span, UserError
 from zombiescope.core.timeline import Timeline
-from zombiescope.recorder.journal import Journal
+from zombiescope.recorder.journal import TROUBLE, Journal
 from zombiescope.recorder.replay import is_recording, opened
 from zombiescope.recorder.tape import Tape
 
@@ -24,34 +25,71 @@ T0 = 1_794_000_000.0
 META = {"node": "n", "kernel": "6.18", "gives": {"stat": ["ticks_total", "load"], "log": ["kernel_log"]}}
 
 
-def journal(folder: Path, hours: float = 1, most_bytes: int = 10**9) -> Journal:
-    return Journal(str(folder), META, hours=hours, most_bytes=most_bytes, events=("kernel_log",))
+@dataclass
+class Clock:
+    """Both clocks of a machine. The wall clock can be set; the other one only goes on."""
+
+    passed: float = 0.0
+    set_by: float = 0.0
+
+    def __call__(self) -> float:
+        return self.passed
+
+    def at(self, second: float) -> float:
+        """It is now so many seconds after the beginning: the wall clock."""
+        self.passed = second
+        return T0 + second + self.set_by
+
+
+CLOCK = Clock()  # of journals that are only written, one at a time
+
+
+def journal(folder: Path, hours: float = 1, most_bytes: int = 10**9, clock: Clock = CLOCK) -> Journal:
+    events = ("kernel_log", TROUBLE)
+    return Journal(str(folder), META, hours=hours, most_bytes=most_bytes, events=events, monotonic=clock)
 
 
 def reading(what: str, subject: str, value: float, at: float, text: str = "") -> Reading:
     return Reading(what=what, subject=subject, value=value, at=T0 + at, source=f"/proc/{what}", text=text)
 
 
-Looks = list[tuple[list[float], float, bool]]  # at each look: the counters of each core, the load, whether it could see
+GIVES = ["ticks_total", "load"]
 
 
-def feed(sinks: list[Tape | Journal], looks: Looks) -> None:
-    for second, (ticks, load, seen) in enumerate(looks):
+@dataclass(frozen=True)
+class Look:
+    """What a probe gave at one time, and what it could not read of the rest."""
+
+    after: float  # seconds since the one before it
+    ticks: tuple[float, float]
+    load: float
+    text: str
+    blind: tuple[Blind, ...]
+
+
+def feed(sinks: list[Tape | Journal], looks: list[Look], clock: Clock = CLOCK) -> None:
+    second = 0.0
+    for look in looks:
+        second += look.after
+        missed = {it.what for it in look.blind if not it.subject}
         for sink in sinks:
-            if seen:
-                for cpu, value in enumerate(ticks):
+            if "ticks_total" not in missed:
+                for cpu, value in enumerate(look.ticks):
                     sink.add(reading("ticks_total", f"cpu:{cpu}", value, second))
-                sink.add(reading("load", "node", load, second, text="words"))
-            unseen = [] if seen else [Blind(what=it, source="/proc/stat", why="gone") for it in META["gives"]["stat"]]  # type: ignore[index]
-            sink.look("stat", META["gives"]["stat"], T0 + second, unseen)  # type: ignore[index]
+            if "load" not in missed:
+                sink.add(reading("load", "node", look.load, second, text=look.text))
+            sink.look("stat", GIVES, T0 + second, look.blind)
+            if isinstance(sink, Journal):
+                sink.flush(clock.at(second))
 
 
 def same(one: Timeline, other: Timeline) -> None:
     assert one.span == other.span
-    for what in ("ticks_total", "load"):
+    for what in GIVES:
         assert one.subjects(what) == other.subjects(what)
         assert one.looked(what) == other.looked(what)
-        assert [one.looks(what).reading(i) for i in range(len(one.looks(what)))] == [
+        looks = one.looks(what)
+        assert [looks.reading(i) for i in range(len(looks))] == [
             other.looks(what).reading(i) for i in range(len(other.looks(what)))
         ]
         for subject in one.subjects(what):
@@ -61,32 +99,91 @@ def same(one: Timeline, other: Timeline) -> None:
             assert held[0].until == pytest.approx(held[1].until) and held[0].latest.value == held[1].latest.value
             runs = [[(round(run.at[0], 6), round(run.until, 6)) for run in it.runs(above=2, lasting=1)] for it in held]
             assert runs[0] == runs[1]
+            for at in looks.at[looks.values > 0].tolist():
+                texts = [it.reading(int(np.searchsorted(it.at, at + 1e-6)) - 1).text for it in held if it.at[0] <= at]
+                assert len(set(texts)) <= 1, "the kernel's words are those of the time"
 
 
-LOOK = st.tuples(
-    st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0]), min_size=2, max_size=2),
-    st.sampled_from([0.0, 1.0, 5.0]),
-    st.booleans(),
+BLIND = st.builds(
+    Blind,
+    what=st.sampled_from(GIVES),
+    source=st.sampled_from(["/proc/stat", "/proc/loadavg"]),
+    why=st.sampled_from(["gone", "permission denied"]),
+    subject=st.sampled_from(["", "cpu:1"]),
+)
+LOOK = st.builds(
+    Look,
+    after=st.sampled_from([1.0, 1.0, 70.0, 130.0]),  # also slower than a segment
+    ticks=st.tuples(*[st.sampled_from([0.0, 1.0, 2.0, 3.0])] * 2),
+    load=st.sampled_from([0.0, 1.0, 5.0]),
+    text=st.sampled_from(["", "words", "other words"]),
+    blind=st.lists(BLIND, max_size=2).map(tuple)
+    | st.sampled_from([tuple(Blind(what=it, source="/proc/stat", why="gone") for it in GIVES)]),
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=60)
 @given(looks=st.lists(LOOK, min_size=1, max_size=12))
-def test_a_journal_answers_as_a_tape_does(tmp_path_factory: pytest.TempPathFactory, looks: Looks) -> None:
+def test_a_journal_answers_as_a_tape_does(tmp_path_factory: pytest.TempPathFactory, looks: list[Look]) -> None:
     folder = tmp_path_factory.mktemp("rec") / "r"
     tape, disk = Tape(), journal(folder)
     feed([tape, disk], looks)
-    disk.flush(T0 + len(looks))
     disk.close()
     same(tape.timeline(), opened(str(folder)).timeline())
+
+
+def test_a_slow_probe_that_was_blind_sees_again(tmp_path: Path) -> None:
+    """Its next sample is in another segment than the one that says it was blind."""
+    gone = Blind(what="load", source="/proc/loadavg", why="gone")
+    looks = [Look(300.0, (1.0, 1.0), 1.0, "", (gone,) if turn == 1 else ()) for turn in range(4)]
+    disk = journal(tmp_path)
+    feed([disk], looks)
+    disk.close()
+    timeline = opened(str(tmp_path)).timeline()
+    assert timeline.looks("load").values.tolist() == [1, 0, 1, 1]
+    part = opened(str(tmp_path)).timeline(Span(T0 + 550, T0 + 700))
+    assert part.looks("load").values.tolist() == [0] and part.looks("load").latest.text == "gone"
+
+
+def test_a_part_of_a_segment_knows_what_was_blind_before_it_began(tmp_path: Path) -> None:
+    gone = Blind(what="load", source="/proc/loadavg", why="gone")
+    disk = journal(tmp_path)
+    feed([disk], [Look(10.0, (1.0, 1.0), 1.0, "", (gone,)) for _ in range(9)])
+    disk.close()
+    assert opened(str(tmp_path)).timeline(Span(T0 + 50, T0 + 70)).looks("load").values.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("step", [3600.0, -3600.0, -86_400.0 * 365])
+def test_a_clock_that_is_set_neither_loses_nor_misfiles(tmp_path: Path, step: float) -> None:
+    clock = Clock()
+    disk = journal(tmp_path, hours=24, clock=clock)
+    written = []
+    for second in range(0, 1500, 10):
+        if second == 700:
+            clock.set_by = step
+        at = clock.at(second)
+        disk.add(Reading(what="load", subject="node", value=second, at=at, source="/proc/loadavg"))
+        disk.look("stat", GIVES, at)
+        disk.flush(at)
+        written.append((at, float(second)))
+    disk.close()
+    recording = opened(str(tmp_path))
+    assert len(recording.segments) == 12 == len(set(recording.segments)), "one each two minutes, whatever the clock"
+    assert recording.segments == sorted(recording.segments)
+    loads = recording.timeline().series("load")
+    assert list(zip(loads.at.tolist(), loads.values.tolist(), strict=True)) == sorted(written)
+    assert recording.span == Span(min(written)[0], max(written)[0])
+    for start in (T0 + 100, T0 + 800 + step):
+        part = recording.timeline(Span(start, start + 100)).series("load")
+        assert part.values.tolist() == [value for at, value in sorted(written) if start <= at <= start + 100]
 
 
 def test_each_segment_stands_alone_and_a_span_reads_only_its_own(tmp_path: Path) -> None:
     disk = journal(tmp_path)
     for second in range(0, 600, 10):
         disk.add(reading("load", "node", 7, second))  # never changes: written at the start of each segment all the same
-        disk.look("stat", META["gives"]["stat"], T0 + second)  # type: ignore[index]
-        disk.flush(T0 + second)
+        disk.look("stat", GIVES, T0 + second)
+        disk.flush(CLOCK.at(second))
     disk.close()
     recording = opened(str(tmp_path))
     assert len(recording.segments) == 5
@@ -101,7 +198,7 @@ def test_events_are_all_kept_and_old_ones_do_not_stretch_the_span(tmp_path: Path
     for place in range(23):
         disk.add(reading("kernel_log", "node", 6, -60, text=f"same value, other line {place} \udcff"))
     disk.look("log", ["kernel_log"], T0)
-    disk.flush(T0)
+    disk.flush(CLOCK.at(0))
     disk.close()
     timeline = opened(str(tmp_path)).timeline()
     lines = timeline.series("kernel_log")
@@ -117,11 +214,13 @@ def test_the_oldest_goes_first_by_age_and_by_size(tmp_path: Path) -> None:
         for second in range(0, 1800, 5):
             for cpu in range(20):
                 disk.add(reading("ticks_total", f"cpu:{cpu}", rng.random(), second))
-            disk.flush(T0 + second)
+            disk.flush(CLOCK.at(second))
+        disk.rotate()
+    assert by_size.bytes <= 60_000 and by_size.dropped > 5 and float(by_size.segments()[-1]) > T0 + 1500
+    for disk in (by_age, by_size):
         disk.close()
     kept = opened(str(tmp_path / "age")).segments
-    assert len(kept) == 3 and by_age.dropped == 12 and float(kept[-1]) > T0 + 1500
-    assert by_size.bytes <= 60_000 and by_size.dropped > 5 and float(by_size.segments()[-1]) > T0 + 1500
+    assert len(kept) == 4 and by_age.dropped == 11 and float(kept[-1]) > T0 + 1500
 
 
 def test_two_recorders_in_one_folder_are_refused(tmp_path: Path) -> None:
@@ -137,8 +236,8 @@ def torn(tmp_path: Path) -> Iterator[tuple[Path, Journal]]:
     disk = journal(tmp_path)
     for second in range(10):
         disk.add(reading("load", "node", second, second))
-        disk.look("stat", META["gives"]["stat"], T0 + second)  # type: ignore[index]
-        disk.flush(T0 + second)
+        disk.look("stat", GIVES, T0 + second)
+        disk.flush(CLOCK.at(second))
     (head,) = tmp_path.glob("*/series.head.arrows")
     yield head, disk
     disk.close()
@@ -160,7 +259,7 @@ def test_a_damaged_segment_costs_no_other_and_is_told(tmp_path: Path) -> None:
     disk = journal(tmp_path)
     for second in range(0, 500, 10):
         disk.add(reading("load", "node", second, second))
-        disk.flush(T0 + second)
+        disk.flush(CLOCK.at(second))
     disk.close()
     files = sorted(tmp_path.glob("*/series.arrows"))
     assert len(files) == 4
@@ -183,8 +282,7 @@ def test_a_strange_meta_is_told_in_one_line(content: str, tmp_path: Path) -> Non
 
 def test_pyarrow_alone_reads_it(tmp_path: Path) -> None:
     disk = journal(tmp_path)
-    feed([disk], [([float(second), 2.0], 1.0, True) for second in range(10)])
-    disk.flush(T0 + 10)
+    feed([disk], [Look(1.0 if second else 0.0, (float(second), 2.0), 1.0, "", ()) for second in range(10)])
     (head,) = tmp_path.glob("*/series.head.arrows")
     with head.open("rb") as file:
         rows = pa.ipc.open_stream(file).read_all().to_pylist()

@@ -60,6 +60,7 @@ def shape(recording: Recording) -> dict[str, Any]:
         "series": sum(len(timeline.subjects(what)) for what in timeline.whats()),
         "gaps": [{"start": start, "seconds": round(length, 3)} for start, length in _gaps(timeline)],
         "blind": _blind(timeline),
+        "troubles": _troubles(timeline),
         "damage": [harmless(trouble) for trouble in recording.damage],
         "own_cost_ratio": round(_mean_rate(cost.values, cost.at), 5) if len(cost) > 1 else None,
     }
@@ -85,6 +86,12 @@ def _blind(timeline: Timeline) -> list[str]:
     return list(dict.fromkeys(f"{harmless(it.source)}: {harmless(it.text)}" for it in reasons))
 
 
+def _troubles(timeline: Timeline) -> list[str]:
+    """What the recorder could not write or remove, each once."""
+    said = timeline.series("recorder_trouble")
+    return list(dict.fromkeys(harmless(it) for it in said.texts.values()))
+
+
 def _text(shown: dict[str, Any]) -> None:
     since = datetime.fromtimestamp(shown["span"]["start"], UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     long = lasting(shown["seconds"])
@@ -98,6 +105,6 @@ def _text(shown: dict[str, Any]) -> None:
     for gap in shown["gaps"]:
         at = datetime.fromtimestamp(gap["start"], UTC).strftime("%H:%M:%S")
         print(f"gap\t{lasting(gap['seconds'])} from {at}")
-    for kind in ("blind", "damage"):
-        for reason in shown[kind]:
+    for kind, reasons in (("blind", "blind"), ("trouble", "troubles"), ("damage", "damage")):
+        for reason in shown[reasons]:
             print(f"{kind}\t{reason}")

@@ -1,12 +1,13 @@
 """The flight recorder: stacks and readings of this node, rolling, into a folder, until Ctrl-C.
 
 Keeps the last --hours, and never more than --max-bytes; the oldest data is dropped first. A kill -9 at any moment loses
-at most one second. The folder can be copied to any machine and given to `diagnose`.
+at most one second. The folder can be copied to any machine and given to `diagnose`. Only you can read it.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import signal
 import sys
@@ -22,7 +23,7 @@ EXAMPLES = """examples:
   zombiescope record ./rec --no-user                  without stacks of programs, kernel only
 
 then: `zombiescope diagnose ./rec`, `zombiescope view ./rec --open`, `zombiescope info ./rec`
-exit codes: 0 recorded, 2 usage
+exit codes: 0 recorded, 2 usage, or no room within --max-bytes
 """
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _TIMES = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -53,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
     from zombiescope.recorder.flight import Flight
 
     settings = override(args.set)
+    os.umask(0o077)  # all that is made is private, also folders on the way
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # both end it cleanly
     status = _status if sys.stderr.isatty() else None
     with Flight(
@@ -66,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     ) as flight:
         for trouble in flight.blind:
             print(f"blind: {trouble}", file=sys.stderr)
-        flight.run(args.length, status)
+        flight.run(args.length, status, lambda trouble: print(f"\rtrouble: {trouble}", file=sys.stderr, flush=True))
         summary = flight.summary()
     if status is not None:
         print(file=sys.stderr)

@@ -11,6 +11,7 @@ Kernel: include/trace/events/cgroup.h; the tracepoints came with v4.13, instance
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import time
@@ -25,7 +26,8 @@ from zombiescope.kernel.text import lines
 KINDS = ("mkdir", "rmdir", "release")
 SOURCE = f"{USUAL['tracefs'][0]}/events/cgroup"
 _BUFFER_KB = 512  # for each core: about 4,000 events between two reads
-_INSTANCE = re.compile(r"zombiescope-(\d+)")
+_INSTANCE = re.compile(r"zombiescope-\d+(-\d+)?")
+_MOST_NAMES = 100  # recorders with the same pid, each in a pid namespace of its own
 #            runc-2811    [001] ...1.  1047.513902: cgroup_mkdir: root=4 id=221 level=2 path=/docker/5f0c…
 _LINE = re.compile(
     rb"^\s*(?P<comm>.*)-(?P<pid>\d+)\s+\[\d+\]\s+\S+\s+(?P<at>\d+\.\d+): "
@@ -94,13 +96,7 @@ def parse(line: bytes, offset: float = 0.0) -> CgroupEvent | None:
 @contextmanager
 def watching(root: int | None = None) -> Iterator[CgroupEvents]:
     """Record events from now on, of one hierarchy if its number is given; leaves nothing behind."""
-    with mounted("tracefs") as tracefs:
-        try:
-            _clean(tracefs)
-            instance = f"{tracefs}/instances/zombiescope-{os.getpid()}"
-            os.mkdir(instance)
-        except OSError as error:
-            raise Unreadable(SOURCE, f"{(error.strerror or '').lower()}; recording events needs root") from error
+    with mounted("tracefs") as tracefs, _own_instance(tracefs) as instance:
         events = None
         try:
             # The same clock as time.monotonic(), so that a time can be given in unix seconds.
@@ -117,7 +113,6 @@ def watching(root: int | None = None) -> Iterator[CgroupEvents]:
         finally:
             if events is not None:
                 events.close()
-            _remove(instance)
 
 
 def memory_hierarchy(host: Host) -> int:
@@ -129,19 +124,61 @@ def memory_hierarchy(host: Host) -> int:
     return 0
 
 
-def _clean(tracefs: str) -> None:
-    """Remove instances that earlier, killed runs of this tool left behind."""
-    for name in os.listdir(f"{tracefs}/instances"):
-        pid = _INSTANCE.fullmatch(name)
-        if pid and not os.path.exists(f"/proc/{pid[1]}"):
-            _remove(f"{tracefs}/instances/{name}")
+@contextmanager
+def _own_instance(tracefs: str) -> Iterator[str]:
+    """A new instance, with a lock on it for as long as we live: a pid alone says nothing across containers."""
+    folder = f"{tracefs}/instances"
+    try:
+        _clean(folder)
+        instance, lock = _made(folder)
+    except OSError as error:
+        raise Unreadable(SOURCE, f"{(error.strerror or '').lower()}; recording events needs root") from error
+    try:
+        yield instance
+    finally:
+        with suppress(OSError):
+            os.rmdir(instance)
+        os.close(lock)
 
 
-def _remove(instance: str) -> None:
-    with suppress(OSError):
-        _write(instance, "events/cgroup/enable", "0")
-    with suppress(OSError):
-        os.rmdir(instance)
+def _made(folder: str) -> tuple[str, int]:
+    for number in range(_MOST_NAMES):
+        instance = f"{folder}/zombiescope-{os.getpid()}" + (f"-{number}" if number else "")
+        try:
+            os.mkdir(instance)
+            lock = _locked(instance)
+        except (FileExistsError, FileNotFoundError):  # a neighbour's; or a neighbour removed it before it was locked
+            continue
+        if lock is not None:
+            if os.path.exists(instance):  # from now on nobody removes it
+                return instance, lock
+            os.close(lock)
+    raise Unreadable(SOURCE, f"{_MOST_NAMES} tracefs instances with names of ours are in use")
+
+
+def _clean(folder: str) -> None:
+    """Remove instances that killed runs of this tool left behind, also those of other containers.
+
+    Whoever lives has a lock on its own; the kernel itself refuses to remove one whose events are being read.
+    """
+    for name in os.listdir(folder):
+        with suppress(OSError):
+            if _INSTANCE.fullmatch(name) and (lock := _locked(f"{folder}/{name}")) is not None:
+                try:
+                    os.rmdir(f"{folder}/{name}")
+                finally:
+                    os.close(lock)
+
+
+def _locked(instance: str) -> int | None:
+    """A handle with the lock; None if somebody else has it."""
+    handle = os.open(instance, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        return None
+    return handle
 
 
 def _write(instance: str, name: str, value: str) -> None:

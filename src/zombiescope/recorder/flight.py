@@ -15,9 +15,9 @@ from typing import Any
 import pyarrow as pa
 
 from zombiescope import __version__
-from zombiescope.core import Host, Reading, Unreadable, amount, lasting
-from zombiescope.recorder.journal import Journal
-from zombiescope.recorder.layout import KALLSYMS
+from zombiescope.core import Host, Reading, Unreadable, UserError, amount, harmless, lasting
+from zombiescope.recorder.clock import ahead_ns
+from zombiescope.recorder.journal import TROUBLE, Journal
 from zombiescope.recorder.loop import Loop
 from zombiescope.recorder.stacks import EVENTS, GIVES, NAME, StackStream
 
@@ -60,14 +60,12 @@ class Flight:
             self._meta(),
             hours=self._hours,
             most_bytes=self._most_bytes,
-            events=(*self._loop.events, *EVENTS),
+            events=(*self._loop.events, *EVENTS, TROUBLE),
         )
         self._stack.callback(self._journal.close)
         # All that is recorded goes there directly: it is the recorder's hot path.
         self.add, self.look, self.chunk = self._journal.add, self._journal.look, self._journal.chunk
         self._stack.enter_context(self._loop)
-        if self.stacks is not None and self.stacks.kallsyms is not None:
-            self._journal.keep(KALLSYMS, self.stacks.kallsyms.saved())
         return self
 
     @property
@@ -81,9 +79,18 @@ class Flight:
     def began(self) -> int:
         return self._journal.began
 
-    def run(self, seconds: float, status: Callable[[str], None] | None = None) -> None:
-        """Record for `seconds`, or until SIGINT or SIGTERM; the recording is complete then."""
+    def run(
+        self,
+        seconds: float,
+        status: Callable[[str], None] | None = None,
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Record for `seconds`, or until SIGINT or SIGTERM; the recording is complete then.
+
+        `warn` gets each trouble once. If there is no room within the limit, recording ends with a UserError.
+        """
         self._started, self._spent = time.monotonic(), time.process_time()
+        self._warn, self._warned = warn, 0
         _settle()
         self._loop.every(self._flush, after=FLUSH)
         if status is not None:
@@ -94,6 +101,11 @@ class Flight:
             self._loop.run(seconds)
             self._flush()
             self._journal.rotate()
+            self._warn_once()
+        if self._journal.full:
+            raise UserError(
+                f"{self._folder}: recording ended: {self._journal.full}; {harmless(self._journal.troubles[-1])}"
+            )
 
     def summary(self) -> str:
         """One line: how long, how much, at what cost."""
@@ -109,7 +121,7 @@ class Flight:
         if self._journal.dropped:
             parts.append(f"{self._journal.dropped} oldest segments dropped")
         if self._journal.troubles:
-            parts.append(f"ERROR: {self._journal.troubles[-1]}")
+            parts.append(f"ERROR: {harmless(self._journal.troubles[-1])}")
         return ", ".join(parts)
 
     def _sampled(self, passed: float) -> list[str]:
@@ -127,7 +139,15 @@ class Flight:
         self._journal.flush(at)
         if self._journal.began != segment:
             _give_back()
+        self._warn_once()
+        if self._journal.full:
+            self._loop.stopped = True
         return FLUSH
+
+    def _warn_once(self) -> None:
+        for trouble in self._journal.troubles[self._warned :]:
+            self._warn(harmless(trouble))
+        self._warned = len(self._journal.troubles)
 
     @contextmanager
     def _stopped_by_signals(self) -> Iterator[None]:
@@ -144,7 +164,6 @@ class Flight:
                 signal.signal(number, handler)
 
     def _meta(self) -> dict[str, Any]:
-        now = time.time()
         return {
             "zombiescope": __version__,
             "node": self._said("/proc/sys/kernel/hostname"),
@@ -152,9 +171,9 @@ class Flight:
             "boot_id": self._said("/proc/sys/kernel/random/boot_id"),
             "architecture": platform.machine(),
             "cores": os.cpu_count(),
-            "started": now,
-            # Unix time minus the kernel's clocks, to convert the kernel's timestamps.
-            "clocks": {"monotonic": now - time.monotonic(), "boottime": now - time.clock_gettime(time.CLOCK_BOOTTIME)},
+            "started": time.time(),
+            # Unix time minus the kernel's clocks when recording began, to convert the kernel's timestamps.
+            "clocks": {"monotonic": ahead_ns() / 1e9, "boottime": ahead_ns(time.CLOCK_BOOTTIME) / 1e9},
             "hz": self.stacks.hz if self.stacks else 0,
             "sampled": self.stacks.event if self.stacks else "",
             "blind": self.blind,

@@ -1,55 +1,79 @@
 """The recording being written: readings in, segments out; bounded in time and bytes, the oldest segment dropped first.
 
 A value is written when it changed or a minute has passed; every sample time is written, so that a value that stayed
-the same is distinguished from one that was not read.
+the same is distinguished from one that was not read. Segments end by the monotonic clock: the wall clock may be set.
 """
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import json
 import os
-import shutil
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from zombiescope.core import Blind, Reading, Unreadable, UserError
-from zombiescope.recorder.layout import FORMAT, LOCK, META, SCHEMAS, is_segment, segment_name
+from zombiescope.core import Blind, Reading
+from zombiescope.recorder.folder import Folder
+from zombiescope.recorder.layout import FORMAT, META, SCHEMAS
+from zombiescope.recorder.room import Room
 from zombiescope.recorder.segment import Rows, Segment
 
 SEGMENT_SECONDS = 120.0
+SEGMENT_SHARE = 0.125  # of the limit: a segment that fills faster ends earlier, so that dropping one is a small loss
+SMALLEST = 1 << 20  # bytes: but no segment ends before that, since each begins with every value
 MINUTE = 60.0  # seconds after which an unchanged value is written once more
-ROOM = 0.9  # of the limit: dropping starts before it, since the next segment needs room
-LOOKED, UNSEEN = "looked", "unseen"
+LOOKED, UNSEEN, TROUBLE = "looked", "unseen", "recorder_trouble"
+MOST_TROUBLES = 20  # distinct ones that are kept; each is written down once a segment at the most
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Journal:
     """A folder that is being recorded into. One recorder at a time."""
 
     def __init__(
-        self, folder: str, meta: dict[str, Any], *, hours: float, most_bytes: int, events: Sequence[str]
+        self,
+        folder: str,
+        meta: dict[str, Any],
+        *,
+        hours: float,
+        most_bytes: int,
+        events: Sequence[str],
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.folder, self._hours, self._most_bytes, self._events = folder, hours, most_bytes, frozenset(events)
-        try:
-            os.makedirs(folder, exist_ok=True)
-        except FileExistsError:
-            raise UserError(f"{folder}: not a folder: give a folder to record into") from None
-        except OSError as error:
-            raise UserError(f"{folder}: cannot be created: {(error.strerror or '').lower()}") from error
-        self._lock = _locked(folder)
-        _clean(folder)
-        _write_whole(os.path.join(folder, META), json.dumps({"format": FORMAT, **meta}, indent=1).encode())
-        self._last: dict[tuple[str, str], tuple[float, float]] = {}
+        self._most_bytes, self._events, self._monotonic = most_bytes, frozenset(events), monotonic
+        self._folder = Folder(folder)
+        self._folder.write(META, json.dumps({"format": FORMAT, **meta}, indent=1).encode())
+        self._room = Room(self._folder, seconds=hours * 3600, most_bytes=most_bytes, monotonic=monotonic)
+        self._last: dict[tuple[str, str], tuple[float, float, str, str]] = {}  # value, time, text and source
         self._partly: set[str] = set()  # probes that at some time could not read everything
         self._chunks: list[tuple[str, Rows]] = []
         self._rows: dict[str, dict[str, list[Any]]] = {}
         self._segment: Segment | None = None
-        self._began = 0.0
+        self._started = 0.0  # when the segment began, by the monotonic clock
         self.began = 0  # segments so far: to detect a new segment, compare
         self.readings = 0
-        self.dropped = 0  # segments dropped, the oldest first
-        self.troubles: list[str] = []  # what could not be written, and why
+        self.troubles: list[str] = []  # what could not be written or removed, and why; each once
+        self._noted: set[str] = set()  # troubles in this segment
+        self._at = 0.0
         self._empty()
+
+    @property
+    def dropped(self) -> int:
+        """Segments dropped, the oldest first."""
+        return self._room.dropped
+
+    @property
+    def full(self) -> str:
+        """Why recording cannot go on within the limit; empty if it can."""
+        return self._room.full
+
+    @property
+    def bytes(self) -> int:
+        return sum(map(self._folder.size, self.segments()))
+
+    def segments(self) -> list[str]:
+        return self._folder.segments()
 
     def add(self, reading: Reading) -> None:
         self.readings += 1
@@ -57,29 +81,38 @@ class Journal:
         if kind == "series":
             key = (reading.what, reading.subject)
             last = self._last.get(key)
-            if last is not None and last[0] == reading.value and reading.at - last[1] < MINUTE:
+            if (
+                last is not None
+                and last[0] == reading.value
+                and abs(reading.at - last[1]) < MINUTE  # also if the clock was set back
+                and last[2] == reading.text
+                and last[3] == reading.source
+            ):
                 return
-            self._last[key] = (reading.value, reading.at)
+            self._last[key] = (reading.value, reading.at, reading.text, reading.source)
         self._row(kind, reading.at, reading.what, reading.subject, reading.value, reading.source, reading.text)
 
     def look(self, name: str, gives: Sequence[str], at: float, unseen: Sequence[Blind] = ()) -> None:
-        failed = len({blind.what for blind in unseen if not blind.subject}) == len(set(gives)) and bool(gives)
-        why = unseen[0] if failed else None
-        self._row(
-            "series", at, LOOKED, f"probe:{name}", float(why is None), why.source if why else "", why.why if why else ""
-        )
-        if failed or not (unseen or name in self._partly):
-            return
-        self._partly.add(name)
+        """All of `gives` was sampled; `unseen` could not be read. One reason for all of it takes one row."""
         missed = {blind.what: blind for blind in unseen}
+        whole = [blind for what in gives if (blind := missed.get(what)) is not None and not blind.subject]
+        if whole and len(whole) == len(gives) and len({(it.source, it.why) for it in whole}) == 1:
+            self._row("series", at, LOOKED, f"probe:{name}", 0.0, whole[0].source, whole[0].why)
+            return
+        self._row("series", at, LOOKED, f"probe:{name}", 1.0, "", "")
+        if unseen:
+            self._partly.add(name)
+        if name not in self._partly:
+            return
         for what in gives:
             blind = missed.get(what)
             # 1: not read at all; 2: not read for one subject only; 0: read again.
             value = 0.0 if blind is None else 2.0 if blind.subject else 1.0
+            source, why = (blind.source, blind.why) if blind else ("", "")
             last = self._last.get((UNSEEN, what))
-            if (last is None and value) or (last is not None and last[0] != value):
-                self._last[UNSEEN, what] = (value, at)
-                self._row("series", at, UNSEEN, what, value, blind.source if blind else "", blind.why if blind else "")
+            if last is None or (last[0], last[2], last[3]) != (value, why, source):
+                self._last[UNSEEN, what] = (value, at, why, source)
+                self._row("series", at, UNSEEN, what, value, source, why)
 
     def chunk(self, kind: str, columns: Rows) -> None:
         """Samples or stacks, column by column, as they were read."""
@@ -90,8 +123,12 @@ class Journal:
 
         In this order: what was added before a flush belongs to the current segment.
         """
+        self._at = at
         self._write(at)
-        if self._segment is not None and at - self._began >= SEGMENT_SECONDS:
+        if self._segment is not None and (
+            self._monotonic() - self._started >= SEGMENT_SECONDS
+            or self._segment.bytes >= max(SMALLEST, SEGMENT_SHARE * self._most_bytes)
+        ):
             self.rotate()
 
     def _write(self, at: float) -> None:
@@ -101,19 +138,19 @@ class Journal:
         for attempt in (1, 2, 3):
             try:
                 if self._segment is None:
-                    self._segment, self._began = self._new_segment(at), at
+                    self._segment, self._started = Segment(self._folder, at), self._monotonic()
                 while chunks:
                     self._segment.write(*chunks[-1])
                     chunks.pop()
                 return
             except OSError as error:
-                self.troubles.append(f"{_why(error)}: the oldest segment was dropped")
                 if self._segment is not None:
                     self._segment.abandon()
                     self._begin_anew()
-                if not self._drop_oldest() or attempt == 3:
-                    self.troubles[-1] = f"{_why(error)}: one second of the recording is lost"
+                if error.errno not in _FULL or attempt == 3 or not self._room.drop_oldest():
+                    self._trouble(f"{_why(error)}: a part of the recording is lost")
                     return
+                self._trouble(f"{_why(error)}: the oldest segment was dropped")
 
     def rotate(self) -> None:
         """End the segment: rewrite it as one file per kind, and make room."""
@@ -121,31 +158,32 @@ class Journal:
             try:
                 self._segment.finish()
             except OSError as error:
-                self.troubles.append(f"{_why(error)}: one segment stays uncompressed")
+                self._trouble(f"{_why(error)}: a segment stays uncompressed")
                 self._segment.abandon()
+            self._room.lasted(self._segment.name, self._monotonic() - self._started)
         self._begin_anew()
-        self._make_room()
+        self._room.make()
+        for stuck in self._room.stuck:
+            self._trouble(stuck)
 
     def _begin_anew(self) -> None:
         """Each segment is self-contained: the next one begins with every value."""
         self._segment = None
         self._last.clear()
+        self._noted.clear()
         self.began += 1
 
-    def keep(self, name: str, content: bytes) -> None:
-        """A file beside the segments, written completely or not at all."""
-        _write_whole(os.path.join(self.folder, name), content)
+    def _trouble(self, what: str) -> None:
+        """In the list once, and once a segment in the recording itself, where `info` finds it."""
+        if what not in self.troubles and len(self.troubles) < MOST_TROUBLES:
+            self.troubles.append(what)
+        if what not in self._noted and len(self._noted) < MOST_TROUBLES:
+            self._noted.add(what)
+            self._row("events", self._at, TROUBLE, "node", 1.0, self._folder.path, what)
 
     def close(self) -> None:
         self.rotate()
-        os.close(self._lock)
-
-    @property
-    def bytes(self) -> int:
-        return sum(_size(os.path.join(self.folder, name)) for name in self.segments())
-
-    def segments(self) -> list[str]:
-        return sorted(name for name in os.listdir(self.folder) if is_segment(name))
+        self._folder.close()
 
     def _row(self, kind: str, at: float, what: str, subject: str, value: float, source: str, text: str) -> None:
         rows = self._rows[kind]
@@ -160,26 +198,6 @@ class Journal:
         self._rows = {kind: {name: [] for name in SCHEMAS[kind].names} for kind in ("series", "events")}
         self._chunks = []
 
-    def _new_segment(self, at: float) -> Segment:
-        """Named by its time, but always later than the previous one: a clock may be set back."""
-        latest = int(self.segments()[-1]) if self.segments() else 0
-        return Segment(os.path.join(self.folder, segment_name(max(at, latest + 1))))
-
-    def _make_room(self) -> None:
-        keep = max(1, round(self._hours * 3600 / SEGMENT_SECONDS))
-        while len(self.segments()) > keep or (self.bytes > ROOM * self._most_bytes and len(self.segments()) > 1):
-            if not self._drop_oldest():
-                return
-
-    def _drop_oldest(self) -> bool:
-        current = os.path.basename(self._segment.folder) if self._segment else ""
-        for name in self.segments():
-            if name != current:
-                shutil.rmtree(os.path.join(self.folder, name), ignore_errors=True)
-                self.dropped += 1
-                return True
-        return False
-
 
 def _utf8(text: str) -> str:
     """Arrow stores UTF-8 only; other bytes are escaped."""
@@ -189,42 +207,3 @@ def _utf8(text: str) -> str:
 def _why(error: OSError) -> str:
     """Arrow wraps the system's error message in its own."""
     return os.strerror(error.errno) if error.errno else str(error)
-
-
-def _locked(folder: str) -> int:
-    try:
-        handle = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise Unreadable(folder, (error.strerror or "").lower()) from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise UserError(f"{folder}: another recorder writes here: stop it, or give another folder") from None
-    return handle
-
-
-def _clean(folder: str) -> None:
-    """Remove what a killed recorder left unfinished: heads of finished files, and .part files."""
-    for segment in (name for name in os.listdir(folder) if is_segment(name)):
-        path = os.path.join(folder, segment)
-        for name in os.listdir(path):
-            whole = os.path.join(path, name.replace(".head.arrows", ".arrows"))
-            if name.endswith(".part") or (name.endswith(".head.arrows") and os.path.exists(whole)):
-                os.unlink(os.path.join(path, name))
-
-
-def _write_whole(path: str, content: bytes) -> None:
-    with open(path + ".part", "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fdatasync(file.fileno())
-    os.replace(path + ".part", path)
-
-
-def _size(folder: str) -> int:
-    try:
-        with os.scandir(folder) as files:
-            return sum(file.stat().st_size for file in files)
-    except FileNotFoundError:
-        return 0

@@ -1,7 +1,6 @@
 """The recording on disk: which files there are, and the columns in each. Arrow IPC streams, readable without us.
 
     DIR/meta.json                  node, kernel, boot, clocks, cores, what each probe gives, format number
-    DIR/kallsyms                   the kernel's symbols while recording: addresses change with every boot
     DIR/1741065967/series.arrows   one segment, about two minutes: readings that are numbers
                   /events.arrows   readings that are events: each line of the kernel log
                   /samples.arrows  what ran where and when, by stack
@@ -9,7 +8,8 @@
                   /*.head.arrows   the same, a small batch per second, while the segment is being written
 
 A finished segment is rewritten and appears under its name at once; the head is then removed. So a reader takes
-`X.arrows`, else `X.head.arrows` up to the last complete batch. Times are unix nanoseconds.
+`X.arrows`, else `X.head.arrows` up to the last complete batch. Times are unix nanoseconds; a finished file says in its
+schema which is its first and its last. Versions before 0.2 also wrote DIR/kallsyms, which no reader needs.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 FORMAT = 1
-META, LOCK, KALLSYMS = "meta.json", "lock", "kallsyms"
+META, LOCK = "meta.json", "lock"
 KINDS = ("series", "events", "samples", "stacks")
+FIRST, LAST = b"first_ns", b"last_ns"  # in the schema of a finished file: the times of its first and its last row
 CGROUP = "cgroup_id"  # an event that samples need: where they were
 
 _WORD = pa.dictionary(pa.int32(), pa.string())

@@ -13,7 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from zombiescope.recorder.layout import HEAD, KINDS, SCHEMAS, WHOLE, file_name
+from zombiescope.recorder.folder import PRIVATE_FILE, Folder, create
+from zombiescope.recorder.layout import FIRST, HEAD, KINDS, LAST, SCHEMAS, WHOLE, file_name
 
 Rows = Mapping[str, Any]  # columns by name: lists or arrays
 
@@ -21,9 +22,9 @@ Rows = Mapping[str, Any]  # columns by name: lists or arrays
 class Segment:
     """The files of one segment."""
 
-    def __init__(self, folder: str) -> None:
-        os.mkdir(folder)
-        self.folder = folder
+    def __init__(self, folder: Folder, at: float) -> None:
+        self.name, self._handle = folder.new_segment(at)
+        self.bytes = 0  # of the heads
         self._heads: dict[str, tuple[pa.OSFile, pa.ipc.RecordBatchStreamWriter]] = {}
         self._batches: dict[str, list[pa.RecordBatch]] = {kind: [] for kind in KINDS}
 
@@ -31,12 +32,13 @@ class Segment:
         """One more batch; it is on disk when this returns."""
         batch = as_batch(kind, rows)
         if kind not in self._heads:
-            # Arrow's own file: unlike a Python one it never writes half of a batch without an error.
-            file = pa.OSFile(self._path(kind, head=True), "wb")
+            file = self._new(file_name(kind, head=True))
             self._heads[kind] = (file, pa.ipc.new_stream(file, SCHEMAS[kind], options=HEAD))
         file, stream = self._heads[kind]
+        before = file.tell()
         stream.write_batch(batch)
         os.fdatasync(file.fileno())
+        self.bytes += file.tell() - before
         self._batches[kind].append(batch)
 
     def finish(self) -> None:
@@ -44,9 +46,9 @@ class Segment:
         for kind, batches in self._batches.items():
             if kind in self._heads:
                 self._heads.pop(kind)[0].close()
-                _write_whole(self.folder, file_name(kind, head=False), kind, batches)
-                os.unlink(self._path(kind, head=True))
-        self._batches = {kind: [] for kind in KINDS}
+                _write_whole(self._handle, file_name(kind, head=False), kind, batches)
+                os.unlink(file_name(kind, head=True), dir_fd=self._handle)
+        self.abandon()
 
     def abandon(self) -> None:
         """Close without rewriting: the heads stay, as after a kill."""
@@ -54,9 +56,18 @@ class Segment:
             with suppress(OSError):
                 file.close()
         self._heads.clear()
+        self._batches = {kind: [] for kind in KINDS}
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
 
-    def _path(self, kind: str, *, head: bool) -> str:
-        return os.path.join(self.folder, file_name(kind, head=head))
+    def _new(self, name: str) -> pa.OSFile:
+        """Arrow's own file: unlike a Python one it never writes half of a batch without an error."""
+        handle = create(name, self._handle)
+        try:
+            return pa.OSFile(f"/proc/self/fd/{handle}", "wb")
+        finally:
+            os.close(handle)
 
 
 def as_batch(kind: str, rows: Rows) -> pa.RecordBatch:
@@ -78,27 +89,34 @@ def _words(column: list[str | None]) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), pa.array(list(codes), pa.string()))
 
 
-def _write_whole(folder: str, name: str, kind: str, batches: list[pa.RecordBatch]) -> None:
+def _write_whole(folder: int, name: str, kind: str, batches: list[pa.RecordBatch]) -> None:
     table = pa.Table.from_batches(batches, SCHEMAS[kind]).unify_dictionaries().combine_chunks()
-    path = os.path.join(folder, name)
+    table = table.replace_schema_metadata(_times(table))
+    part = ""
     try:
-        handle = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o644)
-        part = f"/proc/self/fd/{handle}"
+        handle = os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, PRIVATE_FILE, dir_fd=folder)
     except OSError:  # a file system without O_TMPFILE: another name until it is complete
-        part = path + ".part"
-        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        part = f"{name}.part"
+        with suppress(FileNotFoundError):
+            os.unlink(part, dir_fd=folder)
+        handle = create(part, folder)
+    path = f"/proc/self/fd/{handle}"
     try:
-        with pa.OSFile(part, "wb") as file, pa.ipc.new_stream(file, SCHEMAS[kind], options=WHOLE) as stream:
+        with pa.OSFile(path, "wb") as file, pa.ipc.new_stream(file, table.schema, options=WHOLE) as stream:
             stream.write_table(table)
         os.fdatasync(handle)
-        if part.startswith("/proc/"):
-            # link(2) would link the symbolic link itself; only linkat(2), which Python uses with a folder, follows it.
-            here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.link(part, path, src_dir_fd=here, follow_symlinks=True)
-            finally:
-                os.close(here)
+        if part:
+            os.replace(part, name, src_dir_fd=folder, dst_dir_fd=folder)
         else:
-            os.replace(part, path)
+            # link(2) would link the symbolic link itself; only linkat(2), which Python uses with a folder, follows it.
+            os.link(path, name, dst_dir_fd=folder, follow_symlinks=True)
     finally:
         os.close(handle)
+
+
+def _times(table: pa.Table) -> dict[bytes, str]:
+    """The times of the first and the last row, so that a reader knows them without unpacking a row."""
+    if "at" not in table.column_names or not table.num_rows:
+        return {}
+    at = table["at"].to_numpy()
+    return {FIRST: str(int(at.min())), LAST: str(int(at.max()))}

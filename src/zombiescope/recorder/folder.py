@@ -1,0 +1,178 @@
+"""The folder that is recorded into: private, locked, and held open, so that nothing in it can lead elsewhere.
+
+All is done relative to the open folder and no link is followed, whoever put it there. Folders are 0700 and files 0600.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pwd
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from zombiescope.core import UserError
+from zombiescope.recorder.layout import KINDS, LOCK, file_name, is_segment, segment_name
+
+PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_LAST = 9_999_000_000  # the year 2286: a name beyond it is not a time, and the next one would have eleven digits
+# All that a recorder writes into a segment: nothing else in it is ever removed.
+_FILES = frozenset(
+    file_name(kind, head=head) + part for kind in KINDS for head in (True, False) for part in ("", ".part")
+)
+
+
+class Folder:
+    """An open folder with a lock on it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.abspath(path)  # also without a slash at its end, which would follow a link
+        self._handle = _opened(self.path)
+        try:
+            self._lock = _locked(self.path, self._handle)
+            self._clean()
+        except (OSError, UserError):
+            os.close(self._handle)
+            raise
+
+    def close(self) -> None:
+        os.close(self._lock)
+        os.close(self._handle)
+        self._lock = self._handle = -1  # their numbers may soon mean other files
+
+    def segments(self) -> list[str]:
+        """The names of the segments, the oldest first. A file or a link of such a name is none."""
+        with os.scandir(self._handle) as entries:
+            return sorted(it.name for it in entries if is_segment(it.name) and it.is_dir(follow_symlinks=False))
+
+    def size(self, segment: str) -> int:
+        """Bytes of one segment; 0 if it is gone."""
+        try:
+            with self._inside(segment) as handle, os.scandir(handle) as files:
+                return sum(it.stat(follow_symlinks=False).st_size for it in files)
+        except OSError:
+            return 0
+
+    def new_segment(self, at: float) -> tuple[str, int]:
+        """A new folder and a handle of it. Named by its time, but always later than the one before: clocks are set."""
+        number = max([int(at), *(int(name) + 1 for name in self.segments() if int(name) < _LAST)])
+        while True:
+            name = segment_name(number)
+            try:
+                os.mkdir(name, PRIVATE_FOLDER, dir_fd=self._handle)
+            except FileExistsError:  # a file or a link of this name
+                number += 1
+                continue
+            return name, os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=self._handle)
+
+    def remove(self, segment: str) -> None:
+        """Remove a segment; OSError if that is not possible. What we did not write in it stays, and it with it."""
+        with self._inside(segment) as handle:
+            others = [name for name in os.listdir(handle) if name not in _FILES]
+            if others:
+                raise OSError(0, f"it holds {others[0]!r}, which is not part of a recording")
+            for name in os.listdir(handle):
+                os.unlink(name, dir_fd=handle)
+        os.rmdir(segment, dir_fd=self._handle)
+
+    def write(self, name: str, content: bytes) -> None:
+        """A file beside the segments, written completely or not at all."""
+        part = f"{name}.part"
+        try:
+            with suppress(FileNotFoundError):
+                os.unlink(part, dir_fd=self._handle)
+            with open(os.open(part, _NEW, PRIVATE_FILE, dir_fd=self._handle), "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fdatasync(file.fileno())
+            os.replace(part, name, src_dir_fd=self._handle, dst_dir_fd=self._handle)
+        except OSError as error:
+            raise UserError(f"{self.path}/{name}: cannot be written: {_why(error)}") from error
+
+    @contextmanager
+    def _inside(self, segment: str) -> Iterator[int]:
+        handle = os.open(segment, _FOLDER | os.O_NOFOLLOW, dir_fd=self._handle)
+        try:
+            yield handle
+        finally:
+            os.close(handle)
+
+    def _clean(self) -> None:
+        """Remove what a killed recorder left unfinished: heads of finished files, and .part files."""
+        for segment in self.segments():
+            with suppress(OSError), self._inside(segment) as handle:
+                names = set(os.listdir(handle))
+                for name in names & _FILES:
+                    if name.endswith(".part") or name.replace(".head.", ".") in names - {name}:
+                        os.unlink(name, dir_fd=handle)
+
+
+def create(name: str, folder: int) -> int:
+    """A new private file in an open folder. What has its name already is not opened."""
+    return os.open(name, _NEW, PRIVATE_FILE, dir_fd=folder)
+
+
+def _opened(path: str) -> int:
+    root = os.geteuid() == 0
+    try:
+        os.makedirs(path, PRIVATE_FOLDER, exist_ok=True)
+        handle = os.open(path, _FOLDER | (os.O_NOFOLLOW if root else 0))
+    except OSError as error:
+        if root and os.path.islink(path):
+            why = "a symbolic link, and root does not follow one: give the folder that it leads to"
+        elif isinstance(error, FileExistsError | NotADirectoryError):
+            why = "not a folder: give a folder to record into"
+        else:
+            why = f"cannot be created: {_why(error)}"
+        raise UserError(f"{path}: {why}") from error
+    try:
+        if root and (why := _why_not_ours(path, os.fstat(handle))):
+            raise UserError(f"{path}: {why}")
+    except (OSError, UserError):
+        os.close(handle)
+        raise
+    return handle
+
+
+def _why_not_ours(path: str, found: os.stat_result) -> str:
+    """Why root must not record into a folder: somebody else could read it, or put links into it."""
+    if found.st_uid != 0:
+        try:
+            whose = pwd.getpwuid(found.st_uid).pw_name
+        except KeyError:
+            whose = "nobody known"
+        return (
+            f"belongs to {whose} (uid {found.st_uid}), not to root: "
+            f"give another folder, or: chown root: {path} && chmod 700 {path}"
+        )
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return (
+            f"others can write to it (mode {stat.S_IMODE(found.st_mode):o}): give a folder in it, or: chmod 700 {path}"
+        )
+    return ""
+
+
+def _locked(path: str, folder: int) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        handle = os.open(LOCK, flags, PRIVATE_FILE, dir_fd=folder)
+    except OSError as error:
+        raise UserError(f"{path}/{LOCK}: cannot be opened: {_why(error)}") from error
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise UserError(f"{path}/{LOCK}: not a regular file: remove it, or give another folder")
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise UserError(f"{path}: another recorder writes here: stop it, or give another folder") from None
+    except UserError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _why(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

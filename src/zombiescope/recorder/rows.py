@@ -1,0 +1,126 @@
+"""Rows as they are on disk into series, with what every probe could and could not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from zombiescope.core import Span
+from zombiescope.core.timeline import Series
+from zombiescope.recorder.journal import LOOKED, UNSEEN
+from zombiescope.recorder.layout import CGROUP
+
+Codes = npt.NDArray[np.int64]
+
+
+def cut(table: pa.Table, span: Span | None) -> pa.Table:
+    """The rows within a span."""
+    if span is None or "at" not in table.column_names:
+        return table
+    at = table["at"].to_numpy()
+    return table.filter(pa.array((at >= span.start * 1e9) & (at <= span.end * 1e9)))
+
+
+def only(table: pa.Table, name: str) -> pa.Table:
+    """The rows about one thing."""
+    if not table.num_rows:
+        return table
+    what = table["what"].combine_chunks()
+    words = what.dictionary.to_pylist()
+    return table.filter(pa.array(_codes(what) == (words.index(name) if name in words else -2)))
+
+
+def cgroup_paths(events: pa.Table) -> dict[int, str]:
+    """The paths of cgroups, by number."""
+    said = only(events, CGROUP)
+    if not said.num_rows:
+        return {}
+    paths = (subject.removeprefix("cgroup:") for subject in said["subject"].to_pylist())
+    return dict(zip(map(int, said["value"].to_pylist()), paths, strict=True))
+
+
+def series_of(table: pa.Table) -> Iterator[Series]:
+    """Rows grouped by what and subject, each sorted by time; by codes, never by strings."""
+    if not table.num_rows:
+        return
+    what, subject, source, text = (table[name].combine_chunks() for name in ("what", "subject", "source", "text"))
+    names = [column.dictionary.to_pylist() for column in (what, subject, source, text)]
+    codes = [_codes(column) for column in (what, subject, source, text)]
+    at, values = table["at"].to_numpy() / 1e9, table["value"].to_numpy()
+    key = codes[0] * (len(names[1]) + 1) + codes[1]
+    order = np.lexsort((at, key))
+    edges = np.flatnonzero(np.diff(key[order], prepend=-1, append=-1))
+    for start, end in pairwise(edges):
+        rows = order[start:end]
+        sources = codes[2][rows]
+        with_text = np.flatnonzero(codes[3][rows] >= 0)
+        one_source = bool((sources == sources[0]).all())
+        yield Series(
+            what=names[0][codes[0][rows[0]]],
+            subject=names[1][codes[1][rows[0]]],
+            at=at[rows],
+            values=values[rows],
+            until=float(at[rows[-1]]),
+            sources=tuple(names[2][code] or "" for code in (sources[:1] if one_source else sources)),
+            texts={int(place): names[3][codes[3][rows[place]]] for place in with_text},
+        )
+
+
+def _codes(column: pa.DictionaryArray) -> Codes:
+    codes: Codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes
+
+
+def looks_of(
+    series: Mapping[tuple[str, str], Series],
+    unseen: Mapping[tuple[str, str], Series],
+    gives: Mapping[str, list[str]],
+) -> dict[str, Series]:
+    """For each thing that probes give, when it was sampled, and when that worked."""
+    looks: dict[str, Series] = {}
+    for probe, whats in gives.items():
+        looked = series.get((LOOKED, f"probe:{probe}"))
+        if looked is None:
+            continue
+        for what in whats:
+            one = replace(_with_unseen(looked, unseen.get((UNSEEN, what))), subject=what)
+            looks[what] = one if what not in looks else _merged(looks[what], one)
+    return looks
+
+
+def _with_unseen(looked: Series, unseen: Series | None) -> Series:
+    if unseen is None:
+        return looked
+    # Whether something can be read holds until the next note about it.
+    missed = np.nan_to_num(replace(unseen, until=np.inf).sampled(looked.at)) * (looked.values > 0)
+    place = np.searchsorted(unseen.at, looked.at, side="right") - 1
+    texts, sources = dict(looked.texts), [looked.reading(index).source for index in range(len(looked))]
+    for index in np.flatnonzero(missed > 0):
+        said = unseen.reading(int(place[index]))
+        texts[int(index)], sources[index] = said.text, said.source
+    return replace(looked, values=np.where(missed == 1, 0.0, looked.values), sources=tuple(sources), texts=texts)
+
+
+def _merged(one: Series, other: Series) -> Series:
+    """Two probes that give the same thing."""
+    both = [it.reading(place) for it in (one, other) for place in range(len(it))]
+    both.sort(key=lambda reading: reading.at)
+    return replace(
+        one,
+        at=np.array([it.at for it in both]),
+        values=np.array([it.value for it in both]),
+        until=max(one.until, other.until),
+        sources=tuple(it.source for it in both),
+        texts={place: it.text for place, it in enumerate(both) if it.text},
+    )
+
+
+def held(one: Series, looks: Series | None) -> Series:
+    """A value holds to the last sample that could read it."""
+    seen = looks.at[looks.values > 0] if looks is not None else np.empty(0)
+    return replace(one, until=max(one.until, float(seen[-1]))) if len(seen) else one

@@ -1,0 +1,91 @@
+"""A thread for what may block: a hung mount, a bus that does not answer, a pipe that nobody writes to.
+
+Tasks run one after the other. One that takes longer than its deadline is left behind with its thread, and another
+thread continues with the next; so there is one thread, and one more for each task that hangs. Python cannot end a
+thread that waits in the kernel: it ends when its task does, or with the process.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+DEADLINE = 5.0  # seconds: a read of a kernel file takes milliseconds, a busy system bus gets 3 s for each question
+Answer = TypeVar("Answer")
+
+
+class Worker(Generic[Answer]):
+    """Takes tasks by name from one thread, which also collects the answers."""
+
+    def __init__(self, deadline: float = DEADLINE) -> None:
+        self.deadline = deadline
+        self._tasks: queue.SimpleQueue[tuple[str, Callable[[], Answer]] | None] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[tuple[str, Answer]] = queue.SimpleQueue()
+        self._waiting: set[str] = set()  # asked, not answered, not late
+        self._hung: set[str] = set()  # late, and still not answered
+        self._lock = threading.Lock()
+        self._generation = 0
+        self._now: tuple[str, float] | None = None  # the task that runs, and since when
+        self._start()
+
+    def ask(self, name: str, task: Callable[[], Answer]) -> None:
+        self._waiting.add(name)
+        self._tasks.put((name, task))
+
+    def waits(self, name: str) -> bool:
+        """It was asked, and may still answer in time."""
+        return name in self._waiting
+
+    def hangs(self, name: str) -> bool:
+        """It was late, and its thread has not come back."""
+        return name in self._hung
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._waiting)
+
+    def answers(self, wait: float = 0.0) -> list[tuple[str, Answer]]:
+        """What was answered in time since the last call; waits for the first one at most `wait` seconds."""
+        found: list[tuple[str, Answer]] = []
+        try:
+            while True:
+                name, answer = self._done.get(timeout=wait) if wait > 0 and not found else self._done.get_nowait()
+                if name in self._waiting:
+                    self._waiting.discard(name)
+                    found.append((name, answer))
+                self._hung.discard(name)  # it came back, too late to be of use
+        except queue.Empty:
+            return found
+
+    def late(self) -> list[str]:
+        """The task that has just passed its deadline, if any: it is left behind."""
+        with self._lock:
+            if self._now is None or time.monotonic() - self._now[1] < self.deadline:
+                return []
+            name, self._now = self._now[0], None
+            self._generation += 1
+        self._waiting.discard(name)
+        self._hung.add(name)
+        self._start()
+        return [name]
+
+    def close(self) -> None:
+        self._tasks.put(None)
+
+    def _start(self) -> None:
+        # Not waited for at the end of the program: one that hangs would never let it end.
+        threading.Thread(target=self._run, args=(self._generation,), name="probes", daemon=True).start()
+
+    def _run(self, generation: int) -> None:
+        while (task := self._tasks.get()) is not None:
+            name, act = task
+            self._now = (name, time.monotonic())
+            answer = act()
+            with self._lock:
+                self._done.put((name, answer))
+                if generation != self._generation:
+                    return
+                self._now = None
