@@ -18,10 +18,10 @@ from tests.conftest import CANNOT
 from tests.kernel.sampling import READ, SPIN, Start, collected, column, cpu_seconds, descriptors, last_cpu
 
 from zombiescope.core.errors import UserError
-from zombiescope.kernel.mappings import Mappings
 from zombiescope.kernel.perf_event import Sampler
 from zombiescope.kernel.perf_records import Comm, Exit, Fork, Mmap, Throttle, parse
 from zombiescope.kernel.perf_ring import Event, Ring, blindness
+from zombiescope.naming.mappings import Mappings
 
 kernel = pytest.mark.kernel
 

@@ -7,8 +7,6 @@ of an idle core are left out, judged by the leaf: softirq work on top of the idl
 from __future__ import annotations
 
 import hashlib
-import mmap
-import os
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -19,13 +17,16 @@ import numpy as np
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.core.samples import SOURCE
 from zombiescope.derived.gaps import GAP
-from zombiescope.kernel.mappings import Mappings
 from zombiescope.kernel.perf_event import RawSamples, Sampler, gaps
 from zombiescope.kernel.perf_records import Comm, Exit, Fork
 from zombiescope.kernel.perf_stacks import RawStack
-from zombiescope.profile.kallsyms import Kallsyms
-from zombiescope.profile.perf_map import PerfMap
-from zombiescope.profile.symbols import Symbols, is_idle
+from zombiescope.knowledge.functions import is_idle
+from zombiescope.naming.contents import Contents
+from zombiescope.naming.kallsyms import Kallsyms
+from zombiescope.naming.mappings import Mappings
+from zombiescope.naming.opening import regular
+from zombiescope.naming.perf_map import PerfMap
+from zombiescope.naming.symbols import Symbols
 from zombiescope.recorder.cgroup_paths import CgroupPaths
 from zombiescope.recorder.layout import CGROUP
 from zombiescope.recorder.loop import Sink
@@ -37,7 +38,6 @@ EVENTS = (GAP, CGROUP)
 KALLSYMS = "/proc/kallsyms"
 REFRESH = 10.0  # seconds between two checks for cores that were added or removed
 _MOST_NAMES = 65_536  # threads whose name is remembered
-_LARGEST = 512 << 20  # bytes: a larger program is shown by its offsets
 _SOURCES = {SYMBOLS: KALLSYMS}
 
 
@@ -261,19 +261,11 @@ def _kernel_symbols(host: Host) -> Kallsyms:
     return symbols
 
 
-def _file(path: str, _build_id: str) -> memoryview | None:
-    """A program or library, as a view: only the pages that are used are read. The caller compares the build-id."""
+def _file(path: str, _build_id: str) -> Contents | None:
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
+        return regular(path)
+    except Unreadable:
         return None
-    try:
-        size = os.fstat(handle).st_size
-        return memoryview(mmap.mmap(handle, size, prot=mmap.PROT_READ)) if 0 < size <= _LARGEST else None
-    except (OSError, ValueError):
-        return None
-    finally:
-        os.close(handle)
 
 
 def _perf_map(pid: int) -> PerfMap:

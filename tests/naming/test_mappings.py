@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zombiescope.kernel import mappings
-from zombiescope.kernel.mappings import Mappings, Place
 from zombiescope.kernel.perf_records import Comm, Exit, Fork, Mmap, Record
+from zombiescope.naming import mappings
+from zombiescope.naming.mappings import Mappings, Place
 
 PID = 7
 

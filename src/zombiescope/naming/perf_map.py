@@ -13,7 +13,7 @@ import re
 
 import numpy as np
 
-from zombiescope.profile.ranges import Addresses, Ranges, named
+from zombiescope.naming.ranges import Addresses, Ranges, named
 
 _LARGEST = 64 << 20  # a runtime that recompiles for days writes some tens of MB; lines beyond are counted as skipped
 _MOST = 1 << 20
