@@ -9,6 +9,7 @@ from functools import cache
 
 from zombiescope.core.errors import Unparsable, Unreadable
 from zombiescope.naming.contents import Contents, Held
+from zombiescope.naming.elf import Elf
 from zombiescope.naming.kallsyms import Kallsyms, KallsymsText, Kernel
 from zombiescope.naming.opening import identity, place, regular
 from zombiescope.naming.perf_map import PerfMap
@@ -17,7 +18,7 @@ from zombiescope.naming.vdso import vdso
 
 _KALLSYMS = _PERF_MAP = 64 << 20
 _CACHE = "~/.debug"  # where perf keeps copies of what it found in samples
-DEBUG = "/usr/lib/debug/.build-id"
+_DEBUG = "/usr/lib/debug/.build-id"
 
 
 class Names:
@@ -113,7 +114,20 @@ def _program(path: str, build_id: str) -> Contents | None:
 
 
 def _debug_file(_path: str, build_id: str) -> Contents | None:
-    return _opened(f"{DEBUG}/{build_id[:2]}/{build_id[2:]}.debug") if build_id else None
+    return _opened(f"{_DEBUG}/{build_id[:2]}/{build_id[2:]}.debug") if build_id else None
+
+
+def debug_file(build_id: str) -> Elf | None:
+    """The functions of a program of this machine whose symbols were taken out, if its debug package is installed."""
+    found = _debug_file("", build_id)
+    if found is None:
+        return None
+    with closing(found):
+        try:
+            debug = Elf.parse(found, _DEBUG)
+        except Unparsable:
+            return None
+    return debug if len(debug) and debug.build_id == build_id else None
 
 
 def _opened(path: str) -> Contents | None:
