@@ -6,10 +6,9 @@ holds is bounded: processes, mappings, files, maps of just-in-time compilers, na
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from zombiescope.core.errors import Unreadable
 from zombiescope.kernel.perf_records import Exit, Record
 from zombiescope.kernel.perf_stacks import RawStack
 from zombiescope.knowledge.functions import is_idle
@@ -93,10 +92,9 @@ class Namer:
         return (clean(name), final) if name is not None else (_unnamed(region, address), final)
 
     @property
-    def unnamed(self) -> Iterator[Unreadable]:
-        """Maps of just-in-time compilers that are not used, and why."""
-        for pid, why in list(self._perf_maps.why.items())[-MOST_REASONS:]:
-            yield Unreadable(f"/proc/{pid}/root", why)
+    def unnamed(self) -> dict[int, str]:
+        """Processes with a map of compiled functions that is not used, and why; the last few."""
+        return dict(list(self._perf_maps.why.items())[-MOST_REASONS:])
 
 
 def _unnamed(region: Region, address: int) -> str:

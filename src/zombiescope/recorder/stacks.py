@@ -115,7 +115,10 @@ class StackStream:
         said = {TAKEN: self.samples, LOST: self.lost, SYMBOLS: float(self.kallsyms is not None), USER_SYMBOLS: 1.0}
         for what, value in said.items() if self._sampler is not None else ():
             self._sink.add(Reading(what=what, subject="node", value=value, at=at, source=_SOURCES.get(what, SOURCE)))
-        unnamed = [Blind(what=USER_SYMBOLS, source=it.source, why=it.why) for it in self._namer.unnamed]
+        unnamed = [
+            Blind(what=USER_SYMBOLS, source=f"/proc/{pid}/root", why=why, subject=f"pid:{pid}")
+            for pid, why in self._namer.unnamed.items()
+        ]
         self._sink.look(NAME, GIVES, at, self._unseen + unnamed)
 
     def _take(self, sampler: Sampler) -> None:
