@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,11 @@ from tests.naming.programs import LOADER, compiled, library, name_at, needs_root
 
 from zombiescope.core.errors import Unparsable, Unreadable
 from zombiescope.kernel.perf_stacks import RawStack
-from zombiescope.naming import aside, files
+from zombiescope.naming import aside, files, this_machine
 from zombiescope.naming.aside import Aside
 from zombiescope.naming.contents import OnDisk
 from zombiescope.naming.elf import Elf
+from zombiescope.naming.file_systems import MountTables
 from zombiescope.naming.mapped import Mapped
 from zombiescope.naming.mappings import Mappings, Region
 from zombiescope.naming.namer import Namer
@@ -50,7 +52,7 @@ def elsewhere(region: Region, build_id: bytes = b"", inode: int | None = None) -
 
 
 def why_not(pid: int, region: Region) -> str:
-    with pytest.raises(Unreadable) as refused, Mapped(pid, region) as search:
+    with pytest.raises(Unreadable) as refused, Mapped(pid, region, MountTables()) as search:
         search.found()
     return refused.value.why
 
@@ -68,7 +70,7 @@ def test_a_container_gets_the_names_of_its_own_library(loader: Path, tmp_path: P
         assert name_at(host.pid, int(here, 16), namer) == "walk_of_the_host"
         region = region_of(container.pid, int(there, 16))
         assert region.path == str(ours), "the same path as on the host"
-        with Mapped(container.pid, elsewhere(region)) as search:
+        with Mapped(container.pid, elsewhere(region), MountTables()) as search:
             descriptor, which, in_ours = search.found()
             assert (which.inode, in_ours) == (theirs.stat().st_ino, False)
             with_names = Elf.parse(contents(descriptor, which.size, "x"))
@@ -101,7 +103,7 @@ def test_a_library_deleted_or_upgraded_while_it_runs(upgraded: bool, loader: Pat
         if upgraded:
             assert why_not(process.pid, elsewhere(before)) == "replaced by another file"
             with pytest.raises(Unreadable, match="another build"):
-                files.Files(Aside())._load(process.pid, elsewhere(before, bytes(range(1, 21))))
+                files.Files(Aside(), MountTables())._load(process.pid, elsewhere(before, bytes(range(1, 21))))
         else:
             assert why_not(process.pid, elsewhere(before)) == "no such file or directory"
 
@@ -197,12 +199,34 @@ def test_functions_of_the_vdso_are_named() -> None:
     assert name_at(os.getpid(), start + functions[name] + 1) == name
 
 
+def test_a_stripped_library_of_the_host_is_named_by_its_debug_file(
+    loader: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "static __attribute__((noinline)) int hidden(int n) { int s = 1; while (n--) s += n * n; return s; }\n"
+    source += "int (*walk)(int) = hidden;"
+    path = compiled(source, tmp_path / "libwalk.so", "-shared", "-fPIC")
+    offset = next(start for start, _, name in Elf.parse(path.read_bytes()).functions if name == "hidden")
+    build_id = Elf.parse(path.read_bytes()).build_id
+    debug = tmp_path / "debug" / build_id[:2] / f"{build_id[2:]}.debug"
+    debug.parent.mkdir(parents=True)
+    subprocess.run(["objcopy", "--only-keep-debug", str(path), str(debug)], check=True)
+    subprocess.run(["strip", str(path)], check=True)
+    monkeypatch.setattr(this_machine, "_DEBUG", str(tmp_path / "debug"))
+    with running(loader, path, "walk") as (process, (address,)):
+        lines = Path(f"/proc/{process.pid}/maps").read_text().splitlines()
+        start = next(int(line.split("-")[0], 16) for line in lines if str(path) in line)
+        assert name_at(process.pid, start + offset + 4) == "hidden"
+        monkeypatch.setattr(this_machine, "_DEBUG", str(tmp_path / "none"))
+        assert OFFSET.fullmatch(name_at(process.pid, start + offset + 4))
+        assert address
+
+
 def test_a_disk_that_does_not_answer_costs_a_moment_and_no_more() -> None:
     """Files that are never read to the end: a FIFO's writer stands in for the disk."""
     ends = [os.pipe() for _ in range(4)]
     beside = Aside(patience=0.1)
     before = time.monotonic()
-    tasks = [beside.run(lambda end=end: os.read(end, 1)) for end, _ in ends]
+    tasks = [beside.run(partial(os.read, end, 1)) for end, _ in ends]
     assert [task is None for task in tasks] == [False, False, True, True]
     assert time.monotonic() - before < 0.1 * aside.MOST + 0.3
     for _, end in ends:

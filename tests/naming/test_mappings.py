@@ -50,7 +50,9 @@ class Place(NamedTuple):
 
 def place(found: Mappings, pid: int, address: int, time_ns: int) -> Place | None:
     region = found.find(pid, address, time_ns)
-    return region and Place(region.path, region.build_id, region.at(address), region.kind, region.deleted)
+    return (
+        None if region is None else Place(region.path, region.build_id, region.at(address), region.kind, region.deleted)
+    )
 
 
 def path_at(found: Mappings, address: int, time_ns: int, pid: int = PID) -> str | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from zombiescope.core.errors import Unparsable, Unreadable
 from zombiescope.naming.aside import Aside, Task
 from zombiescope.naming.elf import Elf
+from zombiescope.naming.file_systems import MountTables
 from zombiescope.naming.mapped import Mapped
 from zombiescope.naming.mappings import Region
 from zombiescope.naming.opening import Identity, contents
@@ -47,8 +48,8 @@ class _Loaded:
 class Files:
     """All files of all processes; the least recently used are forgotten."""
 
-    def __init__(self, aside: Aside) -> None:
-        self._aside = aside
+    def __init__(self, aside: Aside, tables: MountTables) -> None:
+        self._aside, self._tables = aside, tables
         self._held: OrderedDict[File, None] = OrderedDict()
         self._by_build_id: dict[str, File] = {}
         self._by_identity: dict[Identity, File] = {}
@@ -143,7 +144,7 @@ class Files:
                 raise Unreadable("[vdso]", "of another word size than ours")
             return _Loaded(Identity((0, 0), 0, len(image), 0, 0), Elf.parse(image, "[vdso]"))
         with ExitStack() as stack:
-            descriptor, which, ours = stack.enter_context(Mapped(pid, region)).found()
+            descriptor, which, ours = stack.enter_context(Mapped(pid, region, self._tables)).found()
             if which in self._by_identity and not self._by_identity[which].dropped:
                 known = self._by_identity[which].elf
                 _check(region, known.build_id if known else "")

@@ -11,7 +11,7 @@ import os
 from contextlib import ExitStack
 
 from zombiescope.core.errors import Unreadable
-from zombiescope.naming.file_systems import FileSystems
+from zombiescope.naming.file_systems import MountTables, mount_namespace
 from zombiescope.naming.mappings import Region
 from zombiescope.naming.opening import Identity, identity, inside, place
 
@@ -19,13 +19,13 @@ from zombiescope.naming.opening import Identity, identity, inside, place
 class Mapped:
     """The search for one file; what it found is closed at the end."""
 
-    def __init__(self, pid: int, region: Region) -> None:
+    def __init__(self, pid: int, region: Region, tables: MountTables) -> None:
         self._pid, self._region = pid, region
         self._open = ExitStack()
-        theirs = namespace(str(pid))
+        theirs = mount_namespace(str(pid))
         self._gone = not theirs
-        self._ours = theirs in ("", namespace("self"))
-        self._mounts = FileSystems.of("self" if self._gone else str(pid))
+        self._ours = theirs in ("", mount_namespace("self"))
+        self._mounts = tables.of("self" if self._gone else str(pid))
 
     def __enter__(self) -> Mapped:
         return self
@@ -77,11 +77,3 @@ class Mapped:
 
     def _same(self, which: Identity) -> bool:
         return (which.device, which.inode) == (self._region.device, self._region.inode)
-
-
-def namespace(process: str) -> str:
-    """The mount namespace of a process; "" if it is gone, or not ours to ask."""
-    try:
-        return os.readlink(f"/proc/{process}/ns/mnt")
-    except OSError:
-        return ""

@@ -14,6 +14,7 @@ from zombiescope.kernel.perf_stacks import RawStack
 from zombiescope.knowledge.functions import is_idle
 from zombiescope.naming.aside import Aside
 from zombiescope.naming.clean import clean
+from zombiescope.naming.file_systems import MountTables
 from zombiescope.naming.files import Files
 from zombiescope.naming.kallsyms import UNKNOWN
 from zombiescope.naming.kernel_names import KernelNames
@@ -40,8 +41,9 @@ class Namer:
         self._kernel = kernel
         self._aside = Aside()
         self._mappings = mappings or Mappings()
-        self._files = Files(self._aside)
-        self._perf_maps = PerfMaps(self._aside)
+        tables = MountTables()
+        self._files = Files(self._aside, tables)
+        self._perf_maps = PerfMaps(self._aside, tables)
         self._ended: list[int] = []
 
     def feed(self, records: Sequence[Record]) -> None:

@@ -17,13 +17,14 @@ from dataclasses import dataclass
 from zombiescope.core.errors import Unparsable, Unreadable
 from zombiescope.naming.aside import Aside, Task
 from zombiescope.naming.clean import clean
-from zombiescope.naming.file_systems import FileSystems
+from zombiescope.naming.file_systems import MountTables
 from zombiescope.naming.opening import contents, identity, inside, place
 from zombiescope.naming.perf_map import LARGEST, PerfMap
 
 MOST_PROCESSES = 256  # with a map; a node runs some tens of JITs
 MOST_MEMORY = 256 << 20
-AGAIN = 1.0  # seconds from one look for new functions to the next, for one process
+AGAIN = 1.0  # seconds from one read to the next, for one process
+ABSENT_AGAIN = 10.0  # the same where there was no map; most runtimes write none
 SHARE = 0.02  # of a core, for one process: a map that is costly to read is read less often
 _STATUS = re.compile(r"^Uid:\s+\d+\s+(\d+)|^NSpid:.*?(\d+)$", re.MULTILINE)
 _ABSENT = "no such file or directory"
@@ -49,8 +50,8 @@ class _Process:
 class PerfMaps:
     """By pid; forgotten with the process, or the least recently used."""
 
-    def __init__(self, aside: Aside, clock: Callable[[], float] = time.monotonic) -> None:
-        self._aside, self._clock = aside, clock
+    def __init__(self, aside: Aside, tables: MountTables, clock: Callable[[], float] = time.monotonic) -> None:
+        self._aside, self._tables, self._clock = aside, tables, clock
         self._known: OrderedDict[int, _Process] = OrderedDict()
         self._memory = 0
 
@@ -89,8 +90,8 @@ class PerfMaps:
         if process is None:
             process = self._known[pid] = _Process(_Read(PerfMap.parse(b"")))
         if process.task is None and self._clock() >= process.next_look:
-            process.task = self._aside.run(lambda: _timed(pid, process.read))
-            process.next_look = self._clock() + AGAIN
+            process.task = self._aside.run(lambda: _timed(pid, process.read, self._tables))
+            process.next_look = self._clock() + (AGAIN if process.read.size else ABSENT_AGAIN)
         if process.task is not None and process.task.done:
             self._taken(process, process.task)
             process.task = None
@@ -119,14 +120,14 @@ class PerfMaps:
             self.ended(oldest)
 
 
-def _timed(pid: int, before: _Read) -> tuple[_Read, float]:
+def _timed(pid: int, before: _Read, tables: MountTables) -> tuple[_Read, float]:
     started = time.thread_time()
-    return _read(pid, before), time.thread_time() - started
+    return _read(pid, before, tables), time.thread_time() - started
 
 
-def _read(pid: int, before: _Read) -> _Read:
+def _read(pid: int, before: _Read, tables: MountTables) -> _Read:
     path, owner = _expected(pid)
-    mounts = FileSystems.of(str(pid))
+    mounts = tables.of(str(pid))
     mounts.check_path(path)
     with place(f"/proc/{pid}/root") as root, inside(root, path) as descriptor:
         which = identity(descriptor, path)
