@@ -59,6 +59,14 @@ def test_a_device_counts_where_it_is_known() -> None:
         mounts.check_device("x", (0, 40))
 
 
+def test_the_file_system_that_we_run_from_is_as_good_as_a_disk() -> None:
+    mounts = FileSystems(MOUNTS, own=(0, 42))
+    mounts.check_path("/home/me/x.so")
+    mounts.check_device("/home/me/x.so", (0, 42))
+    with pytest.raises(Unreadable, match=r"fuse\.sshfs"):
+        mounts.check_path("/srv/far away/x.so")
+
+
 @contextmanager
 def served(file: Path, at: Path) -> Iterator[int]:
     """The daemon's pid. It is continued and ended, whatever happens: nothing is left hanging."""

@@ -252,6 +252,12 @@ def test_memory_is_bounded_in_files_and_names(loader: Path, tmp_path: Path, monk
     held = namer._files
     assert len(held) == 3 and sum(len(it.names) for it in held._held) <= 50
     assert len(held._by_build_id) <= 4 and not any(it.dropped for it in held._held)
+    with running(loader, tmp_path / "libwalk0.so", "walk_0") as (process, (address,)):
+        assert name_at(process.pid, int(address, 16), namer) == "walk_0", "forgotten, and read again"
+        for number in range(1, 5):
+            with running(loader, tmp_path / f"libwalk{number}.so", f"walk_{number}") as (other, (its,)):
+                assert name_at(other.pid, int(its, 16), namer) == f"walk_{number}"
+        assert name_at(process.pid, int(address, 16), namer) == "walk_0", "the same mapping, forgotten in between"
 
 
 def test_a_process_that_was_not_seen_yet_is_asked_for_again(loader: Path, tmp_path: Path) -> None:

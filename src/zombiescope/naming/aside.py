@@ -21,7 +21,7 @@ class Task(Generic[Result]):
     def __init__(self) -> None:
         self._done = threading.Event()
         self._result: Result | None = None
-        self._error: Exception | None = None
+        self._error: Exception | None = Unreadable("naming", "not done")
 
     @property
     def done(self) -> bool:
@@ -31,12 +31,12 @@ class Task(Generic[Result]):
         """What it gave, once it is done; raises what it raised."""
         if self._error is not None:
             raise self._error
-        assert self._done.is_set()
         return self._result  # type: ignore[return-value]
 
     def _run(self, work: Callable[[], Result]) -> None:
         try:
             self._result = work()
+            self._error = None
         except (Unreadable, Unparsable, OSError, ValueError, MemoryError) as error:
             self._error = error
         finally:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from functools import cache
 
 from zombiescope.core.errors import Unreadable
 
@@ -27,12 +28,16 @@ _MOUNT = re.compile(r"^\d+ \d+ (\d+):(\d+) \S+ (\S+) [^\n]*? - (\S+)", re.MULTIL
 
 
 class FileSystems:
-    """The mounts of one process, as /proc/PID/mountinfo lists them."""
+    """The mounts of one process, as /proc/PID/mountinfo lists them.
 
-    def __init__(self, text: str) -> None:
+    `own` is the device of our own root: a machine that runs from NFS or virtiofs cannot do without it anyway.
+    """
+
+    def __init__(self, text: str, own: tuple[int, int] | None = None) -> None:
         self._at: dict[str, str] = {}
         self._of: dict[tuple[int, int], str] = {}
-        for major, minor, at, kind in _MOUNT.findall(text):
+        for major, minor, at, said in _MOUNT.findall(text):
+            kind = "" if (int(major), int(minor)) == own else said
             self._at[re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), at).rstrip("/")] = kind
             self._of[int(major), int(minor)] = kind
 
@@ -42,7 +47,7 @@ class FileSystems:
         source = f"/proc/{process}/mountinfo"
         try:
             with open(source, encoding="utf-8", errors="surrogateescape") as file:
-                return cls(file.read(_MOST))
+                return cls(file.read(_MOST), _own_root())
         except OSError as error:
             raise Unreadable(source, (error.strerror or "").lower()) from None
 
@@ -57,6 +62,12 @@ class FileSystems:
         """The same by the file's device, once it is known; that of a part of btrfs or overlay is not in the list."""
         if device in self._of:
             _check(path, self._of[device])
+
+
+@cache
+def _own_root() -> tuple[int, int]:
+    device = os.stat("/").st_dev
+    return os.major(device), os.minor(device)
 
 
 class MountTables:

@@ -76,7 +76,7 @@ class Files:
                     each.names.clear()
                 self._names = 0
             if file.elf is None:
-                return None, True
+                return None, not file.dropped
             file.names[offset] = file.elf.name(offset)
             self._names += 1
             self._held.move_to_end(file)
@@ -85,7 +85,7 @@ class Files:
     def _of(self, pid: int, region: Region) -> File | None:
         """The file of a region; None if that is not known yet."""
         known = self._by_build_id.get(_key(region.build_id.hex())) if region.build_id else None
-        if known is None:
+        if known is None or known.dropped:
             task = region.file.task if region.file is not None else None
             if task is None:
                 if self._opened >= AT_A_TIME:
@@ -109,14 +109,16 @@ class Files:
         except (OSError, ValueError, MemoryError) as error:
             return File(why=str(error))
         known = self._by_identity.get(loaded.identity)
-        if known is None and loaded.elf is not None and loaded.elf.build_id:
+        if known is not None and known.dropped:
+            known = None
+        if loaded.elf is None:  # one that is known; or was, and is forgotten by now
+            return known or File(dropped=True)
+        if known is None and loaded.elf.build_id:
             known = self._by_build_id.get(_key(loaded.elf.build_id))
-        if known is None:
-            known = File(
-                elf=loaded.elf, why="" if loaded.elf and len(loaded.elf) else "has no function names (stripped)"
-            )
+        if known is None or known.dropped:
+            known = File(elf=loaded.elf, why="" if len(loaded.elf) else "has no function names (stripped)")
             self._held[known] = None
-            self._memory += loaded.elf.memory if loaded.elf else 0
+            self._memory += loaded.elf.memory
         self._by_identity[loaded.identity] = known
         if known.elf is not None and known.elf.build_id:
             self._by_build_id[_key(known.elf.build_id)] = known
@@ -145,9 +147,9 @@ class Files:
             return _Loaded(Identity((0, 0), 0, len(image), 0, 0), Elf.parse(image, "[vdso]"))
         with ExitStack() as stack:
             descriptor, which, ours = stack.enter_context(Mapped(pid, region, self._tables)).found()
-            if which in self._by_identity and not self._by_identity[which].dropped:
-                known = self._by_identity[which].elf
-                _check(region, known.build_id if known else "")
+            known = self._by_identity.get(which)
+            if known is not None and known.elf is not None:
+                _check(region, known.elf.build_id)
                 return _Loaded(which, None)
             elf = Elf.parse(stack.enter_context(closing(contents(descriptor, which.size, region.path))), region.path)
             _check(region, elf.build_id)
