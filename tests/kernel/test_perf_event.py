@@ -18,10 +18,10 @@ from tests.conftest import CANNOT
 from tests.kernel.sampling import READ, SPIN, Start, collected, column, cpu_seconds, descriptors, last_cpu
 
 from zombiescope.core.errors import UserError
-from zombiescope.kernel.mappings import Mappings
 from zombiescope.kernel.perf_event import Sampler
-from zombiescope.kernel.perf_records import Comm, Exit, Fork, Mmap, Throttle, parse
+from zombiescope.kernel.perf_records import Comm, Exit, Fork, Ksymbol, Mmap, Throttle, parse
 from zombiescope.kernel.perf_ring import Event, Ring, blindness
+from zombiescope.naming.mappings import Mappings
 
 kernel = pytest.mark.kernel
 
@@ -49,9 +49,9 @@ def test_a_program_that_spins_on_a_core_has_its_samples(start: Start) -> None:
     mine = [stacks[number] for number in np.unique(column(reads, "stack")[its])]
     in_process = [stack for stack in mine if stack.user and not stack.kernel]
     assert in_process and all(stack.pid == process.pid for stack in in_process)
-    leaf = found.locate(process.pid, in_process[0].user[0], int(times[-1]))
+    leaf = found.find(process.pid, in_process[0].user[0], int(times[-1]))
     assert leaf is not None and leaf.kind == "file" and leaf.path.endswith("/program0")
-    callers = [found.locate(process.pid, address, int(times[-1])) for address in in_process[0].user[1:]]
+    callers = [found.find(process.pid, address, int(times[-1])) for address in in_process[0].user[1:]]
     assert leaf.path in [caller.path for caller in callers if caller], "main, which called it, is in its stack"
 
 
@@ -76,15 +76,16 @@ def test_fork_exec_and_exit_are_told_and_what_was_mapped() -> None:
         child = subprocess.Popen(["/bin/sleep", "0.1"])
         child.wait()
         read = sampler.read()
-    its = [record for record in read.records if not isinstance(record, Throttle) and record.pid == child.pid]
+    its = [record for record in read.records if not isinstance(record, Throttle | Ksymbol) and record.pid == child.pid]
     assert [type(it) for it in its if not isinstance(it, Mmap)][:1] == [Fork]
     assert "sleep" in [it.comm for it in its if isinstance(it, Comm) and it.execed] and isinstance(its[-1], Exit)
     program = next(it for it in its if isinstance(it, Mmap) and it.path.endswith(("/sleep", "/coreutils")))
     assert len(program.build_id) == 20 or program.inode == os.stat(program.path).st_ino
     found.feed(read.records)
-    place = found.locate(child.pid, program.address + 8, its[-1].time_ns)
+    place = found.find(child.pid, program.address + 8, its[-1].time_ns)
     assert place is not None
-    assert (place.path, place.build_id, place.file_offset) == (program.path, program.build_id, program.offset + 8)
+    assert (place.path, place.build_id) == (program.path, program.build_id)
+    assert place.at(program.address + 8) == program.offset + 8
 
 
 @kernel

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zombiescope.core.errors import Unparsable
-from zombiescope.kernel.perf_records import Comm, Exit, Fork, Mmap, Parsed, Throttle, parse, unwrap
+from zombiescope.kernel.perf_records import Comm, Exit, Fork, Ksymbol, Mmap, Parsed, Throttle, parse, unwrap
 from zombiescope.kernel.perf_stacks import RawStack, StackTable
 
 KERNEL, USER = (1 << 64) - 128, (1 << 64) - 512
@@ -53,6 +53,15 @@ INODE = record(10, MAPPED + struct.pack("<IIQQ", 254, 3, 77, 1) + bytes(8) + pad
 THROTTLE = record(5, struct.pack("<qQQ", 80, 1, 1) + trailer(0, 80, cpu=3))
 LOST = record(2, struct.pack("<QQ", 1, 23) + trailer(0, 90))
 UNKNOWN = record(99, bytes(16))
+
+
+def test_code_added_to_the_kernel_is_decoded() -> None:
+    name = padded(b"bpf_prog_6deef7357e7b4530_x")
+    added = record(17, struct.pack("<QIHH", 0xFFFFFFFFC0001000, 97, 1, 0) + name + trailer(7, 50))
+    gone = record(17, struct.pack("<QIHH", 0xFFFFFFFFC0001000, 97, 1, 1) + name + trailer(7, 60))
+    about = (0xFFFFFFFFC0001000, 97, "bpf_prog_6deef7357e7b4530_x")
+    assert parse([gone + added], cgroup=True).records == [Ksymbol(50, *about, False), Ksymbol(60, *about, True)]
+    assert parse([added[:4] + struct.pack("<HH", 0, 48) + added[8:48]], cgroup=True).damage, "shorter than it can be"
 
 
 def test_samples_become_columns_in_order_of_time() -> None:

@@ -13,10 +13,10 @@ from tests import fuzzing
 from tests.profile.perf_data_file import IDENTIFIER, PLAIN, PerfData, attr, build_id_fact, one_of_everything, text_fact
 
 from zombiescope.core.errors import Unparsable
+from zombiescope.naming.kallsyms import KallsymsText
+from zombiescope.naming.symbols import Symbols
 from zombiescope.profile import perf_data
 from zombiescope.profile.heatmap import heatmap
-from zombiescope.profile.kallsyms import KallsymsText
-from zombiescope.profile.symbols import Symbols
 from zombiescope.profile.tree import planted
 
 KALLSYMS = KallsymsText(b"ffffffff81000000 T _text\nffffffff81000300 T do_idle\nffffffff81000400 T _etext\n")

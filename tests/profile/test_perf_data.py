@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from tests.profile.elf_file import ElfFile, Symbol
+from tests.naming.elf_file import ElfFile, Symbol
 from tests.profile.fuzz_perf_data import fuzz
 from tests.profile.perf_data_file import (
     CALLCHAIN,
@@ -29,12 +29,11 @@ from tests.profile.perf_data_file import (
 
 from zombiescope.core.errors import Unparsable
 from zombiescope.core.samples import Samples
+from zombiescope.naming.kallsyms import KallsymsText, Kernel
+from zombiescope.naming.perf_map import PerfMap
+from zombiescope.naming.symbols import Symbols
 from zombiescope.profile import perf_data
 from zombiescope.profile.joined import joined
-from zombiescope.profile.kallsyms import KallsymsText
-from zombiescope.profile.perf_data_mappings import Kernel
-from zombiescope.profile.perf_map import PerfMap
-from zombiescope.profile.symbols import Symbols
 
 KALLSYMS = b"""ffffffff81000000 T _text
 ffffffff81000100 T read_stat

@@ -1,25 +1,17 @@
-"""Files of samples, recognised by their content; and the files of this machine that give their addresses names."""
+"""Files of samples, recognised by their content."""
 
 from __future__ import annotations
 
-import mmap
 import os
 import stat
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
-from functools import cache
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from zombiescope.core import UserError
 from zombiescope.core.errors import Unparsable
 from zombiescope.core.samples import Samples
-
-if TYPE_CHECKING:
-    from zombiescope.profile.kallsyms import Kallsyms, KallsymsText
-    from zombiescope.profile.perf_data_mappings import Kernel
-    from zombiescope.profile.perf_map import PerfMap
-    from zombiescope.profile.symbols import Symbols
 
 KNOWN = "not a format we read: perf.data, the text of `perf script`, folded stacks, pprof; gzipped or not"
 PERF_DATA = (b"PERFILE2", b"PERFFILE", b"2ELIFREP")
@@ -27,10 +19,6 @@ _GZIP = b"\x1f\x8b"
 _BLOCK = 1 << 20
 _BEGINNING = 64 << 10  # read to see what a file is
 _LARGEST = 64 << 30  # bytes, unpacked: 12 hours of 96 cores at 49 Hz are 29 GB
-_LARGEST_PROGRAM = 4 << 30
-_KALLSYMS = _PERF_MAP = 64 << 20
-_CACHE = "~/.debug"  # where perf keeps copies of what it found in samples
-_DEBUG = "/usr/lib/debug/.build-id"
 
 
 class Opened:
@@ -126,6 +114,7 @@ def captured(path: str) -> Samples:
 def _read(file: Opened, label: str) -> Samples:
     beginning = file.read(0, _BEGINNING)
     if beginning.startswith(PERF_DATA):
+        from zombiescope.naming.this_machine import Names
         from zombiescope.profile import perf_data
 
         names = Names(file.path)
@@ -142,128 +131,3 @@ def _read(file: Opened, label: str) -> Samples:
         if looks_like(beginning):
             return parse(file.pieces(), label)
     raise UserError(f"{file.path}: {KNOWN} (it begins with {beginning[:16]!r})")
-
-
-class Names:
-    """Where the names of a perf.data file's addresses come from, on this machine."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._of_this_boot = False  # so that pids are those of this machine
-        self.notes: list[str] = []
-
-    def kernel(self, kernel: Kernel | None, release: str) -> KallsymsText | None:
-        """The kernel's symbols of the boot it was recorded in: kept beside it, this kernel's, or kept by perf."""
-        beside = _kallsyms(f"{self._path}.kallsyms")
-        if beside is not None:
-            return beside
-        build_id, here = kernel.build_id if kernel else "", os.uname().release
-        if build_id == _running_build_id() if build_id else release in ("", here):
-            running = _running_kallsyms()
-            # The kernel's load address differs from boot to boot.
-            if running is not None and (kernel is None or running.zeroed or running.text_base == kernel.address):
-                if not build_id and not release:
-                    self.notes.append(
-                        f"the file does not name its kernel: names are taken from the running one, {here}"
-                    )
-                self._of_this_boot = True
-                return running
-        kept = _kallsyms(os.path.expanduser(f"{_CACHE}/[kernel.kallsyms]/{build_id}/kallsyms")) if build_id else None
-        return kept if kept is not None and kernel is not None and kept.text_base == kernel.address else None
-
-    def symbols(self, kernel: Kallsyms | None) -> Symbols:
-        from zombiescope.profile.symbols import Symbols
-
-        return Symbols(kernel, _program, debug=_debug_file, perf_maps=_PerfMaps() if self._of_this_boot else None)
-
-
-class _PerfMaps(Mapping[int, "PerfMap"]):
-    """Functions of just-in-time compilers, by pid; read when they are needed."""
-
-    def __getitem__(self, pid: int) -> PerfMap:
-        from zombiescope.profile.perf_map import PerfMap
-
-        found = _mapped(f"/tmp/perf-{pid}.map")
-        if found is None:
-            raise KeyError(pid)
-        return PerfMap.parse(bytes(found[:_PERF_MAP]))
-
-    def __iter__(self) -> Iterator[int]:
-        names = os.listdir("/tmp")
-        return (
-            int(it[5:-4]) for it in names if it.startswith("perf-") and it.endswith(".map") and it[5:-4].isdecimal()
-        )
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
-@cache
-def _running_kallsyms() -> KallsymsText | None:
-    return _kallsyms("/proc/kallsyms")
-
-
-def _kallsyms(path: str) -> KallsymsText | None:
-    from zombiescope.profile.kallsyms import KallsymsText
-
-    try:
-        with _regular(path) as file:
-            return KallsymsText(file.read(_KALLSYMS + 1), path)
-    except (OSError, Unparsable):
-        return None
-
-
-@cache
-def _running_build_id() -> str:
-    try:
-        with open("/sys/kernel/notes", "rb") as file:
-            notes = file.read(1 << 16)
-    except OSError:
-        return ""
-    at = 0
-    while at + 12 <= len(notes):
-        name, length, kind = (int.from_bytes(notes[at + part : at + part + 4], "little") for part in (0, 4, 8))
-        begins = at + 12 + (name + 3 & ~3)
-        if kind == 3 and notes[at + 12 : at + 16] == b"GNU\0":
-            return notes[begins : begins + length].hex()
-        at = begins + (length + 3 & ~3)
-    return ""
-
-
-def _program(path: str, build_id: str) -> memoryview | None:
-    if path == "[vdso]":
-        return _vdso()
-    if not path.startswith("/") or path.endswith(" (deleted)"):
-        return None
-    kept = os.path.expanduser(f"{_CACHE}/.build-id/{build_id[:2]}/{build_id[2:]}/elf")
-    return (_mapped(kept) if build_id else None) or _mapped(path)
-
-
-def _debug_file(_path: str, build_id: str) -> memoryview | None:
-    return _mapped(f"{_DEBUG}/{build_id[:2]}/{build_id[2:]}.debug") if build_id else None
-
-
-def _mapped(path: str) -> memoryview | None:
-    """A file's content; only the pages that are used are read."""
-    try:
-        with _regular(path) as file:
-            if os.fstat(file.fileno()).st_size > _LARGEST_PROGRAM:
-                return None
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except (OSError, ValueError):
-        return None
-
-
-@cache
-def _vdso() -> memoryview | None:
-    """The kernel maps the same one into every process, so ours will do."""
-    try:
-        with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", buffering=0) as memory:
-            for line in maps:
-                if line.rstrip().endswith("[vdso]"):
-                    start, _, end = line.split(" ", 1)[0].partition("-")
-                    memory.seek(int(start, 16))
-                    return memoryview(memory.read(int(end, 16) - int(start, 16)))
-    except (OSError, ValueError):
-        return None
-    return None

@@ -101,6 +101,16 @@ class Sampler(Closing):
     def cpus(self) -> tuple[int, ...]:
         return tuple(self._rings)
 
+    @property
+    def reports_code(self) -> bool:
+        """Whether BPF programs are reported as they are loaded (Ksymbol)."""
+        return self._event.ksymbol
+
+    @property
+    def oldest(self) -> int:
+        """The oldest stack still known: all that the last read spoke of are from here on."""
+        return self._table.first
+
     def read(self) -> RawSamples:
         """All samples and records since the last call."""
         rings = [(ring, ring.head) for ring in self._rings.values()]

@@ -29,6 +29,7 @@ SOURCE = "perf_event_open(2)"
 CONTEXT_KERNEL, CONTEXT_USER, LOWEST_CONTEXT = -128, -512, -4095
 
 _LOST, _COMM, _EXIT, _THROTTLE, _UNTHROTTLE, _FORK, _SAMPLE, _MMAP2, _LOST_SAMPLES = 2, 3, 4, 5, 6, 7, 9, 10, 13
+_KSYMBOL, _UNREGISTERED = 17, 1
 _IS_EXEC, _HAS_BUILD_ID = 1 << 13, 1 << 14  # header.misc
 _TRAILER = 3  # words: pid and tid, time, cpu
 _CHAIN = 7  # the first address of a sample's chain; the word before it counts them
@@ -48,7 +49,7 @@ _FIXED = np.dtype(
 )
 # The fewest words a record of each kind can have, header and trailer included; any other kind is a header at least.
 _LEAST = {_LOST: 6, _COMM: 6, _EXIT: 7, _THROTTLE: 7, _UNTHROTTLE: 7, _FORK: 7, _MMAP2: 13, _LOST_SAMPLES: 5}
-_LEAST[_SAMPLE] = _CHAIN
+_LEAST |= {_SAMPLE: _CHAIN, _KSYMBOL: 7}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,18 @@ class Throttle:
     on: bool
 
 
-Record = Comm | Fork | Exit | Mmap | Throttle
+@dataclass(frozen=True, slots=True)
+class Ksymbol:
+    """Code was added to the kernel: a BPF program or a trampoline (not a module); `gone`: it was taken out again."""
+
+    time_ns: int
+    address: int
+    length: int
+    name: str
+    gone: bool
+
+
+Record = Comm | Fork | Exit | Mmap | Throttle | Ksymbol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -262,12 +274,19 @@ def _throttle(_data: bytes, body: tuple[int, ...], _begin: int) -> Throttle:
     return Throttle(body[1], body[-1] & 0xFFFF, body[0] & 0xFFFFFFFF == _THROTTLE)
 
 
+def _ksymbol(data: bytes, body: tuple[int, ...], begin: int) -> Ksymbol:
+    name = _text(data, begin + 24, begin + 8 * (len(body) - _TRAILER))
+    gone = bool(body[2] >> 48 & _UNREGISTERED)
+    return Ksymbol(body[-2], body[1] & _UNSIGNED, body[2] & 0xFFFFFFFF, name, gone)
+
+
 _UNSIGNED = (1 << 64) - 1
 _DECODE: dict[int, Callable[[bytes, tuple[int, ...], int], Record]] = {
     _COMM: _comm,
     _FORK: _task(Fork),
     _EXIT: _task(Exit),
     _MMAP2: _mmap2,
+    _KSYMBOL: _ksymbol,
     _THROTTLE: _throttle,
     _UNTHROTTLE: _throttle,
 }

@@ -41,7 +41,7 @@ _DISABLED, _EXCLUDE_KERNEL, _EXCLUDE_HV, _MMAP, _COMM, _FREQ, _TASK = (
     1 << 13,
 )
 _SAMPLE_ID_ALL, _NO_KERNEL_CHAIN, _NO_USER_CHAIN, _MMAP2 = 1 << 18, 1 << 21, 1 << 22, 1 << 23
-_COMM_EXEC, _USE_CLOCKID, _BUILD_ID = 1 << 24, 1 << 25, 1 << 34
+_COMM_EXEC, _USE_CLOCKID, _KSYMBOL, _BUILD_ID = 1 << 24, 1 << 25, 1 << 29, 1 << 34
 _FORMAT_LOST = 1 << 4
 _HEAD, _TAIL = 1024 // 8, 1032 // 8  # struct perf_event_mmap_page, in words
 
@@ -59,6 +59,7 @@ class Event:
     kernel: bool  # the kernel's own code too
     user: bool  # the call chains of processes
     cgroup: bool = False  # since 6546b19f95ac (v5.7), if built with CONFIG_CGROUP_PERF
+    ksymbol: bool = False  # BPF programs as they are loaded; since 76193a94522f (v5.1)
     build_id: bool = False  # of what is mapped; since 88a16a130933 (v5.12)
     counts_lost: bool = False  # read(2) gives the number of lost records; since 119a784c8127 (v6.0)
 
@@ -73,6 +74,7 @@ class Event:
         flags = _DISABLED | _EXCLUDE_HV | _FREQ | _SAMPLE_ID_ALL | _USE_CLOCKID
         # mmap next to mmap2: the kernel sends neither before someone asked for the older one (nr_mmap_events).
         flags |= _MMAP | _MMAP2 | _COMM | _COMM_EXEC | _TASK | (_BUILD_ID if self.build_id else 0)
+        flags |= _KSYMBOL if self.ksymbol else 0
         flags |= (0 if self.kernel else _EXCLUDE_KERNEL | _NO_KERNEL_CHAIN) | (0 if self.user else _NO_USER_CHAIN)
         lost = _FORMAT_LOST if self.counts_lost else 0
         start = struct.pack("=IIQQQQQ", kind, 112, config, self.hz, sample, lost, flags)
@@ -158,7 +160,7 @@ def richest(cpus: Sequence[int], hz: int, user: bool) -> Event:
     refused = OSError(errno.EINVAL, os.strerror(errno.EINVAL))
     for kernel in (True, False):
         for name in _EVENTS:
-            for extras in _fewer_and_fewer("cgroup", "build_id", "counts_lost"):
+            for extras in _fewer_and_fewer("cgroup", "ksymbol", "build_id", "counts_lost"):
                 event = Event(name=name, hz=hz, kernel=kernel, user=user, **dict.fromkeys(extras, True))
                 try:
                     # Different cores may have different PMUs, so cycles are tried on all. The clock exists everywhere.

@@ -18,11 +18,11 @@ from zombiescope.core.errors import Unparsable
 from zombiescope.core.samples import Frames, Ints, Mask, Samples, Who
 from zombiescope.core.words import harmless
 from zombiescope.knowledge.functions import is_idle
+from zombiescope.naming.kallsyms import Kallsyms, KallsymsText, Kernel
 from zombiescope.profile import perf_data_header
-from zombiescope.profile.kallsyms import Kallsyms, KallsymsText
 from zombiescope.profile.perf_data_chains import Chains, Stacks
 from zombiescope.profile.perf_data_header import CPU, ID, STREAM_ID, TID, TIME, Event, Header, Read
-from zombiescope.profile.perf_data_mappings import Kernel, Mappings
+from zombiescope.profile.perf_data_mappings import Mappings
 from zombiescope.profile.perf_data_records import (
     CGROUP,
     HEADER_ATTR,
@@ -36,7 +36,7 @@ from zombiescope.profile.perf_data_samples import MOST, SampleRecords
 from zombiescope.profile.perf_data_tasks import Tasks
 
 if TYPE_CHECKING:
-    from zombiescope.profile.symbols import Symbols
+    from zombiescope.naming.symbols import Symbols
 
 # Given by the caller: the symbols of the kernel that ran (None if not available), and of any file.
 FindKernel = Callable[[Kernel | None, str], KallsymsText | None]

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from zombiescope.core.samples import Ints
+from zombiescope.naming.kallsyms import Kernel
+from zombiescope.naming.ranges import Addresses, Ranges
 from zombiescope.profile.perf_data_records import MMAP, MMAP2, Piece, Places, Words, spread
 from zombiescope.profile.perf_data_tasks import Tasks
-from zombiescope.profile.ranges import Addresses, Ranges
 
 _BODY = struct.Struct("<IHHIIQQQ")  # kind, misc, size, pid, tid, address, length, offset in the file
 _KERNEL, _ALL = 1, 0xFFFFFFFF  # cpumode in misc; the pid of mappings shared by all
@@ -33,13 +34,6 @@ class File(NamedTuple):
     """What is mapped. The build-id is in hexadecimal, empty if not given."""
 
     path: str
-    build_id: str
-
-
-class Kernel(NamedTuple):
-    """Where the kernel's code began, which differs from boot to boot, and which kernel it was."""
-
-    address: int
     build_id: str
 
 

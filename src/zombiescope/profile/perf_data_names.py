@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core.samples import Frames, Function, Ints, Mask
-from zombiescope.profile.kallsyms import UNKNOWN
+from zombiescope.naming.kallsyms import UNKNOWN
+from zombiescope.naming.symbols import Symbols
 from zombiescope.profile.perf_data_chains import LOWEST_MARK, MARKS, Stacks
 from zombiescope.profile.perf_data_mappings import Atlas, Mappings
 from zombiescope.profile.perf_data_records import Words, spread
 from zombiescope.profile.perf_data_tasks import Tasks
-from zombiescope.profile.symbols import Symbols
 
 # Whose addresses are the kernel's: the hypervisor's, the kernel's own, a guest's.
 _AT_ONCE = 2_000_000  # words named at a time: 200 MB of arrays, whatever the file

@@ -7,10 +7,7 @@ of an idle core are left out, judged by the leaf: softirq work on top of the idl
 from __future__ import annotations
 
 import hashlib
-import mmap
-import os
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -19,36 +16,34 @@ import numpy as np
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.core.samples import SOURCE
 from zombiescope.derived.gaps import GAP
-from zombiescope.kernel.mappings import Mappings
 from zombiescope.kernel.perf_event import RawSamples, Sampler, gaps
 from zombiescope.kernel.perf_records import Comm, Exit, Fork
 from zombiescope.kernel.perf_stacks import RawStack
-from zombiescope.profile.kallsyms import Kallsyms
-from zombiescope.profile.perf_map import PerfMap
-from zombiescope.profile.symbols import Symbols, is_idle
+from zombiescope.naming.clean import thread_name
+from zombiescope.naming.kallsyms import Kallsyms
+from zombiescope.naming.kernel_names import KALLSYMS, KernelNames, kernel_symbols
+from zombiescope.naming.namer import Named, Namer
 from zombiescope.recorder.cgroup_paths import CgroupPaths
 from zombiescope.recorder.layout import CGROUP
 from zombiescope.recorder.loop import Sink
 
 NAME = "stacks"  # as a probe is called
-TAKEN, LOST, SYMBOLS = "samples_total", "samples_lost_total", "kernel_symbols"
-GIVES = (TAKEN, LOST, GAP, SYMBOLS, CGROUP)
+TAKEN, LOST, SYMBOLS, USER_SYMBOLS = "samples_total", "samples_lost_total", "kernel_symbols", "user_symbols"
+GIVES = (TAKEN, LOST, GAP, SYMBOLS, USER_SYMBOLS, CGROUP)
 EVENTS = (GAP, CGROUP)
-KALLSYMS = "/proc/kallsyms"
 REFRESH = 10.0  # seconds between two checks for cores that were added or removed
 _MOST_NAMES = 65_536  # threads whose name is remembered
-_LARGEST = 512 << 20  # bytes: a larger program is shown by its offsets
+_MOST_UNSETTLED = 4096  # stacks whose names may become better
+_TRIES = 5  # for each of them, one a read in which it is sampled again
 _SOURCES = {SYMBOLS: KALLSYMS}
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
-    """What is known of one raw stack."""
+class _Stack:
+    """A stack with its names."""
 
     id: int
-    frames: tuple[str, ...]  # outermost first
-    kernel: int  # how many of the last are the kernel's
-    idle: bool
+    named: Named
 
 
 class StackStream:
@@ -57,15 +52,14 @@ class StackStream:
     def __init__(self, host: Host, sink: Sink, *, hz: int, user: bool = True) -> None:
         self._host, self._sink = host, sink
         self._open = ExitStack()
-        self._mappings = Mappings()
         self.kallsyms: Kallsyms | None = None
         self._cgroups: CgroupPaths | None = None
         self._unseen: list[Blind] = []
         self._sampler = self._opened(hz, user)
-        self._maps: dict[int, PerfMap] = {}
-        self._symbols = Symbols(self.kallsyms, _file, perf_maps=self._maps)
-        self._known: dict[int, _Named] = {}
-        self._kernel_names: dict[int, str] = {}
+        reported = self._sampler is not None and self._sampler.reports_code
+        self._namer = Namer(KernelNames(host, self.kallsyms, reported=reported) if self.kallsyms else None)
+        self._known: dict[int, _Stack] = {}
+        self._unsettled: dict[int, tuple[RawStack, int]] = {}  # and how often it was tried
         self._next = 0
         self._comms: dict[int, str] = {}
         self._written: set[int] = set()
@@ -85,7 +79,7 @@ class StackStream:
         if sampler.event != "cpu-clock":
             self._unseen.append(Blind(what=GAP, source=SOURCE, why=f"sampled by {sampler.event}: a gap is idleness"))
         try:
-            self.kallsyms = _kernel_symbols(self._host)
+            self.kallsyms = kernel_symbols(self._host)
         except (Unreadable, Unparsable) as error:
             self._unseen.append(Blind(what=SYMBOLS, source=error.source, why=error.why))
         try:
@@ -118,22 +112,26 @@ class StackStream:
         if self._sampler is not None:
             self._take(self._sampler)
         at = self._host.now()
-        said = {TAKEN: self.samples, LOST: self.lost, SYMBOLS: float(self.kallsyms is not None)}
+        said = {TAKEN: self.samples, LOST: self.lost, SYMBOLS: float(self.kallsyms is not None), USER_SYMBOLS: 1.0}
         for what, value in said.items() if self._sampler is not None else ():
             self._sink.add(Reading(what=what, subject="node", value=value, at=at, source=_SOURCES.get(what, SOURCE)))
-        self._sink.look(NAME, GIVES, at, self._unseen)
+        unnamed = [
+            Blind(what=USER_SYMBOLS, source=f"/proc/{pid}/root", why=why, subject=f"pid:{pid}")
+            for pid, why in self._namer.unnamed.items()
+        ]
+        self._sink.look(NAME, GIVES, at, self._unseen + unnamed)
 
     def _take(self, sampler: Sampler) -> None:
         taken = sampler.read()
-        self._mappings.feed(taken.records)
+        self._namer.feed(taken.records)
         for record in taken.records:
             if isinstance(record, Comm):
-                self._comms[record.tid] = record.comm
+                self._comms[record.tid] = thread_name(record.comm)
             elif isinstance(record, Fork) and record.parent_tid in self._comms:
                 self._comms[record.tid] = self._comms[record.parent_tid]
         self.lost += taken.lost
         if len(taken.time_ns):
-            self._mappings.see(np.unique(taken.pid).tolist(), time.monotonic_ns())
+            self._namer.see(np.unique(taken.pid).tolist(), time.monotonic_ns())
             self._name_new(sampler, taken)
             self._write(taken)
             if sampler.event == "cpu-clock":
@@ -146,65 +144,44 @@ class StackStream:
             sampler.refresh()
 
     def _name_new(self, sampler: Sampler, taken: RawSamples) -> None:
-        """Stacks that were never seen: each is named once, at the time of its first sample."""
+        """Stacks that were never seen are named, at the time of their first sample; and some others once more."""
         fresh = sampler.stacks(self._next)
-        if not fresh:
+        again = self._unsettled.keys() & set(taken.stack.tolist()) if self._unsettled else ()
+        if not fresh and not again:
             return
         first_seen = dict(zip(taken.stack[::-1].tolist(), taken.time_ns[::-1].tolist(), strict=True))
+        for number in again:
+            raw, tries = self._unsettled.pop(number)
+            self._name(number, raw, first_seen[number], tries)
         for number, raw in enumerate(fresh, self._next):
-            self._known[number] = self._named(raw, first_seen.get(number, int(taken.time_ns[-1])))
+            self._name(number, raw, first_seen.get(number, int(taken.time_ns[-1])), 0)
         self._next += len(fresh)
-        if len(self._known) > 2 * _MOST_NAMES:  # the sampler has dropped the older half too
-            oldest = sorted(self._known)[: len(self._known) // 2]
-            for number in oldest:
-                del self._known[number]
+        # Exactly what the sampler has forgotten: never a stack that a sample of this read speaks of.
+        if len(self._known) > self._next - sampler.oldest:
+            self._known = {number: stack for number, stack in self._known.items() if number >= sampler.oldest}
+            self._unsettled = {number: it for number, it in self._unsettled.items() if number >= sampler.oldest}
 
-    def _named(self, raw: RawStack, at: int) -> _Named:
-        kernel = self._kernel(raw.kernel)
-        user = [self._user(raw.pid, address, at) for address in raw.user]
-        frames = tuple(_printable(name) for name in (*reversed(user), *reversed(kernel)))
-        digest = hashlib.blake2b("\0".join((str(len(kernel)), *frames)).encode(), digest_size=8)
-        return _Named(
-            int.from_bytes(digest.digest(), "little"), frames, len(kernel), bool(kernel) and is_idle(kernel[0])
-        )
-
-    def _kernel(self, addresses: Sequence[int]) -> list[str]:
-        """Most frames of a new stack were in others before: only new ones are looked up."""
-        names = self._kernel_names
-        fresh = [address for address in addresses if address not in names]
-        if fresh:
-            if len(names) > _MOST_NAMES:
-                names.clear()
-                fresh = list(addresses)
-            names.update(zip(fresh, self._symbols.kernels(np.array(fresh, np.uint64)), strict=True))
-        return [names[address] for address in addresses]
-
-    def _user(self, pid: int, address: int, at: int) -> str:
-        place = self._mappings.locate(pid, address, at)
-        if place is None:
-            return "[unknown]"
-        if place.kind == "jit":
-            if pid not in self._maps:
-                self._maps[pid] = _perf_map(pid)
-            return self._symbols.jit(pid, address)
-        if place.kind != "file":
-            return place.path or f"[{place.kind}]"
-        return self._symbols.user(place.path, place.build_id.hex(), place.file_offset)
+    def _name(self, number: int, raw: RawStack, at: int, tries: int) -> None:
+        named = self._namer.stack(raw, at)
+        digest = hashlib.blake2b("\0".join((str(named.kernel), *named.frames)).encode(), digest_size=8)
+        self._known[number] = _Stack(int.from_bytes(digest.digest(), "little"), named)
+        if not named.final and tries < _TRIES and len(self._unsettled) < _MOST_UNSETTLED:
+            self._unsettled[number] = raw, tries + 1
 
     def _write(self, taken: RawSamples) -> None:
         if self._sink.began != self._segment:  # each segment holds all the stacks it refers to
             self._segment = self._sink.began
             self._written.clear()
         known = self._known
-        named = [known[number] for number in taken.stack.tolist()]
-        busy = np.array([not stack.idle for stack in named], np.bool_)
-        kept = [stack for stack in named if not stack.idle]
+        stacks = [known[number] for number in taken.stack.tolist()]
+        busy = np.array([not stack.named.idle for stack in stacks], np.bool_)
+        kept = [stack for stack in stacks if not stack.named.idle]
         fresh = {stack.id: stack for stack in kept if stack.id not in self._written}
         if fresh:
             self._written |= fresh.keys()
             frames = {
-                "frames": [stack.frames for stack in fresh.values()],
-                "kernel_frames": [it.kernel for it in fresh.values()],
+                "frames": [stack.named.frames for stack in fresh.values()],
+                "kernel_frames": [stack.named.kernel for stack in fresh.values()],
             }
             self._sink.chunk("stacks", {"stack": list(fresh), **frames})
         self.samples += len(kept)
@@ -234,7 +211,7 @@ class StackStream:
                 name = self._host.read(f"/proc/{tid}/comm", most=100).rstrip("\n") if tid > 0 else "swapper"
             except Unreadable:
                 name = "?"
-            self._comms[tid] = _printable(name)
+            self._comms[tid] = thread_name(name)
         return self._comms[tid]
 
     def _gaps(self, sampler: Sampler, taken: RawSamples) -> None:
@@ -249,42 +226,3 @@ class StackStream:
             self._sink.add(Reading(what=GAP, subject=f"cpu:{cpu}", value=length / 1e9, at=at, source=SOURCE))
         for cpu in np.unique(taken.cpu).tolist():
             self._last[cpu] = int(taken.time_ns[taken.cpu == cpu].max())
-
-
-def _kernel_symbols(host: Host) -> Kallsyms:
-    symbols = Kallsyms.parse(host.read_bytes(KALLSYMS, most=64 << 20))
-    if symbols.zeroed:
-        raise Unreadable(
-            KALLSYMS,
-            "addresses are hidden, so kernel functions have no names: run as root, or set kernel.kptr_restrict=0",
-        )
-    return symbols
-
-
-def _file(path: str, _build_id: str) -> memoryview | None:
-    """A program or library, as a view: only the pages that are used are read. The caller compares the build-id."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return None
-    try:
-        size = os.fstat(handle).st_size
-        return memoryview(mmap.mmap(handle, size, prot=mmap.PROT_READ)) if 0 < size <= _LARGEST else None
-    except (OSError, ValueError):
-        return None
-    finally:
-        os.close(handle)
-
-
-def _perf_map(pid: int) -> PerfMap:
-    """Functions that a program compiled at run time, from its perf map."""
-    try:
-        with open(f"/proc/{pid}/root/tmp/perf-{pid}.map", "rb") as file:
-            return PerfMap.parse(file.read(64 << 20))
-    except OSError:
-        return PerfMap.parse(b"")
-
-
-def _printable(name: str) -> str:
-    """Arrow stores UTF-8 only; other bytes are escaped."""
-    return name.encode("utf-8", "backslashreplace").decode()

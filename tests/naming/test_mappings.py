@@ -5,14 +5,15 @@ from __future__ import annotations
 import ctypes
 import os
 import time
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zombiescope.kernel import mappings
-from zombiescope.kernel.mappings import Mappings, Place
 from zombiescope.kernel.perf_records import Comm, Exit, Fork, Mmap, Record
+from zombiescope.naming import mappings
+from zombiescope.naming.mappings import Mappings
 
 PID = 7
 
@@ -37,19 +38,36 @@ def known(*records: Record) -> Mappings:
     return found
 
 
+class Place(NamedTuple):
+    """Where an address is."""
+
+    path: str
+    build_id: bytes
+    offset: int
+    kind: str = "file"
+    deleted: bool = False
+
+
+def place(found: Mappings, pid: int, address: int, time_ns: int) -> Place | None:
+    region = found.find(pid, address, time_ns)
+    return (
+        None if region is None else Place(region.path, region.build_id, region.at(address), region.kind, region.deleted)
+    )
+
+
 def path_at(found: Mappings, address: int, time_ns: int, pid: int = PID) -> str | None:
-    place = found.locate(pid, address, time_ns)
-    return None if place is None else place.path
+    region = found.find(pid, address, time_ns)
+    return None if region is None else region.path
 
 
 def test_an_address_is_a_place_in_what_was_last_mapped_there() -> None:
     found = known(execed(10), mapped(11, "/a", offset=0x4000), mapped(20, "/b", 0x1400, 0x400))
-    assert found.locate(PID, 0x1010, 30) == Place("/a", b"/a", 0x4010)
-    assert found.locate(PID, 0x1410, 30) == Place("/b", b"/b", 0x10)
-    assert found.locate(PID, 0x1810, 30) == Place("/a", b"/a", 0x4810)
+    assert place(found, PID, 0x1010, 30) == Place("/a", b"/a", 0x4010)
+    assert place(found, PID, 0x1410, 30) == Place("/b", b"/b", 0x10)
+    assert place(found, PID, 0x1810, 30) == Place("/a", b"/a", 0x4810)
     assert path_at(found, 0x1410, 15) == "/a", "at that time the other was not yet there"
-    assert found.locate(PID, 0x1010, 9) is None, "before the program began"
-    assert found.locate(PID, 0x2000, 30) is found.locate(PID, 0xFFF, 30) is found.locate(8, 0x1010, 30) is None
+    assert place(found, PID, 0x1010, 9) is None, "before the program began"
+    assert place(found, PID, 0x2000, 30) is place(found, PID, 0xFFF, 30) is place(found, 8, 0x1010, 30) is None
 
 
 def test_a_program_takes_the_place_of_another() -> None:
@@ -94,15 +112,15 @@ MAPS = (
 def test_a_snapshot_tells_what_was_there_before() -> None:
     found = Mappings({PID: MAPS}.__getitem__)
     assert found.see([PID, 0, -1], time_ns=100) == 0 and len(found) == 1
-    assert found.locate(PID, 0x401010, 50) == Place("/usr/bin/x", b"", 0x1010)
-    assert found.locate(PID, 0x400010, 50) is None, "not executable"
-    assert found.locate(PID, 0x500010, 50) == Place("/opt/my lib.so", b"", 0x10, "file", True)
-    assert found.locate(PID, 0x600010, 50) == Place("/tmp/perf-7.map", b"", 0x600010, "jit")
-    assert found.locate(PID, 0x700010, 50) == Place("/tmp/perf-7.map", b"", 0x700010, "jit")
-    assert found.locate(PID, 0x7FFD3A1F2010, 50) == Place("[vdso]", b"", 0x10, "vdso")
-    assert found.locate(12345, 0xFFFFFFFFFF600410, 50) == Place("[vsyscall]", b"", 0x410, "vsyscall")
+    assert place(found, PID, 0x401010, 50) == Place("/usr/bin/x", b"", 0x1010)
+    assert place(found, PID, 0x400010, 50) is None, "not executable"
+    assert place(found, PID, 0x500010, 50) == Place("/opt/my lib.so", b"", 0x10, "file", True)
+    assert place(found, PID, 0x600010, 50) == Place("", b"", 0x10, "jit")
+    assert place(found, PID, 0x700010, 50) == Place("/memfd:doublemapper", b"", 0x10, "jit", True)
+    assert place(found, PID, 0x7FFD3A1F2010, 50) == Place("[vdso]", b"", 0x10, "vdso")
+    assert place(found, 12345, 0xFFFFFFFFFF600410, 50) == Place("[vsyscall]", b"", 0x410, "vsyscall")
     found.feed([mapped(200, "//anon", 0x401000)])
-    assert path_at(found, 0x401010, 150) == "/usr/bin/x" and path_at(found, 0x401010, 201) == "/tmp/perf-7.map"
+    assert path_at(found, 0x401010, 150) == "/usr/bin/x" and path_at(found, 0x401010, 201) == "//anon"
 
 
 def test_records_older_than_the_snapshot_add_to_it_what_it_lacks() -> None:
@@ -110,12 +128,12 @@ def test_records_older_than_the_snapshot_add_to_it_what_it_lacks() -> None:
     found.see([PID], time_ns=100)
     gone, there = mapped(60, "/gone", 0x800000), mapped(61, "/usr/bin/x", 0x401000, offset=0x1000)
     found.feed([execed(50), gone, there, mapped(62, "/replaced", 0x500000)])
-    assert found.locate(PID, 0x401010, 70) == Place("/usr/bin/x", b"/x", 0x1010)
+    assert place(found, PID, 0x401010, 70) == Place("/usr/bin/x", b"/x", 0x1010)
     assert path_at(found, 0x800000, 70) == "/gone" and path_at(found, 0x500010, 70) == "/opt/my lib.so"
     assert path_at(found, 0x401010, 49) is None, "the snapshot is of the program that was begun at 50"
 
 
-def test_a_process_that_is_gone_is_asked_for_once_and_only_so_many_at_a_time() -> None:
+def test_a_process_that_is_gone_is_asked_for_once() -> None:
     asked: list[int] = []
 
     def maps(pid: int) -> bytes:
@@ -123,12 +141,30 @@ def test_a_process_that_is_gone_is_asked_for_once_and_only_so_many_at_a_time() -
         raise FileNotFoundError
 
     found = Mappings(maps)
-    assert found.see(range(1, 6), 10, at_most=3) == 2 and found.see(range(1, 6), 20, at_most=3) == 0
+    assert found.see(range(1, 6), 10, at_most=3) == 0, "those that are gone cost little, and are no reason to stop"
     found.see(range(1, 6), 30)
-    assert asked == [1, 2, 3, 4, 5] and found.locate(1, 0x1000, 50) is None
+    assert asked == [1, 2, 3, 4, 5] and found.knows(1) and place(found, 1, 0x1000, 50) is None
     found.feed([Fork(40, 1, 1, 99, 99)])  # the pid is used again, by a child of someone unknown
+    assert not found.knows(1)
     found.see([1], 50)
     assert asked[5:] == [1]
+    assert found.see(range(1000, 2000), 60, at_most=3) == 1000 - 3 * 16
+
+
+def test_only_so_many_are_read_at_a_time() -> None:
+    found = Mappings(lambda _: MAPS)
+    assert found.see(range(1, 6), 10, at_most=3) == 2 and not found.knows(4)
+    assert found.see(range(1, 6), 20, at_most=3) == 0 and found.knows(4)
+
+
+def test_a_mapping_says_which_file_it_is() -> None:
+    found = Mappings({PID: MAPS}.__getitem__)
+    found.see([PID], time_ns=100)
+    region = found.find(PID, 0x401010, 150)
+    assert region is not None and (region.device, region.inode) == ((0xFE, 0), 1311)
+    found.feed([Mmap(200, PID, 0x900000, 0x1000, 0, "/new", b"", (8, 1), 99)])
+    region = found.find(PID, 0x900000, 250)
+    assert region is not None and (region.device, region.inode) == ((8, 1), 99)
 
 
 def test_those_that_ended_are_forgotten_first() -> None:
@@ -137,7 +173,7 @@ def test_those_that_ended_are_forgotten_first() -> None:
         found.feed([execed(pid, pid=pid), mapped(pid, "/a", pid=pid)])
     found.feed([Exit(10, 2, 2, 1, 1), execed(11, pid=4)])
     assert [path_at(found, 0x1000, 20, pid=pid) for pid in (1, 2, 3)] == ["/a", None, "/a"]
-    found.locate(1, 0x1000, 20)
+    place(found, 1, 0x1000, 20)
     found.feed([execed(21, pid=5)])
     assert [path_at(found, 0x1000, 20, pid=pid) for pid in (1, 3)] == ["/a", "/a"] and len(found) == 3
 
@@ -171,5 +207,6 @@ def test_code_of_this_process_is_in_the_file_it_was_loaded_from() -> None:
     found.see([os.getpid()], time.monotonic_ns())
     function = ctypes.cast(ctypes.CDLL(None).getppid, ctypes.c_void_p).value
     assert function is not None
-    place = found.locate(os.getpid(), function, time.monotonic_ns())
-    assert place is not None and place.kind == "file" and "libc" in place.path and os.path.exists(place.path)
+    region = found.find(os.getpid(), function, time.monotonic_ns())
+    assert region is not None and region.kind == "file" and "libc" in region.path
+    assert region.inode == os.stat(region.path).st_ino

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.profile.elf_file import TEXT_ADDRESS, TEXT_OFFSET, ElfFile, Symbol
+from tests.naming.elf_file import TEXT_ADDRESS, TEXT_OFFSET, ElfFile, Symbol
 
 from zombiescope.core.errors import Unreadable
-from zombiescope.knowledge.functions import named
-from zombiescope.profile import symbols as module
-from zombiescope.profile.kallsyms import Kallsyms
-from zombiescope.profile.perf_map import PerfMap
-from zombiescope.profile.symbols import KERNEL, OTHERS, Symbols, is_idle
+from zombiescope.knowledge.functions import is_idle, named
+from zombiescope.naming import symbols as module
+from zombiescope.naming.kallsyms import Kallsyms
+from zombiescope.naming.perf_map import PerfMap
+from zombiescope.naming.symbols import KERNEL, OTHERS, Symbols
 
 LIBC = "/usr/lib/libc.so.6"
 BUILD_ID = bytes(range(20)).hex()

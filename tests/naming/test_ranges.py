@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zombiescope.profile.ranges import Ranges, best_aliases
+from zombiescope.naming.ranges import Ranges, best_aliases
 
 
 def addresses(values: list[int]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:

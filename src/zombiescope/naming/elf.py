@@ -2,7 +2,7 @@
 
 The format: elf(5). A sample gives an offset in a mapped file; program headers turn it into the virtual address that
 symbol tables use. The input is not trusted: a header that is not an ELF header raises Unparsable (with the byte offset
-in place of the line); tables outside the file are cut or left out.
+in place of the line); tables outside the file are cut or left out. Only tables are read, each of them bounded.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import struct
 import numpy as np
 
 from zombiescope.core.errors import Unparsable
-from zombiescope.profile.functions import Functions, Table, records
-from zombiescope.profile.ranges import Addresses, Indexes, Ranges
+from zombiescope.naming.contents import Contents, Held
+from zombiescope.naming.functions import Functions, Table, records
+from zombiescope.naming.ranges import Addresses, Indexes, Ranges
 
 _CLASS_32, _CLASS_64 = 1, 2
 _PT_LOAD, _PT_NOTE, _PF_X = 1, 4, 1
@@ -23,8 +24,11 @@ _NT_GNU_BUILD_ID = 3
 _MANY = 0xFFFF  # PN_XNUM, SHN_XINDEX: the number does not fit the header and is in the first section
 
 _MOST_SEGMENTS = 1024  # a linker writes some ten
+_MOST_SECTIONS = 1 << 17  # a program of one section a function, not linked yet, has some ten thousand
 _MOST_NOTES = 4096  # libc has some hundred (SystemTap probes), and the build-id is among the first
 _MOST_SYMBOLS = 2 << 20  # a browser with everything linked in has one million; all nested, a million take 4 s
+_LARGEST_NOTES = 4 << 20  # bytes, of all sections together
+_LARGEST_NAMES = 128 << 20  # bytes of names; of a browser with everything linked in 90 MB
 _LONGEST_ID = 64  # SHA-1 has 20 bytes, the longest hash in use 64
 _LARGEST_MINI = (
     64 << 20
@@ -61,9 +65,9 @@ class Elf:
         self._shifts: Addresses = addresses - offsets  # wraps around where the address is the smaller one, and back
 
     @classmethod
-    def parse(cls, data: bytes | memoryview, source: str = "ELF file") -> Elf:
+    def parse(cls, data: bytes | memoryview | Contents, source: str = "ELF file") -> Elf:
         """Parse the file's whole contents, or its beginning: what is missing is left out."""
-        return _Reader(memoryview(data).cast("B"), source).elf()
+        return _Reader(Held(data) if isinstance(data, bytes | memoryview) else data, source).elf()
 
     @property
     def functions(self) -> list[tuple[int, int, str]]:
@@ -113,10 +117,11 @@ class Elf:
 
 
 class _Reader:
-    def __init__(self, view: memoryview, source: str) -> None:
-        self._view, self._source = view, source
-        if len(view) < 52 or bytes(view[:4]) != b"\x7fELF":
-            raise Unparsable(source, 0, f"{len(view)} bytes that begin with {bytes(view[:4])!r}: not an ELF file")
+    def __init__(self, file: Contents, source: str) -> None:
+        self._file, self._source = file, source
+        view = file.read(0, 64)
+        if len(view) < 52 or view[:4] != b"\x7fELF":
+            raise Unparsable(source, 0, f"{file.size} bytes that begin with {view[:4]!r}: not an ELF file")
         self._class, encoding = view[4], view[5]
         if self._class not in (_CLASS_32, _CLASS_64) or encoding not in (1, 2):
             raise Unparsable(source, 4, f"class {self._class} and encoding {encoding}, not 1 or 2")
@@ -143,27 +148,29 @@ class _Reader:
     def _section_headers(self) -> Table:
         layout, size = _SECTION[self._class], self._shentsize
         if not self._shoff:
-            return records(self._view, self._source, self._order, layout, (0, 64, 0))
-        first = records(self._view, self._source, self._order, layout, (self._shoff, size, 1))
+            return records(self._file, self._source, self._order, layout, (0, 64, 0))
+        first = records(self._file, self._source, self._order, layout, (self._shoff, size, 1))
         if len(first) and not self._shnum:
             self._shnum = int(first["size"][0])
         if len(first) and self._phnum == _MANY:
             self._phnum = int(first["info"][0])
         if len(first) and self._shstrndx == _MANY:
             self._shstrndx = int(first["link"][0])
-        return records(self._view, self._source, self._order, layout, (self._shoff, size, self._shnum))
+        return records(
+            self._file, self._source, self._order, layout, (self._shoff, size, min(self._shnum, _MOST_SECTIONS))
+        )
 
     def _program_headers(self) -> Table:
         layout = _PROGRAM[self._class]
-        place = (self._phoff, self._phentsize, self._phnum) if self._phnum else (0, 64, 0)
-        return records(self._view, self._source, self._order, layout, place)
+        place = (self._phoff, self._phentsize, min(self._phnum, _MANY)) if self._phnum else (0, 64, 0)
+        return records(self._file, self._source, self._order, layout, place)
 
     def _contents(self, number: int) -> tuple[int, int]:
         section = self._sections[number]
         if section["type"] == _SHT_NOBITS or int(section["flags"]) & _SHF_COMPRESSED:
             return 0, 0
-        offset = min(int(section["offset"]), len(self._view))
-        return offset, min(int(section["size"]), len(self._view) - offset)
+        offset = min(int(section["offset"]), self._file.size)
+        return offset, min(int(section["size"]), self._file.size - offset)
 
     # ELF allows one table of each kind; the first is taken, so many that claim the same bytes cost no more than one.
     def _functions(self, kind: int) -> Functions:
@@ -174,23 +181,26 @@ class _Reader:
             if link < len(sections) and sections["type"][link] == _SHT_STRTAB and 0 < size <= _MANY:
                 offset, length = self._contents(number)
                 at, names = self._contents(link)
-                place, strings = (offset, size, min(length // size, _MOST_SYMBOLS)), bytes(self._view[at : at + names])
-        symbols = records(self._view, self._source, self._order, layout, place)
+                place = (offset, size, min(length // size, _MOST_SYMBOLS))
+                strings = self._file.read(at, min(names, _LARGEST_NAMES))
+        symbols = records(self._file, self._source, self._order, layout, place)
         ends = sections["addr"].astype(np.uint64) + sections["size"].astype(np.uint64)
         return Functions(symbols, strings, ends, self._machine)
 
     def _build_id(self) -> str:
-        left = _MOST_NOTES
+        left, bytes_left = _MOST_NOTES, _LARGEST_NOTES
         for table, kind, field in ((self._sections, _SHT_NOTE, "size"), (self._segments, _PT_NOTE, "filesz")):
             for entry in table[table["type"] == kind][:_MOST_NOTES]:
                 align = 8 if entry["align"] == 8 else 4
-                at, end = int(entry["offset"]), min(int(entry["offset"]) + int(entry[field]), len(self._view))
-                while at + 12 <= end and left:
+                notes = self._file.read(int(entry["offset"]), min(int(entry[field]), bytes_left))
+                bytes_left -= len(notes)
+                at = 0
+                while at + 12 <= len(notes) and left:
                     left -= 1
-                    name, length, note = struct.unpack_from(self._order + "III", self._view, at)
+                    name, length, note = struct.unpack_from(self._order + "III", notes, at)
                     text = at + -(-(12 + name) // align) * align
-                    if (note, name) == (_NT_GNU_BUILD_ID, 4) and bytes(self._view[at + 12 : at + 16]) == b"GNU\0":
-                        return bytes(self._view[text : min(text + min(length, _LONGEST_ID), end)]).hex()
+                    if (note, name) == (_NT_GNU_BUILD_ID, 4) and notes[at + 12 : at + 16] == b"GNU\0":
+                        return notes[text : text + min(length, _LONGEST_ID)].hex()
                     at = text + -(-length // align) * align
         return ""
 
@@ -199,13 +209,13 @@ class _Reader:
         if not self._shstrndx < len(self._sections):
             return []
         offset, size = self._contents(self._shstrndx)
-        called = bytes(self._view[offset : offset + size]).find(b".gnu_debugdata\0")
+        called = self._file.read(offset, min(size, _LARGEST_NOTES)).find(b".gnu_debugdata\0")
         for number in np.flatnonzero(self._sections["name"] == called)[:1].tolist() if called > 0 else ():
             offset, size = self._contents(number)
-            raw = _unpacked(bytes(self._view[offset : offset + size]))
+            raw = _unpacked(self._file.read(offset, min(size, _LARGEST_MINI)))
             if raw[:4] == b"\x7fELF":
                 try:
-                    return list(_Reader(memoryview(raw), self._source).elf(mini=False)._tables)
+                    return list(_Reader(Held(raw), self._source).elf(mini=False)._tables)
                 except Unparsable:  # damaged, while the file itself is not
                     return []
         return []

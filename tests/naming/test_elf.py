@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.profile.elf_file import IFUNC, LOCAL, OBJECT, TEXT_ADDRESS, TEXT_OFFSET, WEAK, ElfFile, Symbol
+from tests.naming.elf_file import IFUNC, LOCAL, OBJECT, TEXT_ADDRESS, TEXT_OFFSET, WEAK, ElfFile, Symbol
 
 from zombiescope.core.errors import Unparsable
-from zombiescope.profile.elf import Elf
+from zombiescope.naming.elf import Elf
 
 BY_HAND = (
     Symbol(name="first", value=TEXT_ADDRESS, size=0x10),

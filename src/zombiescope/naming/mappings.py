@@ -12,9 +12,13 @@ import re
 from bisect import bisect_right, insort
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from zombiescope.kernel.perf_records import Comm, Exit, Fork, Mmap, Record
+
+if TYPE_CHECKING:
+    from zombiescope.naming.files import File
 
 # A full node has about 2,000 processes; the rest is for those that exited a moment ago.
 MOST_PROCESSES = 4096
@@ -22,6 +26,8 @@ MOST_PROCESSES = 4096
 MOST_REGIONS = 200_000
 # Reading /proc/PID/maps holds a lock of that process, for about 1 ms if it has 1,000 mappings.
 SNAPSHOTS = 16
+_GONE_AT_A_TIME = 16  # times as many may be gone already, which costs 15 µs each
+_LARGEST = 16 << 20  # bytes of /proc/PID/maps: 65,530 mappings, the kernel's own limit, of 200 bytes each
 _EPOCHS = 4  # programs that a pid ran, one after the other
 _REPLACED = 256  # replaced mappings kept for a program
 
@@ -31,32 +37,39 @@ _DELETED = " (deleted)"
 _NO_FILE = re.compile(r"$|//anon$|/dev/zero|/anon_hugepage|/SYSV|/memfd:|\[(?!vdso|vsyscall)|anon_inode:")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where an address is.
+@dataclass(slots=True, eq=False)
+class Region:
+    """Executable memory: a piece of a file, or code that a program made.
 
-    kind   file      at `file_offset` in `path`; if `deleted`, another file may have that name now: check the build ID
-           vdso      at `file_offset` in the small library that the kernel maps into each process
+    kind   file      `path` from `offset` on; if `deleted`, another file may have that name now
+           vdso      the small library that the kernel maps into each process
            vsyscall  the old form of the same
-           jit       code made at run time. `path` is where the JIT may have written names for it, by convention with
-                     the pid as the process itself sees it; `file_offset` is the address, as in that file
+           jit       code made at run time; the process may have written names for it into a perf map
     """
 
-    path: str
-    build_id: bytes  # b"": not known
-    file_offset: int
-    kind: str = "file"
-    deleted: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Region:
     start: int
     end: int
     offset: int
     path: str
-    build_id: bytes
+    build_id: bytes  # b"": not known
     since_ns: int
+    device: tuple[int, int] = (0, 0)
+    inode: int = 0  # 0: not known
+    kind: str = field(init=False)
+    deleted: bool = field(init=False)
+    file: File | None = None  # what gives it names, once that is known: see files.py
+
+    def __post_init__(self) -> None:
+        self.deleted = self.path.endswith(_DELETED)
+        self.path = self.path.removesuffix(_DELETED)
+        if _NO_FILE.match(self.path):
+            self.kind = "jit"
+        else:
+            self.kind = self.path.strip("[]") if self.path.startswith("[") else "file"
+
+    def at(self, address: int) -> int:
+        """The offset in the file of an address."""
+        return address - self.start + self.offset
 
 
 class _Space:
@@ -67,8 +80,8 @@ class _Space:
     def __init__(self, taken_ns: int = 0) -> None:
         self.taken_ns = taken_ns  # when the snapshot was taken; it holds all earlier mappings that still exist
         self._starts: list[int] = []
-        self._pieces: list[tuple[int, _Region]] = []  # where a piece ends, and what it is a piece of
-        self._replaced: deque[_Region] = deque(maxlen=_REPLACED)
+        self._pieces: list[tuple[int, Region]] = []  # where a piece ends, and what it is a piece of
+        self._replaced: deque[Region] = deque(maxlen=_REPLACED)
 
     def __len__(self) -> int:
         return len(self._pieces) + len(self._replaced)
@@ -79,19 +92,19 @@ class _Space:
         other._replaced = self._replaced.copy()
         return other
 
-    def add(self, region: _Region) -> None:
+    def add(self, region: Region) -> None:
         first = bisect_right(self._starts, region.start)
         if region.since_ns < self.taken_ns:
             end, old = self._pieces[first - 1] if first else (0, region)
             if region.start < end and old.path == region.path:  # already in the snapshot, which has no build IDs
-                self._pieces[first - 1] = end, replace(old, build_id=region.build_id)
+                old.build_id = old.build_id or region.build_id
             else:
                 self._replaced.append(region)
             return
         if first and self._pieces[first - 1][0] > region.start:
             first -= 1
         last = first
-        left: list[tuple[int, int, _Region]] = [(region.start, region.end, region)]
+        left: list[tuple[int, int, Region]] = [(region.start, region.end, region)]
         while last < len(self._starts) and self._starts[last] < region.end:
             start, (end, old) = self._starts[last], self._pieces[last]
             if start < region.start:
@@ -105,7 +118,7 @@ class _Space:
         self._pieces[first:last] = [(end, piece) for _, end, piece in left]
 
     # What is on top now was there at an earlier time if it was mapped by then; else check what it replaced.
-    def find(self, address: int, time_ns: int) -> _Region | None:
+    def find(self, address: int, time_ns: int) -> Region | None:
         at = bisect_right(self._starts, address) - 1
         if at >= 0:
             end, region = self._pieces[at]
@@ -130,7 +143,7 @@ class _Epoch:
 
 def _proc_maps(pid: int) -> bytes:
     with open(f"/proc/{pid}/maps", "rb") as file:
-        return file.read()
+        return file.read(_LARGEST)
 
 
 class Mappings:
@@ -164,12 +177,21 @@ class Mappings:
                 self._ended[record.pid] = None
         self._forget()
 
+    def knows(self, pid: int) -> bool:
+        """Whether its mappings were read, or all of them reported."""
+        return pid in self._epochs
+
     def see(self, pids: Iterable[int], time_ns: int, *, at_most: int = SNAPSHOTS) -> int:
         """Read the mappings of processes not yet known, now (time_ns); returns how many are still to be read."""
         unknown = [pid for pid in pids if pid > 0 and pid not in self._epochs]
-        for pid in unknown[:at_most]:
+        asked = read = 0
+        for pid in unknown[: at_most * _GONE_AT_A_TIME]:
+            if read >= at_most:
+                break
+            asked += 1
             try:
                 text = self._maps(pid)
+                read += 1
             except OSError:  # it has exited, which is normal; kept empty, so that it is not read again
                 text = b""
             space = _Space()
@@ -179,24 +201,17 @@ class Mappings:
             self._epochs[pid] = [_Epoch(0, space)]
             self._count(self._epochs[pid][0])
         self._forget()
-        return max(0, len(unknown) - at_most)
+        return len(unknown) - asked
 
-    def locate(self, pid: int, address: int, time_ns: int) -> Place | None:
+    def find(self, pid: int, address: int, time_ns: int) -> Region | None:
         """What was at that address of that process at that time; None if that is not known."""
         if address & ~0xFFF == _LAST_PAGE_OF_CALLS:
-            return Place("[vsyscall]", b"", address & 0xFFF, "vsyscall")
+            return _VSYSCALL
         epoch = self._at(pid, time_ns)
         region = epoch.space.find(address, time_ns) if epoch is not None else None
-        if region is None:
-            return None
-        self._epochs.move_to_end(pid)
-        if _NO_FILE.match(region.path):
-            return Place(f"/tmp/perf-{pid}.map", b"", address, "jit")
-        offset = address - region.start + region.offset
-        if region.path.startswith("["):
-            return Place(region.path, region.build_id, offset, region.path.strip("[]"))
-        deleted = region.path.endswith(_DELETED)
-        return Place(region.path.removesuffix(_DELETED), region.build_id, offset, "file", deleted)
+        if region is not None:
+            self._epochs.move_to_end(pid)
+        return region
 
     def _mapped(self, record: Mmap) -> None:
         epoch = self._at(record.pid, record.time_ns)
@@ -205,7 +220,8 @@ class Mappings:
         if epoch.shared:
             epoch.space, epoch.shared = epoch.space.copy(), False
         end = record.address + record.length
-        epoch.space.add(_Region(record.address, end, record.offset, record.path, record.build_id, record.time_ns))
+        about = (record.offset, record.path, record.build_id, record.time_ns, record.device, record.inode)
+        epoch.space.add(Region(record.address, end, *about))
         self._count(epoch)
 
     def _forked(self, record: Fork) -> None:
@@ -248,10 +264,14 @@ class Mappings:
 
 # 55d0c8a5e000-55d0c8a62000 r-xp 00002000 fe:00 1311  /usr/bin/cat
 # 7ffd3a1f2000-7ffd3a1f4000 r-xp 00000000 00:00 0     [vdso]
-def parse_maps(text: bytes) -> Iterator[_Region]:
+def parse_maps(text: bytes) -> Iterator[Region]:
     """The executable mappings in /proc/PID/maps; other lines are skipped (the file may end anywhere)."""
-    for start, end, offset, path in _EXECUTABLE.findall(text):
-        yield _Region(int(start, 16), int(end, 16), int(offset, 16), os.fsdecode(path).replace("\\012", "\n"), b"", 0)
+    for start, end, offset, major, minor, inode, raw in _EXECUTABLE.findall(text):
+        path, device = os.fsdecode(raw).replace("\\012", "\n"), (int(major, 16), int(minor, 16))
+        yield Region(int(start, 16), int(end, 16), int(offset, 16), path, b"", 0, device, int(inode))
 
 
-_EXECUTABLE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) ..x. ([0-9a-f]+) [0-9a-f]+:[0-9a-f]+ \d+ *(.*)$", re.MULTILINE)
+_EXECUTABLE = re.compile(
+    rb"^([0-9a-f]+)-([0-9a-f]+) ..x. ([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)$", re.MULTILINE
+)
+_VSYSCALL = Region(_LAST_PAGE_OF_CALLS, _LAST_PAGE_OF_CALLS + 0x1000, 0, "[vsyscall]", b"", 0)

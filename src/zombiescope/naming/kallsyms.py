@@ -15,12 +15,13 @@ import struct
 import zlib
 from collections.abc import Callable
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core.errors import Unparsable
-from zombiescope.profile.ranges import Addresses, Indexes, Ranges, best_aliases, named
+from zombiescope.naming.ranges import Addresses, Indexes, Ranges, best_aliases, named
 
 UNKNOWN = "[unknown]"
 
@@ -38,6 +39,13 @@ _LINE = re.compile(rb"([0-9a-f]{16}|[0-9a-f]{8}| {10}\(null\)| {2}\(null\)) [!-~
 _NO_DIGIT = 255
 _DIGITS = np.full(256, _NO_DIGIT, dtype=np.uint8)
 _DIGITS[np.frombuffer(b"0123456789abcdef", dtype=np.uint8)] = np.arange(16)
+
+
+class Kernel(NamedTuple):
+    """Where the kernel's code began, which differs from boot to boot, and which kernel it was."""
+
+    address: int
+    build_id: str
 
 
 class Kallsyms:

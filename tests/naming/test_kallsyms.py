@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zombiescope.core.errors import Unparsable
-from zombiescope.profile.kallsyms import UNKNOWN, Kallsyms
+from zombiescope.naming.kallsyms import UNKNOWN, Kallsyms
 
 LINES = b"""0000000000000000 A fixed_percpu_data
 ffffffff81000000 T _stext

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core.errors import Unparsable
-from zombiescope.profile.ranges import Addresses, Indexes, Ranges, best_aliases
+from zombiescope.naming.contents import Contents
+from zombiescope.naming.ranges import Addresses, Indexes, Ranges, best_aliases
 
 Table = npt.NDArray[np.void]  # records with named fields
 
@@ -85,7 +86,7 @@ def _unsigned(field: npt.NDArray[Any]) -> Addresses:
 
 
 def records(
-    view: memoryview, source: str, order: str, layout: dict[str, tuple[str, int]], place: tuple[int, int, int]
+    file: Contents, source: str, order: str, layout: dict[str, tuple[str, int]], place: tuple[int, int, int]
 ) -> Table:
     """A table of a file: `place` is its offset, the size of a record and their number. Cut where the file ends."""
     offset, size, count = place
@@ -96,5 +97,6 @@ def records(
     dtype = np.dtype(
         {"names": list(layout), "formats": kinds, "offsets": [at for _, at in layout.values()], "itemsize": size}
     )
-    count = min(count, (len(view) - offset) // size)
-    return np.frombuffer(view, dtype, count, offset) if count > 0 else np.empty(0, dtype)
+    count = min(count, (file.size - offset) // size)
+    data = file.read(offset, count * size) if count > 0 else b""
+    return np.frombuffer(data, dtype, len(data) // size)  # cut off in between, it has fewer than it said

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zombiescope.profile.perf_map import PerfMap
+from zombiescope.naming.perf_map import PerfMap
 
 MAP = b"""7f2c1c0a5000 1a0 LazyCompile:~parse /app/server.js:12
 0x7F2C1C0A5200 0x20 Interpreter

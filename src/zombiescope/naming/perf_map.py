@@ -13,9 +13,9 @@ import re
 
 import numpy as np
 
-from zombiescope.profile.ranges import Addresses, Ranges, named
+from zombiescope.naming.ranges import Addresses, Ranges, named
 
-_LARGEST = 64 << 20  # a runtime that recompiles for days writes some tens of MB; lines beyond are counted as skipped
+LARGEST = 64 << 20  # a runtime that recompiles for days writes some tens of MB; lines beyond are counted as skipped
 _MOST = 1 << 20
 # A size of zero names nothing.
 _LINE = re.compile(rb"^(?:0x)?([0-9a-f]{1,16})[ \t]+(?:0x)?0*([1-9a-f][0-9a-f]{0,15})[ \t]+(\S[^\n]*)$", re.M | re.I)
@@ -26,7 +26,8 @@ class PerfMap:
     """Functions of one process's JIT by address; `skipped` counts the lines not understood."""
 
     def __init__(self, starts: Addresses, sizes: Addresses, names: list[bytes], skipped: int) -> None:
-        self._ranges, self._names, self.skipped = Ranges(starts, sizes), names, skipped
+        self._starts, self._sizes, self._names, self.skipped = starts, sizes, names, skipped
+        self._ranges = Ranges(starts, sizes)
 
     @classmethod
     def parse(cls, text: bytes) -> PerfMap:
@@ -35,7 +36,7 @@ class PerfMap:
         starts: list[int] = []
         sizes: list[int] = []
         names: list[bytes] = []
-        for line in _LINE.finditer(text, 0, _LARGEST):
+        for line in _LINE.finditer(text, 0, LARGEST):
             if len(names) == _MOST:
                 break
             starts.append(int(line[1], 16))
@@ -47,13 +48,27 @@ class PerfMap:
     def __len__(self) -> int:
         return len(self._names)
 
+    @property
+    def memory(self) -> int:
+        """Bytes held, about."""
+        return 40 * len(self._names) + sum(map(len, self._names)) + 64 * len(self._names)
+
+    def followed_by(self, later: PerfMap) -> PerfMap:
+        """This map and what was appended to its file since; beyond the most lines it is counted as skipped."""
+        room = max(0, _MOST - len(self))
+        starts = np.concatenate([self._starts, later._starts[:room]])
+        sizes = np.concatenate([self._sizes, later._sizes[:room]])
+        skipped = self.skipped + later.skipped + max(0, len(later) - room)
+        return PerfMap(starts, sizes, self._names + later._names[:room], skipped)
+
     def name(self, address: int) -> str | None:
         """The function at an address, None for none."""
-        return self.names(np.array([address], dtype=np.uint64))[0] if 0 <= address < 1 << 64 else None
+        found = self._ranges.find_one(address) if 0 <= address < 1 << 64 else -1
+        return None if found < 0 else self._name(found)
 
     def names(self, addresses: Addresses) -> list[str | None]:
         """The function at each address."""
         return named(self._ranges.find(addresses.astype(np.uint64, copy=False)), self._name, None)
 
-    def _name(self, index: int) -> str | None:
+    def _name(self, index: int) -> str:
         return self._names[index].decode("utf-8", "surrogateescape")

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import closing
 
 import numpy as np
 
 from zombiescope.core.errors import Unparsable, Unreadable
-from zombiescope.knowledge.functions import is_idle
-from zombiescope.profile.elf import Elf
-from zombiescope.profile.kallsyms import UNKNOWN, Kallsyms
-from zombiescope.profile.perf_map import PerfMap
-from zombiescope.profile.ranges import Addresses
-
-__all__ = ["KERNEL", "OTHERS", "Read", "Symbols", "is_idle"]
+from zombiescope.naming.contents import Contents, Held
+from zombiescope.naming.elf import Elf
+from zombiescope.naming.kallsyms import UNKNOWN, Kallsyms
+from zombiescope.naming.perf_map import PerfMap
+from zombiescope.naming.ranges import Addresses
 
 # Path and build-id in hexadecimal ("" if not recorded) to the file's contents, None if not available.
-Read = Callable[[str, str], bytes | memoryview | None]
+Read = Callable[[str, str], bytes | Contents | None]
 
 KERNEL = "[kernel]"  # the file name under which kernel addresses are counted
 OTHERS = "[others]"  # all files after the first _MOST_COUNTED
@@ -151,11 +150,12 @@ class Symbols:
 def _parsed(read: Read | None, path: str, build_id: str) -> tuple[Elf | None, str]:
     try:
         data = read(path, build_id) if read and path else None
-        elf = None if data is None else Elf.parse(data, path)
+        if data is None:
+            return None, "not available"
+        with closing(Held(data) if isinstance(data, bytes) else data) as contents:
+            elf = Elf.parse(contents, path)
     except (Unreadable, Unparsable) as error:
         return None, error.why
-    if elf is None:
-        return None, "not available"
     # perf pads shorter build-ids with zeros to 20 bytes.
     if build_id and elf.build_id.rstrip("0") != build_id.lower().rstrip("0"):
         return None, f"another build: {elf.build_id or 'no build-id'}, not {build_id}"

@@ -1,0 +1,64 @@
+"""What a file holds, read in pieces: a file that is truncated while it is read gives fewer bytes, never a signal.
+
+A mapped file would kill the process (SIGBUS) when its owner cuts it off; pread(2) does not.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol
+
+
+class Contents(Protocol):
+    """Bytes at any offset; fewer than asked for where there are no more."""
+
+    @property
+    def size(self) -> int: ...
+
+    def read(self, at: int, size: int) -> bytes: ...
+
+    def close(self) -> None: ...
+
+
+class Held:
+    """Bytes in memory."""
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        self._view = memoryview(data).cast("B")
+
+    @property
+    def size(self) -> int:
+        return len(self._view)
+
+    def read(self, at: int, size: int) -> bytes:
+        return bytes(self._view[at : at + size])
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+class OnDisk:
+    """An open file; its size is that of the moment it was opened. It owns the descriptor."""
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        self._descriptor, self._size = descriptor, size
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def read(self, at: int, size: int) -> bytes:
+        pieces, left = [], max(0, min(size, self._size - at))
+        while left:
+            try:
+                piece = os.pread(self._descriptor, left, at)
+            except OSError:  # a damaged disk: what is missing is left out
+                break
+            if not piece:
+                break
+            pieces.append(piece)
+            at, left = at + len(piece), left - len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)

@@ -1,0 +1,168 @@
+"""Functions of mapped files: each file is opened once, safely, as the process that mapped it sees it.
+
+A file is known by its build-id where the kernel reports it, else by device, inode, size and time of change. So two
+containers with the same path and different files get different names, and the same library in a hundred containers is
+read once. What cannot be identified gets no names: module+offset is better than the wrong function.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+
+from zombiescope.core.errors import Unparsable, Unreadable
+from zombiescope.naming.aside import Aside, Task
+from zombiescope.naming.elf import Elf
+from zombiescope.naming.file_systems import MountTables
+from zombiescope.naming.mapped import Mapped
+from zombiescope.naming.mappings import Region
+from zombiescope.naming.opening import Identity, contents
+from zombiescope.naming.this_machine import debug_file
+from zombiescope.naming.vdso import vdso
+
+# A node runs some hundred programs with some hundred libraries; a container image each makes them more.
+MOST_FILES = 1024
+MOST_MEMORY = 256 << 20  # symbols of libc take 0.1 MB, of a large program with all its symbols 50 MB
+MOST_NAMES = 1 << 17  # a profile of a busy node has 20,000 distinct addresses
+AT_A_TIME = 64  # files opened for one read of the samples: 0.15 ms each, if they cannot be used
+
+
+@dataclass(slots=True, eq=False)
+class File:
+    """What gives names to the addresses of one file, or says why it has none."""
+
+    elf: Elf | None = None
+    why: str = ""
+    task: Task[_Loaded] | None = None  # under way
+    dropped: bool = False
+    names: dict[int, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    identity: Identity
+    elf: Elf | None  # None: it is one that is known already
+
+
+class Files:
+    """All files of all processes; the least recently used are forgotten."""
+
+    def __init__(self, aside: Aside, tables: MountTables) -> None:
+        self._aside, self._tables = aside, tables
+        self._held: OrderedDict[File, None] = OrderedDict()
+        self._by_build_id: dict[str, File] = {}
+        self._by_identity: dict[Identity, File] = {}
+        self._memory = self._names = self._opened = 0
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def begin(self) -> None:
+        """A new read of the samples: some files may be opened again."""
+        self._opened = 0
+
+    def name(self, pid: int, region: Region, address: int) -> tuple[str | None, bool]:
+        """The function at an address of a file, None for none; and whether that is final."""
+        file = region.file
+        if file is None or file.dropped or file.task is not None:
+            file = self._of(pid, region)
+            if file is None:
+                return None, False
+        offset = region.at(address)
+        if offset not in file.names:
+            if self._names >= MOST_NAMES:
+                for each in self._held:
+                    each.names.clear()
+                self._names = 0
+            if file.elf is None:
+                return None, not file.dropped
+            file.names[offset] = file.elf.name(offset)
+            self._names += 1
+            self._held.move_to_end(file)
+        return file.names[offset], True
+
+    def _of(self, pid: int, region: Region) -> File | None:
+        """The file of a region; None if that is not known yet."""
+        known = self._by_build_id.get(_key(region.build_id.hex())) if region.build_id else None
+        if known is None or known.dropped:
+            task = region.file.task if region.file is not None else None
+            if task is None:
+                if self._opened >= AT_A_TIME:
+                    return None
+                self._opened += 1
+                task = self._aside.run(lambda: self._load(pid, region))
+                if task is None:
+                    return None
+            if not task.done:
+                region.file = File(task=task)
+                return None
+            known = self._taken(task)
+        region.file = known
+        return known
+
+    def _taken(self, task: Task[_Loaded]) -> File:
+        try:
+            loaded = task.result()
+        except (Unreadable, Unparsable) as error:
+            return File(why=error.why)
+        except (OSError, ValueError, MemoryError) as error:
+            return File(why=str(error))
+        known = self._by_identity.get(loaded.identity)
+        if known is not None and known.dropped:
+            known = None
+        if loaded.elf is None:  # one that is known; or was, and is forgotten by now
+            return known or File(dropped=True)
+        if known is None and loaded.elf.build_id:
+            known = self._by_build_id.get(_key(loaded.elf.build_id))
+        if known is None or known.dropped:
+            known = File(elf=loaded.elf, why="" if len(loaded.elf) else "has no function names (stripped)")
+            self._held[known] = None
+            self._memory += loaded.elf.memory
+        self._by_identity[loaded.identity] = known
+        if known.elf is not None and known.elf.build_id:
+            self._by_build_id[_key(known.elf.build_id)] = known
+        self._forget()
+        return known
+
+    def _forget(self) -> None:
+        while len(self._held) > 1 and (len(self._held) > MOST_FILES or self._memory > MOST_MEMORY):
+            oldest, _ = self._held.popitem(last=False)
+            self._memory -= oldest.elf.memory if oldest.elf else 0
+            self._names -= len(oldest.names)
+            oldest.elf, oldest.dropped = None, True
+            oldest.names.clear()
+        if len(self._by_identity) > 4 * MOST_FILES or len(self._by_build_id) > len(self._held):
+            self._by_identity = {key: file for key, file in self._by_identity.items() if not file.dropped}
+            self._by_build_id = {key: file for key, file in self._by_build_id.items() if not file.dropped}
+            if len(self._by_identity) > 4 * MOST_FILES:
+                self._by_identity.clear()
+
+    # In a thread of its own, so that a disk or a mount that does not answer stops nothing else.
+    def _load(self, pid: int, region: Region) -> _Loaded:
+        if region.kind == "vdso":
+            image = vdso()
+            if len(image) != region.end - region.start:
+                raise Unreadable("[vdso]", "of another word size than ours")
+            return _Loaded(Identity((0, 0), 0, len(image), 0, 0), Elf.parse(image, "[vdso]"))
+        with ExitStack() as stack:
+            descriptor, which, ours = stack.enter_context(Mapped(pid, region, self._tables)).found()
+            known = self._by_identity.get(which)
+            if known is not None and known.elf is not None:
+                _check(region, known.elf.build_id)
+                return _Loaded(which, None)
+            elf = Elf.parse(stack.enter_context(closing(contents(descriptor, which.size, region.path))), region.path)
+            _check(region, elf.build_id)
+            debug = debug_file(elf.build_id) if ours and elf.build_id else None
+            return _Loaded(which, elf if debug is None else elf.named_by(debug))
+
+
+# The kernel reports 20 bytes: longer build-ids are cut, shorter ones padded with zeros.
+def _key(build_id: str) -> str:
+    return build_id[:40].rstrip("0")
+
+
+# Names from another build of the file would be wrong without any sign of it: better none.
+def _check(region: Region, build_id: str) -> None:
+    if region.build_id and _key(build_id) != _key(region.build_id.hex()):
+        raise Unreadable(region.path, f"another build: {build_id or 'no build-id'}, not {region.build_id.hex()}")

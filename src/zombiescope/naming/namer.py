@@ -1,0 +1,106 @@
+"""The one who names: (pid, address, time) to a function, for the samples of a running machine.
+
+Feed it all records and show it the pids of the samples, in the order of the reads; then ask for whole stacks. What it
+holds is bounded: processes, mappings, files, maps of just-in-time compilers, names. Nothing it asks can stop it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from zombiescope.kernel.perf_records import Exit, Record
+from zombiescope.kernel.perf_stacks import RawStack
+from zombiescope.knowledge.functions import is_idle
+from zombiescope.naming.aside import Aside
+from zombiescope.naming.clean import clean
+from zombiescope.naming.file_systems import MountTables
+from zombiescope.naming.files import Files
+from zombiescope.naming.kallsyms import UNKNOWN
+from zombiescope.naming.kernel_names import KernelNames
+from zombiescope.naming.mappings import Mappings, Region
+from zombiescope.naming.perf_maps import PerfMaps
+
+MOST_REASONS = 16  # of processes whose functions have no names
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The functions of a stack, outermost first."""
+
+    frames: tuple[str, ...]
+    kernel: int  # how many of the last are the kernel's
+    idle: bool  # the core had nothing to do
+    final: bool  # False: ask again later, as a file or a process was not known yet
+
+
+class Namer:
+    """For one machine, from now on. Not for use by two threads at once."""
+
+    def __init__(self, kernel: KernelNames | None = None, mappings: Mappings | None = None) -> None:
+        self._kernel = kernel
+        self._aside = Aside()
+        self._mappings = mappings or Mappings()
+        tables = MountTables()
+        self._files = Files(self._aside, tables)
+        self._perf_maps = PerfMaps(self._aside, tables)
+        self._ended: list[int] = []
+
+    def feed(self, records: Sequence[Record]) -> None:
+        """All records of one read, in order of time."""
+        for pid in self._ended:  # at the read before this one, so that its last samples have names
+            self._perf_maps.ended(pid)
+        self._ended = [it.pid for it in records if isinstance(it, Exit) and it.pid == it.tid]
+        self._files.begin()
+        self._mappings.feed(records)
+        if self._kernel is not None:
+            self._kernel.feed(records)
+
+    def see(self, pids: Iterable[int], time_ns: int) -> None:
+        """The processes of the samples of one read."""
+        self._mappings.see(pids, time_ns)
+
+    def stack(self, raw: RawStack, time_ns: int) -> Named:
+        """The names of a stack that was sampled at that time."""
+        kernel = self.kernel(raw.kernel)
+        final = True
+        user = []
+        for address in raw.user:
+            name, settled = self.user(raw.pid, address, time_ns)
+            user.append(name)
+            final &= settled
+        if raw.user and not self._mappings.knows(raw.pid):
+            final = False
+        frames = (*reversed(user), *reversed(kernel))
+        return Named(frames, len(kernel), bool(kernel) and is_idle(kernel[0]), final)
+
+    def kernel(self, addresses: Sequence[int]) -> list[str]:
+        """The kernel function at each address, "[unknown]" for none."""
+        return self._kernel.names(addresses) if self._kernel is not None else [UNKNOWN] * len(addresses)
+
+    def user(self, pid: int, address: int, time_ns: int) -> tuple[str, bool]:
+        """The function of a process at an address, else file+0x1234 or "[unknown]"; and whether that is final."""
+        region = self._mappings.find(pid, address, time_ns)
+        if region is None:
+            # Of a program without frame pointers, mostly no address at all; or memory that a JIT added to its own.
+            name, final = self._perf_maps.name(pid, address) if self._perf_maps.known(pid) else (None, True)
+            return name or UNKNOWN, final
+        if region.kind == "jit":
+            name, final = self._perf_maps.name(pid, address)
+            return name or UNKNOWN, final
+        if region.kind not in ("file", "vdso"):
+            return region.path, True
+        name, final = self._files.name(pid, region, address)
+        return (clean(name), final) if name is not None else (_unnamed(region, address), final)
+
+    @property
+    def unnamed(self) -> dict[int, str]:
+        """Processes with a map of compiled functions that is not used, and why; the last few."""
+        return dict(list(self._perf_maps.why.items())[-MOST_REASONS:])
+
+
+def _unnamed(region: Region, address: int) -> str:
+    if region.kind != "file":
+        return region.path  # the kernel's own words: [vdso], [vsyscall]
+    name = clean(region.path.rsplit("/", 1)[-1])
+    return f"{name}+{region.at(address):#x}"

@@ -1,0 +1,137 @@
+"""The files of this machine that name the addresses of a perf.data file: programs, debug files, perf maps, kallsyms."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from functools import cache
+
+from zombiescope.core.errors import Unparsable, Unreadable
+from zombiescope.naming.contents import Contents, Held
+from zombiescope.naming.elf import Elf
+from zombiescope.naming.kallsyms import Kallsyms, KallsymsText, Kernel
+from zombiescope.naming.opening import identity, place, regular
+from zombiescope.naming.perf_map import PerfMap
+from zombiescope.naming.symbols import Symbols
+from zombiescope.naming.vdso import vdso
+
+_KALLSYMS = _PERF_MAP = 64 << 20
+_CACHE = "~/.debug"  # where perf keeps copies of what it found in samples
+_DEBUG = "/usr/lib/debug/.build-id"
+
+
+class Names:
+    """Where the names of a perf.data file's addresses come from, on this machine."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._of_this_boot = False  # so that pids are those of this machine
+        self.notes: list[str] = []
+
+    def kernel(self, kernel: Kernel | None, release: str) -> KallsymsText | None:
+        """The kernel's symbols of the boot it was recorded in: kept beside it, this kernel's, or kept by perf."""
+        beside = _kallsyms(f"{self._path}.kallsyms")
+        if beside is not None:
+            return beside
+        build_id, here = kernel.build_id if kernel else "", os.uname().release
+        if build_id == _running_build_id() if build_id else release in ("", here):
+            running = _running_kallsyms()
+            # The kernel's load address differs from boot to boot.
+            if running is not None and (kernel is None or running.zeroed or running.text_base == kernel.address):
+                if not build_id and not release:
+                    self.notes.append(
+                        f"the file does not name its kernel: names are taken from the running one, {here}"
+                    )
+                self._of_this_boot = True
+                return running
+        kept = _kallsyms(os.path.expanduser(f"{_CACHE}/[kernel.kallsyms]/{build_id}/kallsyms")) if build_id else None
+        return kept if kept is not None and kernel is not None and kept.text_base == kernel.address else None
+
+    def symbols(self, kernel: Kallsyms | None) -> Symbols:
+        return Symbols(kernel, _program, debug=_debug_file, perf_maps=_PerfMaps() if self._of_this_boot else None)
+
+
+class _PerfMaps(Mapping[int, PerfMap]):
+    """Functions of just-in-time compilers, by pid; read when they are needed."""
+
+    def __getitem__(self, pid: int) -> PerfMap:
+        found = _opened(f"/tmp/perf-{pid}.map")
+        if found is None:
+            raise KeyError(pid)
+        with closing(found):
+            return PerfMap.parse(found.read(0, _PERF_MAP))
+
+    def __iter__(self) -> Iterator[int]:
+        names = os.listdir("/tmp")
+        return (
+            int(it[5:-4]) for it in names if it.startswith("perf-") and it.endswith(".map") and it[5:-4].isdecimal()
+        )
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+@cache
+def _running_kallsyms() -> KallsymsText | None:
+    return _kallsyms("/proc/kallsyms")
+
+
+def _kallsyms(path: str) -> KallsymsText | None:
+    try:
+        with place(path) as descriptor:
+            identity(descriptor, path)
+            with open(f"/proc/self/fd/{descriptor}", "rb") as file:  # the kernel's own file has no size
+                return KallsymsText(file.read(_KALLSYMS + 1), path)
+    except (OSError, Unreadable, Unparsable):
+        return None
+
+
+@cache
+def _running_build_id() -> str:
+    try:
+        with open("/sys/kernel/notes", "rb") as file:
+            notes = file.read(1 << 16)
+    except OSError:
+        return ""
+    at = 0
+    while at + 12 <= len(notes):
+        name, length, kind = (int.from_bytes(notes[at + part : at + part + 4], "little") for part in (0, 4, 8))
+        begins = at + 12 + (name + 3 & ~3)
+        if kind == 3 and notes[at + 12 : at + 16] == b"GNU\0":
+            return notes[begins : begins + length].hex()
+        at = begins + (length + 3 & ~3)
+    return ""
+
+
+def _program(path: str, build_id: str) -> Contents | None:
+    if path == "[vdso]":
+        return Held(vdso()) if vdso() else None
+    if not path.startswith("/") or path.endswith(" (deleted)"):
+        return None
+    kept = os.path.expanduser(f"{_CACHE}/.build-id/{build_id[:2]}/{build_id[2:]}/elf")
+    return (_opened(kept) if build_id else None) or _opened(path)
+
+
+def _debug_file(_path: str, build_id: str) -> Contents | None:
+    return _opened(f"{_DEBUG}/{build_id[:2]}/{build_id[2:]}.debug") if build_id else None
+
+
+def debug_file(build_id: str) -> Elf | None:
+    """The functions of a program of this machine whose symbols were taken out, if its debug package is installed."""
+    found = _debug_file("", build_id)
+    if found is None:
+        return None
+    with closing(found):
+        try:
+            debug = Elf.parse(found, _DEBUG)
+        except Unparsable:
+            return None
+    return debug if len(debug) and debug.build_id == build_id else None
+
+
+def _opened(path: str) -> Contents | None:
+    try:
+        return regular(path)
+    except Unreadable:
+        return None

@@ -1,0 +1,211 @@
+"""Names of what runs, sampled for real: JavaScript, Python, BPF programs, processes that live for a moment."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.conftest import CANNOT
+from tests.naming.programs import children, compiled
+
+from zombiescope.core import Host
+from zombiescope.core.errors import Unreadable
+from zombiescope.kernel import bpf
+from zombiescope.kernel.ebpf import R0, Assembler
+from zombiescope.kernel.perf_event import Sampler
+from zombiescope.kernel.perf_records import Ksymbol
+from zombiescope.kernel.perf_stacks import StackTable
+from zombiescope.naming import kernel_names
+from zombiescope.naming.kallsyms import Kallsyms
+from zombiescope.naming.kernel_names import KernelNames, kernel_symbols
+from zombiescope.recorder.stacks import USER_SYMBOLS, StackStream
+from zombiescope.recorder.tape import Tape
+
+pytestmark = pytest.mark.kernel
+HZ = 199
+JAVASCRIPT = "function spin_in_js(n){let s=0;for(let i=0;i<n;i++)s+=Math.sqrt(i*s);return s} for(;;)spin_in_js(1e6)"
+PYTHON = "def spin_in_python(n):\n    return sum(i * i for i in range(n))\nwhile True: spin_in_python(10000)"
+IN_A_CONTAINER = ("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c")
+# Names itself in bytes that are no UTF-8, and in one that the kernel cuts in the middle of a character.
+RENAMES = """
+import ctypes
+name = ctypes.CDLL(None).prctl
+while True:
+    for text in (b"odd\\xff\\xfe\\x1b", "ab€€€€€€".encode()):
+        name(15, text, 0, 0, 0)
+        sum(range(200000))
+"""
+NO_FRAME_POINTERS = """
+volatile unsigned long turns;
+__attribute__((noinline)) void spin_bare(unsigned long n) { while (n--) turns += n * turns; }
+int main(void) { for (;;) spin_bare(1000000); }
+"""
+
+
+@contextmanager
+def spinning(*argv: str | Path, env: dict[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(argv, env={**os.environ, **(env or {})}, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        for child in [*children(process.pid), process.pid]:
+            os.kill(child, 9)
+        process.wait()
+
+
+@contextmanager
+def recorded(seconds: float, *, most: int | None = None) -> Iterator[tuple[StackStream, Tape]]:
+    tape = Tape()
+    with StackStream(Host(), tape, hz=HZ) as stream:
+        if stream._sampler is None:
+            pytest.skip(CANNOT + "; ".join(stream.blind))
+        if most is not None:
+            stream._sampler._table = StackTable(most)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            time.sleep(0.5)
+            stream.read()
+        yield stream, tape
+
+
+def functions_of(tape: Tape, pid: int) -> Counter[str]:
+    """In how many samples of a process each function is."""
+    frames = {row["stack"]: set(row["frames"]) for batch in tape._batches["stacks"] for row in batch.to_pylist()}
+    rows = [row for batch in tape._batches["samples"] for row in batch.to_pylist() if row["pid"] == pid]
+    return Counter(name for row in rows for name in frames[row["stack"]])
+
+
+def comms_of(tape: Tape, pid: int) -> set[str]:
+    return {row["comm"] for batch in tape._batches["samples"] for row in batch.to_pylist() if row["pid"] == pid}
+
+
+def runtime(language: str) -> tuple[list[str], dict[str, str]]:
+    if language == "node":
+        if shutil.which("node") is None:
+            pytest.skip(CANNOT + "run JavaScript: no node")
+        return ["node", "--perf-basic-prof", "-e", JAVASCRIPT], {}
+    installed = [shutil.which(f"python3.{minor}") for minor in range(12, 16)]
+    kept = sorted(Path.home().glob(".pyenv/versions/3.1[2-9]*/bin/python3"))
+    for python in [sys.executable, *filter(None, installed), *map(str, kept)]:
+        ask = "import sys, sysconfig; sys.exit(not sysconfig.get_config_var('PY_HAVE_PERF_TRAMPOLINE'))"
+        if subprocess.run([python, "-c", ask], check=False, capture_output=True).returncode == 0:
+            return [python, "-c", PYTHON], {"PYTHONPERFSUPPORT": "1"}
+    return pytest.skip(CANNOT + "run a Python that writes a perf map: none from 3.12 on")
+
+
+@pytest.mark.parametrize("contained", [False, True])
+@pytest.mark.parametrize(("language", "function"), [("node", "spin_in_js"), ("python", "spin_in_python")])
+def test_functions_compiled_at_run_time_are_named(language: str, function: str, contained: bool) -> None:
+    argv, env = runtime(language)
+    if contained:
+        env |= {"CODE": argv[-1]}
+        command = f'mount -t tmpfs none /tmp && exec {" ".join(argv[:-1])} "$CODE"'
+        argv = [*IN_A_CONTAINER, command]
+    with spinning(*argv, env=env) as process:
+        time.sleep(1)
+        pid = children(process.pid)[0] if contained else process.pid
+        with recorded(4) as (_, tape):
+            seen = functions_of(tape, pid)
+    Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)
+    assert any(function in name for name in seen), seen.most_common(10)
+
+
+def test_a_fifo_in_the_place_of_a_map_is_recorded_as_a_reason() -> None:
+    argv, env = runtime("node")
+    argv.remove("--perf-basic-prof")
+    with spinning(*argv, env=env) as process:
+        path = Path(f"/tmp/perf-{process.pid}.map")
+        os.mkfifo(path)
+        try:
+            with recorded(3) as (_, tape):
+                column = tape._looks[USER_SYMBOLS].series("looked", USER_SYMBOLS, 0.0)
+        finally:
+            path.unlink()
+    assert any("not a regular file" in column.reading(place).text for place in range(len(column)))
+    assert column.values.all(), "one process without names does not blind the node"
+
+
+def test_a_program_without_frame_pointers_is_named_where_it_runs(tmp_path: Path) -> None:
+    program = compiled(NO_FRAME_POINTERS, tmp_path / "bare", "-fomit-frame-pointer")
+    with spinning(program) as process, recorded(2) as (_, tape):
+        seen = functions_of(tape, process.pid)
+    assert seen["spin_bare"] > 10
+
+
+def test_names_of_threads_in_any_bytes_are_cleaned() -> None:
+    with spinning(sys.executable, "-c", RENAMES) as process, recorded(3) as (_, tape):
+        comms = comms_of(tape, process.pid)
+    assert {r"odd\xff\xfe" + "\x1b", "ab€€€€"} <= comms, comms
+
+
+def test_more_stacks_than_are_kept_are_no_error() -> None:
+    """The sampler keeps eight stacks and forgets half of them at every read; the recorder asks for none of those."""
+    with recorded(4, most=8) as (stream, tape):
+        assert stream._sampler is not None and stream._sampler.oldest > 0
+        assert len(stream._known) <= stream._next - stream._sampler.oldest
+        known = {row["stack"] for batch in tape._batches["stacks"] for row in batch.to_pylist()}
+        assert {row["stack"] for batch in tape._batches["samples"] for row in batch.to_pylist()} <= known
+
+
+def test_three_hundred_short_processes_a_second_do_not_fill_the_memory() -> None:
+    loop = "while :; do for i in 1 2 3 4 5 6; do /bin/true; done; sleep 0.005; done"
+    with spinning("sh", "-c", loop), recorded(5) as (stream, _):
+        namer = stream._namer
+        assert len(namer._mappings) <= 4096 and len(namer._files) <= 1024
+        assert len(namer._perf_maps) <= 256 and len(stream._unsettled) <= 4096
+        assert namer._aside.waited < 1 and not namer._aside._late
+
+
+def small_program() -> bytes:
+    program = Assembler()
+    program.set(R0, 0)
+    program.exit()
+    return program.assemble()
+
+
+def test_a_bpf_program_loaded_later_is_named_from_its_record() -> None:
+    host = Host()
+    with Sampler(hz=1) as sampler:
+        if not sampler.reports_code:
+            pytest.skip(CANNOT + "report BPF programs: the kernel is older than 5.1")
+        names = KernelNames(host, kernel_symbols(host), reported=True)
+        try:
+            with bpf.Program(small_program(), "zs_named"):
+                records = sampler.read().records
+        except Unreadable as error:
+            pytest.skip(CANNOT + str(error))
+    (loaded,) = [it for it in records if isinstance(it, Ksymbol) and it.name.endswith("_zs_named") and not it.gone]
+    assert names.names([loaded.address + 1]) == ["[unknown]"]
+    names.feed(records)
+    assert names.names([loaded.address + 1]) == [f"{loaded.name} [bpf]"] and loaded.name.startswith("bpf_prog_")
+    assert names.names([loaded.address + loaded.length + (1 << 20)]) != [f"{loaded.name} [bpf]"]
+
+
+def test_without_records_kallsyms_is_read_again_at_most_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    host, now, reads = Host(), [1000.0], list[float]()
+
+    def counted(host: Host) -> Kallsyms:
+        reads.append(now[0])
+        return kernel_symbols(host)
+
+    names = KernelNames(host, kernel_symbols(host), reported=False, clock=lambda: now[0])
+    monkeypatch.setattr(kernel_names, "kernel_symbols", counted)
+    with Sampler(hz=1) as sampler, bpf.Program(small_program(), "zs_later"):
+        (loaded,) = [it for it in sampler.read().records if isinstance(it, Ksymbol) and it.name.endswith("_zs_later")]
+        assert names.names([loaded.address + 1]) == ["[unknown]"] and not reads
+        now[0] += 61
+        names._names.clear()
+        (name,) = names.names([loaded.address + 1])
+        assert name.startswith("bpf_prog_") and name.endswith("zs_later [bpf]") and len(reads) == 1
+    for _ in range(50):
+        now[0] += 1
+        names.names([int(now[0])])
+    assert len(reads) == 1
