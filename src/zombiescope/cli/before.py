@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
 from zombiescope.cli._arguments import FILE, complete
-from zombiescope.cli._looking import moment, seconds
+from zombiescope.cli._looking import LONGEST, duration, moment
 from zombiescope.core import UserError, harmless
 from zombiescope.core.errors import BLIND, CLEAR, FOUND
 from zombiescope.core.model import Span
@@ -54,7 +54,13 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--at", action="append", default=[], metavar="T", help="an event's time, instead of --event; repeatable"
     )
-    parser.add_argument("--seconds", type=seconds, default=30.0, metavar="S", help="how long before each event [30]")
+    parser.add_argument(
+        "--seconds",
+        type=duration("seconds", LONGEST, zero=True),
+        default=30.0,
+        metavar="T",
+        help="how long before each event: seconds, or 90s, 10m [30]",
+    )
     parser.add_argument(
         "--from", dest="start", type=moment, metavar="T", help="read the recording from this time on [its start]"
     )

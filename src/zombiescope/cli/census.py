@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from zombiescope.cli._arguments import FILE, FOLDER, complete
-from zombiescope.cli._looking import add_exit_style, look, recorded_root, seconds
+from zombiescope.cli._looking import LONGEST, add_exit_style, duration, look, recorded_root
 from zombiescope.core import Host, UserError, amount, harmless, lasting
 from zombiescope.core.errors import BLIND, CLEAR, EXIT_STYLES
 
@@ -59,10 +59,10 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--seconds",
-        type=seconds,
+        type=duration("seconds", LONGEST, zero=True),
         default=0.0,
-        metavar="N",
-        help="measure growth over N seconds; with --watch, stop after N [0]",
+        metavar="T",
+        help="measure growth for this long: seconds, or 90s, 10m; with --watch, stop after it [0]",
     )
     parser.add_argument("--root", metavar="DIR", help="a copy of a machine's root instead of this machine [/]")
     parser.add_argument("--format", choices=("text", "json", "tsv", "csv"), default="text", help="output format [text]")

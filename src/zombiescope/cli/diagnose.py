@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING
 
 from zombiescope.cli._arguments import FILE, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
-from zombiescope.cli._looking import add_exit_style, hertz, look, moment, name_of, recorded, recorded_root, seconds
+from zombiescope.cli._looking import (
+    LONGEST,
+    add_exit_style,
+    duration,
+    hertz,
+    look,
+    moment,
+    name_of,
+    recorded,
+    recorded_root,
+)
 from zombiescope.core import Host, harmless
 from zombiescope.core.errors import EXIT_STYLES
 from zombiescope.core.model import Case, Span
@@ -43,7 +53,13 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         metavar="RECORDING",
         help="a recording, a copied root or a kernel's log; without it, this machine",
     )
-    parser.add_argument("--seconds", type=seconds, default=10.0, metavar="N", help="how long to look [10]")
+    parser.add_argument(
+        "--seconds",
+        type=duration("seconds", LONGEST, zero=True),
+        default=10.0,
+        metavar="T",
+        help="how long to record: seconds, or 90s, 10m [10]",
+    )
     parser.add_argument(
         "--hz", type=hertz, default=99, metavar="F", help="stacks a second on each core, 0 for none [99]"
     )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from zombiescope.cli._arguments import FOLDER, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
-from zombiescope.cli._looking import hertz, look, name_of, recorded, seconds
+from zombiescope.cli._looking import LONGEST, duration, hertz, look, name_of, recorded
 from zombiescope.core import Host, Plan, Unreadable, UserError, harmless
 from zombiescope.core.errors import BLIND, CLEAR, FOUND
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 EXAMPLES = """examples:
   zombiescope fix                              the plan for the root causes; changes nothing
   zombiescope fix unit:ecs.service             the plan for one finding
-  zombiescope fix --apply --prove 1            do it, then check for one minute that it worked
+  zombiescope fix --apply --prove 10m          do it, then check for ten minutes that it worked
   zombiescope fix --list                       fixes applied on this node: when, by which user
   zombiescope fix --undo 3                     revert fix 3, byte for byte
   zombiescope fix --recording ./rec            the plan for another node, from its recording
@@ -35,17 +35,7 @@ EXAMPLES = """examples:
 exit codes: 0 nothing to fix, or done (and proved); 1 there is a plan, or the fix is not proved; 2 usage, refused or
 failed; 3 blind: nothing found but not everything could be read, or the proof could not be decided
 """
-LONGEST = 24 * 60.0  # minutes
-
-
-def minutes(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value <= LONGEST:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes, above 0 and up to {LONGEST:.0f}")
-    return value
+LONGEST_PROOF = 7 * 24 * 60.0  # minutes: a fault that comes every other day must have come three times
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
@@ -59,11 +49,11 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--apply", action="store_true", help="apply the plan (needs root)")
     parser.add_argument(
         "--prove",
-        type=minutes,
+        type=duration("minutes", LONGEST_PROOF),
         nargs="?",
         const=10.0,
-        metavar="MINUTES",
-        help="after --apply, check for this long that it worked [10]",
+        metavar="T",
+        help="after --apply, check for this long that it worked: minutes, or 90s, 10m, 2h [10]",
     )
     parser.add_argument("--undo", metavar="ID", help="revert what a fix changed")
     parser.add_argument("--resume", metavar="ID", help="continue a fix that was interrupted")
@@ -79,7 +69,11 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="with --undo: also revert files that were changed since")
     parser.add_argument("--recording", metavar="DIR", help="plan from a recording; cannot be combined with --apply")
     parser.add_argument(
-        "--seconds", type=seconds, default=10.0, metavar="N", help="how long to record before planning [10]"
+        "--seconds",
+        type=duration("seconds", LONGEST, zero=True),
+        default=10.0,
+        metavar="T",
+        help="how long to record before planning: seconds, or 90s, 10m [10]",
     )
     parser.add_argument(
         "--hz", type=hertz, default=99, metavar="F", help="stack samples per second on each core, 0 for none [99]"
