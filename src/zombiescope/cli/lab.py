@@ -18,6 +18,7 @@ from types import ModuleType
 from zombiescope.cli._arguments import FOLDER, complete
 from zombiescope.cli._looking import duration
 from zombiescope.core import UserError, harmless
+from zombiescope.core.places import LAB_ENVIRONMENT
 from zombiescope.members.rooms import healthy, names
 
 EXAMPLES = """examples:
@@ -105,6 +106,7 @@ def _run(args: argparse.Namespace) -> int:
         with ExitStack() as stack:
             fault = stack.enter_context(scenario.run(args.scale))
             print(f"{fault.says}; it concerns {fault.subject} (Ctrl-C ends it)", file=sys.stderr)
+            print(f"log lines that it injects count only with {LAB_ENVIRONMENT}=1 in the environment", file=sys.stderr)
             time.sleep(args.keep or 30.0)
         return 0
     one = diagnosed(args.name, scenario, args.scale, args.record)

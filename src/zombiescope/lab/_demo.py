@@ -20,6 +20,7 @@ import textwrap
 import time
 
 from zombiescope.core import UserError, harmless, lasting
+from zombiescope.core.places import LAB_ENVIRONMENT
 from zombiescope.lab._scenario import missing, name_for
 from zombiescope.members.rooms import load
 
@@ -87,7 +88,7 @@ def say(title: str, words: str) -> None:
 def shown(*argv: str, lines: int | None = None, environment: dict[str, str] | None = None) -> int:
     """Run the command as a user would; show all of its output, or the first lines."""
     print(f"\n$ zombiescope {shlex.join(argv)}", flush=True)
-    whole, environ = [*COMMAND, *argv], os.environ | (environment or {})
+    whole, environ = [*COMMAND, *argv], os.environ | {LAB_ENVIRONMENT: "1"} | (environment or {})
     if lines is None:
         return subprocess.run(whole, env=environ, check=False).returncode
     done = subprocess.run(whole, env=environ, check=False, capture_output=True, text=True)
