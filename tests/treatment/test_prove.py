@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -131,7 +131,8 @@ def test_a_loop_that_moved_to_another_unit_is_not_fixed() -> None:
 
 
 def test_a_saturated_core_that_moved_is_not_fixed() -> None:
-    busy = {core: [{"user": 0.02}] * SECONDS for core in range(8)} | {5: [{"system": 0.98}] * SECONDS}
+    idle: list[Mapping[str, float]] = [{"user": 0.02}] * SECONDS
+    busy = dict.fromkeys(range(8), idle) | {5: [{"system": 0.98}] * SECONDS}
     proof = proved(later(without="cores", extra=cores(busy, every=1.0)))
     assert proof.state == "not proved" and states(proof)["saturated_core"] == "failed"
     assert "cpu:5 (not there before the fix)" in said(proof, "saturated_core")
@@ -162,12 +163,10 @@ def busy_with(share: float) -> list[Reading]:
 )
 def test_a_node_that_idles_after_the_fix_proves_nothing(after: float, state: str) -> None:
     """Half a core of work on each of 8 cores before it."""
-    worked = [
-        {"user": 0.5, "system": 0.48} if core == 3 and within(second) else {"user": 0.5}
-        for core in (3, 0)
-        for second in range(SECONDS)
-    ]
-    spent = dict.fromkeys(range(8), worked[SECONDS:]) | {3: worked[:SECONDS]}
+    works: Mapping[str, float] = {"user": 0.5}
+    drowns: Mapping[str, float] = {"user": 0.5, "system": 0.48}
+    core = [drowns if within(second) else works for second in range(SECONDS)]
+    spent = dict.fromkeys(range(8), [works] * SECONDS) | {3: core}
     timeline = incident(without="drowned", extra=[*quick_reads(), *cores(spent, every=1.0)])
     before = Examined(examine(timeline), timeline)
     cured = [it for it in before.case.findings if it.subject == ECS]

@@ -62,14 +62,14 @@ def _measures(before: Timeline, after: Timeline, faulty: Collection[str]) -> Ite
     both = (before, after)
     healthy = [[it for it in cores(one) if it not in faulty] for one in both]
     if all(healthy):
-        busy = [_in_modes(it, _BUSY, its) for it, its in zip(both, healthy, strict=True)]
+        was, now = (_in_modes(it, _BUSY, its) for it, its in zip(both, healthy, strict=True))
         yield Load(
-            "cores busy" + (" beside the fault's" if set(cores(before)) & {*faulty} else ""), LITTLE_CORES, *busy
+            "cores busy" + (" beside the fault's" if set(cores(before)) & {*faulty} else ""), LITTLE_CORES, was, now
         )
-    work = [max(_in_modes(it, _WORK, cores(it)) - _burnt(it, faulty), 0.0) for it in both]
-    yield Load("cores busy in programs", LITTLE_CORES, *work)
-    packets = [_rate(it, (_PACKETS,), it.subjects(_PACKETS)) for it in both]
-    yield Load("packets a second", LITTLE_PACKETS, *packets, digits=0)
+    was, now = (max(_in_modes(it, _WORK, cores(it)) - _burnt(it, faulty), 0.0) for it in both)
+    yield Load("cores busy in programs", LITTLE_CORES, was, now)
+    was, now = (_rate(it, (_PACKETS,), it.subjects(_PACKETS)) for it in both)
+    yield Load("packets a second", LITTLE_PACKETS, was, now, digits=0)
 
 
 def _in_modes(timeline: Timeline, modes: Collection[str], subjects: Collection[str]) -> float:

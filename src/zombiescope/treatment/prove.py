@@ -106,7 +106,7 @@ def _wanted(
     chain: Sequence[Finding], cured: Sequence[Finding], proof: Collection[str], left: Collection[str]
 ) -> dict[str, set[str]]:
     """Signs that must be clear, and of what; what a fix leaves behind is checked separately: it must not grow."""
-    wanted: dict[str, set[str]] = {it.sign: set() for it in cured} | {sign: set() for sign in proof}
+    wanted: dict[str, set[str]] = {sign: set() for sign in (*(it.sign for it in cured), *proof)}
     for finding in chain:
         if finding.sign in wanted or finding.sign not in left:
             wanted.setdefault(finding.sign, set()).add(finding.subject)
