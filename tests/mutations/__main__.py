@@ -29,7 +29,7 @@ TESTS = {
     "treatment/recurrence.py": (f"{TREATMENT}/test_recurrence.py", f"{TREATMENT}/test_prove.py"),
     "treatment/load.py": (f"{TREATMENT}/test_load.py", f"{TREATMENT}/test_prove.py"),
     "treatment/proofs.py": ("tests/cli/test_proving.py",),
-    "treatment/apply.py": (f"{TREATMENT}/test_apply.py",),
+    "treatment/apply.py": (f"{TREATMENT}/test_units_again.py", f"{TREATMENT}/test_apply.py"),
     "treatment/kept.py": (f"{TREATMENT}/test_kept.py", f"{TREATMENT}/test_apply.py"),
     "treatment/essential.py": (f"{TREATMENT}/test_essential.py",),
     "audit/use.py": (f"{AUDIT}/test_use.py",),

@@ -41,7 +41,10 @@ class Change:
 def changes(text: str) -> list[Change]:
     tree = ast.parse(text)
     found = []
+    declared = {it for node in ast.walk(tree) for by in getattr(node, "decorator_list", ()) for it in ast.walk(by)}
     for place, node in enumerate(ast.walk(tree)):
+        if node in declared:  # @dataclass(frozen=True) decides nothing
+            continue
         for number, (says, _) in enumerate(_made(node)):
             mistaken = copy.deepcopy(tree)
             other = next(it for at, it in enumerate(ast.walk(mistaken)) if at == place)

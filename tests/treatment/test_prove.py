@@ -139,7 +139,8 @@ def test_a_saturated_core_that_moved_is_not_fixed() -> None:
 
 
 def test_a_window_that_was_cut_short_cannot_be_told() -> None:
-    assert proved(later(), window=SECONDS + 2).state == "proved"
+    assert proved(later(), window=SECONDS + 3).state == "proved", "the first and last samples take a moment"
+    assert states(proved(later(), window=SECONDS + 4))["the whole window"] == "blind"
     proof = proved(later(), window=SECONDS + 10)
     assert proof.state == "cannot tell" and states(proof)["the whole window"] == "blind"
     assert said(proof, "the whole window") == "2 min of 2 min: it was cut short"
@@ -200,6 +201,7 @@ def test_a_new_symptom_without_a_cause_is_no_proof() -> None:
     proof = proved(later(extra=lines))
     assert states(proof)["no new symptom without a cause"] == "failed"
     assert "nic:eth1" in said(proof, "no new symptom without a cause")
+    assert said(proof, "no new symptom without a cause").endswith("; 1 more"), "it reset twice"
     assert states(proved(later(extra=lines), earlier=lines))["no new symptom without a cause"] == "held"
 
 
@@ -213,6 +215,14 @@ def test_a_recorder_that_slept_did_not_look_all_the_time() -> None:
     assert prove(before, after, cured).state == "proved"
     proof = prove(before, Examined(examine(sleepy), sleepy), cured)
     assert proof.state == "cannot tell" and states(proof)["was looked at all the time"] == "blind"
+
+
+@pytest.mark.parametrize(("seconds", "state"), [(15, "held"), (16, "blind")])
+def test_fifteen_seconds_without_a_sample_are_a_slow_node_and_more_are_a_gap(seconds: int, state: str) -> None:
+    proof = proved(_without(later(), 40, 40 + seconds))
+    assert states(proof)["was looked at all the time"] == state
+    if state == "blind":
+        assert f"for {seconds}.0 s" in said(proof, "was looked at all the time")
 
 
 def _without(timeline: Timeline, start: float, end: float) -> Timeline:
