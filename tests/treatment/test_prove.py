@@ -76,6 +76,16 @@ def test_all_that_followed_is_gone_so_the_cure_is_proved_and_is_an_experiment() 
     tried = {link.law for link in proof.case.links for it in link.grounds if it.kind == "experiment"}
     assert {"crash_looping_unit_to_zombie_cgroups", "starved_softirq_to_driver_reset"} <= tried
     assert all(it.evidence for link in proof.case.links for it in link.grounds)
+    says = {link.law: it.says for link in proof.case.links for it in link.grounds if it.kind == "experiment"}
+    assert says["crash_looping_unit_to_zombie_cgroups"] == (
+        "crash_looping_unit of unit:ecs.service taken away, no more came for 2 min"
+    )
+    assert says["starved_softirq_to_driver_reset"].endswith("taken away, driver_reset was gone for 2 min")
+
+
+def test_a_source_that_is_read_once_has_no_gap() -> None:
+    once = [it for it in quick_reads() if it.at == T0 + 60]
+    assert states(proved(later(without="reads", extra=once)))["was looked at all the time"] == "held"
 
 
 @pytest.mark.parametrize("without", ["units", "dead", "cores", "threads", "log", "ray", "stacks", "reads"])
