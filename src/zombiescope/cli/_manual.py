@@ -18,7 +18,7 @@ ENVIRONMENT = {
     LEDGER_ENVIRONMENT: f"The folder of the ledger of `fix`, instead of {LEDGER_FOLDER}. `--ledger` goes before it.",
     "ZOMBIESCOPE_SYSTEMD_BUS": "The D-Bus address of another systemd to ask, such as that of a container: "
     "`unix:path=/proc/4711/root/run/dbus/system_bus_socket`.",
-    LAB_ENVIRONMENT: "Set by the lab for its own runs: only they see the lines that the lab injects into the kernel's log.",
+    LAB_ENVIRONMENT: "Set by the lab for its own runs: only they see the lines that it injects into the kernel's log.",
     DEBUG: "With `1`, a fault of our own ends the command with a traceback.",
     "NO_COLOR": "If it is set and not empty, text has no colours. They are left out of pipes and files anyway.",
     "COLUMNS": "The width of text, where there is no terminal to ask.",
