@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from importlib.resources import files
 from types import ModuleType
-from typing import Any
+from typing import Any, TextIO
 
 from zombiescope import __version__
 from zombiescope.core.errors import BLIND, USAGE, Unparsable, Unreadable, UserError
@@ -57,13 +57,28 @@ def _run(args: argparse.Namespace) -> int:
         sys.stdout.flush()
         return code
     except SystemExit as stop:  # what a verb uses may end itself: a server that cannot listen
+        if isinstance(stop.__context__, BrokenPipeError):  # rich turns a broken pipe into an exit with code 1
+            return _unread()
         return stop.code if isinstance(stop.code, int) else USAGE if stop.code else 0
+    except BrokenPipeError:
+        return _unread()
     except OSError as error:
-        # Python would fail once more when it closes stdout at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):  # the reader has gone (`| head`): there is no one to tell
-            return 141
+        _to_nowhere(sys.stdout)
         raise UserError(f"cannot write the output: {(error.strerror or str(error)).lower()}") from error
+
+
+def _unread() -> int:
+    """The reader of stdout or stderr has gone (`| head`): nobody to report to. The shell's code for SIGPIPE."""
+    _to_nowhere(sys.stdout)
+    _to_nowhere(sys.stderr)
+    return 141
+
+
+def _to_nowhere(stream: TextIO) -> None:
+    """Python would fail once more when it closes the stream at exit, and exit with 120."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def command_parser(verb: str = "") -> argparse.ArgumentParser:

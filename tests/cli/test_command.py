@@ -144,3 +144,17 @@ def test_a_hostile_recording_is_blind_never_a_traceback(zombiescope: Run, tmp_pa
         "/proc/stat: line 1 is not"
     )
     assert shape["node"] == "evil\\x1b[31m\\xff"
+
+
+@pytest.mark.parametrize("lines", ["0", "1"])
+def test_a_reader_that_leaves_early_does_not_change_the_verdict(tmp_path: Path, lines: str) -> None:
+    """A log with many resets: the report is longer than a pipe holds, and its exit code is 1."""
+    log = tmp_path / "dmesg.txt"
+    reset = "[{at}.000000] ena 0000:00:05.0 eth{nic}: Resetting the device\n"
+    log.write_text("".join(reset.format(at=1000 + 20 * nic, nic=nic) for nic in range(900)))
+    for redirected in ("2>/dev/null", "2>&1"):
+        command = f"{COMMAND} diagnose -v {log} {redirected} | head -n {lines} >/dev/null; echo ${{PIPESTATUS[0]}}"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+        assert done.stdout == "141\n" and not done.stderr
+    whole = subprocess.run([COMMAND, "diagnose", log], capture_output=True, check=False)
+    assert whole.returncode == 1

@@ -247,6 +247,9 @@ def test_events_by_sign_by_line_and_by_mistake() -> None:
     assert [it.at - T0 for it in found] == [10, 20] and not unseen
     found, unseen = events_of(timeline, "driver_reset")
     assert [(it.at - T0, it.says.split()[0]) for it in found] == [(30, "nic:ens5")] and not unseen
+    injected = [read("kernel_log", "node", 3, at, text=f"mark {at} (injected by zombiescope lab)") for at in (10, 20)]
+    assert events_of(node(injected), "mark") == ([], "")
+    assert len(events_of(node([*injected, read("lab_run", "node", 1, 0)]), "mark")[0]) == 2
     found, unseen = events_of(timeline, "saturated_core")
     assert not found and "nothing looked" in unseen
     assert events_of(Timeline(), "mark") == ([], "nothing looked for kernel_log")

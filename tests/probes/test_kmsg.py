@@ -88,3 +88,11 @@ def test_each_line_is_told_once() -> None:
         assert len(told(list(kmsg.read(Host())))) == 24
     except (OSError, Unreadable) as error:
         pytest.skip(f"{CANNOT}{error}")
+
+
+def test_a_run_of_the_lab_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = machine(tmp_path, NODE)
+    monkeypatch.delenv("ZOMBIESCOPE_LAB", raising=False)
+    assert "lab_run" not in {it.what for it in kmsg.read(host)}
+    monkeypatch.setenv("ZOMBIESCOPE_LAB", "1")
+    assert "lab_run" in {it.what for it in kmsg.read(host)}

@@ -36,6 +36,15 @@ def names(host: Host) -> list[str]:
     return empty.text.split()
 
 
+def test_without_systemd_no_scope_is_checked(tmp_path: Path) -> None:
+    host = v1(tmp_path)
+    for pid, name in ((1, "runit"), (2, "kthreadd")):
+        (tmp_path / f"proc/{pid}").mkdir()
+        (tmp_path / f"proc/{pid}/comm").write_text(f"{name}\n")
+    with pytest.raises(Unreadable, match="PID 1 is runit: no systemd runs"):
+        list(systemd_scopes.read(host))
+
+
 def test_v1(tmp_path: Path) -> None:
     host = v1(tmp_path)
     assert told(systemd_scopes, host) == {("scopes", "node"): 5, ("empty_scopes", "node"): 2}

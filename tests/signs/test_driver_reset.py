@@ -56,10 +56,12 @@ def test_a_reset_names_its_queue_its_core_and_why() -> None:
     assert len(texts) == 5, "the dump of two hundred counters is one line"
 
 
-def test_what_the_lab_injected_is_called_so() -> None:
+def test_what_the_lab_injected_counts_only_in_its_own_run_and_is_called_so() -> None:
     (real,) = case(log(EPISODE)).findings
-    (injected,) = case(log([f"{line} (injected by zombiescope lab)" for line in EPISODE])).findings
+    lines = log([f"{line} (injected by zombiescope lab)" for line in EPISODE])
+    (injected,) = case([*lines, read("lab_run", "node", 1, 0.0)]).findings
     assert injected.says == f"{real.says}, injected by the lab"
+    assert not case(lines).findings
 
 
 def test_resets_far_apart_are_two_and_close_ones_are_one() -> None:

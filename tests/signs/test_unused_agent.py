@@ -73,7 +73,7 @@ def test_one_that_runs_and_is_known_to_leak_is_found_though_systemd_counts_no_re
         [*agent(uses=1), *restarts(10, 400)],
         [*agent(leaks=0), *runs()],
         [*agent(), *runs(active=0)],
-        agent(),
+        [*agent(), *runs("other.service")],
         [*agent(), *restarts(9, 9, text="active (running)")],
     ],
     ids=["used", "idle and harmless", "stopped", "only enabled", "restarted long ago"],
@@ -88,9 +88,9 @@ def test_what_could_not_be_looked_at_is_blind_not_unused() -> None:
 
 
 def test_whether_it_runs_could_not_be_seen() -> None:
-    verdict = case(agent()).verdicts[0]
-    assert verdict.state == "blind" and "whether it runs is not known ($ systemctl status ecs.service)" in verdict.says
-    assert case(agent(enabled=0)).verdicts[0].state == "clear", "one that is not enabled need not be asked about"
+    for readings in (agent(), agent(enabled=0), [read("agent_enabled", "node", 0, 0)]):
+        verdict = case(readings).verdicts[0]
+        assert verdict.state == "blind" and "which agents run is not known ($ systemctl list-units)" in verdict.says
 
 
 def test_clear_says_how_many_were_looked_at() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from zombiescope.core import Host
-from zombiescope.treatment.essential import why_essential
+from zombiescope.treatment.essential import others_open, why_essential
 
 
 @pytest.fixture
@@ -50,3 +50,33 @@ def test_a_runtime_is_essential_while_a_container_runs(machine: Host, shim: str)
 
 def test_where_processes_cannot_be_seen_a_runtime_is_in_use(tmp_path: Path) -> None:
     assert "containers" in why_essential("docker.service", Host(str(tmp_path), live=False))
+
+
+@pytest.mark.parametrize(
+    ("states", "open_"),
+    [
+        ({}, False),
+        ({"ssh.service": "active", "ssh.socket": "active"}, False),
+        ({"ssh.service": "active", "amazon-ssm-agent.service": "active"}, True),
+        ({"ssh.service": "active", "amazon-ssm-agent.service": "activating"}, True),
+        ({"ssh.service": "active", "amazon-ssm-agent.service": "failed"}, False),
+        ({"amazon-ssm-agent.service": "inactive", "sshd.service": "active"}, True),
+    ],
+)
+def test_the_last_way_in_is_not_closed(states: dict[str, str], open_: bool) -> None:
+    assert others_open("ssh.service", states) is open_
+
+
+def test_a_process_that_only_sounds_like_a_shim_is_none(machine: Host) -> None:
+    Path(machine.root, "proc/12/comm").write_text("my-conmon\n")
+    assert why_essential("containerd.service", machine) == ""
+    (Path(machine.root) / "proc/99").mkdir()  # it exits while it is asked for its name
+    assert why_essential("containerd.service", machine) == ""
+
+
+def test_own_units_are_found_in_every_hierarchy_and_below_others(machine: Host) -> None:
+    rows = "4:memory:/user.slice/session-3.scope\n0::/kubepods/x.service/deep\n1:name=systemd:/z.servicex\n"
+    Path(machine.root, "proc/self/cgroup").write_text(rows)
+    assert "this command runs in it" in why_essential("session-3.scope", machine)
+    assert "this command runs in it" in why_essential("x.service", machine)
+    assert why_essential("z.service", machine) == ""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
-from tests.diagnosis.incident import SECONDS, card, incident, resets
+from tests.diagnosis.incident import SECONDS, card, incident, resets, within
 from tests.nodes import T0, cores, node, read
 from tests.signs.test_starved_softirq import thread
 from tests.signs.test_zombie_cgroups import v1
@@ -45,12 +46,16 @@ def later(*, grows: float = 0.0, without: str = "", extra: list[Reading] | None 
     return node([replace(it, at=it.at + LATER) for it in [*readings, *(extra or [])]])
 
 
-def proved(after: Timeline, cured: str = ECS) -> Proof:
-    timeline = incident(extra=quick_reads())
+def proved(after: Timeline, cured: str = ECS, *, earlier: Sequence[Reading] = (), window: float | None = None) -> Proof:
+    timeline = incident(extra=[*quick_reads(), *earlier])
     before = Examined(examine(timeline), timeline)
     found = [it for it in before.case.findings if it.subject == cured]
     assert found
-    return prove(before, Examined(examine(after), after), found, (found[0].sign,))
+    return prove(before, Examined(examine(after), after), found, (found[0].sign,), window)
+
+
+def said(proof: Proof, name: str) -> str:
+    return next(check.says for check in proof.checks if check.name.split(" of ")[0] == name)
 
 
 def states(proof: Proof) -> dict[str, str]:
@@ -71,6 +76,16 @@ def test_all_that_followed_is_gone_so_the_cure_is_proved_and_is_an_experiment() 
     tried = {link.law for link in proof.case.links for it in link.grounds if it.kind == "experiment"}
     assert {"crash_looping_unit_to_zombie_cgroups", "starved_softirq_to_driver_reset"} <= tried
     assert all(it.evidence for link in proof.case.links for it in link.grounds)
+    says = {link.law: it.says for link in proof.case.links for it in link.grounds if it.kind == "experiment"}
+    assert says["crash_looping_unit_to_zombie_cgroups"] == (
+        "crash_looping_unit of unit:ecs.service taken away, no more came for 2 min"
+    )
+    assert says["starved_softirq_to_driver_reset"].endswith("taken away, driver_reset was gone for 2 min")
+
+
+def test_a_source_that_is_read_once_has_no_gap() -> None:
+    once = [it for it in quick_reads() if it.at == T0 + 60]
+    assert states(proved(later(without="reads", extra=once)))["was looked at all the time"] == "held"
 
 
 @pytest.mark.parametrize("without", ["units", "dead", "cores", "threads", "log", "ray", "stacks", "reads"])
@@ -110,22 +125,114 @@ def test_the_same_unit_looping_again_is_not_proved() -> None:
     assert proof.state == "not proved" and states(proof)["crash_looping_unit"] == "failed"
 
 
-def test_another_unit_looping_is_not_this_cure_s_fault() -> None:
-    other = [read("unit_restarts_total", "unit:other.service", float(at), float(at)) for at in range(0, SECONDS + 1, 5)]
-    proof = proved(later(extra=other))
+def other_unit() -> list[Reading]:
+    return [read("unit_restarts_total", "unit:other.service", float(at), float(at)) for at in range(0, SECONDS + 1, 5)]
+
+
+def test_a_unit_that_looped_before_the_fix_too_is_not_this_fix_s_business() -> None:
+    proof = proved(later(extra=other_unit()), earlier=other_unit())
     assert states(proof)["crash_looping_unit"] == "held"
+    assert "only of unit:other.service, as before the fix" in said(proof, "crash_looping_unit")
+
+
+def test_a_loop_that_moved_to_another_unit_is_not_fixed() -> None:
+    proof = proved(later(extra=other_unit()))
+    assert proof.state == "not proved" and "unit:other.service" in said(proof, "crash_looping_unit")
+
+
+def test_a_saturated_core_that_moved_is_not_fixed() -> None:
+    idle: list[Mapping[str, float]] = [{"user": 0.02}] * SECONDS
+    busy = dict.fromkeys(range(8), idle) | {5: [{"system": 0.98}] * SECONDS}
+    proof = proved(later(without="cores", extra=cores(busy, every=1.0)))
+    assert proof.state == "not proved" and states(proof)["saturated_core"] == "failed"
+    assert "cpu:5 (not there before the fix)" in said(proof, "saturated_core")
+
+
+def test_a_window_that_was_cut_short_cannot_be_told() -> None:
+    assert proved(later(), window=SECONDS + 3).state == "proved", "the first and last samples take a moment"
+    assert states(proved(later(), window=SECONDS + 4))["the whole window"] == "blind"
+    proof = proved(later(), window=SECONDS + 10)
+    assert proof.state == "cannot tell" and states(proof)["the whole window"] == "blind"
+    assert said(proof, "the whole window") == "2 min of 2 min: it was cut short"
+
+
+def test_a_window_shorter_than_three_intervals_cannot_be_told() -> None:
+    """The card reset every 40 s: two minutes are needed."""
+    proof = proved(_without(later(), 118, SECONDS + 1))
+    assert proof.state == "cannot tell", states(proof)
+    name = "long enough for the fault to come again"
+    assert [it.name for it in proof.checks if it.state != "held"] == [name]
+    assert said(proof, name) == "checked for 118.0 s; cgroup_walker came 2 times, every 40.0 s: 2 min are needed"
+
+
+def busy_with(share: float) -> list[Reading]:
+    return cores({core: [{"user": share}] * SECONDS for core in range(8)}, every=1.0)
+
+
+@pytest.mark.parametrize(
+    ("after", "state"), [(0.5, "proved"), (0.3, "proved"), (0.2, "cannot tell"), (0.01, "cannot tell")]
+)
+def test_a_node_that_idles_after_the_fix_proves_nothing(after: float, state: str) -> None:
+    """Half a core of work on each of 8 cores before it."""
+    works: Mapping[str, float] = {"user": 0.5}
+    drowns: Mapping[str, float] = {"user": 0.5, "system": 0.48}
+    core = [drowns if within(second) else works for second in range(SECONDS)]
+    spent = dict.fromkeys(range(8), [works] * SECONDS) | {3: core}
+    timeline = incident(without="drowned", extra=[*quick_reads(), *cores(spent, every=1.0)])
+    before = Examined(examine(timeline), timeline)
+    cured = [it for it in before.case.findings if it.subject == ECS]
+    afterwards = later(without="cores", extra=busy_with(after))
+    proof = prove(before, Examined(examine(afterwards), afterwards), cured)
+    assert proof.state == state, [it for it in proof.checks if it.state != "held"]
+    if state == "cannot tell":
+        assert states(proof)["comparable load"] == "blind"
+        assert "4.00 before" in said(proof, "comparable load") and f"{8 * after:.2f} after" in said(
+            proof, "comparable load"
+        )
+
+
+def test_packets_are_load_too() -> None:
+    def packets(rate: float) -> list[Reading]:
+        return [read("softnet_processed_total", "cpu:0", rate * at, float(at)) for at in range(0, SECONDS + 1, 2)]
+
+    for rate, state in ((900.0, "held"), (400.0, "blind")):
+        proof = proved(later(extra=packets(rate)), earlier=packets(1000.0))
+        assert states(proof)["comparable load"] == state
+        assert f"packets a second: 1,000 before, {rate:,.0f} after" in said(proof, "comparable load")
+
+
+def test_load_that_was_not_read_is_not_comparable() -> None:
+    assert states(proved(later(without="cores")))["comparable load"] == "blind"
+
+
+def test_a_new_symptom_without_a_cause_is_no_proof() -> None:
+    """A driver reset of another card: nothing starves its core."""
+    lines = [replace(it, text=it.text.replace("eth0", "eth1").replace("00:05", "00:06")) for it in resets()]
+    proof = proved(later(extra=lines))
+    assert states(proof)["no new symptom without a cause"] == "failed"
+    assert "nic:eth1" in said(proof, "no new symptom without a cause")
+    assert said(proof, "no new symptom without a cause").endswith("; 1 more"), "it reset twice"
+    assert states(proved(later(extra=lines), earlier=lines))["no new symptom without a cause"] == "held"
 
 
 def test_a_recorder_that_slept_did_not_look_all_the_time() -> None:
     whole = later()
     after = Examined(examine(whole), whole)
-    sleepy = _without(whole, LATER + 40, LATER + 100)
+    sleepy = _without(whole, 40, 100)
     timeline = incident(extra=quick_reads())
     before = Examined(examine(timeline), timeline)
     cured = [it for it in before.case.findings if it.subject == ECS]
     assert prove(before, after, cured).state == "proved"
     proof = prove(before, Examined(examine(sleepy), sleepy), cured)
     assert proof.state == "cannot tell" and states(proof)["was looked at all the time"] == "blind"
+
+
+@pytest.mark.parametrize(("seconds", "state"), [(15, "held"), (16, "blind")])
+def test_fifteen_seconds_without_a_sample_are_a_slow_node_and_more_are_a_gap(seconds: int, state: str) -> None:
+    proof = proved(_without(later(), 40, 40 + seconds))
+    assert states(proof)["was looked at all the time"] == state
+    if state == "blind":
+        assert f"for {seconds}.0 s" in said(proof, "was looked at all the time")
 
 
 def _without(timeline: Timeline, start: float, end: float) -> Timeline:
@@ -135,6 +242,6 @@ def _without(timeline: Timeline, start: float, end: float) -> Timeline:
         for subject in timeline.subjects(what)
         for one in (timeline.series(what, subject),)
         for place in range(len(one))
-        if not T0 + start < one.at[place] < T0 + end
+        if not T0 + LATER + start < one.at[place] < T0 + LATER + end
     ]
     return node(kept)

@@ -10,6 +10,7 @@ import re
 import signal
 import socket
 import subprocess
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -17,7 +18,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.cli.test_fix import recorded
+from tests.cli.test_sources import SCRIPT
 from tests.conftest import COMMAND, PROJECT, Run
+from tests.diagnosis.incident import incident
 from tests.web import scene
 from tests.web.unpacked import Unpacked
 
@@ -150,6 +154,41 @@ def test_the_heatmap_alone(tmp_path: Path, zombiescope: Run) -> None:
         (0, 5),
         (1, 25),
     ]
+
+
+def test_the_browser_s_command_line_does_not_hold_the_token(
+    folded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A browser that notes how it was called and what it was given to read."""
+    browser, told = tmp_path / "browser", tmp_path / "told"
+    browser.write_text(
+        f'#!/bin/sh\nfile="${{1#file://}}"\n(echo "$@"; stat -c %a "$file" "${{file%/*}}"; cat "$file") > {told}.part\n'
+        f"mv {told}.part {told}\n"
+    )
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", f"{browser} %s")
+    with viewing(str(folded), "--open") as (_, url):
+        deadline = time.monotonic() + 30
+        while not told.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        argv, file_mode, folder_mode, page = told.read_text().splitlines()
+        token = url.split("/")[3]
+        assert argv.startswith("file:///") and token not in argv and (file_mode, folder_mode) == ("600", "700")
+        assert f'content="0; url={url}"' in page
+        opening = Path(argv.removeprefix("file://"))
+        assert asked(url.replace(token, "x" * len(token)))[0] == 403 and opening.exists(), "a stranger does not end it"
+        assert asked(url)[0] == 200 and not opening.exists() and not opening.parent.exists()
+
+
+def test_a_range_outside_the_recording_is_an_error_that_says_when_it_was(tmp_path: Path, zombiescope: Run) -> None:
+    rec, out = recorded(incident(without="stacks"), tmp_path / "rec"), str(tmp_path / "a.html")
+    lasts = "it lasts from 2026-11-06T21:20:00Z to 2026-11-06T21:22:00Z"
+    for argv in (("--from", "2026-11-06T21:30:00"), ("--to", "2026-11-06T21:00:00")):
+        assert lasts in zombiescope("view", rec, *argv, "-o", out, expect=2).stderr, argv
+    zombiescope("view", rec, "--from", "2026-11-06T21:00:00", "--to", "2026-11-06T21:21:00", "-o", out, expect=0)
+    script = tmp_path / "script.txt"
+    script.write_bytes(SCRIPT)
+    assert "it lasts from 0 to" in zombiescope("view", str(script), "--from", "600", "-o", out, expect=2).stderr
 
 
 def test_mistakes_are_told_in_one_line(folded: Path, tmp_path: Path, zombiescope: Run) -> None:

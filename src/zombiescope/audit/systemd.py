@@ -22,6 +22,7 @@ from dbus_fast.aio import MessageBus
 from dbus_fast.errors import AuthError, DBusError, InvalidAddressError, InvalidMessageError
 
 from zombiescope.audit.loops import RestartPolicy
+from zombiescope.audit.running import sees_all
 from zombiescope.core import Host, Unreadable
 from zombiescope.kernel.text import lines
 
@@ -42,6 +43,14 @@ _SERVICES = {
 _OTHER_ROOT = re.compile(r"unix:path=/proc/(\d+)/root/")
 _FOREVER = (1 << 64) - 1  # how systemd says "infinity" in microseconds
 _T = TypeVar("_T")
+
+
+def another_init(host: Host) -> str:
+    """The name of PID 1 if it is certainly not systemd, so that no unit and no scope can be checked."""
+    if ANOTHER_BUS in os.environ or not sees_all(host):
+        return ""
+    name = host.read("/proc/1/comm", most=64).strip()
+    return "" if name in ("systemd", "init") else name
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Container
+from collections.abc import Callable, Container
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,9 @@ from zombiescope.core.errors import EXIT_STYLES
 if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline
 
-LONGEST = 3600.0  # seconds: a longer look belongs on disk, not in memory
+LONGEST = 3600.0  # seconds: a longer recording belongs on disk, not in memory
+_LETTERS = ("s", "m", "h", "d")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "seconds": 1.0, "minutes": 60.0, "hours": 3600.0}
 
 
 def add_exit_style(parser: argparse.ArgumentParser, default: str | None) -> None:
@@ -29,22 +31,35 @@ def add_exit_style(parser: argparse.ArgumentParser, default: str | None) -> None
     )
 
 
-def add_seconds(parser: argparse.ArgumentParser, default: float, says: str, metavar: str = "N") -> None:
-    parser.add_argument("--seconds", type=seconds, default=default, metavar=metavar, help=says)
+def add_seconds(parser: argparse.ArgumentParser, default: float, says: str) -> None:
+    """--seconds; `says` ends with the default in brackets."""
+    parser.add_argument(
+        "--seconds", type=duration("seconds", LONGEST, zero=True), default=default, metavar="T", help=says
+    )
 
 
 def add_hertz(parser: argparse.ArgumentParser, default: int, says: str) -> None:
     parser.add_argument("--hz", type=hertz, default=default, metavar="F", help=says)
 
 
-def seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= LONGEST:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to {LONGEST:.0f}")
-    return value
+def duration(unit: str, most: float, *, zero: bool = False) -> Callable[[str], float]:
+    """Reads 90s, 10m, 2h or 1d, and a bare number as so many of `unit`, in which the value is returned."""
+
+    def read(text: str) -> float:
+        letter = text[-1:].lower()
+        number, own = (text[:-1], _SECONDS[letter]) if letter in _LETTERS else (text, _SECONDS[unit])
+        try:
+            value = float(number) * own / _SECONDS[unit]
+        except ValueError:
+            value = -1.0
+        if not (0 < value <= most or (zero and value == 0)):
+            limits = f"from 0 to {most:.0f}" if zero else f"above 0 and up to {most:.0f}"
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not a number of {unit} {limits}, nor a duration as 90s, 10m or 2h"
+            )
+        return value
+
+    return read
 
 
 def hertz(text: str) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from zombiescope import __version__
 from zombiescope.cli._commands import Argument, Command, Takes
-from zombiescope.core.places import LEDGER_ENVIRONMENT, LEDGER_FILE, LEDGER_FOLDER
+from zombiescope.core.places import LAB_ENVIRONMENT, LEDGER_ENVIRONMENT, LEDGER_FILE, LEDGER_FOLDER
 from zombiescope.knowledge.tables import FOLDER as KNOWLEDGE_FOLDER
 from zombiescope.members.rooms import DEBUG, PATH
 
@@ -18,6 +18,7 @@ ENVIRONMENT = {
     LEDGER_ENVIRONMENT: f"The folder of the ledger of `fix`, instead of {LEDGER_FOLDER}. `--ledger` goes before it.",
     "ZOMBIESCOPE_SYSTEMD_BUS": "The D-Bus address of another systemd to ask, such as that of a container: "
     "`unix:path=/proc/4711/root/run/dbus/system_bus_socket`.",
+    LAB_ENVIRONMENT: "Set by the lab for its own runs: only they see the lines that it injects into the kernel's log.",
     DEBUG: "With `1`, a fault of our own ends the command with a traceback.",
     "NO_COLOR": "If it is set and not empty, text has no colours. They are left out of pipes and files anyway.",
     "COLUMNS": "The width of text, where there is no terminal to ask.",

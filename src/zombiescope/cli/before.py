@@ -52,7 +52,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         help="a sign's name, or a regex for lines of the kernel log [driver_reset]",
     )
     add_repeatable(parser, "--at", "T", "an event's time, instead of --event; repeatable")
-    add_seconds(parser, 30.0, "how long before each event [30]", metavar="S")
+    add_seconds(parser, 30.0, "how long before each event: seconds, or 90s, 10m [30]")
     parser.add_argument(
         "--from", dest="start", type=moment, metavar="T", help="read the recording from this time on [its start]"
     )

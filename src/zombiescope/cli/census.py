@@ -57,7 +57,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--watch", action="store_true", help="print every cgroup created, removed and released until Ctrl-C"
     )
-    add_seconds(parser, 0.0, "measure growth over N seconds; with --watch, stop after N [0]")
+    add_seconds(parser, 0.0, "measure growth for this long: seconds, or 90s, 10m; with --watch, stop after it [0]")
     parser.add_argument("--root", metavar="DIR", help="a copy of a machine's root instead of this machine [/]")
     add_format(parser, "text", "json", "tsv", "csv")
     add_exit_style(parser, None)

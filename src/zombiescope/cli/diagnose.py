@@ -49,7 +49,7 @@ exit codes: 0 OK, 1 PROBLEM, 2 usage, 3 NOT SURE: nothing found, but not everyth
 
 def add_args(parser: argparse.ArgumentParser) -> None:
     add_optional(parser, "recording", "a recording, a copied root or a kernel log [this machine]")
-    add_seconds(parser, 10.0, "how long to record [10]")
+    add_seconds(parser, 10.0, "how long to record: seconds, or 90s, 10m [10]")
     add_hertz(parser, 99, "stack samples per second on each core, 0 for none [99]")
     parser.add_argument(
         "--from", dest="start", type=moment, metavar="T", help="read the recording from this time on, UTC [its start]"

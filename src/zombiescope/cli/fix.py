@@ -7,15 +7,17 @@ written to a ledger before it runs, the first failure stops the fix, and --undo 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import shutil
 import sys
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from zombiescope.cli import _fixes
 from zombiescope.cli._arguments import FOLDER, add_format, add_optional, add_repeatable, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
-from zombiescope.cli._looking import add_hertz, add_seconds, look, name_of, recorded
+from zombiescope.cli._looking import add_hertz, add_seconds, duration, look, name_of, recorded
 from zombiescope.core import Host, Plan, Unreadable, UserError, harmless
 from zombiescope.core.errors import BLIND, CLEAR, FOUND
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 EXAMPLES = """examples:
   zombiescope fix                              the plan for the root causes; changes nothing
   zombiescope fix unit:ecs.service             the plan for one finding
-  zombiescope fix --apply --prove 1            do it, then check for one minute that it worked
+  zombiescope fix --apply --prove 10m          do it, then check for ten minutes that it worked
   zombiescope fix --list                       fixes applied on this node: when, by which user
   zombiescope fix --undo 3                     revert fix 3, byte for byte
   zombiescope fix --recording ./rec            the plan for another node, from its recording
@@ -35,17 +37,7 @@ EXAMPLES = """examples:
 exit codes: 0 nothing to fix, or done (and proved); 1 there is a plan, or the fix is not proved; 2 usage, refused or
 failed; 3 blind: nothing found but not everything could be read, or the proof could not be decided
 """
-LONGEST = 24 * 60.0  # minutes
-
-
-def minutes(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value <= LONGEST:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes, above 0 and up to {LONGEST:.0f}")
-    return value
+LONGEST_PROOF = 7 * 24 * 60.0  # minutes: a fault that comes every other day must have come three times
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
@@ -53,20 +45,20 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--apply", action="store_true", help="apply the plan (needs root)")
     parser.add_argument(
         "--prove",
-        type=minutes,
+        type=duration("minutes", LONGEST_PROOF),
         nargs="?",
         const=10.0,
-        metavar="MINUTES",
-        help="after --apply, check for this long that it worked [10]",
+        metavar="T",
+        help="after --apply, check for this long that it worked: minutes, or 90s, 10m, 2h [10]",
     )
     parser.add_argument("--undo", metavar="ID", help="revert what a fix changed")
-    parser.add_argument("--resume", metavar="ID", help="continue a fix that was interrupted")
+    parser.add_argument("--resume", metavar="ID", help="continue a fix, or a proof, that was interrupted")
     parser.add_argument("--list", action="store_true", help="list the fixes applied on this node")
     parser.add_argument("--allow-disruptive", action="store_true", help="allow steps that disrupt the node's work")
     add_repeatable(parser, "--force-essential", "UNIT", "fix this unit even though it is essential; repeatable")
     parser.add_argument("--force", action="store_true", help="with --undo: also revert files that were changed since")
     parser.add_argument("--recording", metavar="DIR", help="plan from a recording; cannot be combined with --apply")
-    add_seconds(parser, 10.0, "how long to record before planning [10]")
+    add_seconds(parser, 10.0, "how long to record before planning: seconds, or 90s, 10m [10]")
     add_hertz(parser, 99, "stack samples per second on each core, 0 for none [99]")
     parser.add_argument(
         "--ledger", default="", metavar="DIR", help="folder of the ledger of fixes [/var/lib/zombiescope]"
@@ -87,20 +79,39 @@ def run(args: argparse.Namespace) -> int:
     use_knowledge(args)
     ledger, machine = Ledger(args.ledger), Machine(Host(), system_of(Host()))
     if args.list:
-        return _list(ledger, args.format)
+        return _fixes.write(ledger, args.format)
     for act, identity in ((undo, args.undo), (resume, args.resume)):
         if identity:
             _needs_root("nothing was changed")
+            if act is resume and _proof_was_killed(ledger, identity):
+                return _resumed(ledger, identity, args.format)
             fix = act(identity, machine, ledger, _say, **({"force": args.force} if act is undo else {}))
             print(f"fix {fix.id}: {fix.state}")
             return CLEAR
-    return _plan(args, ledger, machine)
+    if args.prove is None or args.recording or os.geteuid() != 0:
+        return _plan(args, ledger, machine, _examined(args), "")
+    return _left_alone(args, ledger, machine)
 
 
-def _plan(args: argparse.Namespace, ledger: Ledger, machine: Machine) -> int:
-    from zombiescope.cli import _plans, _proof
+def _left_alone(args: argparse.Namespace, ledger: Ledger, machine: Machine) -> int:
+    """With --prove all is recorded to disk; the folder is kept if there is something to prove in it."""
+    from zombiescope.cli import _proving
+    from zombiescope.diagnosis.settings import override
+    from zombiescope.treatment.proofs import new_folder, proof_of
 
-    before = _examined(args)
+    _proving.left_alone()
+    folder = new_folder(ledger)
+    try:
+        before = _proving.record_before(folder, args.seconds, args.hz, override(args.set))
+        return _plan(args, ledger, machine, before, folder)
+    finally:
+        if not any((proof_of(fix) or {}).get("folder") == folder for fix in ledger.fixes()):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _plan(args: argparse.Namespace, ledger: Ledger, machine: Machine, before: Examined, folder: str) -> int:
+    from zombiescope.cli import _plans
+
     if args.finding and (earlier := _fixed_before(before, args.finding, ledger)):
         print(f"no longer found: fix {earlier} fixed it")
         return CLEAR
@@ -117,14 +128,40 @@ def _plan(args: argparse.Namespace, ledger: Ledger, machine: Machine) -> int:
     if not args.apply or not plans:
         code = _dry(before, plans, args)
     else:
-        shown["fixes"] = [_as_json(fix) for fix in _applied(plans, refused, args, ledger, machine)]
-        code = CLEAR
-        if args.prove is not None and shown["fixes"]:
-            proof = _proved(before, [plan for plan in plans if not plan.advice], args)
-            shown["proof"], code = _proof.as_json(proof), _proof.EXIT[proof.state]
-            if args.format == "text":
-                _proof.write_text(proof, sys.stdout)
+        fixes = _applied(plans, refused, args, ledger, machine)
+        shown["fixes"], code = [_fixes.as_json(fix) for fix in fixes], CLEAR
+        if folder and fixes:
+            proof = _proved(before, [plan for plan in plans if not plan.advice], fixes, args, ledger, folder)
+            code = _shown(proof, shown, args.format)
     if args.format == "json":
+        json.dump(shown, sys.stdout, indent=1)
+        print()
+    return code
+
+
+def _shown(proof: Proof, shown: dict[str, Any], style: str) -> int:
+    from zombiescope.cli import _proof
+
+    shown["proof"] = _proof.as_json(proof)
+    if style == "text":
+        _proof.write_text(proof, sys.stdout)
+    return _proof.EXIT[proof.state]
+
+
+def _proof_was_killed(ledger: Ledger, identity: str) -> bool:
+    from zombiescope.treatment.proofs import KILLED, proof_of
+
+    fix = ledger.fix(identity)
+    return fix.state == "finished" and (proof_of(fix) or {}).get("state") == KILLED
+
+
+def _resumed(ledger: Ledger, identity: str, style: str) -> int:
+    from zombiescope.cli import _proving
+
+    _proving.left_alone()
+    shown: dict[str, Any] = {}
+    code = _shown(_proving.resume(ledger, ledger.fix(identity)), shown, style)
+    if style == "json":
         json.dump(shown, sys.stdout, indent=1)
         print()
     return code
@@ -182,18 +219,18 @@ def _applied(
             raise UserError(f"fix {begun[-1]} stopped: {harmless(str(error)) or 'interrupted'}; {ways}") from error
         undoable = any(step.unit or step.keeps or step.undo for step in plan.steps)
         back = f"--undo {fixes[-1].id} reverts it" if undoable else "nothing to undo"
-        print(f"fix {fixes[-1].id} ({plan.name}): done; {back}", file=sys.stderr)
+        _say(f"fix {fixes[-1].id} ({plan.name}): done; {back}")
     return fixes
 
 
-def _proved(before: Examined, plans: list[Plan], args: argparse.Namespace) -> Proof:
-    from zombiescope.diagnosis.examine import examine
-    from zombiescope.treatment.prove import Examined, prove
+def _proved(
+    before: Examined, plans: list[Plan], fixes: list[Fix], args: argparse.Namespace, ledger: Ledger, folder: str
+) -> Proof:
+    from zombiescope.cli import _proving
 
-    timeline = look(Host(), args.prove * 60, hz=args.hz)
-    case = examine(timeline, node=before.case.node, kernel=before.case.kernel, settings=before.case.settings)
-    signs = {sign for plan in plans for sign in plan.proof}
-    return prove(before, Examined(case, timeline), [plan.cures for plan in plans], signs)
+    signs = sorted({sign for plan in plans for sign in plan.proof})
+    how = {"fixes": [fix.id for fix in fixes], "window": args.prove * 60, "hz": args.hz}
+    return _proving.prove_fixes(ledger, folder, before, [plan.cures for plan in plans], signs, **how)
 
 
 def _examined(args: argparse.Namespace) -> Examined:
@@ -214,38 +251,6 @@ def _needs_root(rest: str) -> None:
         raise UserError(f"this needs root: run it as root or with sudo; {rest}")
 
 
-def _list(ledger: Ledger, style: str) -> int:
-    fixes = [_as_json(fix) for fix in ledger.fixes()]
-    if style == "json":
-        json.dump(fixes, sys.stdout, indent=1)
-        print()
-        return CLEAR
-    print("id\tstate\twhen\twho\tremedy\tfor")
-    for fix in fixes:
-        when = datetime.fromtimestamp(fix["at"], UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        print(fix["fix"], fix["state"], when, fix["who"], fix["remedy"], harmless(fix["subject"]), sep="\t")
-    return CLEAR
-
-
-def _as_json(fix: Fix) -> dict[str, Any]:
-    first, steps = fix.events[0], fix.steps()
-    return {
-        "fix": fix.id,
-        "state": fix.state,
-        "at": first["at"],
-        "who": first.get("who", {}).get("user", "?"),
-        "remedy": fix.plan["name"],
-        "subject": fix.plan["cures"]["subject"],
-        "steps": [
-            {
-                "says": step["says"],
-                "state": "done" if "done" in steps.get(number, {}) else "begun" if number in steps else "not begun",
-                "said": steps.get(number, {}).get("done", {}).get("said", ""),
-            }
-            for number, step in enumerate(fix.plan["steps"])
-        ],
-    }
-
-
 def _say(line: str) -> None:
-    print(harmless(line, most=2000), file=sys.stderr)
+    with contextlib.suppress(OSError):  # a terminal that has gone must not stop a fix half-way
+        print(harmless(line, most=2000), file=sys.stderr)

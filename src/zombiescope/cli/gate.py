@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from zombiescope.cli._arguments import FILE, add_format, add_repeatable, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
-from zombiescope.cli._looking import LONGEST, add_exit_style, look
+from zombiescope.cli._looking import LONGEST, add_exit_style, duration, look
 from zombiescope.core import Host, UserError, harmless
 from zombiescope.core.errors import EXIT_STYLES
 from zombiescope.members.rooms import load, names
@@ -30,7 +30,7 @@ EXAMPLES = """examples:
   zombiescope gate --root /mnt/image                      a mounted image
   zombiescope gate --root rootfs.tar.zst --format junit -o gate.xml
   zombiescope gate --root /mnt/image --allow allow.toml --baseline baseline.toml
-  zombiescope gate --soak 10                              a machine just booted from the image, for ten minutes
+  zombiescope gate --soak 10m                             a machine just booted from the image, for ten minutes
   zombiescope gate --max-memcg 500                        this machine, now
 
 exit codes: 0 pass, 1 an objection, 2 usage, 3 blind: no objection, but not everything could be read
@@ -41,7 +41,12 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--root", metavar="DIR", help="an image: a folder, or a tar of one (.gz, .xz, .bz2, .zst) [this machine]"
     )
-    parser.add_argument("--soak", type=_minutes, metavar="MIN", help="watch this machine for MIN minutes")
+    parser.add_argument(
+        "--soak",
+        type=duration("minutes", LONGEST / 60),
+        metavar="T",
+        help="watch this machine for this long: minutes, or 90s, 10m, 1h",
+    )
     parser.add_argument(
         "--max-memcg",
         type=_limit,
@@ -125,16 +130,6 @@ def _write(args: argparse.Namespace, report: Report) -> None:
     if args.output or args.format != "text":
         for line in report.reasons():
             print(harmless(line, most=1000), file=sys.stderr)
-
-
-def _minutes(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value <= LONGEST / 60:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes, above 0 and up to {LONGEST / 60:.0f}")
-    return value
 
 
 def _limit(text: str) -> int:

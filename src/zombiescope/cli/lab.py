@@ -16,13 +16,15 @@ from contextlib import ExitStack
 from types import ModuleType
 
 from zombiescope.cli._arguments import FOLDER, add_format, complete
+from zombiescope.cli._looking import duration
 from zombiescope.core import UserError, harmless
+from zombiescope.core.places import LAB_ENVIRONMENT
 from zombiescope.members.rooms import healthy, names
 
 EXAMPLES = """examples:
   zombiescope lab list                                 every scenario, and what it still needs
   zombiescope lab run throttled --diagnose             make the fault, and see whether it is found
-  zombiescope lab run zombie_walk --keep 120           keep it for two minutes, to look at it with other tools
+  zombiescope lab run zombie_walk --keep 2m            keep it for two minutes, to look at it with other tools
   zombiescope lab run crash_loop --record ./rec        record it, and diagnose the recording afterwards
   zombiescope lab score --runs 3 --format json         every scenario, three times
   zombiescope lab score --only short                   a few of each kind, in about two minutes
@@ -43,7 +45,10 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         "--record", metavar="DIR", default="", help="record it to DIR, and diagnose the recording afterwards"
     )
     running.add_argument(
-        "--keep", type=_positive, metavar="SECONDS", help="keep the fault for this long, to look at it yourself [30]"
+        "--keep",
+        type=duration("seconds", MOST),
+        metavar="T",
+        help="keep the fault for this long, to look at it yourself: seconds, or 90s, 10m [30]",
     )
     scoring = acts.add_parser("score", help="run all scenarios and count right answers")
     scoring.add_argument("--runs", type=_times, default=1, metavar="K", help="runs of each scenario [1]")
@@ -101,6 +106,7 @@ def _run(args: argparse.Namespace) -> int:
         with ExitStack() as stack:
             fault = stack.enter_context(scenario.run(args.scale))
             print(f"{fault.says}; it concerns {fault.subject} (Ctrl-C ends it)", file=sys.stderr)
+            print(f"log lines that it injects count only with {LAB_ENVIRONMENT}=1 in the environment", file=sys.stderr)
             time.sleep(args.keep or 30.0)
         return 0
     one = diagnosed(args.name, scenario, args.scale, args.record)

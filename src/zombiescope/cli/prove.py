@@ -1,7 +1,8 @@
 """Whether a fix worked, from two recordings: one from before it, one from after.
 
-The same checks as `fix --apply --prove`: what was fixed is clear, dying cgroups do not grow, no NIC has reset, cgroup
-statistics are read quickly, and the second recording has no gaps.
+The same checks as `fix --apply --prove`: what was fixed and what followed from it is clear on every subject, dying
+cgroups do not grow, no NIC has reset, cgroup statistics are read quickly, no new symptom lacks a cause; and the second
+recording has no gaps, a comparable load, and lasts three times as long as the fault took to come again.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import signal
 import sys
 
 from zombiescope.cli._arguments import FOLDER, add_repeatable, complete
-from zombiescope.cli._looking import add_hertz
+from zombiescope.cli._looking import add_hertz, duration
 from zombiescope.core import Host
 
 EXAMPLES = """examples:
@@ -26,12 +26,17 @@ then: `zombiescope diagnose ./rec`, `zombiescope view ./rec --open`, `zombiescop
 exit codes: 0 recorded, 2 usage, or no room within --max-bytes
 """
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_TIMES = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="folder of the recording; created if missing")
-    parser.add_argument("--hours", type=_positive, default=12.0, metavar="H", help="hours to keep [12]")
+    parser.add_argument(
+        "--hours",
+        type=duration("hours", 1e5),
+        default=12.0,
+        metavar="T",
+        help="how much to keep: hours, or 90m, 2d [12]",
+    )
     parser.add_argument(
         "--max-bytes", type=_bytes, default=2 * 10**9, metavar="B", help="size limit on disk: 500M, 2G [2G]"
     )
@@ -40,10 +45,10 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--for",
         dest="length",
-        type=_length,
+        type=duration("seconds", 1e9),
         default=float("inf"),
         metavar="T",
-        help="stop after this long: 90s, 2m, 1h [until Ctrl-C]",
+        help="stop after this long: seconds, or 90s, 2m, 1h [until Ctrl-C]",
     )
     add_repeatable(parser, "--set", "MEMBER.CONST=VALUE", "override a threshold, as in diagnose; repeatable")
     complete(parser, folder=FOLDER)
@@ -80,25 +85,8 @@ def _status(line: str) -> None:
     print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e5:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of hours, above 0")
-    return value
-
-
 def _bytes(text: str) -> int:
     found = re.fullmatch(r"(\d{1,15})([kmgt]?)b?", text.lower())
     if not found or int(found[1]) * _UNITS[found[2]] < 10**6:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size: write it as 500M or 2G, at least 1M")
     return int(found[1]) * _UNITS[found[2]]
-
-
-def _length(text: str) -> float:
-    found = re.fullmatch(r"(\d{1,9}(?:\.\d+)?)([smhd]?)", text.lower())
-    if not found or float(found[1]) <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a duration: write it as 90s, 2m or 1h")
-    return float(found[1]) * _TIMES[found[2]]

@@ -7,6 +7,7 @@ recordings, perf.data, the text of `perf script`, folded stacks and pprof. docs/
 from __future__ import annotations
 
 import argparse
+import os
 import secrets
 import signal
 import sys
@@ -16,6 +17,8 @@ from zombiescope.cli._arguments import FILE, complete
 from zombiescope.core import UserError, harmless
 
 if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
+
     from zombiescope.cli._sources import Source
     from zombiescope.core.model import Span
     from zombiescope.core.samples import Samples
@@ -31,6 +34,7 @@ times: unix seconds, 2025-03-04T05:06:07 or 05:06:07 (UTC), or plain seconds sin
 exit codes: 0 written, or stopped by Ctrl-C, 2 usage
 """
 TOKEN = 24  # bytes of randomness in the address
+_OPENING = "open.html"
 _NEVER = 1 << 62  # nanoseconds: the year 2116
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 
@@ -89,9 +93,23 @@ def _opened(args: argparse.Namespace) -> Source:
     end = _NEVER if args.end is None else instant(args.end, capture)
     if start >= end:
         raise UserError(f"--from {args.start} is not before --to {args.end}")
+    if source.recording is not None or len(capture):
+        own = source.recording.span if source.recording else Span(capture.start / SECOND, capture.end / SECOND)
+        if start > own.end * SECOND or end < own.start * SECOND:
+            raise UserError(f"{harmless(source.label)} has nothing in that range: {_lasts(own, capture.clock)}")
     part = capture.only((capture.at >= start) & (capture.at < end))
     span = Span(start / SECOND, end / SECOND)
     return replace(source, capture=part, timeline=source.recording.timeline(span) if source.recording else None)
+
+
+def _lasts(span: Span, clock: str) -> str:
+    """From when to when a source lasts, as --from and --to would be given."""
+    from datetime import UTC, datetime
+
+    if clock != "unix":
+        return f"it lasts from 0 to {span.seconds:.1f}, in seconds since it began"
+    start, end = (datetime.fromtimestamp(it, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") for it in (span.start, span.end))
+    return f"it lasts from {start} to {end}"
 
 
 def _span(args: argparse.Namespace) -> Span | None:
@@ -162,18 +180,40 @@ def _served(args: argparse.Namespace, source: Source) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C
     door = listening(args.listen, args.port)
     token = secrets.token_urlsafe(TOKEN)
-    app = application(bundle_of(source), title_of(source), token)
     url = address(door, token)
+    way = _private_page(url) if args.open else None
+    app = application(bundle_of(source), title_of(source), token, way.cleanup if way else lambda: None)
     if args.listen not in _LOCAL:
         print(f"anyone who can reach {args.listen} and has this address can read the page", file=sys.stderr)
     print(url, flush=True)
     print("serving until Ctrl-C", file=sys.stderr)
-    if args.open:
-        import webbrowser
+    try:
+        if way is not None:
+            import webbrowser
 
-        webbrowser.open(url)
-    serve(app, door)
+            webbrowser.open(f"file://{way.name}/{_OPENING}")
+        serve(app, door)
+    finally:
+        if way is not None:
+            way.cleanup()
     return 0
+
+
+def _private_page(url: str) -> TemporaryDirectory[str]:
+    """A page that only this user can read and that leads to `url`; removed as soon as the browser has followed it.
+
+    Everybody on the machine can read a browser's command line, so the token must not be on it.
+    """
+    from tempfile import TemporaryDirectory
+
+    # The folder has mode 0700. A cleanup after the first one finds nothing, which is fine.
+    folder = TemporaryDirectory(prefix="zombiescope-view-", ignore_cleanup_errors=True)
+    way = (
+        f'<!doctype html><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url={url}">'
+    )
+    with open(os.open(f"{folder.name}/{_OPENING}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as page:
+        page.write(f"{way}\n")
+    return folder
 
 
 def _port(text: str) -> int:

@@ -26,7 +26,7 @@ from zombiescope.compare.time_spent import Profile
 from zombiescope.core import Span, UserError
 from zombiescope.core.samples import Ints, Samples
 from zombiescope.core.timeline import Floats, Timeline
-from zombiescope.derived.kernel_log import LOG, unheard
+from zombiescope.derived.kernel_log import log_of, unheard
 from zombiescope.diagnosis.examine import examine
 from zombiescope.members.rooms import healthy, load, names
 
@@ -81,7 +81,7 @@ def events_of(timeline: Timeline, wanted: str) -> tuple[list[Event], str]:
         expression = re.compile(wanted)
     except re.error as error:
         raise UserError(f"--event {wanted!r} is neither a sign nor a valid regex: {error}") from None
-    log, deaf = timeline.series(LOG), unheard(timeline)
+    log, deaf = log_of(timeline), unheard(timeline)
     matching = [(place, text) for place, text in sorted(log.texts.items()) if expression.search(text)]
     return [Event(at=float(log.at[place]), says=text) for place, text in matching], deaf.why if deaf else ""
 

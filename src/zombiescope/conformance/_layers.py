@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "remedies": {"core", "knowledge", "cgroups", "derived"},
     "diagnosis": {"core", "members", "knowledge", "diagnosis"},
     "compare": {"core", "members", "derived", "diagnosis", "compare"},
-    "treatment": {"core", "members", "knowledge", "cgroups", "kernel", "audit", "treatment"},
+    "treatment": {"core", "members", "knowledge", "cgroups", "derived", "kernel", "audit", "treatment"},
     "outputs": {"core", "members", "knowledge", "outputs", "profile"},
     "profile": {"core", "members", "knowledge", "naming", "profile"},
     "audit": {"core", "kernel", "knowledge", "audit"},

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from zombiescope.core.model import Blind, Reading
-from zombiescope.core.timeline import Timeline
+from zombiescope.core.timeline import Series, Timeline
 from zombiescope.knowledge.kernel_messages import Message, recognise
 
-LOG = "kernel_log"
+LOG, LAB_RUN = "kernel_log", "lab_run"
+INJECTED = "(injected by "  # the lab ends each line that it writes to the kernel's log with this, and its name
 DUMP = 10.0  # seconds that a driver may take to write all its counters, a thousand lines on a slow console
 _COUNTER = re.compile(r"(?P<name>[a-z][a-z0-9_]{0,40}): (?P<value>\d{1,20})", re.ASCII)
 _WHOSE = ("driver", "device", "nic")
@@ -31,6 +32,14 @@ def lines_of(timeline: Timeline, *kinds: str) -> list[Line]:
     return [one for one in every if not kinds or one.message.kind in kinds]
 
 
+def log_of(timeline: Timeline) -> Series:
+    """The log as the kernel wrote it: lines that a lab injected count only in recordings of that lab's own run."""
+    log = timeline.series(LOG)
+    if len(timeline.series(LAB_RUN)):
+        return log
+    return replace(log, texts={place: text for place, text in log.texts.items() if INJECTED not in text})
+
+
 def unheard(timeline: Timeline) -> Blind | None:
     """Why the log is incomplete: it could not be read, or lines came faster than they were read."""
     looks = timeline.looks(LOG)
@@ -46,7 +55,7 @@ def _all(timeline: Timeline) -> list[Line]:
 
 def _understood(timeline: Timeline) -> Iterator[Line]:
     """Every recognised line. Lines that only make sense after another line are handled here."""
-    log = timeline.series(LOG)
+    log = log_of(timeline)
     reset: Line | None = None  # the last one of a driver that logs its counters after it
     dump: dict[str, str] = {}
     lost: Message | None = None

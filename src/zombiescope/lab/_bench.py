@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from zombiescope.core.errors import UserError
+from zombiescope.core.places import LAB_ENVIRONMENT
 from zombiescope.lab._judge import Judgement, judge
 from zombiescope.lab._litter import others
 from zombiescope.lab._scenario import name_for
@@ -119,7 +120,8 @@ def _told(*argv: str) -> dict[str, Any]:
 
 def _command(*argv: str) -> str:
     """What the command prints. Blind (exit code 3) is an answer; a crash with the same exit code is not."""
-    done = subprocess.run([*COMMAND, *argv], capture_output=True, text=True, check=False)
+    environ = os.environ | {LAB_ENVIRONMENT: "1"}  # it sees the log lines that the lab injects
+    done = subprocess.run([*COMMAND, *argv], env=environ, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1, 3) or (argv[0] == "diagnose" and not done.stdout):
         raise UserError(f"zombiescope {' '.join(argv)}: {done.stderr.strip()[-400:]}")
     return done.stdout

@@ -20,6 +20,8 @@ import textwrap
 import time
 
 from zombiescope.core import UserError, harmless, lasting
+from zombiescope.core.places import LAB_ENVIRONMENT
+from zombiescope.lab._loads import load as job
 from zombiescope.lab._scenario import missing, name_for
 from zombiescope.members.rooms import load
 
@@ -28,7 +30,8 @@ COMMAND = (sys.executable, "-m", "zombiescope")
 HEALTHY = 5.0  # seconds diagnosed before it breaks
 AVERAGED = 5.0  # seconds averaged, as dashboards do
 RECORDED = 25.0  # seconds of the incident: the card resets twice
-PROVED = "1"  # minutes of proof
+PROVED = "1m"  # the card resets every 15 s
+JOB = "0.4"  # cores
 WIDE = 100  # columns
 RULE = "─" * WIDE
 
@@ -63,7 +66,8 @@ def told(*, page: bool) -> int:
             f"leaves a dying cgroup. {INCIDENT.DEAD:,} are there already, as after some days. A process reads the root "
             "cgroup's statistics, as kubelet does; each read walks all of them on one core.",
         )
-        with INCIDENT.incident(folder=folder) as fault:
+        # A job that goes on after the fix: on a node that has nothing left to do nothing would be proved.
+        with INCIDENT.incident(folder=folder) as fault, job("job", JOB):
             print(textwrap.fill(f"now: {fault.says}", WIDE, initial_indent="   ", subsequent_indent="   "))
             say("3  What dashboards show", dashboards())
             say("4  Record it, then diagnose the recording", "")
@@ -87,7 +91,7 @@ def say(title: str, words: str) -> None:
 def shown(*argv: str, lines: int | None = None, environment: dict[str, str] | None = None) -> int:
     """Run the command as a user would; show all of its output, or the first lines."""
     print(f"\n$ zombiescope {shlex.join(argv)}", flush=True)
-    whole, environ = [*COMMAND, *argv], os.environ | (environment or {})
+    whole, environ = [*COMMAND, *argv], os.environ | {LAB_ENVIRONMENT: "1"} | (environment or {})
     if lines is None:
         return subprocess.run(whole, env=environ, check=False).returncode
     done = subprocess.run(whole, env=environ, check=False, capture_output=True, text=True)

@@ -118,6 +118,16 @@ def _wander(path: str, start: str) -> None:
         os.pread(file, 1, place * 4096)
 
 
+def _job(share: str) -> None:
+    """Compute for a share of each tenth of a second, as a job that goes on whatever is fixed beside it."""
+    ready()
+    while True:
+        until = time.monotonic() + 0.1 * float(share)
+        while time.monotonic() < until:
+            sum(range(1_000))
+        time.sleep(0.1 * (1 - float(share)))
+
+
 def _touch(size: str) -> None:
     """Allocate memory, touch each page and free it, as an allocator that caches nothing does."""
     memory = mmap.mmap(-1, int(size))
@@ -193,6 +203,7 @@ _ROLES: dict[str, Callable[..., None]] = {
     "listen": _listen,
     "send": _send,
     "loopback": _loopback,
+    "job": _job,
 }
 
 

@@ -4,7 +4,7 @@ Overhead: one read while nothing is new, 6 µs; about 10 µs a line, and 150 µs
     there are lines. The first sample reads the whole log, 1.2 µs a record.
 Kernel: /dev/kmsg, see kernel/kmsg.py for its clock. With kernel.dmesg_restrict=1 it needs CAP_SYSLOG. A copy of the
     log in a recorded root has the same format; its times are counted from /proc/uptime, on the assumption that both
-    clocks ran at the same rate.
+    clocks ran at the same rate. A run of the lab is marked (lab_run): only there the lines that the lab injects count.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from zombiescope.core import Blind, Host, Reading, Unparsable
+from zombiescope.core.places import LAB_ENVIRONMENT
 from zombiescope.kernel.kmsg import SOURCE, KernelLog, Line, parse_all
 
 EVERY = 1.0
-GIVES = ("kernel_log", "kernel_log_lost_total")
+GIVES = ("kernel_log", "kernel_log_lost_total", "lab_run")
 EVENTS = GIVES[:1]  # each line is an event, not a value that holds
 PAST = 600.0  # seconds before the first sample that are reported too: what happened before somebody started this tool
 MOST = 2_000  # lines in one sample: a driver that dumps its counters writes a thousand
@@ -63,6 +64,8 @@ def _told(found: Sequence[Line], lost: int, just_lost: int, now: float) -> Itera
         text = line.text[:LONGEST]
         yield Reading(what=GIVES[0], subject="node", value=line.level, at=line.at, source=SOURCE, text=text)
     yield Reading(what=GIVES[1], subject="node", value=lost, at=now, source=SOURCE)
+    if os.environ.get(LAB_ENVIRONMENT):
+        yield Reading(what=GIVES[2], subject="node", value=1, at=now, source=f"$ printenv {LAB_ENVIRONMENT}")
     if just_lost:
         why = f"{just_lost:,} lines were lost: they came too fast; {len(found):,} were read"
         yield Blind(what=GIVES[0], source=SOURCE, why=why, subject="node")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from zombiescope.audit.systemd import address_for, cgroup_prefix
+from zombiescope.audit.systemd import address_for, another_init, cgroup_prefix
 from zombiescope.core import Blind, Host, Reading, Unreadable
 from zombiescope.kernel.mounts import MOUNTINFO, CgroupMount, cgroup_mounts, whole
 from zombiescope.kernel.text import lines
@@ -29,6 +29,8 @@ _NAME = re.compile(r"[A-Za-z0-9:_.\\@-]+\.scope")
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:
+    if other := another_init(host):
+        raise Unreadable("/proc/1/comm", f"PID 1 is {other}: no systemd runs, so no scope was checked")
     mounts = cgroup_mounts(host)
     its = [it for it in mounts if it.name == "systemd"] or [it for it in mounts if it.version == 2]
     if not its:

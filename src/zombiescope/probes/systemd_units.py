@@ -10,19 +10,17 @@ Kernel: none: org.freedesktop.systemd1 over D-Bus. NRestarts came with systemd 2
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
 from zombiescope.audit.loops import judge
-from zombiescope.audit.running import sees_all
 from zombiescope.audit.systemd import (
-    ANOTHER_BUS,
     POLICY,
     Systemd,
     Unit,
     address_for,
+    another_init,
     cgroup_of,
     cgroup_prefix,
     policy_of,
@@ -59,14 +57,6 @@ def read(host: Host) -> Iterator[Reading | Blind]:
         yield from look()
 
 
-def _another_init(host: Host) -> str:
-    """The name of PID 1 if it is certainly not systemd: a node without systemd has no services that could loop."""
-    if ANOTHER_BUS in os.environ or not sees_all(host):
-        return ""
-    name = host.read("/proc/1/comm", most=64).strip()
-    return "" if name in ("systemd", "init") else name
-
-
 class _Eye:
     """What has to be remembered between two samples."""
 
@@ -82,13 +72,9 @@ class _Eye:
         try:
             units = self._systemd.units("*.service")
         except Unreadable:
-            other = _another_init(self._host)
-            if not other:
-                raise
-            text = f"PID 1 is {other}: no systemd, no services"
-            at = self._host.now()
-            yield Reading(what=GIVES[4], subject="node", value=0, at=at, source="/proc/1/comm", text=text)
-            return
+            if other := another_init(self._host):
+                raise Unreadable("/proc/1/comm", f"PID 1 is {other}: no systemd runs, so no unit was checked") from None
+            raise
         at = self._host.now()
         failed = [unit.name for unit in units if unit.active == "failed"]
         source = self._systemd.source(None, "NFailedUnits")

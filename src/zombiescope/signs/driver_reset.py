@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from zombiescope.core import Blind, Finding, Reading, Span, lasting
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.episodes import episodes
-from zombiescope.derived.kernel_log import LOG, Line, lines_of, unheard
+from zombiescope.derived.kernel_log import INJECTED, LOG, Line, lines_of, unheard
 
 _RESETS, _TIMEOUTS = "nic_resets_total", "nic_tx_timeouts_total"
 SYMPTOM = True
@@ -140,7 +140,7 @@ def _telling(lines: list[Line]) -> list[Line]:
 
 def _injected(lines: list[Line]) -> str:
     """Lines made by the lab say so; the finding must not hide it."""
-    return ", injected by the lab" if any("(injected by" in line.reading.text for line in lines) else ""
+    return ", injected by the lab" if any(INJECTED in line.reading.text for line in lines) else ""
 
 
 def _counted_nics(timeline: Timeline) -> list[str]:

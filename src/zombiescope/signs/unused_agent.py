@@ -19,14 +19,12 @@ NEEDS = (ENABLED,)
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     """Harm is required too: an idle daemon that nobody uses costs nothing that matters, and `audit` lists it."""
+    if not timeline.looked("unit_active"):
+        yield _unasked(timeline)
+        return
     for subject in timeline.subjects(ENABLED, "unit"):
         enabled, uses, unseen, leaks = (timeline.series(what, subject) for what in (ENABLED, USES, UNSEEN, LEAKS))
         if not len(uses) or not len(unseen) or uses.latest.value > 0:
-            continue
-        if not timeline.looked("unit_active"):
-            if enabled.latest.value:
-                source = f"$ systemctl status {subject.removeprefix('unit:')}"
-                yield Blind(what="unit_active", source=source, why="whether it runs is not known")
             continue
         harm = list(_harm(timeline, subject, known=bool(len(leaks) and leaks.latest.value)))
         if harm and unseen.latest.value > 0:
@@ -34,6 +32,14 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
                 yield Blind(what=USE, source=unseen.latest.source, why=unseen.latest.text)
         elif harm:
             yield _finding(timeline, enabled.latest, harm, uses.latest)
+
+
+def _unasked(timeline: Timeline) -> Blind:
+    """systemd alone knows which agents run; the files show only which are installed."""
+    looks = timeline.looks("unit_active")
+    why = f": {looks.latest.text}" if len(looks) and looks.latest.text else ""
+    source = looks.latest.source if len(looks) and looks.latest.source else "$ systemctl list-units"
+    return Blind(what="unit_active", source=source, why=f"which agents run is not known{why}")
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:

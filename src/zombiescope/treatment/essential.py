@@ -7,6 +7,7 @@ more option on the command line, a wrong stop costs the node.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import closing
 
 from zombiescope.audit.systemd import Systemd, address_for
@@ -59,9 +60,13 @@ def _containers(host: Host) -> bool:
 def _other_ways(unit: str, group: Units, host: Host) -> bool:
     try:
         with closing(Systemd(address_for(host))) as systemd:
-            open_ways = {it.name for it in systemd.units(*group.units) if it.active in ("active", "activating")}
+            return others_open(unit, {it.name: it.active for it in systemd.units(*group.units)})
     except Unreadable:
         return False
-    # ssh.service and ssh.socket are one way, not two.
+
+
+def others_open(unit: str, states: Mapping[str, str]) -> bool:
+    """Whether another way in than this unit runs. ssh.service and ssh.socket are one way, not two."""
     name = unit.rpartition(".")[0]
-    return bool({it for it in open_ways if it.rpartition(".")[0] != name})
+    running = [it for it, state in states.items() if state in ("active", "activating")]
+    return any(it.rpartition(".")[0] != name for it in running)

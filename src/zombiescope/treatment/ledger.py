@@ -21,6 +21,7 @@ from zombiescope.core.errors import Unreadable, UserError
 from zombiescope.core.places import LEDGER_ENVIRONMENT, LEDGER_FILE, LEDGER_FOLDER
 
 MOST_BYTES = 256 << 20  # a fix takes a few KB
+PROVING, PROVED = "proving", "proved"  # events of a proof: they come after the fix, and are no part of its state
 _LOCK = "fixes.lock"
 Event = dict[str, Any]
 
@@ -40,7 +41,7 @@ class Fix:
     @property
     def state(self) -> str:
         """finished, undone, failed at a step, or interrupted: the last event is a step that never ended."""
-        last = self.events[-1]["event"]
+        last = next(it["event"] for it in reversed(self.events) if it["event"] not in (PROVING, PROVED))
         return last if last in ("finished", "undone", "failed") else "interrupted"
 
     def steps(self) -> dict[int, dict[str, Event]]:

@@ -1,9 +1,11 @@
 """Whether a fix worked: the same signs again for a while, compared with how it was before.
 
-Proved: what was fixed is clear, and so is all that followed from it; what the fix leaves behind (LEFT_BEHIND on a sign)
-does not grow; signs that are always asked (ALWAYS_PROVED) are clear; and every source was read all the time. Not
-proved: one of these fails. Cannot tell: none fails, but one could not be seen. Only where it is proved was taking the
-cause away an experiment, which is the strongest ground there is.
+Proved: what was fixed is clear, and so is all that followed from it, also where it would have moved to another core or
+card; what the fix leaves behind (LEFT_BEHIND on a sign) does not grow; signs that are always checked (ALWAYS_PROVED)
+are clear; nothing new suffers without a known cause; and all of that for the whole window, three times as long as the
+fault needed to come again, under comparable load, with every source read all the time. Not proved: a sign fails.
+Cannot tell: none fails, but one could not be checked, or the window, the load or the sources do not suffice. Only a fix
+that is proved counts as an experiment, which is the strongest ground there is.
 """
 
 from __future__ import annotations
@@ -18,10 +20,13 @@ from zombiescope.core import Case, Check, Finding, Ground, Link, Span, Verdict, 
 from zombiescope.core.model import SLACK
 from zombiescope.core.timeline import Timeline
 from zombiescope.members.rooms import healthy
+from zombiescope.treatment.load import comparable_load
+from zombiescope.treatment.recurrence import long_enough
 
 PROVED, NOT_PROVED, CANNOT_TELL = "proved", "not proved", "cannot tell"
-UNSEEN = 5.0  # times the usual pause between two looks: longer, and something may have come and gone
+UNSEEN = 5.0  # times the usual pause between two samples: longer, and something may have come and gone
 UNSEEN_SECONDS = 15.0  # but never less: a starved node is slow to answer
+CUT_SECONDS, CUT_SHARE = 2.0, 0.01  # a window may be shorter by this much: the first and last samples take a moment
 
 
 class Examined(NamedTuple):
@@ -43,18 +48,38 @@ class Proof:
     case: Case  # as it was before the cure; proved, with the experiment among its grounds
 
 
-def prove(before: Examined, after: Examined, cured: Sequence[Finding], proof: Collection[str] = ()) -> Proof:
-    """`proof`: signs that the remedies name, besides those that were cured and what followed from them."""
+def prove(
+    before: Examined,
+    after: Examined,
+    cured: Sequence[Finding],
+    proof: Collection[str] = (),
+    window: float | None = None,
+) -> Proof:
+    """`proof`: signs that the remedies name, besides those that were fixed and what followed from them.
+
+    `window`: seconds that were to be checked; None for a recording, whose length is what it is.
+    """
     room = healthy("signs")
     left = {name: sign for name, sign in room.items() if getattr(sign, "LEFT_BEHIND", False)}
     always = {name: sign.ALWAYS_PROVED for name, sign in room.items() if getattr(sign, "ALWAYS_PROVED", "")}
-    wanted = _wanted(before.case, cured, proof, left)
+    chain = _chain(before.case, cured, proof)
+    # A core that was saturated shows the fault's load, even where no law could join it to the chain.
+    faulty = {it.subject for it in chain} | {it.subject for it in before.case.findings if it.subject.startswith("cpu:")}
+    wanted = _wanted(chain, cured, proof, left)
     signs = {sign: _sign_is_clear(sign, subjects, before, after) for sign, subjects in wanted.items()}
     growth = {name: sign.does_not_grow(before.timeline, after.timeline) for name, sign in left.items()}
     besides = [replace(_sign_is_clear(it, None, before, after), name=words) for it, words in always.items()]
     besides = [check for sign, check in zip(always, besides, strict=True) if sign not in wanted]
-    watched = _looked_all_the_time(after, (*wanted, *left, *always))
-    checks = (*signs.values(), *growth.values(), *besides, watched)
+    checks = (
+        *signs.values(),
+        *growth.values(),
+        *besides,
+        _nothing_new(before.case, after),
+        _whole_window(after, window),
+        long_enough(before.case, chain, after.timeline.span.seconds),
+        comparable_load(before.timeline, after.timeline, faulty),
+        _looked_all_the_time(after, (*wanted, *left, *always)),
+    )
     states = {check.state for check in checks}
     state = NOT_PROVED if "failed" in states else CANNOT_TELL if "blind" in states else PROVED
     held = {sign for sign, check in (*signs.items(), *growth.items()) if check.state == "held"}
@@ -69,17 +94,22 @@ def prove(before: Examined, after: Examined, cured: Sequence[Finding], proof: Co
     )
 
 
-def _wanted(case: Case, cured: Sequence[Finding], proof: Collection[str], left: Collection[str]) -> dict[str, set[str]]:
-    """Signs that must be clear, and of what; what a fix leaves behind is asked apart: it must not grow."""
-    wanted: dict[str, set[str]] = {}
-    for finding in cured:
-        wanted.setdefault(finding.sign, set()).add(finding.subject)
-    for sign in proof:
-        # Of a sign that was cured only whom it was cured of: another one's loop is not this cure's business.
-        wanted.setdefault(sign, {it.subject for it in case.findings if it.sign == sign})
-    for link in _followed(case, cured):
-        if link.effect.sign not in left:
-            wanted.setdefault(link.effect.sign, set()).add(link.effect.subject)
+def _chain(case: Case, cured: Sequence[Finding], proof: Collection[str]) -> list[Finding]:
+    """All that must stay away: what was fixed with its other episodes, what the remedies name, what followed."""
+    fixed = {(it.sign, it.subject) for it in cured}
+    signs = {*proof} - {it.sign for it in cured}
+    again = [it for it in case.findings if (it.sign, it.subject) in fixed or it.sign in signs]
+    return list(dict.fromkeys([*cured, *again, *(link.effect for link in _followed(case, cured))]))
+
+
+def _wanted(
+    chain: Sequence[Finding], cured: Sequence[Finding], proof: Collection[str], left: Collection[str]
+) -> dict[str, set[str]]:
+    """Signs that must be clear, and of what; what a fix leaves behind is checked separately: it must not grow."""
+    wanted: dict[str, set[str]] = {sign: set() for sign in (*(it.sign for it in cured), *proof)}
+    for finding in chain:
+        if finding.sign in wanted or finding.sign not in left:
+            wanted.setdefault(finding.sign, set()).add(finding.subject)
     return wanted
 
 
@@ -98,26 +128,59 @@ def _followed(case: Case, cured: Sequence[Finding]) -> list[Link]:
 
 
 def _sign_is_clear(sign: str, subjects: set[str] | None, before: Examined, after: Examined) -> Check:
+    """Clear on every subject: a fault that moved to another core is not fixed. What others had before is left out."""
     verdict = next((it for it in after.case.verdicts if it.sign == sign), Verdict(sign=sign, state="blind"))
     was = next((it.evidence[0] for it in before.case.findings if it.sign == sign), None)
     now = verdict.evidence[0] if verdict.evidence else None
     of = f" of {', '.join(sorted(subjects))}" if subjects else ""
-    # The kernel's log reaches back to before the cure: only what went on after it counts.
-    began = after.timeline.span.start - SLACK
-    found = [it for it in after.case.findings if it.sign == sign and it.span.end >= began]
-    again = [it for it in found if not subjects or it.subject in subjects]
+    found = [it for it in _since_the_fix(after) if it.sign == sign]
+    others = {it.subject for it in before.case.findings if it.sign == sign} - subjects if subjects else set()
+    again = [it for it in found if it.subject not in others]
     check = Check(name=f"{sign}{of}", state="held", says=verdict.says or "clear", before=was, after=now)
     if again:
-        return replace(check, state="failed", says=f"{again[0].subject}: {again[0].says}", after=again[0].evidence[0])
+        moved = " (not there before the fix)" if subjects and again[0].subject not in subjects else ""
+        says = f"{again[0].subject}{moved}: {again[0].says}"
+        return replace(check, state="failed", says=says, after=again[0].evidence[0])
     if verdict.state in ("blind", "broken"):
-        return replace(check, state="blind", says=verdict.says or "nobody looked")
+        return replace(check, state="blind", says=verdict.says or f"nothing looked for {sign}")
     if verdict.state == "found":
-        return replace(check, says="found of others only" if found else "none since the cure")
+        same = f"only of {', '.join(sorted({it.subject for it in found}))}, as before the fix"
+        return replace(check, says=same if found else "none since the fix")
     return check
 
 
+def _since_the_fix(after: Examined) -> list[Finding]:
+    """The kernel's log reaches back to before the fix: only what went on after it counts."""
+    began = after.timeline.span.start - SLACK
+    return [it for it in after.case.findings if it.span.end >= began]
+
+
+def _nothing_new(before: Case, after: Examined) -> Check:
+    """Whether no symptom came up that was not there before and that nothing explains: the fix may have made it."""
+    known = {(it.sign, it.subject) for it in before.findings}
+    unexplained = {it.finding for it in after.case.unexplained}
+    new = [
+        it for it in _since_the_fix(after) if it.symptom and it in unexplained and (it.sign, it.subject) not in known
+    ]
+    name = "no new symptom without a cause"
+    if new:
+        says = f"{new[0].sign} of {new[0].subject}: {new[0].says}" + (f"; {len(new) - 1} more" if len(new) > 1 else "")
+        return Check(name=name, state="failed", says=says, after=new[0].evidence[0])
+    symptoms = sum(it.symptom for it in _since_the_fix(after))
+    return Check(name=name, state="held", says=f"{symptoms} symptoms found, none of them new and without a cause")
+
+
+def _whole_window(after: Examined, window: float | None) -> Check:
+    name, seconds = "the whole window", after.timeline.span.seconds
+    if window is None:
+        return Check(name=name, state="held", says=f"the whole recording: {lasting(seconds)}")
+    whole = seconds >= window - CUT_SECONDS - CUT_SHARE * window
+    says = f"{lasting(seconds)} of {lasting(window)}" + ("" if whole else ": it was cut short")
+    return Check(name=name, state="held" if whole else "blind", says=says)
+
+
 def _looked_all_the_time(after: Examined, signs: Collection[str]) -> Check:
-    """The longest time in which something that a sign needs was not looked at."""
+    """The longest time in which something that a sign needs was not read."""
     span, room = after.timeline.span, healthy("signs")
     worst: tuple[float, str] = (0.0, "")
     for need in {need for sign in signs if sign in room for need in room[sign].NEEDS}:
@@ -127,12 +190,12 @@ def _looked_all_the_time(after: Examined, signs: Collection[str]) -> Check:
             worst = max(worst, (min(gaps), whats[0]))
     name = "was looked at all the time"
     if worst[0]:
-        return Check(name=name, state="blind", says=f"nobody saw {worst[1]} for {lasting(worst[0])}")
+        return Check(name=name, state="blind", says=f"nothing read {worst[1]} for {lasting(worst[0])}")
     return Check(name=name, state="held", says=f"for {lasting(span.seconds)}")
 
 
 def _longest_gap(timeline: Timeline, what: str, span: Span) -> float | None:
-    """0 if it was looked at as often as usual; None if never, which makes its sign blind anyway."""
+    """0 if it was read as often as usual; None if never, which makes its sign blind anyway."""
     looks = timeline.looks(what)
     times = looks.at[looks.values > 0] if len(looks) else np.empty(0)
     if not len(times):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import secrets
 import socket
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -41,8 +42,8 @@ def installed() -> None:
         )
 
 
-def application(bundle: bytes, title: str, token: str) -> Starlette:
-    """The page below /TOKEN/, everything else forbidden."""
+def application(bundle: bytes, title: str, token: str, opened: Callable[[], None] = lambda: None) -> Starlette:
+    """The page below /TOKEN/, everything else forbidden. `opened` is called when somebody with the token has come."""
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
@@ -64,6 +65,7 @@ def application(bundle: bytes, title: str, token: str) -> Starlette:
             return Response(
                 "403: forbidden; use the address that `zombiescope view` printed\n", 403, HEADERS, "text/plain"
             )
+        opened()
         name = request.path_params.get("name")
         if name is None:  # the trailing slash is missing; without it relative addresses would be wrong
             return Response(status_code=307, headers=HEADERS | {"Location": f"/{token}/"})

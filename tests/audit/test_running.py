@@ -1,0 +1,50 @@
+"""Processes by name: whose they are, and whether all of them can be seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from zombiescope.audit import running
+from zombiescope.core import Host
+
+
+def host(root: Path, **files: str) -> Host:
+    for name, text in files.items():
+        path = root / "proc" / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return Host(str(root), live=False)
+
+
+def test_processes_of_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {f"{pid}__comm": f"{name}\n" for pid, name in ((10, "raylet"), (11, "bash"), (12, "raylet"))}
+    machine = host(tmp_path, **files, self__comm="raylet\n", **{"99__cmdline": "raylet"})
+    assert sorted(running.running(machine, {"raylet"})) == [(10, "raylet"), (12, "raylet")]
+    assert not list(running.running(machine, {"ray"}))
+    monkeypatch.setattr(running, "MOST", 1)
+    assert len(list(running.running(machine, {"raylet", "bash"}))) <= 1
+
+
+def test_all_processes_are_visible_only_where_the_kernel_s_own_are(tmp_path: Path) -> None:
+    assert running.sees_all(host(tmp_path / "a", **{"2__comm": "kthreadd\n"}))
+    assert not running.sees_all(host(tmp_path / "b", **{"2__comm": "bash\n"}))
+    assert not running.sees_all(host(tmp_path / "c", **{"1__comm": "systemd\n"}))
+
+
+def test_whose_it_is(tmp_path: Path) -> None:
+    machine = host(
+        tmp_path, **{"7__status": "Name:\tx\nUid:\t0\t0\t0\t0\n", "8__status": "Name:\tx\nUid:\t1000\t0\t0\t0\n"}
+    )
+    assert running.is_roots(machine, 7) and not running.is_roots(machine, 8) and not running.is_roots(machine, 9)
+
+
+def test_words_and_cgroup(tmp_path: Path) -> None:
+    rows = "12:memory:/a\n3:cpu,cpuacct:/b:c\n0::/unified\nbroken\n"
+    machine = host(
+        tmp_path,
+        **{"7__cmdline": "raylet\0--x=1\0", "7__cgroup": rows, "8__cgroup": "0::/unified\n", "9__cgroup": "\n"},
+    )
+    assert running.words_of(machine, 7) == ["raylet", "--x=1"] and running.words_of(machine, 1) == []
+    assert [running.cgroup_of(machine, pid) for pid in (7, 8, 9, 1)] == ["/a", "/unified", "", ""]
