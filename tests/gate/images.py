@@ -26,6 +26,7 @@ WantedBy=multi-user.target
 """
 PLAIN = "[Service]\nExecStart=/usr/sbin/thing\n[Install]\nWantedBy=multi-user.target\n"
 CLEAN = {
+    "etc/machine-id": "",  # as cloud images ship it: its first boot applies no presets
     "etc/os-release": 'PRETTY_NAME="Debian GNU/Linux 14 (forky)"\n',
     "etc/default/grub": 'GRUB_DEFAULT=0\nGRUB_CMDLINE_LINUX_DEFAULT="quiet"\nGRUB_CMDLINE_LINUX=""\n',
     "boot/vmlinuz-7.1.13-amd64": "",

@@ -13,7 +13,8 @@ from typing import Any
 
 from zombiescope.audit.loops import Judgement, RestartPolicy, judge
 from zombiescope.audit.systemd import POLICY, Systemd, Unit, address_for, policy_of
-from zombiescope.audit.unit_files import UnitFile, UnitFiles
+from zombiescope.audit.unit_file import UnitFile
+from zombiescope.audit.unit_files import UnitFiles
 from zombiescope.audit.use import Usage, Use
 from zombiescope.core import Host, Unreadable
 from zombiescope.knowledge.agents import Agent, agent_of, gives_up_with, leaker_of
@@ -30,7 +31,7 @@ class Row:
 
     unit: str
     path: str  # of its unit file; "" for one that systemd has and no folder does (generated, transient)
-    enabled: str  # enabled, disabled, static, masked; "" if it has no file
+    enabled: str  # as `systemctl is-enabled`: enabled, disabled, static, masked, …; "" if it has no file
     enabled_by: tuple[str, ...] = ()
     state: str = ""  # "active (running)"; "" where systemd could not be asked or has not loaded it
     restarts: int | None = None

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from zombiescope.audit.facts import Facts, facts
 from zombiescope.audit.survey import Survey, survey
-from zombiescope.audit.unit_files import FOLDERS, UnitFile, UnitFiles
+from zombiescope.audit.unit_file import UnitFile
+from zombiescope.audit.unit_files import FOLDERS, HELD, UnitFiles
 from zombiescope.core import Blind, Case, Host, Unreadable
 from zombiescope.knowledge.units import never_judge
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 AGAIN = 2.0  # seconds between two reads of the restart counters of a running machine
 _KINDS = (".service", ".socket", ".timer", ".path")  # of unit that make something run
 _STRANGE = "a link to a file of another name, outside the unit folders"
-_HELD = (".wants", ".requires", ".d")  # folders whose content says what starts, and how
+_HELD = (*HELD, ".d")  # folders whose content says what starts, and how
 _KERNEL = "vmlinuz-"
 ABSENT = ("no such file or directory", "not a directory")
 _MOST_LINKS = 40  # as the kernel follows (MAXSYMLINKS in include/linux/namei.h)

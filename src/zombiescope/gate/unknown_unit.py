@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.audit.unit_files import UnitFile
+from zombiescope.audit.unit_file import UnitFile
 from zombiescope.core import Blind
 from zombiescope.gate._image import Image
 from zombiescope.gate._objection import Objection
