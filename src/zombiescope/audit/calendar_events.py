@@ -56,7 +56,7 @@ _Times = tuple[list[float], list[float], list[float]]
 
 def _parsed(text: str) -> tuple[set[int], _Days, _Times]:
     text = text.strip()
-    if len(text) > _LONGEST or not text.isascii():
+    if not text or len(text) > _LONGEST or not text.isascii():
         raise ValueError(text[:40])
     if text.startswith("@"):  # one moment
         raise ValueError(text[:40])

@@ -18,9 +18,7 @@ from zombiescope.kernel.text import lines
 _MACHINE = "/etc/machine-id"
 _FRESH = "uninitialized"
 _ABSENT = ("no such file or directory", "not a directory")
-FOLDERS = tuple(
-    f"{place}/systemd/system-preset" for place in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib")
-)
+FOLDERS = tuple(f"{place}/systemd/system-preset" for place in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,16 @@ class UnitFile:
         stem = self.name.rpartition(".")[0]
         prefix, _, instance = stem.partition("@")
         last = prefix.rpartition("-")[2]
-        known = {"n": self.name, "N": stem, "p": prefix, "P": prefix, "i": instance, "I": instance, "j": last, "J": last}
+        known = {
+            "n": self.name,
+            "N": stem,
+            "p": prefix,
+            "P": prefix,
+            "i": instance,
+            "I": instance,
+            "j": last,
+            "J": last,
+        }
         known["%"] = "%"
         parts = _SPECIFIER.findall(text)
         return _SPECIFIER.sub(lambda it: known[it[1]], text) if all(it in known for it in parts) else ""

@@ -181,16 +181,15 @@ class UnitFiles:
         text = sysv.SETTINGS if path.startswith(sysv.SCRIPTS) else "" if target == "/dev/null" else self._text(target)
         names = [name, *(alias for alias, real in self._aliases.items() if real == name and "@" not in alias)]
         own = dict.fromkeys(it for alias in names for it in dropped_in(alias))
-        ordered = [name.rpartition(".")[2]]  # service.d, which any other folder overrides
-        folders = [f"{folder}/{it}.d" for folder in FOLDERS for it in own if f"{folder}/{it}.d" in self._folders_of(it)]
-        folders += [folder for it in ordered for folder in self._folders_of(it)]
+        folders = [place for folder in FOLDERS for it in own if (place := f"{folder}/{it}.d") in self._dropped(it)]
+        folders += self._dropped(name.rpartition(".")[2])  # service.d, which any other folder overrides
         drop_ins = self._first_of_each_name(folders, ".conf")
         settings = parse(text)
         for file in drop_ins:
             parse(self._text(self._target(file)), settings)
         return UnitFile(name=name, path=path, drop_ins=tuple(drop_ins), masked=not text, settings=settings)
 
-    def _folders_of(self, name: str) -> list[str]:
+    def _dropped(self, name: str) -> list[str]:
         return self._drop_ins.get(name, [])
 
     def _state(self, unit: UnitFile) -> str:
@@ -199,15 +198,17 @@ class UnitFiles:
             return "masked"
         if unit.path.startswith(("/run/systemd/generator", *sysv.SCRIPTS)):
             return "generated"
-        named = {unit.name, *(alias for alias, real in self._aliases.items() if real == unit.name)}
-        places = {self._at[alias].rpartition("/")[0] for alias in named - {unit.name}}
+        others = {alias for alias, real in self._aliases.items() if real == unit.name and alias in self._at}
+        first = unit.name.replace("@.", f"@{unit.last('Install', 'DefaultInstance')}.", 1)
+        own = {unit.name, first, *(others & set(unit.names("Install", "Alias")))}
+        places = {self._at[alias].rpartition("/")[0]: alias in own for alias in others}
         for held in self._links.values():
             for name, folder in held.items():
-                if name in named or (is_template(unit.name) and template(name) in named):
-                    places.add(folder)
+                if name in own | others or (is_template(unit.name) and template(name) == unit.name):
+                    places[folder] = places.get(folder, False) or name in own
         for folder, state in (("/etc/systemd/system", "enabled"), ("/run/systemd/system", "enabled-runtime")):
-            if folder in places:
-                return state
+            if folder in places:  # by a name that is not its own, and that `systemctl enable` would not make: indirect
+                return state if places[folder] else "indirect"
         if places and "@" in unit.name and not is_template(unit.name):
             return "static"
         if posixpath.dirname(self._target(unit.path)) not in FOLDERS:

@@ -3,14 +3,15 @@
 Why it matters: packages enable the units they ship. A list of what the image is for turns the next surprise into a
     failed build instead of three months of debugging.
 Passes: units in the allow-list (--allow FILE; without one this rule is skipped), and essential units, which a machine
-    needs to boot and to be reached: those need not be listed.
+    needs to boot and to be reached: those need not be listed. A service of the same name as the timer, socket or path
+    that triggers it goes with that one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.audit.unit_file import UnitFile
+from zombiescope.audit.unit_file import TRIGGERS, UnitFile
 from zombiescope.core import Blind
 from zombiescope.gate._image import Image
 from zombiescope.gate._objection import Objection
@@ -37,4 +38,9 @@ def saw(image: Image) -> str:
 
 
 def _questionable(image: Image) -> list[UnitFile]:
-    return [unit for unit in image.starting if not never_judge(unit.name)]
+    return [unit for unit in image.starting if not never_judge(unit.name) and not _goes_along(unit)]
+
+
+def _goes_along(unit: UnitFile) -> bool:
+    stem = unit.name.rpartition(".")[0].removesuffix("@")
+    return all(by.endswith(TRIGGERS) and by.rpartition(".")[0] == stem for by in unit.enabled_by)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from zombiescope.audit.boot import generators
 from zombiescope.core import Blind
 from zombiescope.gate._image import Image
 from zombiescope.gate._objection import Objection
@@ -21,4 +22,6 @@ def look(image: Image) -> Iterator[Objection | Blind]:
 
 
 def saw(image: Image) -> str:
-    return f"units that start at boot: {len(image.starting)}"
+    more = generators(image.host)
+    also = f"; generators may add others at boot: {', '.join(more)}" if more and not image.host.live else ""
+    return f"units that start at boot: {len(image.starting)}{also}"
