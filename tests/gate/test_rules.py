@@ -172,15 +172,6 @@ def test_command_lines(tmp_path: Path, path: str, text: str, found: str) -> None
     assert f"/{path}" in told.says
 
 
-def test_an_image_without_kernel_or_boot_loader_is_blind_to_both(tmp_path: Path) -> None:
-    clean(tmp_path)
-    for gone in ("boot/vmlinuz-7.1.13-amd64", "usr/lib/modules/7.1.13-amd64/modules.dep", "etc/default/grub"):
-        (tmp_path / gone).unlink()
-    (tmp_path / "usr/lib/modules/7.1.13-amd64").rmdir()
-    told = judged(tmp_path)
-    assert told["leaking_kernel"].state == "blind" and told["cgroup_mode"].state == "blind"
-
-
 def test_units_that_nobody_listed(tmp_path: Path) -> None:
     told = judged(sick(tmp_path), allowed=["nginx.*", "apt-daily.timer"])["unknown_unit"]
     assert objections(told) == [("error", "unit:ecs.service"), ("error", "unit:poll.timer")]

@@ -49,6 +49,9 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="fail from this many memory cgroups on, live and dying [1000]",
     )
+    parser.add_argument(
+        "--cmdline", metavar="TEXT", help="with --root: the kernel command line it is booted with, if no file says it"
+    )
     parser.add_argument("--allow", metavar="FILE", help="TOML: units that may start at boot; all others are objections")
     parser.add_argument(
         "--baseline", metavar="FILE", help="TOML: accepted objections, each with a reason and an expiry date"
@@ -77,6 +80,8 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(
             "--soak and --root exclude each other: --soak watches a running machine, --root checks an image"
         )
+    if args.cmdline is not None and not args.root:
+        raise UserError("--cmdline needs --root: a running machine says in /proc/cmdline what it was booted with")
     use_knowledge(args)
     allowed = read_allowed(args.allow) if args.allow else None
     args.accepted = read_baseline(args.baseline) if args.baseline else []
@@ -113,7 +118,7 @@ def _image(args: argparse.Namespace, host: Host, allowed: list[str] | None) -> I
         case = examine(timeline, signs=signs, laws={}, questions={}, remedies={})
     elif host.live:
         timeline = look(host, 0.0, asked_probes(args.skip))
-    return Image(host, allowed=allowed, most_cgroups=args.max_memcg, timeline=timeline, case=case)
+    return Image(host, allowed=allowed, most_cgroups=args.max_memcg, timeline=timeline, case=case, cmdline=args.cmdline)
 
 
 def _write(args: argparse.Namespace, report: Report) -> None:

@@ -17,6 +17,8 @@ from zombiescope.audit.survey import Survey, survey
 from zombiescope.audit.unit_file import UnitFile
 from zombiescope.audit.unit_files import FOLDERS, HELD, UnitFiles
 from zombiescope.core import Blind, Case, Host, Unreadable
+from zombiescope.gate._command_line import ABSENT, command_lines, unified_kernels
+from zombiescope.knowledge.kernels import version_of
 from zombiescope.knowledge.units import never_judge
 
 if TYPE_CHECKING:
@@ -26,8 +28,8 @@ AGAIN = 2.0  # seconds between two reads of the restart counters of a running ma
 _KINDS = (".service", ".socket", ".timer", ".path")  # of unit that make something run
 _STRANGE = "a link to a file of another name, outside the unit folders"
 _HELD = (*HELD, ".d")  # folders whose content says what starts, and how
-_KERNEL = "vmlinuz-"
-ABSENT = ("no such file or directory", "not a directory")
+_KERNELS = ("vmlinuz-", "vmlinux-", "kernel-", "Image-")
+_MODULES = "/usr/lib/modules"
 _MOST_LINKS = 40  # as the kernel follows (MAXSYMLINKS in include/linux/namei.h)
 
 
@@ -42,8 +44,13 @@ class Image:
         most_cgroups: int = 1000,
         timeline: Timeline | None = None,
         case: Case | None = None,
+        cmdline: str | None = None,
     ) -> None:
-        """`timeline` holds the samples of a running machine, `case` what the signs found in them during a soak."""
+        """`timeline` holds the samples of a running machine, `case` what the signs found in them during a soak.
+
+        `cmdline` is the kernel command line that an image will be booted with, where its files do not say.
+        """
+        self._cmdline = cmdline
         self.host, self.allowed, self.most_cgroups = host, allowed, most_cgroups
         self.timeline, self.case = timeline, case
 
@@ -76,9 +83,39 @@ class Image:
         """Every kernel by its release, and where it was found: the running one, else those installed."""
         if self.host.live:
             return dict.fromkeys(self.facts.kernels, "/proc/sys/kernel/osrelease")
-        found = {release: f"/usr/lib/modules/{release}" for release in self.facts.kernels}
-        names = [name for name in self.names("/boot") if name.startswith(_KERNEL) and "rescue" not in name]
-        return dict(sorted((found | {name.removeprefix(_KERNEL): f"/boot/{name}" for name in names}).items()))
+        modules = {release: f"{_MODULES}/{release}" for release in self.facts.kernels}
+        return dict(sorted((modules | self._kernel_images).items()))
+
+    @cached_property
+    def _kernel_images(self) -> dict[str, str]:
+        found = unified_kernels(self.host)
+        for release in self.facts.kernels:  # where Fedora and bootc keep it
+            found |= {
+                release: path for path in (f"{_MODULES}/{release}/vmlinuz",) if "vmlinuz" in self.names(split(path)[0])
+            }
+        for name in self.names("/boot"):
+            kind, _, release = name.partition("-")
+            if f"{kind}-" in _KERNELS and "rescue" not in name and (kind == "vmlinuz" or version_of(release)):
+                found[release] = f"/boot/{name}"
+        return found
+
+    @property
+    def left_over(self) -> set[str]:
+        """Kernels of which only modules are left, beside one that can boot. With none, /boot may be a partition."""
+        return set(self.kernels) - set(self._kernel_images) if not self.host.live and self._kernel_images else set()
+
+    @cached_property
+    def command_lines(self) -> tuple[dict[str, list[str]], list[Blind]]:
+        return command_lines(self.host, self._cmdline)
+
+    @property
+    def kernelless(self) -> str:
+        """Why the kernel's rules do not apply: the root of a container has neither a kernel nor a boot loader."""
+        said, unseen = self.command_lines
+        hidden = [*unseen, *self.unread("/boot", _MODULES, "/lib/modules")]
+        if self.kernels or said or hidden:
+            return ""
+        return "does not apply: no kernel and no boot loader in this root, as in that of a container"
 
     def is_allowed(self, unit: str) -> bool:
         return any(fnmatchcase(unit, pattern) for pattern in self.allowed or ())

@@ -25,6 +25,7 @@ from typing import BinaryIO
 from zombiescope.audit.packages import DPKG, RPM
 from zombiescope.core import UserError, amount
 from zombiescope.core.host import MOST_BYTES as MOST_READ
+from zombiescope.gate._command_line import FOLDERS
 from zombiescope.knowledge.agents import agents
 
 MOST_MEMBERS = 5_000_000  # of one tar: the largest machine images have about a million files
@@ -35,7 +36,17 @@ MOST_HEADER = 1 << 20  # bytes of all headers of one file: long names, attribute
 DEEPEST = 32  # folders; no path that we read is half as deep
 # What rules read, besides the paths of signs of use; of _NAMES only the names are needed.
 _PLACES = (
-    *("etc", "boot/grub", "boot/grub2", "boot/loader", "boot/efi/loader", "efi/loader", "run/systemd"),
+    *(
+        "etc",
+        "boot/grub",
+        "boot/grub2",
+        "boot/extlinux",
+        "boot/extlinux.conf",
+        "boot/syslinux",
+        "extlinux",
+        "run/systemd",
+    ),
+    *("boot/efi/EFI/BOOT", "usr/lib/kernel", *(folder.lstrip("/") for folder in FOLDERS)),
     *("usr/lib/os-release", "usr/lib/systemd", "usr/local/lib/systemd", "lib/systemd"),
     *(place.lstrip("/") for place in (DPKG, *RPM)),
 )
