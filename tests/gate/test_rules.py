@@ -32,6 +32,7 @@ def test_a_clean_image_passes_every_rule_and_says_what_it_saw(tmp_path: Path) ->
         "endless_restart",
         "frequent_timer",
         "leaking_kernel",
+        "stale_allowance",
         "unknown_unit",
         "unread_units",
     }

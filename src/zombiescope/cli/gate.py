@@ -23,6 +23,7 @@ from zombiescope.members.rooms import load, names
 if TYPE_CHECKING:
     from zombiescope.cli._gate_report import Report
     from zombiescope.gate._image import Image
+    from zombiescope.gate._lists import Allowance
 
 FORMATS = ("text", "json", "junit", "sarif")
 ANSWERS = {"pass": "clear", "fail": "found", "blind": "blind"}
@@ -52,7 +53,9 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cmdline", metavar="TEXT", help="with --root: the kernel command line it is booted with, if no file says it"
     )
-    parser.add_argument("--allow", metavar="FILE", help="TOML: units that may start at boot; all others are objections")
+    parser.add_argument(
+        "--allow", metavar="FILE", help="TOML: units that may start at boot, with owners; others are objections"
+    )
     parser.add_argument(
         "--baseline", metavar="FILE", help="TOML: accepted objections, each with a reason and an expiry date"
     )
@@ -91,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     return _judge(args, Host(), allowed)
 
 
-def _judge(args: argparse.Namespace, host: Host, allowed: list[str] | None) -> int:
+def _judge(args: argparse.Namespace, host: Host, allowed: list[Allowance] | None) -> int:
     from zombiescope.cli._gate_report import shape
     from zombiescope.gate._lists import accept
     from zombiescope.gate._rulings import rulings
@@ -105,7 +108,7 @@ def _judge(args: argparse.Namespace, host: Host, allowed: list[str] | None) -> i
     return EXIT_STYLES[args.exit_style][ANSWERS[report.verdict]]
 
 
-def _image(args: argparse.Namespace, host: Host, allowed: list[str] | None) -> Image:
+def _image(args: argparse.Namespace, host: Host, allowed: list[Allowance] | None) -> Image:
     from zombiescope.gate._image import Image
     from zombiescope.gate._needs import asked_probes, asked_signs
 

@@ -7,7 +7,7 @@ that ignored it would pass what it never read.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from fnmatch import fnmatchcase
+from datetime import UTC, date, datetime
 from functools import cached_property
 from posixpath import basename, dirname, join, normpath, split
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from zombiescope.knowledge.units import never_judge
 
 if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline
+    from zombiescope.gate._lists import Allowance
 
 AGAIN = 2.0  # seconds between two reads of the restart counters of a running machine
 _KINDS = (".service", ".socket", ".timer", ".path")  # of unit that make something run
@@ -34,13 +35,14 @@ _MOST_LINKS = 40  # as the kernel follows (MAXSYMLINKS in include/linux/namei.h)
 
 
 class Image:
-    """One image or machine. `allowed` are patterns of units that may start; None without an allow-list."""
+    """One image or machine. `allowed` says which units may start; None without an allow-list."""
 
     def __init__(
         self,
         host: Host,
         *,
-        allowed: Sequence[str] | None = None,
+        allowed: Sequence[Allowance] | None = None,
+        today: date | None = None,
         most_cgroups: int = 1000,
         timeline: Timeline | None = None,
         case: Case | None = None,
@@ -51,6 +53,7 @@ class Image:
         `cmdline` is the kernel command line that an image will be booted with, where its files do not say.
         """
         self._cmdline = cmdline
+        self.today = today or datetime.now(UTC).date()
         self.host, self.allowed, self.most_cgroups = host, allowed, most_cgroups
         self.timeline, self.case = timeline, case
 
@@ -77,6 +80,12 @@ class Image:
         """Units that make something run and that something at boot pulls in."""
         units = [self.files.unit(name) for name in self.files.names(*(f"*{kind}" for kind in _KINDS))]
         return [unit for unit in units if unit.starts]
+
+    @cached_property
+    def installed(self) -> list[str]:
+        """The names of all units; on a running machine also of those that systemd has and no folder does."""
+        names = set(self.files.names("*"))
+        return sorted(names | {row.unit for row in self.survey.rows} if self.host.live else names)
 
     @cached_property
     def kernels(self) -> dict[str, str]:
@@ -118,7 +127,7 @@ class Image:
         return "does not apply: no kernel and no boot loader in this root, as in that of a container"
 
     def is_allowed(self, unit: str) -> bool:
-        return any(fnmatchcase(unit, pattern) for pattern in self.allowed or ())
+        return any(allowance.covers(unit) for allowance in self.allowed or ())
 
     def unread_units(self) -> Iterator[Blind]:
         """Unit folders and files that exist but cannot be read, or that link to where we do not follow."""

@@ -4,7 +4,7 @@ Why it matters: packages enable the units they ship. A list of what the image is
     failed build instead of three months of debugging.
 Passes: units in the allow-list (--allow FILE; without one this rule is skipped), and essential units, which a machine
     needs to boot and to be reached: those need not be listed. A service of the same name as the timer, socket or path
-    that triggers it goes with that one.
+    that triggers it goes with that one. On a running machine a known agent that runs without being enabled counts too.
 """
 
 from __future__ import annotations
@@ -30,11 +30,19 @@ def look(image: Image) -> Iterator[Objection | Blind]:
                 where=unit.path,
                 fix=(f"systemctl disable {unit.name}", "or add it to the allow-list"),
             )
+    for row in image.survey.rows if image.host.live else ():
+        if row.agent and row.running and not row.starts and not row.essential and not image.is_allowed(row.unit):
+            yield Objection(
+                subject=f"unit:{row.unit}",
+                says=f"known agent {row.agent.name} runs, is not enabled, and is not in the allow-list",
+                where=row.path or f"$ systemctl cat {row.unit}",
+                fix=(f"systemctl stop {row.unit}", "or add it to the allow-list"),
+            )
 
 
 def saw(image: Image) -> str:
     units = len(_questionable(image))
-    return f"units that start at boot, without essential ones: {units}; allow-list patterns: {len(image.allowed or ())}"
+    return f"units that start at boot, without essential ones: {units}; allow-list entries: {len(image.allowed or ())}"
 
 
 def _questionable(image: Image) -> list[UnitFile]:
