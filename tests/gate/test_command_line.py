@@ -135,6 +135,7 @@ def test_the_root_of_a_container_passes_what_applies_and_says_what_does_not(zomb
         "leaking_kernel",
         "cgroup_mode",
         "unknown_unit",
+        "stale_allowance",
     }
     assert "no kernel and no boot loader" in told["cgroup_mode"].says
     said = zombiescope("gate", "--root", str(root), expect=0).stdout

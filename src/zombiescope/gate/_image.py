@@ -12,6 +12,7 @@ from functools import cached_property
 from posixpath import basename, dirname, join, normpath, split
 from typing import TYPE_CHECKING
 
+from zombiescope.audit.essential import Essential, essential
 from zombiescope.audit.facts import Facts, facts
 from zombiescope.audit.survey import Survey, survey
 from zombiescope.audit.unit_file import UnitFile
@@ -19,7 +20,6 @@ from zombiescope.audit.unit_files import FOLDERS, HELD, UnitFiles
 from zombiescope.core import Blind, Case, Host, Unreadable
 from zombiescope.gate._command_line import ABSENT, command_lines, unified_kernels
 from zombiescope.knowledge.kernels import version_of
-from zombiescope.knowledge.units import never_judge
 
 if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline
@@ -82,6 +82,11 @@ class Image:
         return [unit for unit in units if unit.starts]
 
     @cached_property
+    def essential(self) -> Essential:
+        """Of the units that start, those that are not judged."""
+        return essential(self.host, self.starting)
+
+    @cached_property
     def installed(self) -> list[str]:
         """The names of all units; on a running machine also of those that systemd has and no folder does."""
         names = set(self.files.names("*"))
@@ -140,7 +145,7 @@ class Image:
             yield from (Blind(what="unit_files", source=it, why=_STRANGE) for it in self._strange_links(folder, seen))
         for unit in self.starting:
             # A unit that starts without any setting, not even ExecStart=, was not read; essential units are not judged.
-            if not unit.settings and not never_judge(unit.name):
+            if not unit.settings and unit.name not in self.essential.names:
                 yield Blind(what="unit_files", source=unit.path, why="no setting in it could be read")
 
     def _strange_links(self, folder: str, seen: Collection[str]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 Why it matters: packages enable the units they ship. A list of what the image is for turns the next surprise into a
     failed build instead of three months of debugging.
 Passes: units in the allow-list (--allow FILE; without one this rule is skipped), and essential units, which a machine
-    needs to boot and to be reached: those need not be listed. A service of the same name as the timer, socket or path
+    needs to boot and to be reached: those need not be listed, if a package of the system owns them. A service of the same name as the timer, socket or path
     that triggers it goes with that one. On a running machine a known agent that runs without being enabled counts too.
 """
 
@@ -15,7 +15,6 @@ from zombiescope.audit.unit_file import TRIGGERS, UnitFile
 from zombiescope.core import Blind
 from zombiescope.gate._image import Image
 from zombiescope.gate._objection import Objection
-from zombiescope.knowledge.units import never_judge
 
 WHEN = ("image", "look", "soak")
 NEEDS_LIST = True
@@ -46,7 +45,7 @@ def saw(image: Image) -> str:
 
 
 def _questionable(image: Image) -> list[UnitFile]:
-    return [unit for unit in image.starting if not never_judge(unit.name) and not _goes_along(unit)]
+    return [unit for unit in image.starting if unit.name not in image.essential.names and not _goes_along(unit)]
 
 
 def _goes_along(unit: UnitFile) -> bool:
