@@ -15,9 +15,9 @@ from zombiescope.audit.unit_file import INSTALLS, UnitFile, is_template
 from zombiescope.core import Host, Unreadable
 from zombiescope.kernel.text import lines
 
-_MACHINE = "/etc/machine-id"
+MACHINE = "/etc/machine-id"
 _FRESH = "uninitialized"
-_ABSENT = ("no such file or directory", "not a directory")
+ABSENT = ("no such file or directory", "not a directory")
 FOLDERS = tuple(f"{place}/systemd/system-preset" for place in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
 
 
@@ -30,9 +30,9 @@ class Rule:
 
 def is_first_boot(host: Host) -> bool:
     try:
-        return host.read(_MACHINE, most=4096).strip() == _FRESH
+        return host.read(MACHINE, most=4096).strip() == _FRESH
     except Unreadable as error:
-        return error.why in _ABSENT
+        return error.why in ABSENT
 
 
 def rules(texts: Iterable[str]) -> list[Rule]:

@@ -47,7 +47,10 @@ class UnitFiles:
 
     def __init__(self, host: Host) -> None:
         self._host = host
+        self.unread: dict[str, str] = {}  # what exists, was asked for and could not be read, and why
         self._loaded: dict[str, UnitFile | None] = {}
+        self._targets: dict[str, str] = {}  # where links lead
+        self._roots: set[str] = set()  # where boot begins
         self._at: dict[str, str] = {}  # the path of a unit; the first folder wins
         self._drop_ins: dict[str, list[str]] = {}  # folders of drop-ins, by unit
         self._links: dict[str, dict[str, str]] = {}  # what a unit's .wants and .requires name, and in which folder
@@ -83,6 +86,15 @@ class UnitFiles:
         if unit is None:
             raise Unreadable(f"{PACKAGED}/{name}", "no such unit file")
         return replace(unit, enabled_by=tuple(self._pulled.get(unit.name, ())), state=self._state(unit))
+
+    def blind(self) -> Iterator[tuple[str, str]]:
+        """Files that say what starts, and how, and could not be read; not those of units that do not start."""
+        _ = self._pulled, self._defaults  # which read them
+        idle, started = set(), set()
+        for name, unit in self._loaded.items():
+            paths = {path for it in (unit.path, *unit.drop_ins) for path in (it, self._target(it))} if unit else set()
+            (started if name in self._pulled or name in self._roots else idle).update(paths)
+        yield from ((path, why) for path, why in self.unread.items() if path not in idle - started)
 
     def needed_by(self, name: str) -> list[str]:
         """Units that start at boot, without targets, and pull this one in; what only triggers it does not need it."""
@@ -133,15 +145,17 @@ class UnitFiles:
             real.setdefault(self._aliases.get(name, name), []).extend(held)
         targets = [name for name in {*self._at, *real} if name.endswith(".target")]
         default = self._aliases.get(boot.DEFAULT, boot.DEFAULT) in self._at
-        generated = bool(boot.generators(self._host))
-        return boot.pulled_in(self._load_or_name, real, boot.roots(targets, default=default, generated=generated))
+        roots = boot.roots(targets, default=default, generated=bool(boot.generators(self._host)))
+        self._roots = {self._aliases.get(name, name) for name in roots}
+        return boot.pulled_in(self._load_or_name, real, roots)
 
     @cached_property
     def _defaults(self) -> RestartPolicy:
         said: Settings = {}
-        parse(next((text for path in _MANAGER if (text := self._said(path)) is not None), ""), said)
+        here = [path for path in _MANAGER if posixpath.basename(path) in self._listed(posixpath.dirname(path))]
+        parse(next((text for path in here if (text := self._said(path)) is not None), ""), said)
         for path in self._first_of_each_name([f"{place}.d" for place in _MANAGER], ".conf"):
-            parse(self._text(self._target(path)), said)
+            parse(self._text(path), said)
 
         def last(*keys: str) -> str:
             return next((said["Manager", key][-1] for key in keys if said.get(("Manager", key))), "")
@@ -156,9 +170,7 @@ class UnitFiles:
     @cached_property
     def _presets(self) -> list[presets.Rule]:
         """Rules in order: files of all folders by name; of a file in two folders the first counts."""
-        return presets.rules(
-            self._text(self._target(path)) for path in self._first_of_each_name(presets.FOLDERS, ".preset")
-        )
+        return presets.rules(self._text(path) for path in self._first_of_each_name(presets.FOLDERS, ".preset"))
 
     def _load_or_name(self, name: str) -> UnitFile | None:
         """A target without a file still pulls in what its folder of links names, in a root laid out by hand."""
@@ -177,8 +189,7 @@ class UnitFiles:
         return self._loaded[name]
 
     def _parsed(self, name: str, path: str) -> UnitFile:
-        target = self._target(path)
-        text = sysv.SETTINGS if path.startswith(sysv.SCRIPTS) else "" if target == "/dev/null" else self._text(target)
+        text = sysv.SETTINGS if path.startswith(sysv.SCRIPTS) else self._text(path)
         names = [name, *(alias for alias, real in self._aliases.items() if real == name and "@" not in alias)]
         own = dict.fromkeys(it for alias in names for it in dropped_in(alias))
         folders = [place for folder in FOLDERS for it in own if (place := f"{folder}/{it}.d") in self._dropped(it)]
@@ -186,7 +197,7 @@ class UnitFiles:
         drop_ins = self._first_of_each_name(folders, ".conf")
         settings = parse(text)
         for file in drop_ins:
-            parse(self._text(self._target(file)), settings)
+            parse(self._text(file), settings)
         return UnitFile(name=name, path=path, drop_ins=tuple(drop_ins), masked=not text, settings=settings)
 
     def _dropped(self, name: str) -> list[str]:
@@ -231,13 +242,16 @@ class UnitFiles:
 
     def _target(self, path: str) -> str:
         """The target of a link within the root: one step for an alias, one for merged /usr; bounded, so no loops."""
-        for _ in range(8):
-            try:
-                said = self._host.link(path)
-            except Unreadable:
-                return path
-            path = posixpath.normpath(posixpath.join(posixpath.dirname(path), said))
-        return path
+        if path not in self._targets:
+            target = path
+            for _ in range(8):
+                try:
+                    said = self._host.link(target)
+                except Unreadable:
+                    break
+                target = posixpath.normpath(posixpath.join(posixpath.dirname(target), said))
+            self._targets[path] = target
+        return self._targets[path]
 
     def _first_of_each_name(self, folders: list[str] | tuple[str, ...], ending: str) -> list[str]:
         """Files of several folders by name; of two with the same name the first folder's counts."""
@@ -259,16 +273,26 @@ class UnitFiles:
     def _said(self, path: str) -> str | None:
         try:
             return self._host.read(path, most=MOST_BYTES)
-        except Unreadable:
+        except Unreadable as error:
+            if error.why not in presets.ABSENT:
+                self.unread[path] = error.why
             return None
 
     def _text(self, path: str) -> str:
-        """A file that cannot be read counts as one without settings; that it exists is known."""
-        said = self._said(path)
+        """A file, or what a link leads to. One that cannot be read has no settings; a mask is empty."""
+        target = self._target(path)
+        if target == "/dev/null":
+            return ""
+        said = self._said(target)
+        if said is None and target != path and target not in self.unread:
+            self.unread[path] = f"links to {target}, which is not in this root"
         return "# unreadable" if said is None else said
 
     def _listed(self, folder: str) -> list[str]:
         try:
-            return self._host.listing(folder)[: boot.MOST_UNITS]
+            names = self._host.listing(folder)
         except Unreadable:
             return []
+        if len(names) > boot.MOST_UNITS:
+            self.unread[folder] = f"more than {boot.MOST_UNITS:,} names"
+        return names[: boot.MOST_UNITS]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from zombiescope.audit.essential import Essential, essential
 from zombiescope.audit.facts import Facts, facts
+from zombiescope.audit.presets import MACHINE
 from zombiescope.audit.survey import Survey, survey
 from zombiescope.audit.unit_file import UnitFile
 from zombiescope.audit.unit_files import FOLDERS, HELD, UnitFiles
@@ -143,10 +144,23 @@ class Image:
         for folder in FOLDERS:
             yield from self.unread(*(f"{folder}/{name}" for name in self.names(folder) if name.endswith(_HELD)))
             yield from (Blind(what="unit_files", source=it, why=_STRANGE) for it in self._strange_links(folder, seen))
-        for unit in self.starting:
+        starting = self.starting  # which reads the files in question
+        reported = set()
+        for path, why in self._blind_files():
+            reported.add(path)
+            yield Blind(what="unit_files", source=path, why=why)
+        for unit in starting:
             # A unit that starts without any setting, not even ExecStart=, was not read; essential units are not judged.
-            if not unit.settings and unit.name not in self.essential.names:
+            if not unit.settings and unit.name not in self.essential.names and unit.path not in reported:
                 yield Blind(what="unit_files", source=unit.path, why="no setting in it could be read")
+
+    def _blind_files(self) -> Iterator[tuple[str, str]]:
+        yield from self.files.blind()
+        try:
+            self.host.read(MACHINE, most=4096)
+        except Unreadable as error:  # whether presets apply depends on it
+            if error.why not in ABSENT:
+                yield MACHINE, error.why
 
     def _strange_links(self, folder: str, seen: Collection[str]) -> Iterator[str]:
         """Units that link to a file of another name outside the unit folders: not an alias, and not read."""

@@ -14,6 +14,7 @@ import io
 import lzma
 import os
 import posixpath
+import stat
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -188,6 +189,8 @@ def _named(target: str, *, is_file: bool) -> None:
 def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, target: str) -> None:
     os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
     with open(target, "xb") as out:
+        if member.mode & stat.S_IXUSR:  # systemd starts a SysV script only if it is a program; nothing here is run
+            os.fchmod(out.fileno(), 0o700)
         content = tar.extractfile(member)
         if member.size > MOST_FILE or content is None:
             out.truncate(MOST_READ + 1)  # reading it fails as too large

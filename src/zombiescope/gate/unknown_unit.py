@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from zombiescope.audit.unit_file import TRIGGERS, UnitFile
 from zombiescope.core import Blind
 from zombiescope.gate._image import Image
-from zombiescope.gate._objection import Objection
+from zombiescope.gate._objection import Objection, command
 
 WHEN = ("image", "look", "soak")
 NEEDS_LIST = True
@@ -27,15 +27,15 @@ def look(image: Image) -> Iterator[Objection | Blind]:
                 subject=f"unit:{unit.name}",
                 says=f"enabled by {', '.join(unit.enabled_by)}, but not in the allow-list",
                 where=unit.path,
-                fix=(f"systemctl disable {unit.name}", "or add it to the allow-list"),
+                fix=(command("disable", unit.name), "or add it to the allow-list"),
             )
     for row in image.survey.rows if image.host.live else ():
         if row.agent and row.running and not row.starts and not row.essential and not image.is_allowed(row.unit):
             yield Objection(
                 subject=f"unit:{row.unit}",
                 says=f"known agent {row.agent.name} runs, is not enabled, and is not in the allow-list",
-                where=row.path or f"$ systemctl cat {row.unit}",
-                fix=(f"systemctl stop {row.unit}", "or add it to the allow-list"),
+                where=row.path or f"$ {command('cat', row.unit)}",
+                fix=(command("stop", row.unit), "or add it to the allow-list"),
             )
 
 
