@@ -34,11 +34,11 @@ SAYS = {
 }
 
 
-def fifo(path: Path, outside: Path) -> None:
+def fifo(path: Path, _: Path) -> None:
     os.mkfifo(path)
 
 
-def device(path: Path, outside: Path) -> None:
+def device(path: Path, _: Path) -> None:
     os.mknod(path, 0o600 | stat.S_IFCHR, os.makedev(1, 5))
 
 
@@ -46,12 +46,12 @@ def leads_out(path: Path, outside: Path) -> None:
     path.symlink_to(os.path.relpath(outside, path.parent))
 
 
-def huge(path: Path, outside: Path) -> None:
+def huge(path: Path, _: Path) -> None:
     with path.open("wb") as file:
         file.truncate(100 << 20)
 
 
-def folder(path: Path, outside: Path) -> None:
+def folder(path: Path, _: Path) -> None:
     path.mkdir()
 
 

@@ -39,20 +39,33 @@ TREES = {
     ),
     "debian": Tree(
         {"etc/machine-id": f"{'5f' * 16}\n", "usr/lib/os-release": "NAME=Debian\n", **_TARGETS, **_DPKG},
-        {**_MERGED, f"{ETC}/default.target": f"/{LIB}/multi-user.target", f"{ETC}/app-alias.service": f"/{LIB}/app.service",
-         f"{ETC}/multi-user.target.wants/app.service": f"/{LIB}/app.service"},
+        {
+            **_MERGED,
+            f"{ETC}/default.target": f"/{LIB}/multi-user.target",
+            f"{ETC}/app-alias.service": f"/{LIB}/app.service",
+            f"{ETC}/multi-user.target.wants/app.service": f"/{LIB}/app.service",
+        },
     ),
-    "al2023": Tree({"etc/os-release": 'PRETTY_NAME="Amazon Linux 2023"\n', **NEVER_BOOTED, **_TARGETS, **_DISABLE},
-                   {**_MERGED, **_APP}),
-    "flatcar": Tree({"usr/lib/os-release": 'PRETTY_NAME="Flatcar"\n', **_TARGETS, **_DISABLE}, {**_MERGED, **_APP}),
-    "bootc": Tree(
-        {"usr/lib/os-release": 'NAME="CentOS Stream"\n', **NEVER_BOOTED, **_TARGETS, **_DISABLE,
-         "usr/lib/bootc/kargs.d/10-console.toml": 'kargs = ["console=ttyS0"]\n'},
+    "al2023": Tree(
+        {"etc/os-release": 'PRETTY_NAME="Amazon Linux 2023"\n', **NEVER_BOOTED, **_TARGETS, **_DISABLE},
         {**_MERGED, **_APP},
     ),
-    "node": Tree({"etc/machine-id": f"{'a1' * 16}\n", **_TARGETS, "run/systemd/generator/x.mount": "[Mount]\n"},
-                 {**_MERGED, **_APP}),
-}  # fmt: skip
+    "flatcar": Tree({"usr/lib/os-release": 'PRETTY_NAME="Flatcar"\n', **_TARGETS, **_DISABLE}, {**_MERGED, **_APP}),
+    "bootc": Tree(
+        {
+            "usr/lib/os-release": 'NAME="CentOS Stream"\n',
+            **NEVER_BOOTED,
+            **_TARGETS,
+            **_DISABLE,
+            "usr/lib/bootc/kargs.d/10-console.toml": 'kargs = ["console=ttyS0"]\n',
+        },
+        {**_MERGED, **_APP},
+    ),
+    "node": Tree(
+        {"etc/machine-id": f"{'a1' * 16}\n", **_TARGETS, "run/systemd/generator/x.mount": "[Mount]\n"},
+        {**_MERGED, **_APP},
+    ),
+}
 _AT = {f"{LIB}/ecs.service": LEAK}
 # Where a unit can be started from: each makes systemd start ecs.service at boot.
 PLANTS = {
@@ -60,7 +73,11 @@ PLANTS = {
     "requires in a drop-in": Tree({**_AT, f"{ETC}/app.service.d/x.conf": "[Unit]\nRequires=ecs.service\n"}),
     "upholds": Tree({**_AT, f"{LIB}/app.service.d/x.conf": "[Unit]\nUpholds=ecs.service\n"}),
     "binds to, through another": Tree(
-        {**_AT, f"{LIB}/app.service.d/x.conf": "[Unit]\nWants=b.service\n", f"{LIB}/b.service": f"[Unit]\nBindsTo=ecs.service\n{UNIT}"}
+        {
+            **_AT,
+            f"{LIB}/app.service.d/x.conf": "[Unit]\nWants=b.service\n",
+            f"{LIB}/b.service": f"[Unit]\nBindsTo=ecs.service\n{UNIT}",
+        }
     ),
     ".wants in /usr": Tree(_AT, {f"{LIB}/sysinit.target.wants/ecs.service": "../ecs.service"}),
     ".requires in /etc": Tree(_AT, {f"{ETC}/basic.target.requires/ecs.service": f"/{LIB}/ecs.service"}),
@@ -70,7 +87,9 @@ PLANTS = {
         {"usr/local/lib/systemd/system/ecs.service": LEAK},
         {"usr/local/lib/systemd/system/timers.target.wants/ecs.service": "../ecs.service"},
     ),
-    "socket": Tree({**_AT, f"{LIB}/sockets.target.wants/ecs.socket": "", f"{LIB}/ecs.socket": "[Socket]\nListenStream=1\n"}),
+    "socket": Tree(
+        {**_AT, f"{LIB}/sockets.target.wants/ecs.socket": "", f"{LIB}/ecs.socket": "[Socket]\nListenStream=1\n"}
+    ),
     "socket of another name": Tree(
         {**_AT, f"{LIB}/sockets.target.wants/x.socket": "", f"{LIB}/x.socket": "[Socket]\nService=ecs.service\n"}
     ),
@@ -85,40 +104,75 @@ PLANTS = {
     ),
     "generator.late": Tree(
         {"run/systemd/generator.late/ecs.service": LEAK},
-        {"run/systemd/generator.late/graphical.target.wants/ecs.service": "../ecs.service", f"{ETC}/default.target": f"/{LIB}/graphical.target"},
+        {
+            "run/systemd/generator.late/graphical.target.wants/ecs.service": "../ecs.service",
+            f"{ETC}/default.target": f"/{LIB}/graphical.target",
+        },
     ),
-    "alias": Tree(_AT, {f"{ETC}/agent.service": f"/{LIB}/ecs.service", f"{ETC}/multi-user.target.wants/agent.service": f"/{LIB}/ecs.service"}),
+    "alias": Tree(
+        _AT,
+        {
+            f"{ETC}/agent.service": f"/{LIB}/ecs.service",
+            f"{ETC}/multi-user.target.wants/agent.service": f"/{LIB}/ecs.service",
+        },
+    ),
     "preset": Tree(
-        {**NEVER_BOOTED, f"{LIB}/ecs.service": LEAK + INSTALL, "usr/lib/systemd/system-preset/50-x.preset": "enable ecs.*\n"}
+        {
+            **NEVER_BOOTED,
+            f"{LIB}/ecs.service": LEAK + INSTALL,
+            "usr/lib/systemd/system-preset/50-x.preset": "enable ecs.*\n",
+        }
     ),
     "preset of the administrator": Tree(
-        {**NEVER_BOOTED, f"{LIB}/ecs.service": LEAK + INSTALL, "usr/lib/systemd/system-preset/50-x.preset": "disable *\n",
-         "etc/systemd/system-preset/10-x.preset": "; ours\nenable ecs.service\n"}
+        {
+            **NEVER_BOOTED,
+            f"{LIB}/ecs.service": LEAK + INSTALL,
+            "usr/lib/systemd/system-preset/50-x.preset": "disable *\n",
+            "etc/systemd/system-preset/10-x.preset": "; ours\nenable ecs.service\n",
+        }
     ),
     "preset of what brings it along": Tree(
-        {**NEVER_BOOTED, f"{LIB}/ecs.service": LEAK + INSTALL, f"{LIB}/c.service": f"{UNIT}[Install]\nAlso=ecs.service\n",
-         "usr/lib/systemd/system-preset/50-x.preset": "enable c.service\n"}
+        {
+            **NEVER_BOOTED,
+            f"{LIB}/ecs.service": LEAK + INSTALL,
+            f"{LIB}/c.service": f"{UNIT}[Install]\nAlso=ecs.service\n",
+            "usr/lib/systemd/system-preset/50-x.preset": "enable c.service\n",
+        }
     ),
     "preset of another target's template": Tree(
-        {**NEVER_BOOTED, **_AT, f"{LIB}/p@.service": f"[Unit]\nWants=%i.service\n{UNIT}{INSTALL}",
-         "usr/lib/systemd/system-preset/50-x.preset": "enable p@.service ecs\n"}
+        {
+            **NEVER_BOOTED,
+            **_AT,
+            f"{LIB}/p@.service": f"[Unit]\nWants=%i.service\n{UNIT}{INSTALL}",
+            "usr/lib/systemd/system-preset/50-x.preset": "enable p@.service ecs\n",
+        }
     ),
     "template with a default instance": Tree(
-        {**NEVER_BOOTED, **_AT, f"{LIB}/p@.service": f"[Unit]\nWants=%i.service\n{UNIT}{INSTALL}DefaultInstance=ecs\n",
-         "usr/lib/systemd/system-preset/50-x.preset": "enable p@.service\n"}
+        {
+            **NEVER_BOOTED,
+            **_AT,
+            f"{LIB}/p@.service": f"[Unit]\nWants=%i.service\n{UNIT}{INSTALL}DefaultInstance=ecs\n",
+            "usr/lib/systemd/system-preset/50-x.preset": "enable p@.service\n",
+        }
     ),
     "template in .wants": Tree(
         {**_AT, f"{LIB}/p@.service": f"[Unit]\nWants=%i.service\n{UNIT}"},
         {f"{ETC}/multi-user.target.wants/p@ecs.service": f"/{LIB}/p@.service"},
     ),
     "prefix drop-in": Tree(
-        {**_AT, f"{LIB}/app-x-y.service": UNIT, f"{LIB}/multi-user.target.wants/app-x-y.service": "", f"{ETC}/app-x-.service.d/a.conf": "[Unit]\nWants=ecs.service\n"}
+        {
+            **_AT,
+            f"{LIB}/app-x-y.service": UNIT,
+            f"{LIB}/multi-user.target.wants/app-x-y.service": "",
+            f"{ETC}/app-x-.service.d/a.conf": "[Unit]\nWants=ecs.service\n",
+        }
     ),
     "drop-in of every service": Tree({**_AT, f"{ETC}/service.d/a.conf": "[Unit]\nWants=ecs.service\n"}),
     "drop-in of an alias": Tree(
-        {**_AT, f"{ETC}/other.service.d/a.conf": "[Unit]\nWants=ecs.service\n"}, {f"{ETC}/other.service": f"/{LIB}/app.service"}
+        {**_AT, f"{ETC}/other.service.d/a.conf": "[Unit]\nWants=ecs.service\n"},
+        {f"{ETC}/other.service": f"/{LIB}/app.service"},
     ),
-}  # fmt: skip
+}
 # Where nothing starts it, though it looks so.
 IDLE = {
     "installed only": Tree({f"{LIB}/ecs.service": LEAK + INSTALL, "etc/machine-id": ""}),
@@ -126,14 +180,19 @@ IDLE = {
     "wanted by what is for rescue": Tree(_AT, {f"{ETC}/rescue.target.wants/ecs.service": f"/{LIB}/ecs.service"}),
     "masked": Tree({f"{LIB}/multi-user.target.wants/ecs.service": ""}, {f"{ETC}/ecs.service": "/dev/null"}),
     "wanted by what is masked": Tree(
-        {**_AT, f"{LIB}/ecs.timer": "[Timer]\nOnBootSec=1\n", f"{LIB}/timers.target.wants/ecs.timer": ""}, {f"{ETC}/ecs.timer": "/dev/null"}
+        {**_AT, f"{LIB}/ecs.timer": "[Timer]\nOnBootSec=1\n", f"{LIB}/timers.target.wants/ecs.timer": ""},
+        {f"{ETC}/ecs.timer": "/dev/null"},
     ),
     "wanted by what is not started": Tree({**_AT, f"{LIB}/idle.service": f"[Unit]\nRequires=ecs.service\n{UNIT}"}),
     "requisite": Tree({**_AT, f"{LIB}/app.service": f"[Unit]\nRequisite=ecs.service\n{UNIT}"}),
     "disabled by a preset": Tree(
-        {**NEVER_BOOTED, f"{LIB}/ecs.service": LEAK + INSTALL, "usr/lib/systemd/system-preset/00-x.preset": "disable ecs.*\nenable *\n"}
+        {
+            **NEVER_BOOTED,
+            f"{LIB}/ecs.service": LEAK + INSTALL,
+            "usr/lib/systemd/system-preset/00-x.preset": "disable ecs.*\nenable *\n",
+        }
     ),
-}  # fmt: skip
+}
 
 
 def lay_out(folder: Path, *trees: Tree) -> Path:

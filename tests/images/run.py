@@ -1,9 +1,9 @@
 """Real Debian trees, judged by us and by systemd itself: `make test-images`. Root, mmdebstrap, a few minutes.
 
 For each suite a tree is made with packages that nodes have. Four questions go to both: which state has each unit file
-(`systemctl --root … list-unit-files`), what would be started at boot (`systemd --test` of that tree, in a mount namespace
-of its own), what would presets start at a first boot (`systemctl --root … preset-all`), and which calendar events can be
-parsed (`systemd-analyze calendar`).
+(`systemctl --root … list-unit-files`), what would be started at boot (`systemd --test` of that tree, in a mount
+namespace of its own), what would presets start at a first boot (`systemctl --root … preset-all`), and which calendar
+events can be parsed (`systemd-analyze calendar`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PACKAGES = (
 SUITES = ("bookworm", "trixie")
 MIRROR = "http://deb.debian.org/debian"
 _STARTED = re.compile(r"Action: (\S+) -> start")
-# Written at boot by generators of systemd itself, from /etc/fstab and for AF_VSOCK and AF_UNIX: not in the files of a tree.
+# Written at boot by generators of systemd itself, from /etc/fstab and for ssh: not in the files of a tree.
 GENERATED = {"systemd-remount-fs.service", "sshd-unix-local.socket"}
 _RUNS = (".service", ".socket", ".timer", ".path")
 

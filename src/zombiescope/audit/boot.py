@@ -1,8 +1,9 @@
 """Which units start at boot: those that default.target pulls in, directly or through others.
 
-A unit is pulled in by Wants=, Requires=, BindsTo=, Upholds= of a unit that starts, or by a link in its .wants, .requires
-or .upholds folder; a socket, timer or path that starts triggers its service. Without a default.target in the root, and
-for targets that a generator of this root may pull in, every target counts that is not for another occasion.
+A unit is pulled in by Wants=, Requires=, BindsTo=, Upholds= of a unit that starts, or by a link in its .wants,
+.requires or .upholds folder; a socket, timer or path that starts triggers its service. Without a default.target in
+the root, and for targets that a generator of this root may pull in, every target counts that is not for another
+occasion.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from datetime import date
 from functools import lru_cache
+from itertools import pairwise
 
 DAY = 86400.0  # seconds
 NEVER = float("inf")
@@ -46,7 +47,7 @@ def pace(text: str) -> float:
         return NEVER
     if runs > 1:
         return DAY / runs
-    gaps = [after - before for before, after in zip(matching, matching[1:], strict=False)]
+    gaps = [after - before for before, after in pairwise(matching)]
     return min(gaps) * DAY if gaps else NEVER
 
 

@@ -1,8 +1,8 @@
 """Which units of a root are never judged: those that a machine needs, as packages of the operating system install them.
 
-A name alone exempts nothing in an image: anybody can call a unit cloud-something. There the package that owns the unit's
-file decides, and a drop-in of no package that changes what it runs or how it restarts takes the exemption away. On a
-running machine the name counts, as it does for a fix.
+A name alone exempts nothing in an image: anybody can call a unit cloud-something. There the package that owns the
+unit's file decides, and a drop-in of no package that changes what it runs or how it restarts takes the exemption
+away. On a running machine the name counts, as it does for a fix.
 """
 
 from __future__ import annotations

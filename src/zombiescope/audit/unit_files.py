@@ -90,7 +90,8 @@ class UnitFiles:
     def blind(self) -> Iterator[tuple[str, str]]:
         """Files that say what starts, and how, and could not be read; not those of units that do not start."""
         _ = self._pulled, self._defaults  # which read them
-        idle, started = set(), set()
+        idle: set[str] = set()
+        started: set[str] = set()
         for name, unit in self._loaded.items():
             paths = {path for it in (unit.path, *unit.drop_ins) for path in (it, self._target(it))} if unit else set()
             (started if name in self._pulled or name in self._roots else idle).update(paths)

@@ -37,7 +37,8 @@ FOLDERS = {
 }
 # GRUB_CMDLINE_LINUX="…", options … of a boot entry, linux /boot/vmlinuz … of grub.cfg, append … of extlinux.
 _LINES = re.compile(
-    r"^[ \t]*(?:GRUB_CMDLINE_LINUX\w{0,20}=|U_BOOT_PARAMETERS=|kernelopts=|options[ \t]|linux(?:16|efi)?[ \t]|append[ \t])(.*)$",
+    r"^[ \t]*(?:(?:GRUB_CMDLINE_LINUX\w{0,20}|U_BOOT_PARAMETERS|kernelopts)="
+    r"|(?:options|linux(?:16|efi)?|append)[ \t])(.*)$",
     re.MULTILINE | re.IGNORECASE,
 )
 
@@ -50,7 +51,7 @@ def command_lines(host: Host, given: str | None = None) -> tuple[dict[str, list[
     if host.live:
         return {"/proc/cmdline": _words(host.read("/proc/cmdline", most=MOST_BYTES))}, []
     found = {} if given is None else {GIVEN: _words(given)}
-    unseen = []
+    unseen: list[Blind] = []
     for path in _paths(host, unseen):
         try:
             said = list(_said(host, path))

@@ -104,10 +104,10 @@ class Image:
     @cached_property
     def _kernel_images(self) -> dict[str, str]:
         found = unified_kernels(self.host)
-        for release in self.facts.kernels:  # where Fedora and bootc keep it
-            found |= {
-                release: path for path in (f"{_MODULES}/{release}/vmlinuz",) if "vmlinuz" in self.names(split(path)[0])
-            }
+        for release in self.facts.kernels:
+            folder = f"{_MODULES}/{release}"
+            if "vmlinuz" in self.names(folder):  # where Fedora and bootc keep it
+                found[release] = f"{folder}/vmlinuz"
         for name in self.names("/boot"):
             kind, _, release = name.partition("-")
             if f"{kind}-" in _KERNELS and "rescue" not in name and (kind == "vmlinuz" or version_of(release)):

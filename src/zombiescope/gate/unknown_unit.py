@@ -3,8 +3,9 @@
 Why it matters: packages enable the units they ship. A list of what the image is for turns the next surprise into a
     failed build instead of three months of debugging.
 Passes: units in the allow-list (--allow FILE; without one this rule is skipped), and essential units, which a machine
-    needs to boot and to be reached: those need not be listed, if a package of the system owns them. A service of the same name as the timer, socket or path
-    that triggers it goes with that one. On a running machine a known agent that runs without being enabled counts too.
+    needs to boot and to be reached: those need not be listed, if a package of the system owns them. A service of the
+    same name as the timer, socket or path that triggers it goes with that one. On a running machine a known agent
+    that runs without being enabled counts too.
 """
 
 from __future__ import annotations
