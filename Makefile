@@ -8,7 +8,7 @@ ARGS ?=
 # The time-travel page is built where Node is; without it everything else works, and `view` says what is missing.
 PAGE := $(if $(shell command -v npm),src/zombiescope/web/static/page.js)
 
-.PHONY: help diagnose demo test tools test-kernels page dist lint format docs bench clean
+.PHONY: help diagnose demo test tools test-kernels test-images page dist lint format docs bench clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made here
@@ -38,6 +38,9 @@ tools:
 
 test-kernels: $(VENV)/.dev  ## boot Debian's 5.10, 6.1, 6.12 and 7.x under QEMU, run the census in each (ARGS="6.1")
 	$(BIN)/python -m tests.kernels.run $(ARGS)
+
+test-images: $(VENV)/.dev  ## make Debian trees with mmdebstrap, compare what we say of them with systemd's own tools (ARGS="trixie")
+	$(BIN)/python -m tests.images.run $(ARGS)
 
 page: src/zombiescope/web/static/page.js  ## build the time-travel page (Node 18 or newer)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from zombiescope.core import Host
 from zombiescope.gate._image import Image
+from zombiescope.gate._lists import Allowance
 from zombiescope.gate._objection import Ruling
 from zombiescope.gate._rulings import rulings
 
@@ -26,6 +27,7 @@ WantedBy=multi-user.target
 """
 PLAIN = "[Service]\nExecStart=/usr/sbin/thing\n[Install]\nWantedBy=multi-user.target\n"
 CLEAN = {
+    "etc/machine-id": "",  # as cloud images ship it: its first boot applies no presets
     "etc/os-release": 'PRETTY_NAME="Debian GNU/Linux 14 (forky)"\n',
     "etc/default/grub": 'GRUB_DEFAULT=0\nGRUB_CMDLINE_LINUX_DEFAULT="quiet"\nGRUB_CMDLINE_LINUX=""\n',
     "boot/vmlinuz-7.1.13-amd64": "",
@@ -81,7 +83,8 @@ def sick(folder: Path, files: Mapping[str, str] | None = None) -> Path:
 
 
 def judged(folder: Path, *, allowed: list[str] | None = None, strict: bool = False) -> dict[str, Ruling]:
-    image = Image(Host(str(folder), live=False), allowed=allowed)
+    listed = None if allowed is None else [Allowance(unit=unit) for unit in allowed]
+    image = Image(Host(str(folder), live=False), allowed=listed)
     return {ruling.rule: ruling for ruling in rulings(image, strict=strict)}
 
 

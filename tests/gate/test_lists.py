@@ -114,6 +114,6 @@ def test_an_allow_list_that_is_none(tmp_path: Path, text: str) -> None:
 
 def test_an_allow_list(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text("units = ['a.service', 'b-*.timer']  # ours\n")
-    assert read_allowed(str(tmp_path / "a.toml")) == ["a.service", "b-*.timer"]
+    assert [it.unit for it in read_allowed(str(tmp_path / "a.toml"))] == ["a.service", "b-*.timer"]
     with pytest.raises(UserError, match="no such file"):
         read_allowed(str(tmp_path / "none.toml"))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from zombiescope.core import Host, Unreadable
 
 DPKG = "/var/lib/dpkg/info"
-RPM = ("/usr/lib/sysimage/rpm", "/var/lib/rpm")
+RPM = ("/usr/lib/sysimage/rpm", "/usr/share/rpm", "/var/lib/rpm")  # the second is that of ostree and bootc
 MOST_LISTS = 20_000  # packages of one machine; a large desktop has 5,000
 MOST_ROWS = 1_000  # files of one base name in an rpm database
 _OLD_RPM = {"Packages": "Berkeley DB", "Packages.db": "ndb"}

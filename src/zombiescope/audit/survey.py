@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from zombiescope.audit.essential import essential
 from zombiescope.audit.loops import Judgement, RestartPolicy, judge
 from zombiescope.audit.systemd import POLICY, Systemd, Unit, address_for, policy_of
-from zombiescope.audit.unit_files import UnitFile, UnitFiles
+from zombiescope.audit.unit_file import UnitFile
+from zombiescope.audit.unit_files import UnitFiles
 from zombiescope.audit.use import Usage, Use
 from zombiescope.core import Host, Unreadable
 from zombiescope.knowledge.agents import Agent, agent_of, gives_up_with, leaker_of
-from zombiescope.knowledge.units import never_judge
 
 RESTARTED = 3  # restarts, and rising or waiting for the next: fewer is a service that waits for another one at boot
 _DETAILS = ("NRestarts", *POLICY)
@@ -30,7 +31,7 @@ class Row:
 
     unit: str
     path: str  # of its unit file; "" for one that systemd has and no folder does (generated, transient)
-    enabled: str  # enabled, disabled, static, masked; "" if it has no file
+    enabled: str  # as `systemctl is-enabled`: enabled, disabled, static, masked, …; "" if it has no file
     enabled_by: tuple[str, ...] = ()
     state: str = ""  # "active (running)"; "" where systemd could not be asked or has not loaded it
     restarts: int | None = None
@@ -70,11 +71,11 @@ def survey(host: Host, *, agents_only: bool = False, again: float = 0.0) -> Surv
         running = None
     names = {*files.names("*.service"), *(running.units if running else ())}
     usage = Usage(host, running.active if running else None)
-    rows = []
-    for name in sorted(names):
-        agent = None if name.endswith("@.service") else agent_of(name)
-        if agent or not agents_only:
-            rows.append(_row(name, agent, files, running, usage))
+    asked = [name for name in sorted(names) if not agents_only or _agent(name)]
+    found = {name: _file(files, name) for name in asked}
+    known = [found[name] or UnitFile(name=name, path="") for name in asked]
+    exempt = essential(host, known).names
+    rows = [_row(name, found[name], files, running, usage, exempt=name in exempt) for name in asked]
     left = Counter() if agents_only else Counter(_leakers(usage))
     return Survey(rows=tuple(rows), unseen=tuple(unseen), left=left)
 
@@ -119,8 +120,10 @@ class _Running:
         return sorted(it for it in askers if not it.endswith(".target") and self.active.get(it) == "active")
 
 
-def _row(name: str, agent: Agent | None, files: UnitFiles, running: _Running | None, usage: Usage) -> Row:
-    file = _file(files, name)
+def _row(
+    name: str, file: UnitFile | None, files: UnitFiles, running: _Running | None, usage: Usage, *, exempt: bool
+) -> Row:
+    agent = _agent(name)
     unit = running.units.get(name) if running else None
     told = running.told.get(unit.path, {}) if running and unit else {}
     policy = policy_of(told) if "Restart" in told else files.policy(file) if file else RestartPolicy()
@@ -137,7 +140,7 @@ def _row(name: str, agent: Agent | None, files: UnitFiles, running: _Running | N
         judged=judge(policy, gives_up_with(name)),
         preset=files.preset(name),
         agent=agent,
-        essential=never_judge(name),
+        essential=exempt,
     )
     if (
         agent is None or row.essential or file is None
@@ -145,6 +148,10 @@ def _row(name: str, agent: Agent | None, files: UnitFiles, running: _Running | N
         return row
     needed: Sequence[str] = running.needed_by(unit) if running and unit else files.needed_by(name)
     return replace(row, use=usage.of(agent, needed, wanted=row.starts or row.running))
+
+
+def _agent(name: str) -> Agent | None:
+    return None if name.endswith("@.service") else agent_of(name)
 
 
 def _file(files: UnitFiles, name: str) -> UnitFile | None:

@@ -1,4 +1,4 @@
-"""The syntax of unit files: settings, time spans, calendar events (systemd.syntax(7), systemd.time(7))."""
+"""The syntax of unit files: settings and time spans (systemd.syntax(7), systemd.time(7))."""
 
 from __future__ import annotations
 
@@ -46,24 +46,6 @@ def seconds(text: str, default: float) -> float:
         return default
     parts = [(float(number), _UNITS_OF_TIME.get(unit)) for number, unit in _SPAN.findall(text)]
     return sum(number * unit for number, unit in parts if unit) if all(unit for _, unit in parts) else default
-
-
-def calendar_pace(text: str) -> float:
-    """How often an OnCalendar= fires at most, in seconds, for what fires often: minutely, *:0/10, *:*:00/15."""
-    named = {"minutely": 60.0, "hourly": 3600.0, "daily": 86400.0, "weekly": 604800.0, "monthly": 2.6e6}
-    if text in named:
-        return named[text]
-    clock = text.split()[-1].split(":") if text.split() else []
-    if len(clock) not in (2, 3):
-        return 86400.0
-    for part, unit in zip(reversed([*clock, "00"][:3]), (1.0, 60.0, 3600.0), strict=True):
-        if part == "*":
-            return unit
-        if step := re.fullmatch(r"(?:\*|\d+)/(\d{1,4})", part):
-            return unit * max(int(step[1]), 1)
-        if "," in part:
-            return unit * 60 / (part.count(",") + 1)
-    return 86400.0
 
 
 def _joined(text: str) -> Iterator[str]:

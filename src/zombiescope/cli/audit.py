@@ -13,7 +13,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from zombiescope.cli._arguments import FOLDER, add_format, complete
+from zombiescope.cli._arguments import FILE, FOLDER, add_format, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.core import Host, Unreadable, UserError, harmless
 from zombiescope.core.errors import BLIND, CLEAR, FOUND
@@ -21,16 +21,17 @@ from zombiescope.core.errors import BLIND, CLEAR, FOUND
 if TYPE_CHECKING:
     from zombiescope.audit.packages import Owner
     from zombiescope.audit.survey import Row
+    from zombiescope.gate._image import Image
 
-AGAIN = 2.0  # seconds between two reads of the restart counters: a fast loop rises, a slow one waits in auto-restart
 MANY = 100  # cgroups of one known leaker: fewer are work in progress
 EXAMPLES = """examples:
   zombiescope audit                       known agents, and every service with a problem
   zombiescope audit --all                 every service
   zombiescope audit --root /mnt/image     an image, before it is rolled out
+  zombiescope audit --policy policy.toml  against the list of agents that may run here (see examples/gate/policy.toml)
   zombiescope audit --format json | jq '.units[] | select(.used == "unused")'
 
-exit codes: 0 clear, 1 an agent is unused or a service restarts in a loop, 2 usage,
+exit codes: 0 clear, 1 an agent is unused, a service restarts in a loop or the policy objects, 2 usage,
 3 blind: nothing found, but not everything could be read
 """
 
@@ -40,8 +41,13 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all", action="store_true", help="every service, not only known agents and services with a problem"
     )
+    parser.add_argument(
+        "--policy",
+        metavar="FILE",
+        help="TOML, as `gate --allow`: units that may start here, with owner and review date",
+    )
     add_format(parser, "text", "json", "tsv")
-    complete(parser, root=FOLDER)
+    complete(parser, root=FOLDER, policy=FILE)
     add_knowledge(parser)
 
 
@@ -50,27 +56,33 @@ def run(args: argparse.Namespace) -> int:
     if args.root and not os.path.isdir(args.root):
         missing = "not a folder" if os.path.exists(args.root) else "no such folder"
         raise UserError(f"{args.root}: {missing}; --root takes the root of an image or of a copied machine")
-    result = shape(Host(args.root, live=False) if args.root else Host(), every=args.all)
+    host = Host(args.root, live=False) if args.root else Host()
+    result = shape(host, every=args.all, policy=args.policy or "")
     {"text": _text, "json": _json, "tsv": _tsv}[args.format](result)
-    if any(unit["trouble"] for unit in result["units"]):
+    objections = any(it["level"] == "error" for it in result["objections"])
+    if objections or any(unit["trouble"] for unit in result["units"]):
         return FOUND
     return BLIND if result["blind"] else CLEAR
 
 
-def shape(host: Host, *, every: bool) -> dict[str, Any]:
+def shape(host: Host, *, every: bool, policy: str = "") -> dict[str, Any]:
     """The audit as JSON has it: agents first, then services in trouble, then the rest if asked for."""
     from zombiescope import __version__
     from zombiescope.audit.facts import facts
-    from zombiescope.audit.survey import Survey, survey
+    from zombiescope.audit.survey import Survey
+    from zombiescope.gate._image import Image
+    from zombiescope.gate._lists import read_allowed
 
-    blind = []
+    image = Image(host, allowed=read_allowed(policy) if policy else None)
+    blind: list[str] = []
     try:
-        seen = survey(host, again=AGAIN if host.live else 0.0)
+        seen = image.survey
     except Unreadable as error:
         blind.append(str(error))
         seen = Survey(rows=(), unseen=())
     # An image has no systemd to ask: that is expected, and not blind.
     blind += [str(error) for error in seen.unseen if host.live]
+    objections = _against(image, blind) if policy else []
     owned, unowned = _owners(host, [row.path for row in seen.rows if row.path])
     units = [_unit(row, owned.get(row.path)) for row in seen.rows]
     units.sort(key=lambda it: (not it["agent"], not it["trouble"], it["unit"]))
@@ -89,6 +101,7 @@ def shape(host: Host, *, every: bool) -> dict[str, Any]:
         "timers": _timers(host),
         "left_behind": {name: count for name, count in seen.left.items() if count >= MANY},
         "packages": unowned,
+        "objections": objections,
         "blind": blind,
     }
 
@@ -136,6 +149,20 @@ def _unit(row: Row, owner: Owner | None) -> dict[str, Any]:
         "fix": list(row.agent.fix) if row.agent and trouble else [],
         "references": list(row.agent.references) if row.agent and trouble else [],
     }
+
+
+def _against(image: Image, blind: list[str]) -> list[dict[str, Any]]:
+    """What the policy objects to, by the gate's own rules for allow-lists."""
+    from zombiescope.gate._rulings import rulings
+    from zombiescope.members.rooms import names
+
+    found = rulings(image, set(names("gate")) - {"stale_allowance", "unknown_unit"})
+    blind += [f"{it.source}: {it.why}" for ruling in found for it in ruling.unseen]
+    return [
+        {"subject": it.subject, "level": it.level, "says": it.says, "where": it.where, "fix": list(it.fix)}
+        for ruling in found
+        for it in ruling.objections
+    ]
 
 
 def _owners(host: Host, paths: list[str]) -> tuple[dict[str, Owner], str]:
@@ -201,6 +228,10 @@ def _text(result: dict[str, Any]) -> None:
         )
     for name, count in result["left_behind"].items():
         console.print(Text(harmless(f"{count:,} cgroups of {name}, which is known to leave them behind")))
+    for it in result["objections"]:
+        console.print(Text(harmless(f"policy: {it['subject']}: {it['says']}", most=1000), "bold red"))
+        for line in it["fix"]:
+            console.print(Text(harmless(f"  fix: {line}")))
     for why in result["blind"]:
         print(f"blind: {harmless(why)}", file=sys.stderr)
 

@@ -23,6 +23,7 @@ from zombiescope.members.rooms import load, names
 if TYPE_CHECKING:
     from zombiescope.cli._gate_report import Report
     from zombiescope.gate._image import Image
+    from zombiescope.gate._lists import Allowance
 
 FORMATS = ("text", "json", "junit", "sarif")
 ANSWERS = {"pass": "clear", "fail": "found", "blind": "blind"}
@@ -54,7 +55,12 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="fail from this many memory cgroups on, live and dying [1000]",
     )
-    parser.add_argument("--allow", metavar="FILE", help="TOML: units that may start at boot; all others are objections")
+    parser.add_argument(
+        "--cmdline", metavar="TEXT", help="with --root: the kernel command line it is booted with, if no file says it"
+    )
+    parser.add_argument(
+        "--allow", metavar="FILE", help="TOML: units that may start at boot, with owners; others are objections"
+    )
     parser.add_argument(
         "--baseline", metavar="FILE", help="TOML: accepted objections, each with a reason and an expiry date"
     )
@@ -75,6 +81,8 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(
             "--soak and --root exclude each other: --soak watches a running machine, --root checks an image"
         )
+    if args.cmdline is not None and not args.root:
+        raise UserError("--cmdline needs --root: a running machine says in /proc/cmdline what it was booted with")
     use_knowledge(args)
     allowed = read_allowed(args.allow) if args.allow else None
     args.accepted = read_baseline(args.baseline) if args.baseline else []
@@ -84,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     return _judge(args, Host(), allowed)
 
 
-def _judge(args: argparse.Namespace, host: Host, allowed: list[str] | None) -> int:
+def _judge(args: argparse.Namespace, host: Host, allowed: list[Allowance] | None) -> int:
     from zombiescope.cli._gate_report import shape
     from zombiescope.gate._lists import accept
     from zombiescope.gate._rulings import rulings
@@ -98,7 +106,7 @@ def _judge(args: argparse.Namespace, host: Host, allowed: list[str] | None) -> i
     return EXIT_STYLES[args.exit_style][ANSWERS[report.verdict]]
 
 
-def _image(args: argparse.Namespace, host: Host, allowed: list[str] | None) -> Image:
+def _image(args: argparse.Namespace, host: Host, allowed: list[Allowance] | None) -> Image:
     from zombiescope.gate._image import Image
     from zombiescope.gate._needs import asked_probes, asked_signs
 
@@ -111,7 +119,7 @@ def _image(args: argparse.Namespace, host: Host, allowed: list[str] | None) -> I
         case = examine(timeline, signs=signs, laws={}, questions={}, remedies={})
     elif host.live:
         timeline = look(host, 0.0, asked_probes(args.skip))
-    return Image(host, allowed=allowed, most_cgroups=args.max_memcg, timeline=timeline, case=case)
+    return Image(host, allowed=allowed, most_cgroups=args.max_memcg, timeline=timeline, case=case, cmdline=args.cmdline)
 
 
 def _write(args: argparse.Namespace, report: Report) -> None:

@@ -7,42 +7,54 @@ that ignored it would pass what it never read.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from fnmatch import fnmatchcase
+from datetime import UTC, date, datetime
 from functools import cached_property
 from posixpath import basename, dirname, join, normpath, split
 from typing import TYPE_CHECKING
 
+from zombiescope.audit.essential import Essential, essential
 from zombiescope.audit.facts import Facts, facts
+from zombiescope.audit.presets import MACHINE
 from zombiescope.audit.survey import Survey, survey
-from zombiescope.audit.unit_files import FOLDERS, UnitFile, UnitFiles
+from zombiescope.audit.unit_file import UnitFile
+from zombiescope.audit.unit_files import FOLDERS, HELD, UnitFiles
 from zombiescope.core import Blind, Case, Host, Unreadable
-from zombiescope.knowledge.units import never_judge
+from zombiescope.gate._command_line import ABSENT, command_lines, unified_kernels
+from zombiescope.knowledge.kernels import version_of
 
 if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline
+    from zombiescope.gate._lists import Allowance
 
 AGAIN = 2.0  # seconds between two reads of the restart counters of a running machine
 _KINDS = (".service", ".socket", ".timer", ".path")  # of unit that make something run
 _STRANGE = "a link to a file of another name, outside the unit folders"
-_HELD = (".wants", ".requires", ".d")  # folders whose content says what starts, and how
-_KERNEL = "vmlinuz-"
-ABSENT = ("no such file or directory", "not a directory")
+_HELD = (*HELD, ".d")  # folders whose content says what starts, and how
+_KERNELS = ("vmlinuz-", "vmlinux-", "kernel-", "Image-")
+_MODULES = "/usr/lib/modules"
 _MOST_LINKS = 40  # as the kernel follows (MAXSYMLINKS in include/linux/namei.h)
 
 
 class Image:
-    """One image or machine. `allowed` are patterns of units that may start; None without an allow-list."""
+    """One image or machine. `allowed` says which units may start; None without an allow-list."""
 
     def __init__(
         self,
         host: Host,
         *,
-        allowed: Sequence[str] | None = None,
+        allowed: Sequence[Allowance] | None = None,
+        today: date | None = None,
         most_cgroups: int = 1000,
         timeline: Timeline | None = None,
         case: Case | None = None,
+        cmdline: str | None = None,
     ) -> None:
-        """`timeline` holds the samples of a running machine, `case` what the signs found in them during a soak."""
+        """`timeline` holds the samples of a running machine, `case` what the signs found in them during a soak.
+
+        `cmdline` is the kernel command line that an image will be booted with, where its files do not say.
+        """
+        self._cmdline = cmdline
+        self.today = today or datetime.now(UTC).date()
         self.host, self.allowed, self.most_cgroups = host, allowed, most_cgroups
         self.timeline, self.case = timeline, case
 
@@ -71,16 +83,57 @@ class Image:
         return [unit for unit in units if unit.starts]
 
     @cached_property
+    def essential(self) -> Essential:
+        """Of the units that start, those that are not judged."""
+        return essential(self.host, self.starting)
+
+    @cached_property
+    def installed(self) -> list[str]:
+        """The names of all units; on a running machine also of those that systemd has and no folder does."""
+        names = set(self.files.names("*"))
+        return sorted(names | {row.unit for row in self.survey.rows} if self.host.live else names)
+
+    @cached_property
     def kernels(self) -> dict[str, str]:
         """Every kernel by its release, and where it was found: the running one, else those installed."""
         if self.host.live:
             return dict.fromkeys(self.facts.kernels, "/proc/sys/kernel/osrelease")
-        found = {release: f"/usr/lib/modules/{release}" for release in self.facts.kernels}
-        names = [name for name in self.names("/boot") if name.startswith(_KERNEL) and "rescue" not in name]
-        return dict(sorted((found | {name.removeprefix(_KERNEL): f"/boot/{name}" for name in names}).items()))
+        modules = {release: f"{_MODULES}/{release}" for release in self.facts.kernels}
+        return dict(sorted((modules | self._kernel_images).items()))
+
+    @cached_property
+    def _kernel_images(self) -> dict[str, str]:
+        found = unified_kernels(self.host)
+        for release in self.facts.kernels:
+            folder = f"{_MODULES}/{release}"
+            if "vmlinuz" in self.names(folder):  # where Fedora and bootc keep it
+                found[release] = f"{folder}/vmlinuz"
+        for name in self.names("/boot"):
+            kind, _, release = name.partition("-")
+            if f"{kind}-" in _KERNELS and "rescue" not in name and (kind == "vmlinuz" or version_of(release)):
+                found[release] = f"/boot/{name}"
+        return found
+
+    @property
+    def left_over(self) -> set[str]:
+        """Kernels of which only modules are left, beside one that can boot. With none, /boot may be a partition."""
+        return set(self.kernels) - set(self._kernel_images) if not self.host.live and self._kernel_images else set()
+
+    @cached_property
+    def command_lines(self) -> tuple[dict[str, list[str]], list[Blind]]:
+        return command_lines(self.host, self._cmdline)
+
+    @property
+    def kernelless(self) -> str:
+        """Why the kernel's rules do not apply: the root of a container has neither a kernel nor a boot loader."""
+        said, unseen = self.command_lines
+        hidden = [*unseen, *self.unread("/boot", _MODULES, "/lib/modules")]
+        if self.kernels or said or hidden:
+            return ""
+        return "does not apply: no kernel and no boot loader in this root, as in that of a container"
 
     def is_allowed(self, unit: str) -> bool:
-        return any(fnmatchcase(unit, pattern) for pattern in self.allowed or ())
+        return any(allowance.covers(unit) for allowance in self.allowed or ())
 
     def unread_units(self) -> Iterator[Blind]:
         """Unit folders and files that exist but cannot be read, or that link to where we do not follow."""
@@ -91,10 +144,23 @@ class Image:
         for folder in FOLDERS:
             yield from self.unread(*(f"{folder}/{name}" for name in self.names(folder) if name.endswith(_HELD)))
             yield from (Blind(what="unit_files", source=it, why=_STRANGE) for it in self._strange_links(folder, seen))
-        for unit in self.starting:
+        starting = self.starting  # which reads the files in question
+        reported = set()
+        for path, why in self._blind_files():
+            reported.add(path)
+            yield Blind(what="unit_files", source=path, why=why)
+        for unit in starting:
             # A unit that starts without any setting, not even ExecStart=, was not read; essential units are not judged.
-            if not unit.settings and not never_judge(unit.name):
+            if not unit.settings and unit.name not in self.essential.names and unit.path not in reported:
                 yield Blind(what="unit_files", source=unit.path, why="no setting in it could be read")
+
+    def _blind_files(self) -> Iterator[tuple[str, str]]:
+        yield from self.files.blind()
+        try:
+            self.host.read(MACHINE, most=4096)
+        except Unreadable as error:  # whether presets apply depends on it
+            if error.why not in ABSENT:
+                yield MACHINE, error.why
 
     def _strange_links(self, folder: str, seen: Collection[str]) -> Iterator[str]:
         """Units that link to a file of another name outside the unit folders: not an alias, and not read."""

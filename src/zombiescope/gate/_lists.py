@@ -2,6 +2,12 @@
 
     units = ["kubelet.service", "nvidia-*.service"]        # the allow-list
 
+    [[allow]]                                              # the same, with a lifecycle
+    unit = "datadog-agent.service"                         # a pattern may stand for several
+    owner = "observability@example.com"
+    reason = "metrics of every node"
+    review_by = 2027-06-30
+
     [[accept]]                                             # the baseline
     rule = "endless_restart"
     subject = "unit:containerd.service"                    # a pattern may stand for several
@@ -30,6 +36,22 @@ from zombiescope.members.rooms import names
 RULE = "baseline"
 MOST_BYTES = 1 << 20  # of either file; a list of every unit of a distribution has 30 KB
 _KEYS = {"rule", "subject", "reason", "expires"}
+_ALLOWANCE = {"unit", "owner", "reason", "review_by"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """A unit, or a pattern of units, that may start."""
+
+    unit: str
+    owner: str = ""
+    reason: str = ""
+    review_by: date | None = None
+    where: str = ""  # its file
+    place: int = 0  # among the [[allow]] entries of that file, from 1; 0 for a bare pattern of `units`
+
+    def covers(self, unit: str) -> bool:
+        return fnmatchcase(unit, self.unit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +79,15 @@ class Acceptance:
             yield f"{self.rule!r} is not a rule"
 
 
-def read_allowed(path: str) -> list[str]:
-    units = _table(path, {"units"}).get("units")
-    if not isinstance(units, list) or not all(isinstance(it, str) for it in units):
+def read_allowed(path: str) -> list[Allowance]:
+    table = _table(path, {"units", "allow"})
+    units, entries = table.get("units", []), table.get("allow", [])
+    if not isinstance(units, list) or not all(isinstance(it, str) for it in units) or not table:
         raise UserError(f'{path}: not an allow-list: write it as units = ["NAME.service", …]')
-    return units
+    if not isinstance(entries, list) or not all(isinstance(it, dict) for it in entries):
+        raise UserError(f"{path}: not an allow-list: write entries as [[allow]]")
+    bare = [Allowance(unit=unit, where=os.path.relpath(path)) for unit in units]
+    return [*bare, *(_allowance(entry, path, place) for place, entry in enumerate(entries, 1))]
 
 
 def read_baseline(path: str) -> list[Acceptance]:
@@ -118,6 +144,19 @@ def _idle(idle: Sequence[Acceptance]) -> Iterator[Objection]:
             level="note",
             fix=("remove the entry",),
         )
+
+
+def _allowance(entry: dict[str, Any], path: str, place: int) -> Allowance:
+    where = f"{path}, [[allow]] entry {place}"
+    if odd := set(entry) - _ALLOWANCE:
+        raise UserError(f"{where}: unknown setting {min(odd)}; there are {', '.join(sorted(_ALLOWANCE))}")
+    words = {key: entry.get(key, "") for key in ("unit", "owner", "reason")}
+    if not all(isinstance(word, str) for word in words.values()) or not words["unit"]:
+        raise UserError(f"{where}: an entry needs a unit; unit, owner and reason are texts")
+    review = entry.get("review_by")
+    if review is not None and type(review) is not date:
+        raise UserError(f"{where}: review_by must be a date such as 2027-06-30, without quotes")
+    return Allowance(**words, review_by=review, where=os.path.relpath(path), place=place)
 
 
 def _acceptance(entry: dict[str, Any], path: str, place: int) -> Acceptance:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
 from zombiescope.core import Blind
@@ -11,6 +12,11 @@ LEVELS = ("error", "note")
 STATES = ("fail", "pass", "blind", "skipped")
 # What is checked: an image that is not running, a machine read once, a machine watched for minutes.
 OCCASIONS = ("image", "look", "soak")
+
+
+def command(verb: str, unit: str) -> str:
+    """A systemctl command that is safe to paste: a unit's file may have any name, also one that is an option."""
+    return f"systemctl {verb} {'-- ' if unit.startswith('-') else ''}{shlex.quote(unit)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,6 +45,7 @@ def weighed(ruling: Ruling) -> Ruling:
 
 
 def _ruling(name: str, rule: ModuleType, image: Image, strict: bool) -> Ruling:
+    """A rule may say in `unfit(image)` why it does not apply to this image."""
     try:
         said = guarded(partial(_asked, name, rule, image, strict))
     except (Unreadable, Unparsable) as error:
@@ -53,6 +54,8 @@ def _ruling(name: str, rule: ModuleType, image: Image, strict: bool) -> Ruling:
 
 
 def _asked(name: str, rule: ModuleType, image: Image, strict: bool) -> Ruling:
+    if hasattr(rule, "unfit") and (why := rule.unfit(image)):
+        return Ruling(rule=name, state="skipped", says=why)
     return ruled(name, rule.look(image), rule.saw(image), strict=strict)
 
 

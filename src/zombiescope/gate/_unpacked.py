@@ -14,6 +14,7 @@ import io
 import lzma
 import os
 import posixpath
+import stat
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from typing import BinaryIO
 from zombiescope.audit.packages import DPKG, RPM
 from zombiescope.core import UserError, amount
 from zombiescope.core.host import MOST_BYTES as MOST_READ
+from zombiescope.gate._command_line import FOLDERS
 from zombiescope.knowledge.agents import agents
 
 MOST_MEMBERS = 5_000_000  # of one tar: the largest machine images have about a million files
@@ -35,7 +37,17 @@ MOST_HEADER = 1 << 20  # bytes of all headers of one file: long names, attribute
 DEEPEST = 32  # folders; no path that we read is half as deep
 # What rules read, besides the paths of signs of use; of _NAMES only the names are needed.
 _PLACES = (
-    *("etc", "boot/grub", "boot/grub2", "boot/loader", "boot/efi/loader", "efi/loader", "run/systemd"),
+    *(
+        "etc",
+        "boot/grub",
+        "boot/grub2",
+        "boot/extlinux",
+        "boot/extlinux.conf",
+        "boot/syslinux",
+        "extlinux",
+        "run/systemd",
+    ),
+    *("boot/efi/EFI/BOOT", "usr/lib/kernel", *(folder.lstrip("/") for folder in FOLDERS)),
     *("usr/lib/os-release", "usr/lib/systemd", "usr/local/lib/systemd", "lib/systemd"),
     *(place.lstrip("/") for place in (DPKG, *RPM)),
 )
@@ -177,6 +189,8 @@ def _named(target: str, *, is_file: bool) -> None:
 def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, target: str) -> None:
     os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
     with open(target, "xb") as out:
+        if member.mode & stat.S_IXUSR:  # systemd starts a SysV script only if it is a program; nothing here is run
+            os.fchmod(out.fileno(), 0o700)
         content = tar.extractfile(member)
         if member.size > MOST_FILE or content is None:
             out.truncate(MOST_READ + 1)  # reading it fails as too large

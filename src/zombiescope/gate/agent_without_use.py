@@ -16,7 +16,7 @@ from zombiescope.audit.survey import Row
 from zombiescope.audit.use import Seen
 from zombiescope.core import Blind
 from zombiescope.gate._image import Image
-from zombiescope.gate._objection import Objection
+from zombiescope.gate._objection import Objection, command
 
 WHEN = ("image", "look", "soak")
 _AT_REST = ("file_exists", "file_contains", "folder_filled")  # signs of use that an image can show
@@ -66,7 +66,7 @@ def _objection(row: Row, says: str, level: str) -> Objection:
     return Objection(
         subject=f"unit:{row.unit}",
         says=f"{by}{says}{leaks}",
-        where=row.path or f"$ systemctl cat {row.unit}",
+        where=row.path or f"$ {command('cat', row.unit)}",
         level=level,
         fix=(*(agent.fix if agent else ()), "or, if it is configured at boot, add it to the allow-list"),
     )

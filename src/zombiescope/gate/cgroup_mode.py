@@ -4,69 +4,42 @@ Why it matters: cgroup v1 has memory.numa_stat, whose read walks every dying cgr
     count dying cgroups; systemd 258 no longer supports it. Without the memory controller nothing is charged: no
     memory limit works, and no leak has an owner.
 Passes: a command line that does not mention cgroups, or asks for v2. v1 is an error with a kernel before 5.8, else a
-    note.
+    note. The root of a container, without kernel and boot loader, has none: the rule does not apply.
 """
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Iterator
 
-from zombiescope.core import Blind, Unreadable
-from zombiescope.gate._image import ABSENT, Image
+from zombiescope.core import Blind
+from zombiescope.gate._image import Image
 from zombiescope.gate._objection import Objection
-from zombiescope.kernel.text import lines
 from zombiescope.knowledge.kernels import fault, version_of
 
 WHEN = ("image", "look", "soak")
-MOST_BYTES = 1 << 20  # of one boot loader's file; the largest grub.cfg in use have some hundred kilobytes
-MOST_FILES = 200  # boot entries and grub snippets of one image; a dozen is usual
-_FILES = ("/etc/default/grub", "/etc/kernel/cmdline", "/boot/grub/grub.cfg", "/boot/grub2/grub.cfg")
-_FOLDERS = ("/etc/default/grub.d", "/boot/loader/entries", "/boot/efi/loader/entries", "/efi/loader/entries")
-# GRUB_CMDLINE_LINUX="…", options … of a boot entry, linux /boot/vmlinuz … of grub.cfg.
-_LINES = re.compile(r"^[ \t]*(?:GRUB_CMDLINE_LINUX\w{0,20}=|options[ \t]|linux(?:16|efi)?[ \t])(.*)$", re.MULTILINE)
 _OFF, _ON = (
     ("0", "no", "n", "f", "false", "off"),
     ("", "1", "yes", "y", "t", "true", "on"),
 )  # parse_boolean() of systemd
 
 
+def unfit(image: Image) -> str:
+    return image.kernelless
+
+
 def look(image: Image) -> Iterator[Objection | Blind]:
-    said, unseen = command_lines(image)
+    said, unseen = image.command_lines
     yield from unseen
     if not said:
-        where = ", ".join((*_FILES[:1], *_FOLDERS[1:2]))
-        yield Blind(what="command line", source=where, why="no kernel command line in this root")
+        why = "no kernel command line in this root: say it with --cmdline"
+        yield Blind(what="command line", source="/etc/default/grub, /boot/loader/entries", why=why)
     for where, words in said.items():
         yield from _objections(image, where, words)
 
 
 def saw(image: Image) -> str:
-    said, _ = command_lines(image)
+    said, _ = image.command_lines
     return f"kernel command lines in {', '.join(said) or 'no file'}"
-
-
-def command_lines(image: Image) -> tuple[dict[str, list[str]], list[Blind]]:
-    """The words of each, by file, and files that exist and cannot be read.
-
-    On a running machine, the one it was booted with.
-    """
-    if image.host.live:
-        return {"/proc/cmdline": _words(image.host.read("/proc/cmdline", most=MOST_BYTES))}, []
-    found, unseen = {}, list(image.unread(*_FOLDERS))
-    entries = [f"{folder}/{name}" for folder in _FOLDERS for name in image.names(folder)[:MOST_FILES]]
-    for path in (*_FILES, *(it for it in entries if it.endswith((".cfg", ".conf")))):
-        try:
-            text = image.host.read(path, most=MOST_BYTES)
-        except Unreadable as error:
-            if error.why not in ABSENT:
-                unseen.append(Blind(what="command line", source=path, why=error.why))
-            continue
-        said = [text] if path == _FILES[1] else _LINES.findall(text)
-        if said:
-            found[path] = [word for line in said for word in _words(line)]
-    return found, unseen
 
 
 def _objections(image: Image, where: str, words: list[str]) -> Iterator[Objection]:
@@ -98,10 +71,3 @@ def _objection(word: str, where: str, says: str, level: str = "error") -> Object
         level=level,
         fix=(f"remove {word} from the kernel command line",),
     )
-
-
-def _words(text: str) -> list[str]:
-    try:
-        return [word for part in shlex.split(text, comments=True) for word in part.split()]
-    except ValueError:  # a quote that does not end
-        return " ".join(lines(text)).replace('"', " ").split()

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from zombiescope.audit.survey import Row
 from zombiescope.core import Blind
 from zombiescope.gate._image import Image
-from zombiescope.gate._objection import Objection
+from zombiescope.gate._objection import Objection, command
 from zombiescope.knowledge.agents import gives_up_with
 
 WHEN = ("image", "look", "soak")
@@ -31,7 +31,7 @@ def look(image: Image) -> Iterator[Objection | Blind]:
             yield Objection(
                 subject=f"unit:{row.unit}",
                 says=f"{row.judged.says} (up to {DAY / max(row.policy.pause, 0.1):,.0f} starts a day)",
-                where=row.path or f"$ systemctl cat {row.unit}",
+                where=row.path or f"$ {command('cat', row.unit)}",
                 level="error" if code is not None or (unlimited and row.policy.pause < FAST) else "note",
                 fix=_fix(row, code),
             )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from zombiescope.core import Blind, Case
 from zombiescope.gate._image import Image
-from zombiescope.gate._objection import Objection
+from zombiescope.gate._objection import Objection, command
 
 WHEN = ("look", "soak")
 SIGNS = ("crash_looping_unit", "cgroup_churn")
@@ -29,8 +29,8 @@ def look(image: Image) -> Iterator[Objection | Blind]:
             yield Objection(
                 subject=f"unit:{row.unit}",
                 says=f"restarts in a loop, {row.restarts:,} restarts so far; {row.judged.says}",
-                where=f"$ systemctl status {row.unit}",
-                fix=(f"systemctl disable --now {row.unit}",),
+                where=f"$ {command('status', row.unit)}",
+                fix=(command("disable --now", row.unit),),
             )
 
 

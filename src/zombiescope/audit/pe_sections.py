@@ -1,0 +1,60 @@
+"""Sections of a PE file: the command line and the release that a unified kernel image carries (systemd-stub(7)).
+
+Of a file of a hundred megabytes only its headers and the section in question are read. It may be hostile: it is opened
+only if it is a regular file of this root, and every offset and size is bounded.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+
+from zombiescope.core import Host, Unreadable
+
+MOST_BYTES = 1 << 16  # of one section; the kernel takes a command line of 2 to 4 KiB
+_MOST_SECTIONS = 96  # as the format allows
+_HEADER = 24  # bytes: "PE\0\0" and the COFF header
+_SECTION = 40  # bytes of one entry of the section table
+
+
+def section(host: Host, path: str, name: str) -> str:
+    """The text of a section; "" if there is none of that name. Raises Unreadable for what is not a PE file."""
+    handle = _opened(host, path)
+    try:
+        start = os.pread(handle, 64, 0)
+        if len(start) < 64 or start[:2] != b"MZ":
+            raise Unreadable(path, "not a PE file")
+        (place,) = struct.unpack_from("<I", start, 60)
+        header = os.pread(handle, _HEADER, place)
+        if len(header) < _HEADER or header[:4] != b"PE\0\0":
+            raise Unreadable(path, "not a PE file")
+        count, optional = struct.unpack_from("<H", header, 6)[0], struct.unpack_from("<H", header, 20)[0]
+        table = os.pread(handle, _SECTION * min(count, _MOST_SECTIONS), place + _HEADER + optional)
+        for entry in range(len(table) // _SECTION):
+            called, used, _, size, offset = struct.unpack_from("<8sIIII", table, entry * _SECTION)
+            if called.rstrip(b"\0") == name.encode():
+                text = os.pread(handle, min(used or size, size, MOST_BYTES), offset)
+                return text.rstrip(b"\0\n ").decode("utf-8", "surrogateescape")
+        return ""
+    except (OSError, struct.error, OverflowError) as error:
+        raise Unreadable(path, str(error).lower()) from error
+    finally:
+        os.close(handle)
+
+
+def _opened(host: Host, path: str) -> int:
+    """The file itself, open; a link that leads out of the root, a FIFO or a device is refused."""
+    real = os.path.realpath(os.path.join(host.root, path.lstrip("/")))
+    if host.root != "/" and not real.startswith(host.root + "/"):
+        raise Unreadable(path, "leads out of the recorded root")
+    try:
+        if not stat.S_ISREG(os.lstat(real).st_mode):
+            raise Unreadable(path, "not a regular file")
+        handle = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except (OSError, ValueError) as error:
+        raise Unreadable(path, (getattr(error, "strerror", None) or str(error)).lower()) from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise Unreadable(path, "not a regular file")
+    return handle

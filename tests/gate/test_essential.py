@@ -1,0 +1,78 @@
+"""A unit's name alone exempts nothing in an image: the package that owns its file does."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.gate.images import ECS, ETC, LIB, PLAIN, WANTS, clean, judged, objections
+
+LOOPS = "[Service]\nExecStart=/x\nRestart=always\nRestartSec=0.5\n[Unit]\nStartLimitIntervalSec=0\n"
+NAMES = (
+    "cloud-x-agent.service",
+    "nvidia-foo.service",
+    "systemd-helper.service",
+    "ntp-sync.service",
+    "cron-job.service",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_alone_exempts_nothing(tmp_path: Path, name: str) -> None:
+    root = clean(tmp_path, {f"{LIB}/{name}": LOOPS}, {f"{WANTS}/{name}": f"/{LIB}/{name}"})
+    expected = [("error", f"unit:{name}")]
+    told = judged(root, allowed=["nginx.service", "apt-daily.timer"])
+    assert objections(told["endless_restart"]) == expected and objections(told["unknown_unit"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("package", "exempt"),
+    [
+        ("cloud-init", True),
+        ("cloud-init-base", True),
+        ("cloud-x-agent", False),
+        ("datadog-agent", False),
+        ("nvidia-foo", False),
+    ],
+)
+def test_the_package_that_owns_the_file_decides(tmp_path: Path, package: str, exempt: bool) -> None:
+    name = "cloud-config.service"
+    owned = {f"{LIB}/{name}": LOOPS, f"var/lib/dpkg/info/{package}.list": f"/lib/systemd/system/{name}\n"}
+    root = clean(tmp_path, owned, {f"{WANTS}/{name}": f"/{LIB}/{name}"})
+    assert bool(judged(root)["endless_restart"].objections) != exempt
+    (root / f"{ETC}/{name}").write_text(LOOPS)
+    assert judged(root)["endless_restart"].objections, "a copy in /etc is no package's"
+
+
+def test_a_drop_in_of_no_package_takes_the_exemption_away(tmp_path: Path) -> None:
+    root = clean(tmp_path)
+    assert not judged(root, allowed=["nginx.service", "apt-daily.timer"])["unknown_unit"].objections
+    for name, text, judges in (
+        ("a", "[Service]\nNice=5\n", False),
+        ("b", "[Service]\nExecStartPre=/opt/agent\n", True),
+        ("c", "[Service]\nRestart=always\nRestartSec=10\n", True),
+    ):
+        folder = root / f"{ETC}/ssh.service.d"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        (folder / f"{name}.conf").write_text(text)
+        told = judged(root, allowed=["nginx.service", "apt-daily.timer"])["unknown_unit"]
+        assert objections(told) == ([("error", "unit:ssh.service")] if judges else [])
+
+
+def test_without_a_package_database_it_is_judged_and_said(tmp_path: Path) -> None:
+    root = clean(tmp_path, {f"{LIB}/ssh.service": ECS})
+    assert not judged(root)["unread_units"].objections and not judged(root)["endless_restart"].objections
+    shutil.rmtree(root / "var/lib/dpkg")
+    told = judged(root)
+    assert objections(told["unread_units"]) == [("note", "packages")]
+    assert "neither a dpkg nor an rpm database" in told["unread_units"].objections[0].says
+    assert objections(told["endless_restart"]) == [("note", "unit:ssh.service")]
+
+
+def test_an_image_without_such_names_needs_no_database(tmp_path: Path) -> None:
+    root = clean(tmp_path, {f"{LIB}/nginx.service": PLAIN})
+    shutil.rmtree(root / "var/lib/dpkg")
+    (root / f"{WANTS}/ssh.service").unlink()
+    assert not judged(root)["unread_units"].objections

@@ -1,0 +1,174 @@
+"""Images made to mislead: nothing of them is run, nothing outside is read, and what cannot be read is blind."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+import tarfile
+from pathlib import Path
+
+import pytest
+from tests.cli.gate_reports import gated
+from tests.conftest import Run
+from tests.gate.images import ETC, LIB, WANTS, build, clean, judged, objections
+from tests.gate.trees import LEAK, TREES, UNIT, lay_out
+
+from zombiescope.audit import boot
+from zombiescope.core import Host
+from zombiescope.gate._image import Image
+from zombiescope.gate._objection import command
+from zombiescope.gate._unpacked import root_folder
+
+# Every file that says what starts, or how.
+SAYS = {
+    "a unit": f"{LIB}/app.service",
+    "a target": f"{LIB}/multi-user.target",
+    "a unit that only another one pulls in": f"{LIB}/basic.target",
+    "a drop-in": f"{LIB}/app.service.d/a.conf",
+    "a drop-in of all": f"{ETC}/service.d/a.conf",
+    "a preset": "usr/lib/systemd/system-preset/00-a.preset",
+    "the manager's settings": "etc/systemd/system.conf",
+    "the manager's drop-in": "etc/systemd/system.conf.d/a.conf",
+    "machine-id": "etc/machine-id",
+}
+
+
+def fifo(path: Path, _: Path) -> None:
+    os.mkfifo(path)
+
+
+def device(path: Path, _: Path) -> None:
+    os.mknod(path, 0o600 | stat.S_IFCHR, os.makedev(1, 5))
+
+
+def leads_out(path: Path, outside: Path) -> None:
+    path.symlink_to(os.path.relpath(outside, path.parent))
+
+
+def huge(path: Path, _: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(100 << 20)
+
+
+def folder(path: Path, _: Path) -> None:
+    path.mkdir()
+
+
+@pytest.mark.parametrize("says", SAYS)
+@pytest.mark.parametrize("make", [fifo, device, leads_out, huge, folder])
+def test_what_says_what_starts_and_cannot_be_read_is_blind(tmp_path: Path, says: str, make: object) -> None:
+    if make is device and os.geteuid():
+        pytest.skip("only root makes devices")
+    outside = tmp_path / "outside.service"
+    outside.write_text(LEAK)
+    root = lay_out(tmp_path / "root", TREES["bootc"])
+    path = root / SAYS[says]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    make(path, outside)  # type: ignore[operator]
+    told = judged(root)
+    assert not told["endless_restart"].objections, "the file outside was not read"
+    assert told["unread_units"].state == "blind", told["unread_units"]
+
+
+def test_a_unit_that_does_not_start_may_be_anything(tmp_path: Path) -> None:
+    root = lay_out(tmp_path, TREES["ubuntu"])
+    fifo(root / f"{LIB}/idle.service", root)
+    assert judged(root)["unread_units"].state == "pass"
+
+
+def test_more_names_than_we_list_are_blind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boot, "MOST_UNITS", 50)  # 20,000 would take ten seconds
+    root = lay_out(tmp_path, TREES["ubuntu"])
+    for number in range(51):
+        (root / LIB / f"{number}.slice").touch()
+    told = judged(root)["unread_units"]
+    assert told.state == "blind" and told.unseen[0].why == "more than 50 names"
+
+
+NAMES = (
+    "a\nb.service",
+    "%n%i%%.service",
+    "x" * 247 + ".service",
+    "-rf.service",
+    "--now.service",
+    "a;touch gone;$(touch gone)`touch gone`.service",
+    "@.service",
+    "@@@.service",
+    "a@%i@.service",
+    ".service",
+    "\udcff\x1b[31m.service",
+    "é'\"\\.service",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names(tmp_path: Path, name: str) -> None:
+    root = lay_out(tmp_path, TREES["ubuntu"])
+    drop_in = {f"{ETC}/app.service.d/a.conf": f"[Unit]\nWants=%i%z%.service {name.replace(chr(10), ' ')}\n"}
+    build(root, {f"{LIB}/{name}": LEAK, **drop_in}, {f"{ETC}/multi-user.target.wants/{name}": f"/{LIB}/{name}"})
+    told = judged(root, allowed=["app.service"])
+    assert ("error", f"unit:{name}") in objections(told["unknown_unit"])
+    assert all(ruling.state != "blind" or ruling.rule in ("cgroup_mode", "leaking_kernel") for ruling in told.values())
+    assert "a bug in zombiescope" not in repr(told)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_fix_is_safe_to_paste(name: str) -> None:
+    words = shlex.split(command("disable", name))
+    assert words[:2] == ["systemctl", "disable"] and words[-1] == name
+    assert len(words) == 3 or words[2] == "--"
+    assert not words[2].startswith("-") or words[2] == "--"
+
+
+def test_nothing_of_an_image_is_run(zombiescope: Run, tmp_path: Path) -> None:
+    gone = tmp_path / "ran"
+    script = f"#!/bin/sh\ntouch {gone}\n"
+    programs = (
+        *("usr/lib/systemd/system-generators/evil-generator", "etc/systemd/system-generators/evil", "etc/init.d/evil"),
+        *("usr/bin/systemctl", "usr/bin/dpkg", "usr/bin/rpm", "usr/lib/systemd/systemd"),
+    )
+    root = clean(tmp_path / "root", dict.fromkeys(programs, script))
+    for program in programs:
+        (root / program).chmod(0o755)
+    build(
+        root,
+        {f"{LIB}/e.service": f"[Service]\nExecStart=/usr/bin/touch {gone}\n"},
+        {f"{WANTS}/e.service": f"/{LIB}/e.service"},
+    )
+    shape = gated(zombiescope, "--root", str(root), expect=0)
+    assert not gone.exists() and "evil-generator" in str(shape["rules"])
+
+
+def test_wants_that_circle_and_chains_that_are_long(tmp_path: Path) -> None:
+    units = {
+        f"{LIB}/c{n}.service": f"[Unit]\nWants=c{n + 1}.service c{n // 2}.service app.service\n{UNIT}"
+        for n in range(500)
+    }
+    root = build(
+        lay_out(tmp_path, TREES["ubuntu"]), units, {f"{ETC}/app.service.wants/c0.service": f"/{LIB}/c0.service"}
+    )
+    image = Image(Host(str(root), live=False))
+    assert sum(unit.name.startswith("c") for unit in image.starting) == 500
+
+
+def test_aliases_that_circle(tmp_path: Path) -> None:
+    links = {f"{ETC}/a.service": "b.service", f"{ETC}/b.service": "a.service", f"{ETC}/c.service": "c.service"}
+    links |= {f"{WANTS}/{name}.service": f"/{ETC}/{name}.service" for name in "abc"}
+    told = judged(build(lay_out(tmp_path, TREES["debian"]), {}, links))
+    assert "a bug in zombiescope" not in repr(told) and told["unread_units"].state == "blind"
+
+
+def test_a_script_in_a_tar_keeps_that_it_is_a_program(tmp_path: Path) -> None:
+    root = lay_out(tmp_path / "root", TREES["ubuntu"])
+    build(
+        root,
+        {"etc/init.d/ecs": "#!/bin/sh\n", f"{ETC}/ecs.service.d/a.conf": LEAK},
+        {"etc/rc3.d/S01ecs": "../init.d/ecs"},
+    )
+    (root / "etc/init.d/ecs").chmod(0o755)
+    with tarfile.open(tmp_path / "root.tar", "w") as tar:
+        tar.add(root, ".")
+    with root_folder(str(tmp_path / "root.tar")) as unpacked:
+        assert objections(judged(Path(unpacked))["endless_restart"]) == [("error", "unit:ecs.service")]

@@ -1,0 +1,97 @@
+"""Agents have a lifecycle: entries with an owner and a review date, objected to when they are stale; also on a node."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+from tests.conftest import PROJECT, Run
+from tests.gate.images import LIB, PLAIN, WANTS, clean
+
+from zombiescope.core import Host, UserError
+from zombiescope.gate._image import Image
+from zombiescope.gate._lists import read_allowed
+from zombiescope.gate._objection import Ruling
+from zombiescope.gate._rulings import rulings
+
+TODAY = date(2026, 11, 16)
+ENTRY = "[[allow]]\nunit = 'nginx.*'\nowner = 'web@example.com'\nreason = 'the page'\n"
+REST = "units = ['apt-daily.timer', 'never-there-*.service']\n"
+
+
+def stale(folder: Path, text: str) -> Ruling:
+    (folder / "policy.toml").write_text(text)
+    allowed = read_allowed(str(folder / "policy.toml"))
+    image = Image(Host(str(clean(folder / "root")), live=False), allowed=allowed, today=TODAY)
+    told = {it.rule: it for it in rulings(image)}
+    assert told["unknown_unit"].state == "pass", "a stale entry still allows: one objection is enough"
+    return told["stale_allowance"]
+
+
+def test_an_entry_that_is_fresh_and_there_is_no_objection(tmp_path: Path) -> None:
+    told = stale(tmp_path, f"{REST}{ENTRY}review_by = 2026-11-16\n")
+    assert told.state == "pass" and told.says.endswith("1; the next review is due by 2026-11-16")
+
+
+def test_a_date_that_has_passed(tmp_path: Path) -> None:
+    (objection,) = stale(tmp_path, f"{REST}{ENTRY}review_by = 2026-11-15\n").objections
+    assert objection.says == "entry 1 was to be reviewed by 2026-11-15 (owner: web@example.com)"
+    assert objection.level == "error" and objection.where.endswith("policy.toml")
+
+
+def test_an_agent_that_is_gone(tmp_path: Path) -> None:
+    gone = "[[allow]]\nunit = 'datadog-agent.service'\nowner = 'sre'\n"
+    (objection,) = stale(tmp_path, f"{REST}{ENTRY}{gone}").objections
+    assert objection.says == "entry 2 allows a unit that is not installed (owner: sre)"
+    assert objection.subject == "allow:datadog-agent.service"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[[allow]]\nowner='x'\n", "an entry needs a unit"),
+        ("[[allow]]\nunit='x'\nowner=3\n", "are texts"),
+        ("[[allow]]\nunit='x'\nreview_by='2027-01-01'\n", "review_by must be a date"),
+        ("[[allow]]\nunit='x'\nreview_by=2027-01-01T00:00:00\n", "review_by must be a date"),
+        ("[[allow]]\nunit='x'\nuntil=2027-01-01\n", "unknown setting until"),
+        ("allow = 3\n", "write entries as [[allow]]"),
+    ],
+)
+def test_mistakes(tmp_path: Path, text: str, why: str) -> None:
+    (tmp_path / "p.toml").write_text(text)
+    with pytest.raises(UserError) as error:
+        read_allowed(str(tmp_path / "p.toml"))
+    assert why in str(error.value)
+
+
+def test_audit_checks_a_node_against_the_same_list(zombiescope: Run, tmp_path: Path) -> None:
+    extra = {f"{LIB}/{name}": PLAIN for name in ("prometheus-node-exporter.service", "surprise.service")}
+    links = {f"{WANTS}/{Path(name).name}": f"/{name}" for name in extra}
+    root = str(clean(tmp_path / "root", extra, links))
+    policy = tmp_path / "policy.toml"
+    policy.write_text(f"{REST}{ENTRY}[[allow]]\nunit = 'prometheus-*'\nreview_by = 2020-01-01\n")
+    shape = json.loads(
+        zombiescope("audit", "--root", root, "--policy", str(policy), "--format", "json", expect=1).stdout
+    )
+    assert [it["subject"] for it in shape["objections"]] == ["allow:prometheus-*", "unit:surprise.service"]
+    said = zombiescope("audit", "--root", root, "--policy", str(policy), expect=1).stdout
+    assert "policy: unit:surprise.service: enabled by multi-user.target, but not in the allow-list" in said
+    assert "fix: systemctl disable surprise.service" in said
+    policy.write_text(
+        f"units = ['surprise.service']\n{ENTRY}[[allow]]\nunit = 'prometheus-*'\n[[allow]]\nunit = 'apt-*'\n"
+    )
+    assert "policy:" not in zombiescope("audit", "--root", root, "--policy", str(policy), expect=0).stdout
+    assert "no such file" in zombiescope("audit", "--root", root, "--policy", "/none", expect=2).stderr
+
+
+def test_the_template_is_a_policy(zombiescope: Run, tmp_path: Path) -> None:
+    template = PROJECT / "examples/gate/policy.toml"
+    entries = [it for it in read_allowed(str(template)) if it.place]
+    assert entries and all(it.owner and it.reason and it.review_by for it in entries)
+    units = {f"{LIB}/{entry.unit}": PLAIN for entry in entries}
+    root = clean(tmp_path, units)
+    (root / f"{WANTS}/nginx.service").unlink()
+    zombiescope("gate", "--root", str(root), "--allow", str(template), expect=0)
+    zombiescope("audit", "--root", str(root), "--policy", str(template), expect=0)
