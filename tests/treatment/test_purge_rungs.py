@@ -45,7 +45,7 @@ def test_who_may_not_is_told_what_is_missing(disk: Path) -> None:
         return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
 
     assert "needs CAP_DAC_READ_SEARCH" in told(f"Handles().open({device_of(disk)}, {disk.stat().st_ino}, 0)")
-    assert "denied" in told("purge._write(purge.DROP_CACHES, '1', 10)").lower()
+    assert "denied" in told("purge.write(purge.DROP_CACHES, '1', 10)").lower()
     assert "needs CAP_BPF" in told("purge.drop_caches(whole_node=True)")
 
 
@@ -93,10 +93,10 @@ def test_reclaim_frees_what_lies_on_disk_and_spares_the_living(disk: Path, paren
 def test_a_write_that_lasts_is_stopped_and_one_refused_is_told(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "unread")
     started = time.monotonic()
-    assert purge._write(f"{tmp_path}/unread", "0", 0.3).endswith("/unread (stopped: time limit reached)")
+    assert purge.write(f"{tmp_path}/unread", "0", 0.3).endswith("/unread (stopped: time limit reached)")
     assert 0.3 <= time.monotonic() - started < 3
     with pytest.raises(Unreadable, match="no such file or directory"):
-        purge._write(f"{tmp_path}/absent", "0", 10)
+        purge.write(f"{tmp_path}/absent", "0", 10)
 
 
 @pytest.mark.parametrize("rung", [drop_pinning_files, unlink_advice, reclaim])
