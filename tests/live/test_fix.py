@@ -147,7 +147,7 @@ def _killed_after(ledger: Ledger, step: int) -> str:
 
 
 def test_a_cure_of_the_wrong_unit_is_not_proved(zombiescope: Run, disk: Path, ledger: Ledger) -> None:
-    with leaking(disk, others={"innocent.service": LOOPS}):
+    with leaking(disk, others={"innocent.service": LEAKS}):
         told = json.loads(
             zombiescope(
                 *("fix", "innocent.service", "--apply", "--prove", "0.2", "--seconds", "5", "--format", "json"),
@@ -166,19 +166,54 @@ def test_what_is_essential_is_refused_with_the_reason(zombiescope: Run, disk: Pa
     shim.write_bytes(Path("/bin/sleep").read_bytes())
     shim.chmod(0o755)
     runs = "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/var/lib/agent/conmon 300\n"
-    with leaking(disk, others={"containerd.service": LOOPS, "shim.service": runs}) as systemd:
-        before = state(systemd, "containerd.service")
-        refused = zombiescope("fix", "containerd.service", "--apply", "--seconds", "2", expect=2)
+    with leaking(disk, others={"docker.service": LEAKS, "shim.service": runs}) as systemd:
+        before = state(systemd, "docker.service")
+        refused = zombiescope("fix", "docker.service", "--apply", "--seconds", "2", expect=2)
         assert "containers of this node run under it" in refused.stderr
-        assert "--force-essential containerd.service" in refused.stderr
+        assert "--force-essential docker.service" in refused.stderr
         assert (
-            "systemd and everybody else talk over it"
+            "systemd and other services talk over it"
             in zombiescope("fix", "dbus.service", "--seconds", "1", expect=2).stderr
         )
-        assert state(systemd, "containerd.service") == before and ledger.fixes() == []
+        assert state(systemd, "docker.service") == before and ledger.fixes() == []
         systemd.systemctl("stop", "shim.service")
-        zombiescope("fix", "containerd.service", "--apply", "--seconds", "2", expect=0)
-        assert state(systemd, "containerd.service")[1] == "masked"
+        zombiescope("fix", "docker.service", "--apply", "--seconds", "2", expect=0)
+        assert state(systemd, "docker.service")[1] == "masked"
+
+
+OTHERS = {
+    "worker": looping("echo job > /var/lib/agent/$$$$.log; sleep 0.2; exit 0"),  # ends with success after each job
+    "fails": looping("sleep 0.2; exit 1"),  # leaves nothing behind
+}
+
+
+@pytest.mark.parametrize("unit", OTHERS)
+def test_what_only_restarts_is_left_alone(zombiescope: Run, disk: Path, ledger: Ledger, unit: str) -> None:
+    """Beside a real leak: a unit is not stopped for its restarts alone."""
+    name = f"{unit}.service"
+    with leaking(disk, others={name: OTHERS[unit] + WANTED}) as systemd:
+        before = state(systemd, name)
+        done = zombiescope("fix", name, "--apply", "--seconds", "8", "--hz", "0", expect=2)
+        assert "the plan is advice" in done.stderr and f"{name} is left alone" in done.stdout
+        assert state(systemd, name) == before and ledger.fixes() == []
+        zombiescope("fix", "--apply", "--seconds", "5", "--hz", "0")
+        assert state(systemd, name) == before
+        assert state(systemd)[1] == "masked", "the leak itself is stopped"
+        assert systemd.show(name, "ActiveState") in ("activating", "active", "deactivating")
+
+
+def test_what_others_need_is_given_a_start_limit_and_runs_on(zombiescope: Run, disk: Path, ledger: Ledger) -> None:
+    """It fails, then works: stopped at its first exit it would never get there."""
+    needs = "[Unit]\nDefaultDependencies=no\nWants=ecs.service\n[Service]\nExecStart=/bin/sleep 300\n"
+    with leaking(disk, others={"needs.service": needs}) as systemd:
+        before = state(systemd)
+        zombiescope("fix", "ecs.service", "--apply", "--seconds", "3", "--hz", "0", expect=0)
+        assert systemd.show("ecs.service", "UnitFileState") == before[1]
+        assert systemd.show("ecs.service", "StartLimitBurst") == "5"
+        assert systemd.show("ecs.service", "RestartPreventExitStatus") == ""
+        zombiescope("fix", "--undo", "1", expect=0)
+        assert state(systemd) == before
+    assert ledger.fix("1").state == "undone"
 
 
 def test_the_purge_says_what_each_rung_freed_and_whose_files_are_left(

@@ -83,7 +83,7 @@ def test_reclaim_frees_what_lies_on_disk_and_spares_the_living(disk: Path, paren
     try:
         (mine / "inner" / "cgroup.procs").write_text(str(lives.pid))
         refused = undisturbed(lambda attempt: look(10 + attempt))
-        assert refused.left >= 90 and not refused.evidence and "processes live there" in refused.why_left[0]
+        assert refused.left >= 90 and not refused.evidence and "processes run there" in refused.why_left[0]
         assert undisturbed(lambda attempt: look(20 + attempt, allow_live=True)).left <= 1
     finally:
         lives.kill()
@@ -103,5 +103,5 @@ def test_a_write_that_lasts_is_stopped_and_one_refused_is_told(tmp_path: Path) -
 def test_a_scope_without_dead_is_no_error(rung: Callable[[str], Freed]) -> None:
     freed = rung(f"/{NAME}/none")
     assert (freed.freed, freed.left, freed.why_left) == (0, 0, ())
-    with pytest.raises(UserError, match="does not begin with /"):
+    with pytest.raises(UserError, match="begins with /"):
         rung("kubepods")
