@@ -117,6 +117,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _plan(args: argparse.Namespace, ledger: Ledger, machine: Machine) -> int:
     from zombiescope.cli import _plans, _proof
+    from zombiescope.core.offers import offers
 
     before = _examined(args)
     if args.finding and (earlier := _fixed_before(before, args.finding, ledger)):
@@ -128,7 +129,7 @@ def _plan(args: argparse.Namespace, ledger: Ledger, machine: Machine) -> int:
         why = _plans.refusal(plan, before.case, machine, args.force_essential, args.allow_disruptive)
         if why and not plan.advice:
             refused[plan.name] = why
-    others = [plan for plan in before.case.plans if plan not in plans] if not args.finding else []
+    others = [plan for plan in offers(before.case) if plan not in plans] if not args.finding else []
     shown: dict[str, Any] = {"plans": [_plans.as_json(plan, machine, refused.get(plan.name, "")) for plan in plans]}
     if args.format == "text":
         _plans.write_text(plans, others, machine, refused, sys.stdout)
