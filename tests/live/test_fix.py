@@ -21,7 +21,7 @@ from tests.treatment.pinned_cgroups import cached_pages
 from zombiescope.core.places import LEDGER_ENVIRONMENT
 from zombiescope.lab._systemd import Booted, asked_by_diagnosis, booted
 from zombiescope.lab._zombies import leaked
-from zombiescope.treatment.kept import State, kept, unit_files
+from zombiescope.treatment.kept import State, kept, link_farm, unit_files
 from zombiescope.treatment.ledger import Ledger
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "can_boot")]
@@ -68,7 +68,7 @@ def state(systemd: Booted, unit: str = "ecs.service") -> tuple[dict[str, State],
     from zombiescope.core import Host
 
     host = system_of(Host())
-    return kept(host, unit_files(host, unit)), systemd.show(unit, "UnitFileState")
+    return kept(host, unit_files(unit)) | link_farm(host), systemd.show(unit, "UnitFileState")
 
 
 def test_a_leak_is_stopped_purged_proved_and_all_of_it_taken_back(zombiescope: Run, disk: Path, ledger: Ledger) -> None:
@@ -179,6 +179,43 @@ def test_what_is_essential_is_refused_with_the_reason(zombiescope: Run, disk: Pa
         systemd.systemctl("stop", "shim.service")
         zombiescope("fix", "docker.service", "--apply", "--seconds", "2", expect=0)
         assert state(systemd, "docker.service")[1] == "masked"
+
+
+def test_links_that_another_unit_or_an_alias_has_are_restored_too(zombiescope: Run, disk: Path, ledger: Ledger) -> None:
+    """`systemctl disable` follows Also= and removes the aliases; what another admin enabled since stays enabled."""
+    helper = "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/bin/sleep 300\n"
+    others = {
+        "ecs.service": LEAKS + "Alias=agent.service\nAlso=helper.service\n",
+        "helper.service": helper + "[Install]\nWantedBy=basic.target\nRequiredBy=helped.target\n",
+        "since.service": helper + "[Install]\nWantedBy=basic.target\n",
+    }
+    with leaking(disk, others=others) as systemd:
+        before = state(systemd)
+        assert "/etc/systemd/system/basic.target.wants/helper.service" in before[0]
+        zombiescope("fix", "ecs.service", "--apply", "--seconds", "3", "--hz", "0", expect=0)
+        applied = state(systemd)[0]
+        assert not {it for it in applied if "helper" in it or it.endswith("/agent.service")}, "or it tests nothing"
+        systemd.systemctl("enable", "since.service")
+        since = "/etc/systemd/system/basic.target.wants/since.service"
+        assert since in state(systemd)[0]
+        zombiescope("fix", "--undo", "1", expect=0)
+        after = state(systemd)
+        assert after[0].pop(since)["kind"] == "link"
+        assert after == before
+
+
+def test_a_transient_unit_is_refused(zombiescope: Run, disk: Path, ledger: Ledger) -> None:
+    from zombiescope.audit.systemd import system_of
+    from zombiescope.core import Host
+
+    with leaking(disk) as systemd:
+        loop = ("--property=Restart=always", "--property=RestartSec=50ms", "--property=StartLimitIntervalSec=0")
+        leaks = "echo x > /var/lib/agent/t$$.log; exit 1"
+        system_of(Host()).run("systemd-run", "--unit=made.service", *loop, "--", "/bin/sh", "-c", leaks)
+        time.sleep(2)
+        done = zombiescope("fix", "made.service", "--apply", "--seconds", "4", "--hz", "0", expect=2)
+        assert "is generated: change what generates it" in " ".join(done.stdout.split())
+        assert systemd.show("made.service", "LoadState") == "loaded" and ledger.fixes() == []
 
 
 OTHERS = {

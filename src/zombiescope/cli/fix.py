@@ -67,6 +67,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--undo", metavar="ID", help="revert what a fix changed")
     parser.add_argument("--resume", metavar="ID", help="continue a fix that was interrupted")
+    parser.add_argument("--abandon", metavar="ID", help="give up a fix that can neither go on nor back; needs --why")
+    parser.add_argument("--why", default="", metavar="TEXT", help="with --abandon: the reason, kept in the ledger")
     parser.add_argument("--list", action="store_true", help="list the fixes applied on this node")
     parser.add_argument("--allow-disruptive", action="store_true", help="allow steps that disrupt the node's work")
     parser.add_argument(
@@ -97,7 +99,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from zombiescope.audit.systemd import system_of
-    from zombiescope.treatment.apply import Machine, resume, undo
+    from zombiescope.treatment.apply import Machine, abandon, resume, undo
     from zombiescope.treatment.ledger import Ledger
 
     if args.prove is not None and not args.apply:
@@ -106,6 +108,12 @@ def run(args: argparse.Namespace) -> int:
     ledger, machine = Ledger(args.ledger), Machine(Host(), system_of(Host()))
     if args.list:
         return _list(ledger, args.format)
+    if args.abandon:
+        if not args.why.strip():
+            raise UserError("--abandon needs --why TEXT: the reason is kept in the ledger")
+        _needs_root("nothing was changed")
+        print(f"fix {abandon(args.abandon, args.why, ledger).id}: abandoned; what it had changed stays changed")
+        return CLEAR
     for act, identity in ((undo, args.undo), (resume, args.resume)):
         if identity:
             _needs_root("nothing was changed")
@@ -239,10 +247,19 @@ def _list(ledger: Ledger, style: str) -> int:
         json.dump(fixes, sys.stdout, indent=1)
         print()
         return CLEAR
-    print("id\tstate\twhen\twho\tremedy\tfor")
+    print("id\tstate\twhen\twho\tremedy\tfor\twhy")
     for fix in fixes:
         when = datetime.fromtimestamp(fix["at"], UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        print(fix["fix"], fix["state"], when, fix["who"], fix["remedy"], harmless(fix["subject"]), sep="\t")
+        print(
+            fix["fix"],
+            fix["state"],
+            when,
+            fix["who"],
+            fix["remedy"],
+            harmless(fix["subject"]),
+            harmless(fix["why"]),
+            sep="\t",
+        )
     return CLEAR
 
 
@@ -255,6 +272,7 @@ def _as_json(fix: Fix) -> dict[str, Any]:
         "who": first.get("who", {}).get("user", "?"),
         "remedy": fix.plan["name"],
         "subject": fix.plan["cures"]["subject"],
+        "why": fix.why,
         "steps": [
             {
                 "says": step["says"],

@@ -171,7 +171,7 @@ class Host:
         return self._command((*self.enter, *argv), timeout)
 
     def act(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> str:
-        """Change the machine. Only `treatment/apply.py` calls this; a recorded root cannot be changed."""
+        """Change the machine. Only `treatment/` calls this; a recorded root cannot be changed."""
         if not self.live:
             raise Unreadable("$ " + " ".join(argv), "a recorded root cannot be acted on")
         return self._command((*self.enter, *argv), timeout, stdin)

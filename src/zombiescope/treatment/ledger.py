@@ -39,9 +39,14 @@ class Fix:
 
     @property
     def state(self) -> str:
-        """finished, undone, failed at a step, or interrupted: the last event is a step that never ended."""
+        """finished, undone, abandoned, failed at a step, or interrupted: the last event is a step that never ended."""
         last = self.events[-1]["event"]
-        return last if last in ("finished", "undone", "failed") else "interrupted"
+        return last if last in ("finished", "undone", "failed", "abandoned") else "interrupted"
+
+    @property
+    def why(self) -> str:
+        """Why it failed or was abandoned."""
+        return str(self.events[-1].get("why", ""))
 
     def steps(self) -> dict[int, dict[str, Event]]:
         """The last event of each kind for each step that was begun and is not undone."""
