@@ -189,7 +189,7 @@ def _refuse_others(fix: Fix, begun: dict[int, dict[str, Event]], machine: Machin
         last |= {path: (number, events["done"]["after"]["files"][path]) for path in _changed_by(events)}
     for path, (number, state) in last.items():
         now = kept(machine.of(_step(fix, number)), [path])
-        if state["kind"] != "folder" and changed({path: state}, {path: now[path]}):
+        if "folder" not in (state["kind"], now[path]["kind"]) and changed({path: state}, {path: now[path]}):
             raise UserError(f"{path} was changed since the fix: add --force to restore it all the same")
 
 
