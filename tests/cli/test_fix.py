@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import COMMAND, Run
-from tests.diagnosis.incident import incident
+from tests.diagnosis.incident import agent, dead, incident
 from tests.nodes import node
 from tests.treatment.test_prove import later, quick_reads
 
@@ -58,11 +58,12 @@ def test_a_plan_from_a_recording_shows_every_command_and_changes_nothing(before:
         "$ systemctl stop -- ecs.service",
         "undo: ecs.service restored byte for byte",
         "does not fix: why it crashes",
-        "[disruptive]",
         "proved when these are clear: crash_looping_unit",
     ):
         assert words in done.stdout, words
-    assert "nothing was changed" in done.stderr
+    assert "nothing was changed" in done.stderr and "\npurge_zombies (" not in done.stdout, "no harm of them was seen"
+    purge = zombiescope("fix", "purge_zombies", "--recording", before, expect=1).stdout
+    assert "every program reads from disk again [disruptive]" in " ".join(purge.split())
     shape = json.loads(zombiescope("fix", "--recording", before, "--format", "json", expect=1).stdout)
     assert shape["plans"][0]["name"] == "stop_leaking_unit"
     assert "cannot fix a recording" in zombiescope("fix", "--recording", before, "--apply", expect=2).stderr
@@ -108,6 +109,32 @@ def test_who_may_not_act_is_shown_the_plan_and_told_what_is_missing(before: str,
         [*argv, "fix", "--undo", "1", "--ledger", str(tmp_path)], capture_output=True, text=True, check=False
     )
     assert refused.returncode == 2 and "this needs root" in refused.stderr and not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_abandon_keeps_the_reason_and_shows_it(tmp_path: Path, zombiescope: Run) -> None:
+    where, ledger = ("--ledger", str(tmp_path)), Ledger(str(tmp_path))
+    with ledger.locked():
+        cures = {"sign": "z", "subject": "unit:x", "says": "sick"}
+        ledger.write("1", "planned", plan={"name": "cure", "cures": cures, "steps": []}, who={"user": "root"})
+    assert "needs --why TEXT" in zombiescope("fix", "--abandon", "1", *where, expect=2).stderr
+    zombiescope("fix", "--abandon", "1", "--why", "the node was\x1b[31m replaced", *where, expect=0)
+    listed = zombiescope("fix", "--list", *where, expect=0).stdout.splitlines()[1].split("\t")
+    assert listed[1] == "abandoned" and listed[-1] == "the node was\\x1b[31m replaced"
+    assert "nothing to abandon" in zombiescope("fix", "--abandon", "1", "--why", "x", *where, expect=2).stderr
+
+
+HOSTILE = ("a\nb.service", "%n.service", "\x1b[31m.service", "-rf.service", "x\\x2dy.service", "y" * 247 + ".service")
+
+
+@pytest.mark.parametrize("unit", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_unit_with_a_hostile_name_is_no_traceback_and_no_escape(unit: str, tmp_path: Path, zombiescope: Run) -> None:
+    folder = recorded(node([*agent(unit), *dead()]), tmp_path / "rec")
+    for argv in (("fix",), ("fix", f"unit:{unit}"), ("fix", "--format", "json")):
+        done = zombiescope(*argv, "--recording", folder)
+        assert done.returncode in (1, 2) and "\x1b[31m" not in done.stdout + done.stderr
+    told = zombiescope("fix", "--recording", folder).stdout
+    assert unit not in HOSTILE[:3] or "$ systemctl" not in told, "only names that systemd accepts"
 
 
 def test_two_recordings_prove_a_cure_or_not(before: str, tmp_path: Path, zombiescope: Run) -> None:

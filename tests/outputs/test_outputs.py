@@ -98,7 +98,9 @@ def test_json_keeps_the_promise() -> None:
         shape["unexplained"][0]["finding"] == 3 and shape["unexplained"][0]["candidates"][0]["law"] == "walk_to_reset"
     )
     assert {it["state"] for it in shape["verdicts"]} == {"found", "blind", "broken", "clear"}
-    assert shape["remedies"][0] | {"command": ""} == {"name": "stop_it", "cures": "leak", "risk": "safe", "command": ""}
+    remedy = shape["remedies"][0]
+    assert (remedy["name"], remedy["cures"], remedy["risk"]) == ("stop_it", "leak", "safe")
+    assert set(remedy["steps"][0]) == {"says", "argv", "stdin", "risk"}
     assert shape["links"][1]["grounds"][0]["evidence"][0]["value"] is None, "JSON has no NaN"
     assert set(shape["findings"][0]) == {"sign", "subject", "says", "span", "evidence"}
     assert set(shape["findings"][0]["evidence"][0]) == {"what", "subject", "value", "at", "source", "text"}

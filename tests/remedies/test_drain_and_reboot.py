@@ -10,7 +10,7 @@ from tests.remedies.planned import plans, to_nobody
 from tests.signs.test_soft_lockup import soft
 from tests.signs.test_zombie_cgroups import v1
 
-from zombiescope.core import Host, Plan, Reading, Unreadable
+from zombiescope.core import Host, Plan, Reading, Unreadable, own_python
 from zombiescope.remedies import drain_and_reboot
 from zombiescope.treatment.apply import Machine, apply, undo
 from zombiescope.treatment.ledger import Ledger
@@ -77,7 +77,7 @@ def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program = folder / "kubectl"
     program.write_text(f'#!/bin/sh\necho "$*" >> {folder}/asked\n! grep -qs "$1" {folder}/fails\n')
     program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setattr(own_python, "PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.setattr(drain_and_reboot, "MARKER", str(tmp_path / "reboot-required"))
     return folder
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from tests.conftest import PROJECT
 from tests.treatment.killed_at_a_step import MACHINE, plan, tell
 
 from zombiescope.core import Step, Unreadable, UserError
-from zombiescope.treatment.apply import apply, resume, undo
+from zombiescope.treatment.apply import abandon, apply, resume, undo
 from zombiescope.treatment.ledger import Ledger
 
 
@@ -59,6 +60,45 @@ def test_the_first_failure_ends_it_and_both_ways_are_open(tmp_path: Path, ledger
     assert resume("1", MACHINE, ledger, tell).state == "finished" and path.read_text() == "2"
     undo("1", MACHINE, ledger, tell)
     assert not path.exists()
+
+
+def test_a_fix_that_can_neither_go_on_nor_back_is_abandoned_and_the_next_one_runs(
+    tmp_path: Path, ledger: Ledger
+) -> None:
+    path = tmp_path / "x"
+    stuck = Step(says="never", argv=("false",), undo=("false",))
+    with pytest.raises(Unreadable):
+        apply(plan(writing(path, "1"), stuck), MACHINE, ledger, tell)
+    for act in (resume, undo):
+        with pytest.raises(Unreadable):
+            act("1", MACHINE, ledger, tell)
+    with pytest.raises(UserError, match="--abandon 1 --why TEXT"):
+        apply(plan(writing(path, "9")), MACHINE, ledger, tell)
+    assert abandon("1", "the disk is gone", ledger).state == "abandoned" and ledger.fix("1").why == "the disk is gone"
+    assert apply(plan(writing(tmp_path / "y", "2")), MACHINE, ledger, tell).state == "finished"
+    for identity in ("1", "2"):
+        with pytest.raises(UserError, match="nothing to abandon"):
+            abandon(identity, "again", ledger)
+    with pytest.raises(UserError, match="abandoned: nothing to resume"):
+        resume("1", MACHINE, ledger, tell)
+
+
+def test_what_could_not_be_kept_is_refused_before_anything_is_written_down(tmp_path: Path, ledger: Ledger) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    second = Step(says="x", argv=("true",), keeps=(str(tmp_path / "pipe"),))
+    with pytest.raises(Unreadable, match="left alone"):
+        apply(plan(writing(tmp_path / "x", "1"), second), MACHINE, ledger, tell)
+    assert ledger.fixes() == [] and not (tmp_path / "x").exists()
+
+
+def test_a_setting_that_the_kernel_refuses_is_found_before_the_first_one_is_written(ledger: Ledger) -> None:
+    """As the interrupts that it manages; here a file that is never writable."""
+    one, other = "/proc/self/oom_score_adj", "/proc/sys/kernel/osrelease"
+    before = Path(one).read_text()
+    steps = [Step(says="set", argv=("tee", it), stdin="7\n", keeps=(it,)) for it in (one, other)]
+    with pytest.raises(Unreadable, match="osrelease"):
+        apply(plan(*steps), MACHINE, ledger, tell)
+    assert Path(one).read_text() == before and ledger.fixes() == []
 
 
 def test_what_somebody_else_changed_since_is_not_overwritten(tmp_path: Path, ledger: Ledger) -> None:

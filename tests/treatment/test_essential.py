@@ -37,7 +37,28 @@ def test_essential(machine: Host, unit: str, why: str) -> None:
     assert why in why_essential(unit, machine)
 
 
-@pytest.mark.parametrize("unit", ["ecs.service", "snapd.service", "my-kubelet-exporter.service", "containerd.service"])
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *(
+            "etcd.service",
+            "kube-proxy.service",
+            "k3s.service",
+            "containerd.service",
+            "crio.service",
+            "cri-docker.service",
+        ),
+        *("calico-node.service", "cilium.service", "flanneld.service", "weave.service", "multus.service"),
+        *("sssd.service", "slurmd.service", "munge.service", "chronyd.service", "chrony.service", "ntpd.service"),
+        *("auditd.service", "rsyslog.service", "cron.service", "crond.service", "cloud-init.service"),
+        *("nvidia-persistenced.service", "nvidia-dcgm.service", "keepalived.service", "systemd-timesyncd.service"),
+    ],
+)
+def test_essential_whatever_else_runs(machine: Host, unit: str) -> None:
+    assert why_essential(unit, machine)
+
+
+@pytest.mark.parametrize("unit", ["ecs.service", "snapd.service", "my-kubelet-exporter.service", "docker.service"])
 def test_not_essential(machine: Host, unit: str) -> None:
     assert why_essential(unit, machine) == ""
 
@@ -45,7 +66,7 @@ def test_not_essential(machine: Host, unit: str) -> None:
 @pytest.mark.parametrize("shim", ["containerd-shim", "conmon"])
 def test_a_runtime_is_essential_while_a_container_runs(machine: Host, shim: str) -> None:
     Path(machine.root, "proc/12/comm").write_text(f"{shim}\n")
-    assert "containers" in why_essential("containerd.service", machine)
+    assert "containers" in why_essential("docker.service", machine)
 
 
 def test_where_processes_cannot_be_seen_a_runtime_is_in_use(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from zombiescope.core import Host, Unreadable
-from zombiescope.treatment.kept import changed, kept, restoring, unit_files
+from zombiescope.treatment.kept import changed, kept, link_farm, restoring, unit_files
 
 NAMES = ("a", "b", "c d", "-x")
 things = st.one_of(
@@ -62,16 +62,29 @@ def test_a_unit_is_kept_with_its_mask_drop_ins_wants_and_aliases(tmp_path: Path)
     (top / "multi-user.target.wants").mkdir(parents=True)
     (top / "alias.service").symlink_to("/lib/systemd/system/ecs.service")
     (top / "other.service").symlink_to("/dev/null")
-    paths = unit_files(Host(str(tmp_path), live=False), "ecs.service")
+    (top / "multi-user.target.wants/helper.socket").symlink_to("/lib/systemd/system/helper.socket")
+    (top / "multi-user.target.wants/README").write_text("not a link")
+    (top / "own.service").write_text("[Unit]\n")
+    os.mkfifo(top / "pipe.service")
+    os.truncate((top / "multi-user.target.wants/README"), 100 << 20)
+    paths = unit_files("ecs.service")
     assert "/etc/systemd/system/ecs.service" in paths and "/etc/systemd/system/ecs.service.d" in paths
-    assert "/etc/systemd/system/multi-user.target.wants/ecs.service" in paths
-    assert "/etc/systemd/system/alias.service" in paths and "/etc/systemd/system/other.service" not in paths
+    farm = link_farm(Host(str(tmp_path), live=False))
+    names = {path.removeprefix("/etc/systemd/system/"): state["kind"] for path, state in farm.items()}
+    assert names == {
+        "alias.service": "link",
+        "other.service": "link",
+        "multi-user.target.wants": "folder",
+        "multi-user.target.wants/helper.socket": "link",
+    }
 
 
-@pytest.mark.parametrize("name", ["", "..", "../../etc/passwd", "a/b.service"])
+@pytest.mark.parametrize(
+    "name", ["", "..", "../../etc/passwd", "a/b.service", "a\nb.service", "%i.service", "x" * 256, "é.service"]
+)
 def test_what_is_no_name_of_a_unit_leads_nowhere(name: str) -> None:
     with pytest.raises(Unreadable):
-        unit_files(Host(), name)
+        unit_files(name)
 
 
 def test_what_is_no_file_is_left_alone(tmp_path: Path) -> None:

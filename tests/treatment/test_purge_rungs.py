@@ -14,7 +14,7 @@ from tests.treatment.pinned_cgroups import NAME, Parent, below, dead, device_of,
 
 from zombiescope.core.errors import Unreadable, UserError
 from zombiescope.kernel.file_handles import Handles
-from zombiescope.treatment import purge
+from zombiescope.treatment.limited_write import write
 from zombiescope.treatment.purge import Freed, drop_caches, drop_pinning_files, reclaim, unlink_advice
 
 pytestmark = pytest.mark.kernel
@@ -45,7 +45,7 @@ def test_who_may_not_is_told_what_is_missing(disk: Path) -> None:
         return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
 
     assert "needs CAP_DAC_READ_SEARCH" in told(f"Handles().open({device_of(disk)}, {disk.stat().st_ino}, 0)")
-    assert "denied" in told("purge._write(purge.DROP_CACHES, '1', 10)").lower()
+    assert "denied" in told("write(purge.DROP_CACHES, '1', 10)").lower()
     assert "needs CAP_BPF" in told("purge.drop_caches(whole_node=True)")
 
 
@@ -83,7 +83,7 @@ def test_reclaim_frees_what_lies_on_disk_and_spares_the_living(disk: Path, paren
     try:
         (mine / "inner" / "cgroup.procs").write_text(str(lives.pid))
         refused = undisturbed(lambda attempt: look(10 + attempt))
-        assert refused.left >= 90 and not refused.evidence and "processes live there" in refused.why_left[0]
+        assert refused.left >= 90 and not refused.evidence and "processes run there" in refused.why_left[0]
         assert undisturbed(lambda attempt: look(20 + attempt, allow_live=True)).left <= 1
     finally:
         lives.kill()
@@ -93,15 +93,15 @@ def test_reclaim_frees_what_lies_on_disk_and_spares_the_living(disk: Path, paren
 def test_a_write_that_lasts_is_stopped_and_one_refused_is_told(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "unread")
     started = time.monotonic()
-    assert purge._write(f"{tmp_path}/unread", "0", 0.3).endswith("/unread (stopped: time limit reached)")
+    assert write(f"{tmp_path}/unread", "0", 0.3).endswith("/unread (stopped: time limit reached)")
     assert 0.3 <= time.monotonic() - started < 3
     with pytest.raises(Unreadable, match="no such file or directory"):
-        purge._write(f"{tmp_path}/absent", "0", 10)
+        write(f"{tmp_path}/absent", "0", 10)
 
 
 @pytest.mark.parametrize("rung", [drop_pinning_files, unlink_advice, reclaim])
 def test_a_scope_without_dead_is_no_error(rung: Callable[[str], Freed]) -> None:
     freed = rung(f"/{NAME}/none")
     assert (freed.freed, freed.left, freed.why_left) == (0, 0, ())
-    with pytest.raises(UserError, match="does not begin with /"):
+    with pytest.raises(UserError, match="begins with /"):
         rung("kubepods")

@@ -19,10 +19,10 @@ def write(ledger: Ledger, style: str) -> int:
         json.dump(fixes, sys.stdout, indent=1)
         print()
         return CLEAR
-    print("id\tstate\twhen\twho\tremedy\tfor\tproof")
+    print("id\tstate\twhen\twho\tremedy\tfor\tproof\twhy")
     for fix in fixes:
         row = (fix["fix"], fix["state"], _when(fix["at"]), fix["who"], fix["remedy"], harmless(fix["subject"]))
-        print(*row, _proof_said(fix), sep="\t")
+        print(*row, _proof_said(fix), harmless(fix["why"]), sep="\t")
     return CLEAR
 
 
@@ -50,6 +50,7 @@ def as_json(fix: Fix) -> dict[str, Any]:
         "remedy": fix.plan["name"],
         "subject": fix.plan["cures"]["subject"],
         "proof": proof_of(fix),
+        "why": fix.why,
         "steps": [
             {
                 "says": step["says"],

@@ -9,37 +9,28 @@ from typing import Any, TextIO
 from zombiescope.core import Case, Plan, UserError, harmless
 from zombiescope.diagnosis.describe import describe
 from zombiescope.members.rooms import healthy
+from zombiescope.outputs._offers import first_of_each, kind, kind_of, meant, offers
 from zombiescope.treatment.apply import Machine, shown
 
 _WIDTH = 110
 
 
 def chosen(case: Case, wanted: str, machine: Machine) -> list[Plan]:
-    """One plan for each finding that is asked for; by default the root causes and what they left behind.
+    """One plan for each finding that is asked for; by default the root causes and what they left behind to do harm.
 
     `wanted` names a remedy, a sign, a subject or a unit. Of several remedies the first safe one is taken.
     """
     if wanted:
-        named = [plan for plan in case.plans if wanted in names_of(plan.name, plan.cures.sign, plan.cures.subject)]
+        named = [plan for plan in offers(case) if wanted in names_of(plan.name, plan.cures.sign, plan.cures.subject)]
         if not named:
             _no_such(case, wanted, machine)
-        return _first_of_each(named)
-    roots = case.root_causes
-    meant = [plan for plan in case.plans if plan.cures in roots or plan.aftermath]
-    # Cleaning up comes after stopping the cause, or more would pile up.
-    return sorted(_first_of_each(meant), key=lambda plan: plan.aftermath)
+        return first_of_each(named)
+    return meant(case)
 
 
 def names_of(remedy: str, sign: str, subject: str) -> set[str]:
     """The names by which a person may ask for a plan."""
     return {remedy, sign, subject, subject.partition(":")[2], f"{sign}:{subject}"}
-
-
-def _first_of_each(plans: list[Plan]) -> list[Plan]:
-    best: dict[Any, Plan] = {}
-    for plan in sorted(plans, key=lambda plan: (plan.advice, plan.risk == "disruptive")):
-        best.setdefault(plan.cures, plan)
-    return [plan for plan in plans if best[plan.cures] is plan]
 
 
 def _no_such(case: Case, wanted: str, machine: Machine) -> None:
@@ -83,7 +74,7 @@ def as_json(plan: Plan, machine: Machine, why_not: str = "") -> dict[str, Any]:
     return {
         "name": plan.name,
         "cures": {"sign": plan.cures.sign, "subject": plan.cures.subject, "says": plan.cures.says},
-        "risk": plan.risk,
+        "risk": kind(plan),
         "advice": plan.advice,
         "refused": why_not,
         "proof": list(plan.proof),
@@ -91,7 +82,9 @@ def as_json(plan: Plan, machine: Machine, why_not: str = "") -> dict[str, Any]:
             {
                 "says": step.says,
                 "command": shown(machine, step) if step.argv else "",
-                "risk": plan.risk_of(step),
+                "argv": list(step.argv),
+                "stdin": step.stdin,
+                "risk": kind_of(plan, step),
                 "unit": step.unit,
                 "keeps": list(step.keeps),
                 "undo": list(step.undo),
@@ -109,16 +102,14 @@ def write_text(plans: list[Plan], others: list[Plan], machine: Machine, refused:
     if others:
         print("other plans, each by its name:", file=out)
         for plan in others:
-            kind = "advice" if plan.advice else plan.risk
-            print(f"  zombiescope fix {plan.name}  ({kind}, for {harmless(plan.cures.subject)})", file=out)
+            print(f"  zombiescope fix {plan.name}  ({kind(plan)}, for {harmless(plan.cures.subject)})", file=out)
 
 
 def _lines(plan: Plan, machine: Machine, why_not: str) -> Iterator[str]:
-    kind = "advice" if plan.advice else plan.risk
-    yield f"{plan.name} ({kind}): for {plan.cures.sign} of {harmless(plan.cures.subject)}"
+    yield f"{plan.name} ({kind(plan)}): for {plan.cures.sign} of {harmless(plan.cures.subject)}"
     yield from _wrapped(harmless(plan.cures.says, most=1000), "  found: ")
     for number, step in enumerate(plan.steps, 1):
-        risk = f" [{plan.risk_of(step)}]" if plan.risk_of(step) != plan.risk else ""
+        risk = f" [{kind_of(plan, step)}]" if kind_of(plan, step) != kind(plan) else ""
         yield from _wrapped(harmless(step.says, most=1000) + risk, f"  {number}. ")
         if step.argv:
             first, *rest = shown(machine, step).split("\n")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zombiescope.cli._arguments import FILE, add_optional, add_repeatable, complete
@@ -71,11 +72,14 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from zombiescope.diagnosis.examine import examine
     from zombiescope.diagnosis.settings import override
+    from zombiescope.recorder.replay import is_recording
 
     use_knowledge(args)
     settings = override(args.set)
     timeline, node, kernel = _recorded(args) if args.recording else _live(Host(), args.seconds, args.hz)
     case = examine(timeline, node=node, kernel=kernel, settings=settings)
+    if args.recording and is_recording(args.recording):
+        case = replace(case, recording=args.recording)
     output = load("outputs", args.format)
     write = getattr(output, "write_evidence", output.write) if args.evidence else output.write
     write(case, timeline, sys.stdout)

@@ -53,6 +53,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--undo", metavar="ID", help="revert what a fix changed")
     parser.add_argument("--resume", metavar="ID", help="continue a fix, or a proof, that was interrupted")
+    parser.add_argument("--abandon", metavar="ID", help="give up a fix that can neither go on nor back; needs --why")
+    parser.add_argument("--why", default="", metavar="TEXT", help="with --abandon: the reason, kept in the ledger")
     parser.add_argument("--list", action="store_true", help="list the fixes applied on this node")
     parser.add_argument("--allow-disruptive", action="store_true", help="allow steps that disrupt the node's work")
     add_repeatable(parser, "--force-essential", "UNIT", "fix this unit even though it is essential; repeatable")
@@ -71,7 +73,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from zombiescope.audit.systemd import system_of
-    from zombiescope.treatment.apply import Machine, resume, undo
+    from zombiescope.treatment.apply import Machine, abandon, resume, undo
     from zombiescope.treatment.ledger import Ledger
 
     if args.prove is not None and not args.apply:
@@ -80,6 +82,12 @@ def run(args: argparse.Namespace) -> int:
     ledger, machine = Ledger(args.ledger), Machine(Host(), system_of(Host()))
     if args.list:
         return _fixes.write(ledger, args.format)
+    if args.abandon:
+        if not args.why.strip():
+            raise UserError("--abandon needs --why TEXT: the reason is kept in the ledger")
+        _needs_root("nothing was changed")
+        print(f"fix {abandon(args.abandon, args.why, ledger).id}: abandoned; what it had changed stays changed")
+        return CLEAR
     for act, identity in ((undo, args.undo), (resume, args.resume)):
         if identity:
             _needs_root("nothing was changed")
@@ -111,6 +119,7 @@ def _left_alone(args: argparse.Namespace, ledger: Ledger, machine: Machine) -> i
 
 def _plan(args: argparse.Namespace, ledger: Ledger, machine: Machine, before: Examined, folder: str) -> int:
     from zombiescope.cli import _plans
+    from zombiescope.outputs._offers import offers
 
     if args.finding and (earlier := _fixed_before(before, args.finding, ledger)):
         print(f"no longer found: fix {earlier} fixed it")
@@ -121,7 +130,7 @@ def _plan(args: argparse.Namespace, ledger: Ledger, machine: Machine, before: Ex
         why = _plans.refusal(plan, before.case, machine, args.force_essential, args.allow_disruptive)
         if why and not plan.advice:
             refused[plan.name] = why
-    others = [plan for plan in before.case.plans if plan not in plans] if not args.finding else []
+    others = [plan for plan in offers(before.case) if plan not in plans] if not args.finding else []
     shown: dict[str, Any] = {"plans": [_plans.as_json(plan, machine, refused.get(plan.name, "")) for plan in plans]}
     if args.format == "text":
         _plans.write_text(plans, others, machine, refused, sys.stdout)

@@ -41,7 +41,7 @@ PURE = (
 DOORS = {"os", "subprocess", "socket", "pathlib", "shutil", "ctypes", "fcntl", "mmap"}
 HEAVY = {"duckdb": "fleet", "ray": "fleet", "starlette": "web", "uvicorn": "web"}
 COMMANDS = ("core/host.py",)  # who runs commands; the lab and the agent make processes of their own
-ACTS = ("treatment/apply.py",)  # who changes a machine
+ACTS = ("treatment/apply.py", "treatment/ready.py")  # who changes a machine
 
 
 def layers(room: str, tree: ast.Module) -> Iterator[Complaint]:

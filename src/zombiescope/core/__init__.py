@@ -1,49 +1,27 @@
 """The shapes, the door, the record: all that the rooms share. Imports nothing else of ours."""
 
-from zombiescope.core.errors import Unparsable, Unreadable, UserError
-from zombiescope.core.host import Host
-from zombiescope.core.model import (
-    Answer,
-    Blind,
-    Candidate,
-    Case,
-    Check,
-    Finding,
-    Ground,
-    Link,
-    Plan,
-    Reading,
-    Span,
-    Step,
-    Tally,
-    Unexplained,
-    Verdict,
-)
-from zombiescope.core.words import amount, harmless, lasting, percent
+from zombiescope.core.errors import Unparsable as Unparsable
+from zombiescope.core.errors import Unreadable as Unreadable
+from zombiescope.core.errors import UserError as UserError
+from zombiescope.core.host import Host as Host
+from zombiescope.core.model import Answer as Answer
+from zombiescope.core.model import Blind as Blind
+from zombiescope.core.model import Candidate as Candidate
+from zombiescope.core.model import Case as Case
+from zombiescope.core.model import Check as Check
+from zombiescope.core.model import Finding as Finding
+from zombiescope.core.model import Ground as Ground
+from zombiescope.core.model import Link as Link
+from zombiescope.core.model import Plan as Plan
+from zombiescope.core.model import Reading as Reading
+from zombiescope.core.model import Span as Span
+from zombiescope.core.model import Step as Step
+from zombiescope.core.model import Tally as Tally
+from zombiescope.core.model import Unexplained as Unexplained
+from zombiescope.core.model import Verdict as Verdict
+from zombiescope.core.words import amount as amount
+from zombiescope.core.words import harmless as harmless
+from zombiescope.core.words import lasting as lasting
+from zombiescope.core.words import percent as percent
 
 # Timeline is not listed: it alone needs numpy, so who needs it says `from zombiescope.core.timeline import Timeline`.
-__all__ = [
-    "Answer",
-    "Blind",
-    "Candidate",
-    "Case",
-    "Check",
-    "Finding",
-    "Ground",
-    "Host",
-    "Link",
-    "Plan",
-    "Reading",
-    "Span",
-    "Step",
-    "Tally",
-    "Unexplained",
-    "Unparsable",
-    "Unreadable",
-    "UserError",
-    "Verdict",
-    "amount",
-    "harmless",
-    "lasting",
-    "percent",
-]

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from zombiescope.core.errors import Unreadable
+from zombiescope.core.own_python import FOLDER, environment
 
 MOST_BYTES = 16 << 20  # no file we read is near this; a hostile one, or a mount table gone mad, might be
 MOST_FOLDERS = 200_000  # at about 3 µs each this is 0.6 s, the most a count may ever cost
@@ -170,7 +171,7 @@ class Host:
         return self._command((*self.enter, *argv), timeout)
 
     def act(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> str:
-        """Change the machine. Only `treatment/apply.py` calls this; a recorded root cannot be changed."""
+        """Change the machine. Only `treatment/` calls this; a recorded root cannot be changed."""
         if not self.live:
             raise Unreadable("$ " + " ".join(argv), "a recorded root cannot be acted on")
         return self._command((*self.enter, *argv), timeout, stdin)
@@ -179,7 +180,9 @@ class Host:
     def _command(argv: Sequence[str], timeout: float, stdin: bytes = b"") -> str:
         shown = "$ " + " ".join(argv)
         try:
-            done = subprocess.run(argv, capture_output=True, timeout=timeout, check=False, input=stdin)
+            done = subprocess.run(
+                argv, capture_output=True, timeout=timeout, check=False, input=stdin, cwd=FOLDER, env=environment()
+            )
         except subprocess.TimeoutExpired as error:
             raise Unreadable(shown, f"no answer in {timeout:g} s") from error
         except (OSError, ValueError) as error:

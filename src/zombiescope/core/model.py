@@ -175,6 +175,7 @@ class Plan:
     proof: tuple[str, ...]
     name: str = ""  # stamped with the file's name as it leaves the room
     aftermath: bool = False  # stamped too: it clears up what stays when the cause is gone
+    last_resort: bool = False  # stamped too: offered after everything else
 
     def __post_init__(self) -> None:
         for risk in (self.risk, *(step.risk or self.risk for step in self.steps)):
@@ -216,6 +217,7 @@ class Case:
     answers: tuple[Answer, ...] = ()
     plans: tuple[Plan, ...] = ()
     settings: tuple[str, ...] = ()  # thresholds that were not ours: "saturated_core.FULL=0.8"
+    recording: str = ""  # the folder it was read from, as the user named it; empty for this machine, now
 
     _story: list[Story] = field(default_factory=list, init=False, repr=False, compare=False)  # worked out once
 

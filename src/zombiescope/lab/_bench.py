@@ -6,7 +6,6 @@ import json
 import os
 import random
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from zombiescope.core.errors import UserError
+from zombiescope.core.own_python import FOLDER, environment, own_python
 from zombiescope.core.places import LAB_ENVIRONMENT
 from zombiescope.lab._judge import Judgement, judge
 from zombiescope.lab._litter import others
@@ -24,7 +24,7 @@ SETTLE = 1.0  # seconds for a fault to build up before the diagnosis starts
 PATIENCE = 60.0  # seconds to wait for another lab on this machine to end
 DISTURBED = 3  # tries while another lab is running; after that the answer counts as it is
 IDLE_FOR = 0.5  # seconds over which the load of other work is measured
-COMMAND = (sys.executable, "-m", "zombiescope")
+COMMAND = own_python("zombiescope")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def diagnosed(name: str, scenario: ModuleType, scale: float, folder: str = "") -
     into a temporary folder.
     """
     if folder or not getattr(scenario, "RECORDED", False):
-        return _diagnosed(name, scenario, scale, folder)
+        return _diagnosed(name, scenario, scale, os.path.abspath(folder) if folder else "")
     with tempfile.TemporaryDirectory(prefix=f"{name_for('recording')}-") as own:
         return _diagnosed(name, scenario, scale, own)
 
@@ -120,8 +120,8 @@ def _told(*argv: str) -> dict[str, Any]:
 
 def _command(*argv: str) -> str:
     """What the command prints. Blind (exit code 3) is an answer; a crash with the same exit code is not."""
-    environ = os.environ | {LAB_ENVIRONMENT: "1"}  # it sees the log lines that the lab injects
-    done = subprocess.run([*COMMAND, *argv], env=environ, capture_output=True, text=True, check=False)
+    environ = environment() | {LAB_ENVIRONMENT: "1"}  # it sees the log lines that the lab injects
+    done = subprocess.run([*COMMAND, *argv], capture_output=True, text=True, check=False, cwd=FOLDER, env=environ)
     if done.returncode not in (0, 1, 3) or (argv[0] == "diagnose" and not done.stdout):
         raise UserError(f"zombiescope {' '.join(argv)}: {done.stderr.strip()[-400:]}")
     return done.stdout

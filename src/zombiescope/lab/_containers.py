@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from zombiescope.core import Host, UserError
+from zombiescope.core.own_python import environment
 from zombiescope.kernel.mounts import cgroup_mounts
 from zombiescope.lab._scenario import name_for
 
@@ -43,7 +44,7 @@ class Podman:
 
     def __call__(self, *argv: str) -> str:
         """What podman prints; a UserError with its last line if it fails."""
-        environ = {**os.environ, "TMPDIR": self._folder}
+        environ = {**environment(), "TMPDIR": self._folder}
         done = subprocess.run([*self._command, *argv], capture_output=True, text=True, check=False, env=environ)
         if done.returncode:
             raise UserError(f"podman {argv[0]}: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}")

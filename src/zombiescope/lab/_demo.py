@@ -20,13 +20,16 @@ import textwrap
 import time
 
 from zombiescope.core import UserError, harmless, lasting
+from zombiescope.core.own_python import FOLDER, environment, own_python
 from zombiescope.core.places import LAB_ENVIRONMENT
 from zombiescope.lab._loads import load as job
 from zombiescope.lab._scenario import missing, name_for
 from zombiescope.members.rooms import load
 
 INCIDENT = load("lab", "pinterest")
-COMMAND = (sys.executable, "-m", "zombiescope")
+COMMAND = own_python("zombiescope")
+# What the last page needs to find the browser of whoever watches.
+SCREEN = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "BROWSER")
 HEALTHY = 5.0  # seconds diagnosed before it breaks
 AVERAGED = 5.0  # seconds averaged, as dashboards do
 RECORDED = 25.0  # seconds of the incident: the card resets twice
@@ -57,7 +60,7 @@ def told(*, page: bool) -> int:
     began = time.monotonic()
     # On a disk, as logs are: pages in tmpfs cannot be dropped, so the dying cgroups could not be released.
     with tempfile.TemporaryDirectory(prefix=f"{name_for('demo')}-", dir="/var/tmp") as folder:
-        recording, environment = f"{folder}/recording", {"ZOMBIESCOPE_LEDGER": f"{folder}/ledger"}
+        recording, ours = f"{folder}/recording", {"ZOMBIESCOPE_LEDGER": f"{folder}/ledger"}
         say("1  A healthy node", "Nothing has happened yet.")
         shown("diagnose", "--seconds", f"{HEALTHY:g}", "--set", "kmsg.PAST=0", lines=4)
         say(
@@ -74,11 +77,11 @@ def told(*, page: bool) -> int:
             shown("record", recording, "--for", f"{RECORDED:g}s", "--hz", "99", "--set", "kmsg.PAST=0", lines=0)
             shown("diagnose", recording)
             say("5  Fix it, and verify the fix", "Each step is logged first, and can be undone.")
-            code = shown("fix", "--apply", "--prove", PROVED, "--set", "kmsg.PAST=0", environment=environment)
+            code = shown("fix", "--apply", "--prove", PROVED, "--set", "kmsg.PAST=0", more=ours)
         say("6  Clean up", f"Everything it made is removed. The demo took {lasting(time.monotonic() - began)}.")
         if page:
             say("7  Time travel", "The recording, in your browser. Press Ctrl-C to end.")
-            shown("view", recording)
+            shown("view", recording, more={name: os.environ[name] for name in SCREEN if name in os.environ})
     return code
 
 
@@ -88,13 +91,13 @@ def say(title: str, words: str) -> None:
         print(textwrap.fill(words, WIDE, initial_indent="   ", subsequent_indent="   "), flush=True)
 
 
-def shown(*argv: str, lines: int | None = None, environment: dict[str, str] | None = None) -> int:
+def shown(*argv: str, lines: int | None = None, more: dict[str, str] | None = None) -> int:
     """Run the command as a user would; show all of its output, or the first lines."""
     print(f"\n$ zombiescope {shlex.join(argv)}", flush=True)
-    whole, environ = [*COMMAND, *argv], os.environ | {LAB_ENVIRONMENT: "1"} | (environment or {})
+    whole, environ = [*COMMAND, *argv], environment() | {LAB_ENVIRONMENT: "1"} | (more or {})
     if lines is None:
-        return subprocess.run(whole, env=environ, check=False).returncode
-    done = subprocess.run(whole, env=environ, check=False, capture_output=True, text=True)
+        return subprocess.run(whole, env=environ, cwd=FOLDER, check=False).returncode
+    done = subprocess.run(whole, env=environ, cwd=FOLDER, check=False, capture_output=True, text=True)
     told = done.stdout.splitlines()
     print("\n".join(told[:lines]) + ("\n…" if lines and len(told) > lines else ""), flush=True)
     return done.returncode

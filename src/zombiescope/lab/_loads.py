@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 
 import numpy as np
 
+from zombiescope.core.own_python import environment
 from zombiescope.lab._cgroups import remove
 from zombiescope.lab._scenario import name_for
 from zombiescope.lab._worker import LONGEST, die_with_parent, play, ready, worker
@@ -85,7 +86,7 @@ def compiling(scale: float) -> Iterator[int]:
         build = subprocess.Popen(
             ["sh", "-c", _BUILD],
             cwd=folder,
-            env={**os.environ, "TMPDIR": folder},  # so that leftovers of a killed compiler are removed too
+            env={**environment(), "TMPDIR": folder},  # so that leftovers of a killed compiler are removed too
             stderr=subprocess.DEVNULL,
             start_new_session=True,
             preexec_fn=die_with_parent,

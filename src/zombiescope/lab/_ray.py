@@ -20,6 +20,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from zombiescope.core import UserError
+from zombiescope.core.own_python import FOLDER, environment
 from zombiescope.lab._scenario import PREFIX, name_for
 from zombiescope.lab._veth import End, cable, ip
 from zombiescope.lab._worker import die_with_parent
@@ -69,7 +70,7 @@ def cluster() -> Iterator[Cluster]:
     """Two nodes with a running job; all of it is removed at the end."""
     folder = f"/tmp/{name_for('ray')}"  # short: socket paths have at most 107 bytes
     environ = {
-        **os.environ,
+        **environment(),
         "HOME": folder,
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": secrets.token_hex(16),
@@ -81,7 +82,7 @@ def cluster() -> Iterator[Cluster]:
         undo.callback(os.rmdir, folder)
         conf = json.dumps({f"health_check_{name}": value for name, value in CHECKS.items()})
         head = ["--head", f"--port={_PORT}", "--include-dashboard=false", f"--system-config={conf}"]
-        start = f"{shlex.join(_start(near, folder, *head))} && exec {shlex.join([sys.executable, '-c', _JOB])}"
+        start = f"{shlex.join(_start(near, folder, *head))} && exec {shlex.join([sys.executable, '-I', '-c', _JOB])}"
         job = undo.enter_context(_node(near, folder, start, environ))
         other = _start(far, folder, f"--address={near.address}:{_PORT}", '--resources={"far": 1}', "--block")
         # Retried until the head node listens.
@@ -92,7 +93,7 @@ def cluster() -> Iterator[Cluster]:
 
 def _start(end: End, folder: str, *options: str) -> list[str]:
     usual = [f"--node-ip-address={end.address}", f"--temp-dir={folder}", f"--object-store-memory={_STORE}"]
-    ray = [sys.executable, "-m", "ray.scripts.scripts", "start"]
+    ray = [sys.executable, "-I", "-m", "ray.scripts.scripts", "start"]
     return [*ray, "--num-cpus=1", "--disable-usage-stats", "--include-log-monitor=false", *usual, *options]
 
 
@@ -106,6 +107,7 @@ def _node(end: End, folder: str, script: str, environ: dict[str, str]) -> Iterat
         [*end.inside, *alone],
         text=True,
         env=environ,
+        cwd=FOLDER,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from zombiescope.core import Host, UserError
+from zombiescope.core.own_python import FOLDER, environment, own_python
 from zombiescope.kernel.mounts import CgroupMount, cgroup_mounts
 from zombiescope.lab._scenario import name_for
 
@@ -102,10 +103,12 @@ def booted(
             given = {"units": dict(units), "files": dict(files or {}), "binds": dict(binds or {}), "legacy": legacy}
             json.dump(given, file)
         launched = subprocess.Popen(
-            [sys.executable, "-m", "zombiescope.lab._systemd", "enter", name, folder],
+            own_python("zombiescope.lab._systemd", "enter", name, folder),
             stdin=subprocess.DEVNULL,
             stdout=console,
             stderr=subprocess.STDOUT,
+            cwd=FOLDER,
+            env=environment(),
         )
         pid = 0
         try:
@@ -189,7 +192,7 @@ def _enter(name: str, folder: str) -> None:
                     ours.write(given.read())
         with open(f"{top}/cgroup.procs", "w") as procs:
             procs.write("0")
-    boot = [sys.executable, "-m", "zombiescope.lab._systemd", "boot", folder]
+    boot = own_python("zombiescope.lab._systemd", "boot", folder)
     os.execvp("unshare", ["unshare", *_NAMESPACES, "--kill-child=SIGKILL", "--propagation", "private", "--", *boot])
 
 

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from zombiescope.core.own_python import FOLDER, environment, own_python
 from zombiescope.lab._worker import call_me, die_with_parent
 
 
@@ -27,8 +28,9 @@ def walking(stat: str, *, core: int, pause: float = 0.0, pages: str = "", curabl
     are unmapped after each change, so that they can be dropped; once most of the dying cgroups are gone there is
     nothing left to change.
     """
-    argv = [sys.executable, "-m", "zombiescope.lab._walker", stat, str(core), str(pause), pages, str(int(curable))]
-    process = subprocess.Popen(argv, preexec_fn=die_with_parent)
+    pages = os.path.abspath(pages) if pages else ""
+    argv = own_python("zombiescope.lab._walker", stat, str(core), str(pause), pages, str(int(curable)))
+    process = subprocess.Popen(argv, preexec_fn=die_with_parent, cwd=FOLDER, env=environment())
     try:
         yield process.pid
     finally:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from zombiescope.core import UserError
+from zombiescope.core.own_python import FOLDER, environment, own_python
 from zombiescope.lab._scenario import PREFIX
 
 LONGEST = 600  # seconds: longer than anyone keeps a fault for study
@@ -24,8 +25,8 @@ _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
 @contextmanager
 def worker(module: str, role: str, *argv: str, within: Sequence[str] = ()) -> Iterator[int]:
     """A process in a role, already working on entry; `within` is a command that runs it, such as `ip netns exec`."""
-    command = [*within, sys.executable, "-m", module, role, *argv]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    command = [*within, *own_python(module, role, *argv)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd=FOLDER, env=environment())
     try:
         assert process.stdout is not None
         said = process.stdout.readline().decode().strip()

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from zombiescope.core import Host, UserError
+from zombiescope.core.own_python import FOLDER, environment, own_python
 from zombiescope.kernel.lru_drain import drain
 from zombiescope.kernel.mounts import cgroup_mounts
 from zombiescope.lab._cgroups import remove
@@ -66,8 +67,9 @@ def leaked(
     os.mkdir(parent)
     try:
         # In a separate process: what it allocates is charged to the cgroups it passes through.
-        work = [sys.executable, "-m", "zombiescope.lab._zombies", parent, leak.file, str(nested)]
-        subprocess.run(work, input="\0".join(leak.names).encode(errors="surrogateescape"), check=True)
+        work = own_python("zombiescope.lab._zombies", parent, os.path.abspath(leak.file), str(nested))
+        names = "\0".join(leak.names).encode(errors="surrogateescape")
+        subprocess.run(work, input=names, check=True, cwd=FOLDER, env=environment())
         yield leak
     finally:
         leak.free()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from zombiescope.core import Case, Finding, Ground, Link, Span, Tally, lasting
 from zombiescope.core.model import GROUNDS
 from zombiescope.core.samples import SOURCE as STACKS
 from zombiescope.knowledge.blind_causes import what_to_do
+from zombiescope.outputs._offers import meant
 from zombiescope.outputs._subjects import in_words
 from zombiescope.outputs._times import both
 
@@ -140,12 +142,17 @@ def consistency(case: Case) -> Iterator[tuple[Tally, str]]:
             )
 
 
+def fix_command(case: Case) -> str:
+    return "zombiescope fix" + (f" --recording {shlex.quote(case.recording)}" if case.recording else "")
+
+
 def next_commands(case: Case) -> list[str]:
     """What to type next."""
     roots = case.root_causes
-    commands = ["zombiescope fix"] * any(plan.aftermath or plan.cures in roots for plan in case.plans)
+    commands = [fix_command(case)] * bool(meant(case))
     commands += [f"zombiescope explain {finding.sign}" for finding in roots or case.findings]
-    commands += [finding.next_command for finding in case.findings if finding.next_command]
+    if not case.recording:  # they show this machine, as it is now
+        commands += [finding.next_command for finding in case.findings if finding.next_command]
     return list(dict.fromkeys(commands))
 
 

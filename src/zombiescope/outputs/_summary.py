@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from zombiescope.core import Case, Finding, Unexplained
 from zombiescope.core.model import SLACK
-from zombiescope.outputs._story import Chain, ground_kind, next_commands, strongest
+from zombiescope.outputs._story import Chain, fix_command, ground_kind, next_commands, strongest
 from zombiescope.outputs._subjects import in_words
 from zombiescope.outputs._times import both
 
 STILL = 5.0  # seconds before the end: what was seen so late was going on when the recording ended
 SHOWN = 3  # subjects named for one kind of damage, and commands
-_WHAT_IT_DOES = {"zombiescope fix": "shows what would be changed, and changes nothing"}
+_FIX = "shows what would be changed, and changes nothing"
 Row = tuple[str, str]
 
 
@@ -80,6 +80,7 @@ def no_cause(puzzle: Unexplained) -> str:
 def commands(case: Case) -> list[str]:
     """What to type next, a line each where it is said what it does; the others share one."""
     found = next_commands(case)[:SHOWN]
-    explained = [f"{it}  ({_WHAT_IT_DOES[it]})" for it in found if it in _WHAT_IT_DOES]
-    rest = "  ·  ".join(it for it in found if it not in _WHAT_IT_DOES)
+    fix = fix_command(case)
+    explained = [f"{it}  ({_FIX})" for it in found if it == fix]
+    rest = "  ·  ".join(it for it in found if it != fix)
     return [*explained, *([rest] if rest else [])]

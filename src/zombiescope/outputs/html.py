@@ -19,6 +19,7 @@ from zombiescope.core.model import STATES
 from zombiescope.core.timeline import Timeline
 from zombiescope.knowledge.blind_causes import what_to_do
 from zombiescope.outputs import _map
+from zombiescope.outputs._offers import kind, kind_of, offers, pasted
 from zombiescope.outputs._stages import Stages, badge, evidence, said, sign
 from zombiescope.outputs._story import OK, PROBLEM, consistency, headline, next_commands, sentence, taken, tellings
 from zombiescope.outputs._times import utc
@@ -155,29 +156,34 @@ def _short(subject: str, most: int = 24) -> str:
 def _remedies(case: Case) -> str:
     if not case.findings:
         return ""
-    plans = "\n".join(_plan(plan) for plan in case.plans[:PLANS])
+    plans = "\n".join(_plan(plan) for plan in offers(case)[:PLANS])
     commands = "\n".join(f"<li><code>{said(command)}</code></li>" for command in next_commands(case))
+    where = "Next" if case.recording else "Next, on the node"
     return (
-        f'<section id="next"><h2>What to do</h2>\n{plans}\n<p>Next, on the node:</p>\n'
+        f'<section id="next"><h2>What to do</h2>\n{plans}\n<p>{where}:</p>\n'
         f'<ul class="commands">\n{commands}\n</ul></section>'
     )
 
 
 def _plan(plan: Plan) -> str:
-    steps = "\n".join(_step(step) for step in plan.steps)
+    steps = "\n".join(_step(plan, step) for step in plan.steps)
     proof = ", ".join(sign(name) for name in plan.proof)
     return (
-        f'<article class="plan"><h3><code>{said(plan.name)}</code> {badge(plan.risk)}</h3>\n'
+        f'<article class="plan"><h3><code>{said(plan.name)}</code> {badge(kind(plan))}</h3>\n'
         f'<p>for {sign(plan.cures.sign)} <span class="subject">{said(plan.cures.subject)}</span>'
         + (f"; proved when {proof} come{'s' * (len(plan.proof) == 1)} back clear" if proof else "")
         + f"</p>\n<ol>\n{steps}\n</ol></article>"
     )
 
 
-def _step(step: Step) -> str:
+def _step(plan: Plan, step: Step) -> str:
+    """Its risk is shown where it is not the plan's."""
+    risk = kind_of(plan, step)
+    mark = f" {badge(risk)}" if risk != kind(plan) else ""
     undo = f'<br><span class="undo">undo: <code>{said(shlex.join(step.undo))}</code></span>' if step.undo else ""
-    command = f"<br><code>{said(shlex.join(step.argv))}</code>" if step.argv else ""
-    return f"<li>{said(step.says)}{command}{undo}</li>"
+    whole = "<br>".join(said(line, most=2000) for line in pasted(step).split("\n"))
+    command = f"<br><code>{whole}</code>" if step.argv else ""
+    return f"<li>{said(step.says)}{mark}{command}{undo}</li>"
 
 
 def _riddles(case: Case, stages: Stages) -> str:

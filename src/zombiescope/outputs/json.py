@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 from typing import Any, TextIO
 
 from zombiescope import __version__
-from zombiescope.core import Case, Finding, Plan, Reading, harmless
+from zombiescope.core import Case, Finding, Plan, Reading, Step, harmless
 from zombiescope.core.timeline import Timeline
+from zombiescope.outputs._offers import kind, kind_of, offers, pasted
 
 SCHEMA = 1
 
@@ -65,7 +65,7 @@ def shape(case: Case) -> dict[str, Any]:
             {"sign": it.sign, "state": it.state, "says": _text(it.says), "evidence": _readings(it.evidence)}
             for it in case.verdicts
         ],
-        "remedies": [_remedy(plan) for plan in case.plans],
+        "remedies": [_remedy(plan) for plan in offers(case)],
         "settings": list(case.settings),
     }
 
@@ -75,12 +75,27 @@ def _brief(finding: Finding) -> dict[str, Any]:
 
 
 def _remedy(plan: Plan) -> dict[str, Any]:
-    """In one line of shell; empty for advice, and without what would disrupt if the rest does not."""
-    steps = [step for step in plan.steps if step.argv and plan.risk_of(step) == plan.risk]
-    command = " && ".join(
-        (f"printf %s {shlex.quote(step.stdin)} | " if step.stdin else "") + shlex.join(step.argv) for step in steps
-    )
-    return {"name": plan.name, "cures": plan.cures.sign, "risk": plan.risk, "command": _text(command)}
+    """With all its steps; `command` is for pasting, without what would disrupt if the rest does not."""
+    command = " && ".join(pasted(step) for step in plan.steps if step.argv and plan.risk_of(step) == plan.risk)
+    return {
+        "name": plan.name,
+        "cures": plan.cures.sign,
+        "subject": _text(plan.cures.subject),
+        "risk": kind(plan),
+        "command": command if _can_be_pasted(command) else "",
+        "steps": [_step(plan, step) for step in plan.steps],
+    }
+
+
+def _step(plan: Plan, step: Step) -> dict[str, Any]:
+    """Its words are for people, its command for programs: whole, and nothing in it changed."""
+    words = {"argv": list(step.argv), "stdin": step.stdin}
+    return {"says": _text(step.says), **words, "risk": kind_of(plan, step)}
+
+
+def _can_be_pasted(command: str) -> bool:
+    """Without bytes that a terminal would act on, as a name from outside may have; a newline in quotes is fine."""
+    return all(harmless(line, most=len(line)) == line for line in command.split("\n"))
 
 
 def _readings(readings: tuple[Reading, ...]) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from zombiescope.kernel.text import lines
 EVERY = 30.0
 GIVES = ("fix_event",)
 EVENTS = GIVES
-TOLD = ("planned", "finished", "failed", "undone")  # the ledger's events that one would mark on a chart
+TOLD = ("planned", "finished", "failed", "undone", "abandoned")  # the ledger's events that one would mark on a chart
 PAST = 600.0  # seconds before the first sample that are reported too, as with the kernel's log
 MOST = 1_000  # events in one sample
 

@@ -10,6 +10,7 @@ Kernel: none: org.freedesktop.systemd1 over D-Bus. NRestarts came with systemd 2
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
@@ -39,8 +40,10 @@ TOLD = 50  # restarting services reported in full: enough to find a cause
 TRIES = 8  # times that a service is asked how it failed, until it answers
 APART = 0.005  # seconds between them: a run that fails at once takes about 15 ms, and its result shows for part of that
 _FAILURE = ("Result", "ExecMainStatus")
-_NEEDED = ("RequiredBy", "BoundBy")  # units that stop with it; those that only want it keep running
-_NOW = (*_FAILURE, "ControlGroup", "Slice", "FragmentPath", *_NEEDED)
+_ENDED = ("ExecMainCode", *_FAILURE)  # the code is 0 while it runs, and CLD_EXITED after an exit of its own
+_NEEDED = ("RequiredBy", "BoundBy")  # units that stop with it
+_WANTED = "WantedBy"  # units that run better with it; a target wants whatever is enabled
+_NOW = (*_ENDED, "ControlGroup", "Slice", "FragmentPath", *_NEEDED, _WANTED)
 Look = Callable[[], Iterator[Reading | Blind]]
 
 
@@ -66,7 +69,8 @@ class _Eye:
         self._counted: dict[str, tuple[int, int]] = {}  # NRestarts in the last sample, and the sum over its resets
         self._groups: dict[str, str] = {}  # the last cgroup that a unit was seen in
         self._awake: set[str] = set()
-        self._failures: dict[str, str] = {}  # how a unit was last seen to fail
+        self._failures: dict[str, str] = {}  # how a unit was last seen to end
+        self._resting: set[str] = set()  # services that do not run now
 
     def look(self) -> Iterator[Reading | Blind]:
         try:
@@ -86,6 +90,7 @@ class _Eye:
             why = f"{len(loaded):,} services, of which only {MOST} were read"
             yield Blind(what=GIVES[0], source=source, why=why, subject="node")
             loaded = loaded[:MOST]
+        self._resting = {unit.name for unit in units if unit.active in ("inactive", "failed")}
         self._forget(loaded)
         self._learn(loaded)
         awake = [
@@ -131,13 +136,14 @@ class _Eye:
         for again in range(TRIES):
             for unit in units:
                 told = details.get(unit.path, {})
-                if told.get("Result", "success") != "success":
+                succeeded = (told.get("ExecMainCode"), told.get("ExecMainStatus")) == (os.CLD_EXITED, 0)
+                if told.get("Result", "success") != "success" or succeeded:
                     self._failures[unit.name] = ", ".join(f"{name}={told.get(name)}" for name in _FAILURE)
             unknown = [unit.path for unit in units if unit.name not in self._failures]
             if not unknown or again == TRIES - 1:
                 return
             self._systemd.wait(APART)
-            for path, told in self._systemd.get(unknown, _FAILURE).items():
+            for path, told in self._systemd.get(unknown, _ENDED).items():
                 details[path] = details.get(path, {}) | told
 
     def _told(self, unit: Unit, at: float, told: dict[str, Any]) -> Iterator[Reading]:
@@ -166,8 +172,10 @@ class _Eye:
         source = self._systemd.source(unit, "FragmentPath")
         path = str(told.get("FragmentPath", ""))
         yield Reading(what=GIVES[5], subject=subject, value=float(bool(path)), at=at, source=source, text=path)
-        needed = sorted({str(name) for kind in _NEEDED for name in told.get(kind, ())})
+        needed = {str(name) for kind in _NEEDED for name in told.get(kind, ())}
+        needed |= {str(name) for name in told.get(_WANTED, ()) if not str(name).endswith(".target")}
+        needs = sorted(needed - self._resting)
         source = self._systemd.source(unit, _NEEDED[0])
         yield Reading(
-            what=GIVES[6], subject=subject, value=len(needed), at=at, source=source, text=" ".join(needed[:TOLD])
+            what=GIVES[6], subject=subject, value=len(needs), at=at, source=source, text=" ".join(needs[:TOLD])
         )

@@ -20,6 +20,7 @@ from zombiescope.core import Case, Finding, Plan, Step
 from zombiescope.core.timeline import Timeline
 
 CURES = ("zombie_cgroups", "soft_lockup")
+LAST_RESORT = True
 PATIENCE = "9m"  # for a drain: a step may take ten minutes
 MARKER = "/var/run/reboot-required"
 KUBELETS = (

@@ -12,14 +12,13 @@ References: see `zombiescope census --names` for what pins each.
 
 from __future__ import annotations
 
-import sys
-
 from zombiescope.core import Case, Finding, Plan, Step
+from zombiescope.core.own_python import own_python
 from zombiescope.core.timeline import Timeline
 
 CURES = ("zombie_cgroups",)
 AFTERMATH = True
-COMMAND = (sys.executable, "-m", "zombiescope.treatment.purge_command")
+COMMAND = own_python("zombiescope.treatment.purge_command")
 RUNGS = (
     ("files", "safe", "drop the cached pages of the files that pin them"),
     ("advice", "safe", "name the files in tmpfs that pin them; nothing is removed"),

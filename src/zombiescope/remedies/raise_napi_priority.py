@@ -16,15 +16,15 @@ References: Documentation/networking/napi.rst, "Threaded NAPI" (since v5.12); sc
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 
 from zombiescope.core import Case, Finding, Plan, Step, harmless
+from zombiescope.core.own_python import own_python
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.nic_queues import served
 
 CURES = ("starved_softirq", "realtime_hog")
-COMMAND = (sys.executable, "-m", "zombiescope.treatment.napi_command")
+COMMAND = own_python("zombiescope.treatment.napi_command")
 PRIORITY = 60  # above threaded interrupts, 50
 HIGHEST = 97  # higher priorities are left to watchdogs
 SINCE = (5, 12)  # of Linux: 5fdd2f0e5c64 ("net: add sysfs attribute to control napi threaded mode")

@@ -1,48 +1,107 @@
-"""Stop a unit that systemd restarts again and again, and mask it.
+"""Stop a unit that fails again and again and leaves something behind each time, and mask it.
+
+Only a unit that is seen to fail (systemd's Result, not just its restarts), and that either leaves its own cgroups
+behind or is an agent that nothing here uses. Others are left alone, with advice: a worker that ends with success after
+each job, a service that is OOM-killed now and then, one that works for minutes between two failures.
 
 A unit that came with a package is stopped, disabled and masked. One that an administrator wrote cannot be masked (its
-file is where the mask would be), so its restarts are switched off. A unit that others depend on is left running, but
-with a start limit: after too many failures it stays down until somebody checks it.
+file is where the mask would be), so its restarts are switched off. A unit that active units need is left running, but
+with a start limit: after too many starts within an hour it stays down until somebody checks it.
 
-Safe: it was of no use while it crashed. Undo restores its files byte for byte, and whether it runs.
+Safe: it did no work while it failed. Undo restores its files byte for byte, and whether it runs.
 Does not fix: why it crashes; what it left behind (see purge_zombies); the image that brings it to the next node
     (see `zombiescope gate`).
-References: systemctl(1), mask; systemd.unit(5), StartLimitIntervalSec=; systemd.service(5), RestartPreventExitStatus=.
+References: systemctl(1), mask; systemd.unit(5), StartLimitIntervalSec=; systemd.service(5), Table 1 (Result).
 """
 
 from __future__ import annotations
 
 import re
 
-from zombiescope.core import Case, Finding, Plan, Step
+from zombiescope.core import Case, Finding, Plan, Step, harmless, lasting
 from zombiescope.core.timeline import Timeline
 
 CURES = ("crash_looping_unit",)
 DROP_IN = "90-zombiescope.conf"
 ADMINISTRATORS = "/etc/systemd/"  # where masks are links, and a unit's own file is in the way
+NOT_KEPT = ("/run/systemd/transient/", "/run/systemd/generator")  # written anew by whatever made them
 BURST, SECONDS = 5, 3600  # starts within an hour: a unit that others need gets several chances, but no endless loop
+WORKS = 60.0  # seconds between two restarts: a service that runs this long may well do its work
+MOSTLY = 0.5  # of the samples active: below, it waits for its next start rather than works
+_NAME = re.compile(r"[A-Za-z0-9:_.\\@-]{1,247}\.service", re.ASCII)  # what systemd itself accepts: unit_name_is_valid()
+_RESULT = re.compile(r"Result=([a-z-]+)(?:, ExecMainStatus=(\d+))?")
 
 
 def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
     kind, _, unit = finding.subject.partition(":")
-    if kind != "unit" or not unit.endswith(".service"):
+    if kind != "unit" or not _NAME.fullmatch(unit):
         return None
-    return Plan(cures=finding, risk="safe", proof=CURES, steps=_steps(unit, timeline))
+    why_not = _why_not(unit, finding, case, timeline)
+    steps = _advice(unit, why_not) if why_not else _steps(unit, timeline)
+    return Plan(cures=finding, risk="safe", proof=CURES, steps=steps)
+
+
+def _why_not(unit: str, finding: Finding, case: Case, timeline: Timeline) -> str:
+    """Why nothing is done to it; empty if it fails and is of no use."""
+    file = _told(timeline, "unit_file", unit)
+    if file.startswith(NOT_KEPT):
+        return f"its file {harmless(file)} is generated: change what generates it"
+    results = _results(finding, timeline)
+    if not results:
+        return "how it ends was not seen, so it may restart on purpose"
+    if "success" in results:
+        return "it ends with success, so it restarts on purpose"
+    if any(it.sign == "unused_agent" and it.subject == finding.subject for it in case.findings):
+        return ""
+    if "oom-kill" in results:
+        return "it is OOM-killed, and works in between: give it more memory (MemoryMax=), or find what it leaks"
+    if runs := _runs(finding, timeline):
+        return f"it fails, but runs for {lasting(runs)} on average in between"
+    if not _leaves_cgroups(finding, case):
+        return "it fails, but none of its cgroups was seen to stay behind and nothing shows that it is unused"
+    return ""
+
+
+def _results(finding: Finding, timeline: Timeline) -> set[str]:
+    """How systemd says it ended, each time that was seen."""
+    restarts = timeline.series("unit_restarts_total", finding.subject)
+    texts = {restarts.reading(place).text for place in range(len(restarts))}
+    return {found[1] for text in texts if (found := _RESULT.search(text))}
+
+
+def _runs(finding: Finding, timeline: Timeline) -> float:
+    """How long it runs on average before it ends, if that is long enough to work and it is active most of the time."""
+    restarts = timeline.series("unit_restarts_total", finding.subject)
+    active = timeline.series("unit_active", finding.subject)
+    if len(restarts) < 2 or not len(active):
+        return 0.0
+    times = max(float(restarts.values[-1] - restarts.values[0]), 1.0)
+    apart = (restarts.until - float(restarts.at[0])) / times
+    return apart if apart >= WORKS and float(active.values.mean()) >= MOSTLY else 0.0
+
+
+def _leaves_cgroups(finding: Finding, case: Case) -> bool:
+    """Its own, seen one by one: that their number grows with its restarts may be the doing of another unit."""
+    return any(
+        link.cause == finding and link.effect.sign == "zombie_cgroups" and ground.kind == "place"
+        for link in case.links
+        for ground in link.grounds
+    )
+
+
+def _advice(unit: str, why: str) -> tuple[Step, ...]:
+    return (
+        Step(says=f"{unit} is left alone: {why}"),
+        Step(says=f"to see why it ends: journalctl -u {unit}; if nobody needs it: systemctl disable --now {unit}"),
+    )
 
 
 def _steps(unit: str, timeline: Timeline) -> tuple[Step, ...]:
     needed = _told(timeline, "unit_needed_by", unit)
     if needed:
-        words = "RestartPreventExitStatus=" + status if (status := _status(timeline, unit)) else ""
-        return (
-            _drop_in(
-                unit,
-                f"[Unit]\nStartLimitIntervalSec={SECONDS}\nStartLimitBurst={BURST}\n"
-                + (f"[Service]\n{words}\n" if words else ""),
-                f"limit {unit} to {BURST} failures an hour; not masked, because it is needed by {needed}",
-            ),
-            _reload(unit),
-        )
+        limit = f"[Unit]\nStartLimitIntervalSec={SECONDS}\nStartLimitBurst={BURST}\n"
+        says = f"limit {unit} to {BURST} starts an hour; not stopped, because it is needed by {harmless(needed)}"
+        return (_drop_in(unit, limit, says), _reload(unit))
     stop = Step(says=f"stop {unit}", argv=("systemctl", "stop", "--", unit), unit=unit)
     disable = Step(says=f"disable {unit}: not started at boot", argv=("systemctl", "disable", "--", unit), unit=unit)
     if _told(timeline, "unit_file", unit).startswith(ADMINISTRATORS):
@@ -64,9 +123,3 @@ def _reload(unit: str) -> Step:
 def _told(timeline: Timeline, what: str, unit: str) -> str:
     series = timeline.series(what, f"unit:{unit}")
     return series.latest.text if len(series) else ""
-
-
-def _status(timeline: Timeline, unit: str) -> str:
-    """The exit code that it keeps failing with; empty for a signal or success."""
-    told = re.search(r"Result=exit-code, ExecMainStatus=(\d+)", _told(timeline, "unit_restarts_total", unit))
-    return told[1] if told and told[1] != "0" else ""

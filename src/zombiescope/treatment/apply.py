@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from zombiescope.core import Host, Plan, Step, Unreadable, UserError
-from zombiescope.treatment.kept import changed, kept, restoring, unit_files
+from zombiescope.treatment.kept import ABSENT, State, changed, kept, link_farm, restoring, unit_files
 from zombiescope.treatment.ledger import Event, Fix, Ledger, who
+from zombiescope.treatment.ready import refuse_unready
 
 PATIENCE = 600.0  # seconds for a step: a starved node is slow, and a purge has its own time limits
 MOST_SAID = 20_000  # characters of a command's output that are kept
@@ -47,8 +48,11 @@ def apply(plan: Plan, machine: Machine, ledger: Ledger, say: Say, *, disruptive:
         unfinished = [fix.id for fix in ledger.fixes() if fix.state in ("interrupted", "failed")]
         if unfinished:
             raise UserError(
-                f"fix {unfinished[-1]} is unfinished: first run --resume {unfinished[-1]} or --undo {unfinished[-1]}"
+                f"fix {unfinished[-1]} is unfinished: first run --resume {unfinished[-1]} or --undo {unfinished[-1]}; "
+                f"if neither works: --abandon {unfinished[-1]} --why TEXT"
             )
+        for step in steps:
+            refuse_unready(step, machine.of(step), _kept(machine.of(step), step))
         identity = ledger.next_id()
         ledger.write(identity, "planned", plan=_written(plan, steps), who=who())
         return _go_on(identity, machine, ledger, say)
@@ -59,7 +63,7 @@ def resume(identity: str, machine: Machine, ledger: Ledger, say: Say) -> Fix:
     ledger.fix(identity)  # an unknown id must not create the ledger's folder
     with ledger.locked():
         fix = ledger.fix(identity)
-        if fix.state in ("finished", "undone"):
+        if fix.state in ("finished", "undone", "abandoned"):
             raise UserError(f"fix {identity} is {fix.state}: nothing to resume")
         if any(event["event"] == "undoing" for event in fix.events):
             raise UserError(f"fix {identity} was being undone: continue with --undo {identity}")
@@ -92,6 +96,17 @@ def undo(identity: str, machine: Machine, ledger: Ledger, say: Say, *, force: bo
         return ledger.fix(identity)
 
 
+def abandon(identity: str, why: str, ledger: Ledger) -> Fix:
+    """Give up a fix that can neither go on nor back, so that it no longer blocks others. Nothing is changed."""
+    ledger.fix(identity)
+    with ledger.locked():
+        state = ledger.fix(identity).state
+        if state not in ("interrupted", "failed"):
+            raise UserError(f"fix {identity} is {state}: nothing to abandon")
+        ledger.write(identity, "abandoned", who=who(), why=why)
+        return ledger.fix(identity)
+
+
 def _go_on(identity: str, machine: Machine, ledger: Ledger, say: Say) -> Fix:
     fix = ledger.fix(identity)
     done = {number for number, events in fix.steps().items() if "done" in events}
@@ -101,16 +116,18 @@ def _go_on(identity: str, machine: Machine, ledger: Ledger, say: Say) -> Fix:
         step = _step(fix, number)
         say(f"step {number + 1} of {len(fix.plan['steps'])}: {step.says}")
         host = machine.of(step)
-        paths = _paths(host, step)
-        before = {"files": kept(host, paths), "runs": _runs(host, step)}
-        ledger.write(identity, "begins", step=number, before=before, command=shown(machine, step))
         try:
+            before = {"files": _kept(host, step), "runs": _runs(host, step)}
+            ledger.write(identity, "begins", step=number, before=before, command=shown(machine, step))
             said = host.act(step.argv, stdin=step.stdin.encode("utf-8", "surrogateescape"), timeout=PATIENCE)
         except Unreadable as error:
             ledger.write(identity, "failed", step=number, why=str(error))
             raise
-        after = {"files": kept(host, dict.fromkeys([*paths, *_paths(host, step)]))}
-        ledger.write(identity, "done", step=number, after=after, said=said[:MOST_SAID])
+        # A step that was begun before and runs again: its first state counts.
+        first = fix.steps().get(number, {}).get("begins", {"before": before})["before"]["files"]
+        now = _kept(host, step)
+        after = {path: now.get(path, ABSENT) for path in changed(first, now)}
+        ledger.write(identity, "done", step=number, after={"files": after}, said=said[:MOST_SAID])
         for line in said.strip().splitlines():
             say(f"  {line}")
     ledger.write(identity, "finished")
@@ -121,8 +138,10 @@ def _undo_step(
     identity: str, number: int, step: Step, events: dict[str, Event], machine: Machine, ledger: Ledger, say: Say
 ) -> None:
     host, before = machine.of(step), events["begins"]["before"]["files"]
-    now = kept(host, dict.fromkeys([*before, *_paths(host, step)]))
-    commands = restoring(before, now)
+    now = _kept(host, step)
+    # Only what the step changed, if that is known: links of other units may have been changed by others since.
+    ours = _changed_by(events) if "done" in events else changed(before, now)
+    commands = restoring({it: before.get(it, ABSENT) for it in ours}, {it: now.get(it, ABSENT) for it in ours})
     ledger.write(identity, "undoing", step=number, commands=[shlex.join(argv) for argv, _ in commands])
     for argv, stdin in commands:
         say(f"  {shlex.join(argv)}")
@@ -153,7 +172,7 @@ def _refuse_later(fix: Fix, ledger: Ledger) -> None:
     """Two fixes of one unit are undone in reverse order, or the older one's files would overwrite the newer's."""
     ours = _touched(fix)
     for later in ledger.fixes():
-        if int(later.id) > int(fix.id) and later.state != "undone" and ours & _touched(later):
+        if int(later.id) > int(fix.id) and later.state not in ("undone", "abandoned") and ours & _touched(later):
             raise UserError(f"fix {later.id} is newer and changed the same: run --undo {later.id} first")
 
 
@@ -167,15 +186,22 @@ def _refuse_others(fix: Fix, begun: dict[int, dict[str, Event]], machine: Machin
         events = begun[number]
         if "done" not in events or "undoing" in events:
             return  # interrupted in the middle: what is there now may be ours
-        last |= {path: (number, state) for path, state in events["done"]["after"]["files"].items()}
+        last |= {path: (number, events["done"]["after"]["files"][path]) for path in _changed_by(events)}
     for path, (number, state) in last.items():
         now = kept(machine.of(_step(fix, number)), [path])
-        if changed({path: state}, {path: now[path]}):
+        if "folder" not in (state["kind"], now[path]["kind"]) and changed({path: state}, {path: now[path]}):
             raise UserError(f"{path} was changed since the fix: add --force to restore it all the same")
 
 
-def _paths(host: Host, step: Step) -> list[str]:
-    return [*(unit_files(host, step.unit) if step.unit else ()), *step.keeps]
+def _changed_by(events: dict[str, Event]) -> list[str]:
+    before, after = events["begins"]["before"]["files"], events["done"]["after"]["files"]
+    return [path for path, state in after.items() if state != before.get(path, ABSENT)]
+
+
+def _kept(host: Host, step: Step) -> dict[str, State]:
+    """The state of all that a step may change. Who stops a scope changes no file."""
+    files = kept(host, [*(unit_files(step.unit) if step.unit else ()), *step.keeps])
+    return files | (link_farm(host) if step.unit and not step.unit.endswith(".scope") else {})
 
 
 def _runs(host: Host, step: Step) -> str:

@@ -7,7 +7,7 @@ commands.
 from __future__ import annotations
 
 import base64
-import os
+import re
 import stat
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -19,7 +19,15 @@ State = dict[str, Any]  # kind, and its content or attributes
 Command = tuple[tuple[str, ...], bytes]  # argv, and stdin
 ABSENT: State = {"kind": "absent"}
 MOST_BYTES = 1 << 20  # a unit file has a few KB
+MOST_LINKS = 20_000  # a node has a few hundred
+TOPS = ("/etc/systemd/system", "/run/systemd/system", "/etc/systemd/system.control")
+_DEPENDENCIES = (".wants", ".requires", ".upholds")
+_UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]{1,255}(?<=[a-z])", re.ASCII)  # what systemd accepts: never a slash
 _KERNEL = ("/proc/", "/sys/")  # these files are written to, never replaced; their owner is not kept
+
+
+# A folder that somebody has put something into since is left.
+_RMDIR = ("rmdir", "--ignore-fail-on-non-empty", "--")
 
 
 def kept(host: Host, paths: Iterable[str]) -> dict[str, State]:
@@ -56,7 +64,7 @@ def restoring(before: Mapping[str, State], now: Mapping[str, State]) -> list[Com
     for path, state in sorted(now.items(), reverse=True):
         was = before.get(path, ABSENT)
         if state["kind"] != "absent" and was["kind"] not in (state["kind"], "setting"):
-            commands.append(((("rmdir",) if state["kind"] == "folder" else ("rm", "-f", "--")) + (path,), b""))
+            commands.append(((_RMDIR if state["kind"] == "folder" else ("rm", "-f", "--")) + (path,), b""))
     for path, state in sorted(before.items()):
         if state != now.get(path, ABSENT) and state["kind"] != "absent":
             commands.append(_making(path, state))
@@ -80,29 +88,41 @@ def changed(one: Mapping[str, State], other: Mapping[str, State]) -> list[str]:
     return sorted(path for path in one.keys() | other.keys() if one.get(path, ABSENT) != other.get(path, ABSENT))
 
 
-def unit_files(host: Host, unit: str) -> list[str]:
-    """Where an administrator's settings of a unit are, or would be: its file or mask, drop-ins, .wants links.
+def unit_files(unit: str) -> list[str]:
+    """Where an administrator's settings of a unit are, or would be: its file or mask, and its drop-ins.
 
     Only folders that administrators and `systemctl` write to; files of packages are never changed.
     """
-    if not unit or "/" in unit or unit in (".", ".."):
+    if not _UNIT.fullmatch(unit):
         raise Unreadable(unit or "(no unit)", "not the name of a unit")
-    paths = []
-    for top in ("/etc/systemd/system", "/run/systemd/system", "/etc/systemd/system.control"):
-        paths += [f"{top}/{unit}", f"{top}/{unit}.d"]
-        try:
-            names = host.listing(top)
-        except Unreadable:
-            continue
-        for name in names:
+    return [path for top in TOPS for path in (f"{top}/{unit}", f"{top}/{unit}.d")]
+
+
+def link_farm(host: Host) -> dict[str, State]:
+    """Every link that `systemctl` made, and the folders that it makes for them: an `Also=` or an alias of one unit
+    removes links of others, and a folder that is empty then."""
+    found: dict[str, State] = {}
+    for top in TOPS:
+        for name in _names(host, top):
             path = f"{top}/{name}"
-            if name.endswith((".wants", ".requires", ".upholds")):
-                paths.append(f"{path}/{unit}")
-            elif _links_to(host, path, unit):  # an alias: `systemctl disable` removes it too
-                paths.append(path)
-    return list(dict.fromkeys(paths))
+            state = _link(host, path)
+            if name.endswith(_DEPENDENCIES) and state["kind"] == "folder":
+                inside = {f"{path}/{it}": _link(host, f"{path}/{it}") for it in _names(host, path)}
+                found |= {path: state} | {it: link for it, link in inside.items() if link["kind"] == "link"}
+            elif state["kind"] == "link":
+                found[path] = state
+            if len(found) > MOST_LINKS:
+                raise Unreadable(top, f"more than {MOST_LINKS:,} links")
+    return found
 
 
-def _links_to(host: Host, path: str, unit: str) -> bool:
+def _names(host: Host, folder: str) -> list[str]:
+    return host.listing(folder) if host.status(folder) is not None else []
+
+
+def _link(host: Host, path: str) -> State:
+    """Of what is no link nor folder only that: units of others are not read."""
     status = host.status(path)
-    return status is not None and stat.S_ISLNK(status.st_mode) and os.path.basename(host.link(path)) == unit
+    if status is not None and (stat.S_ISLNK(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+        return _state(host, path)
+    return {"kind": "other"}

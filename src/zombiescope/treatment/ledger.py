@@ -40,9 +40,19 @@ class Fix:
 
     @property
     def state(self) -> str:
-        """finished, undone, failed at a step, or interrupted: the last event is a step that never ended."""
-        last = next(it["event"] for it in reversed(self.events) if it["event"] not in (PROVING, PROVED))
-        return last if last in ("finished", "undone", "failed") else "interrupted"
+        """finished, undone, abandoned, failed at a step, or interrupted: the last event is a step that never ended."""
+        last = self._last["event"]
+        return last if last in ("finished", "undone", "failed", "abandoned") else "interrupted"
+
+    @property
+    def why(self) -> str:
+        """Why it failed or was abandoned."""
+        return str(self._last.get("why", ""))
+
+    @property
+    def _last(self) -> Event:
+        """The last event of the fix itself; its proof has events of its own."""
+        return next(it for it in reversed(self.events) if it["event"] not in (PROVING, PROVED))
 
     def steps(self) -> dict[int, dict[str, Event]]:
         """The last event of each kind for each step that was begun and is not undone."""

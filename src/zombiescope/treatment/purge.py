@@ -13,10 +13,7 @@ gone, `left` those still there; cgroups removed since are in neither, so freed +
 
 from __future__ import annotations
 
-import errno
 import os
-import signal
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -27,6 +24,7 @@ from zombiescope.core import Host, Unreadable, UserError
 from zombiescope.kernel.file_handles import Handles, PinningFiles, how_to_unlink, mounts
 from zombiescope.kernel.memcg_walk import MemoryCgroup, Pin, Walk, walk
 from zombiescope.kernel.mounts import cgroup_mounts
+from zombiescope.treatment.limited_write import write
 
 # A path ("/kubepods" and all below it, "/" for all), or a test for each dying cgroup.
 Scope = str | Callable[[MemoryCgroup], bool]
@@ -36,16 +34,6 @@ DROP_CACHES = "/proc/sys/vm/drop_caches"
 _PAGE = os.sysconf("SC_PAGESIZE")
 _CALM = 0.6  # seconds without a change: workers need 2 s for 20,000, but release some all the time
 _REASONS = 20  # files that are named; a scope may be pinned by thousands
-_LAST_PASS = 5.0  # seconds; one pass over 70,000 zombies takes 1.5 s (26 times 0.8 µs each), then signals are seen
-# While such a write lasts, a rmdir of that cgroup waits for it and holds the lock of all cgroups: so it is made by a
-# process that can be killed. The kernel checks for signals between two passes. The exit code is the errno.
-_WRITE = """import os, sys
-try:
-    sys.argv[3] and os.sync()
-    os.write(os.open(sys.argv[1], os.O_WRONLY), sys.argv[2].encode())
-except OSError as error:
-    os._exit(error.errno)
-os._exit(0)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +122,7 @@ def drop_caches(scope: Scope = "/", *, whole_node: bool = False, seconds: float 
         raise UserError("drop_caches drops the page cache of the whole node: confirm with whole_node=True")
     count, done = _Count(scope, look), []
     if any(cgroup.pin is None or cgroup.pin.kind == "page cache" for cgroup in count.dead):
-        done.append(_write(DROP_CACHES, "1", seconds, sync=True))
+        done.append(write(DROP_CACHES, "1", seconds, sync=True))
         count.settle()
     return count.freed("drop_caches", _why_left(count.dead, lambda _: "in use, or not in the page cache"), done)
 
@@ -225,7 +213,7 @@ def _reclaim_in(found: Walk, top: MemoryCgroup, zombies: list[MemoryCgroup], all
         for pin, _ in _pins(zombies, "page cache")[:1000]:
             handles.write_back(pin)
     file, text = ("memory.force_empty", "0") if found.version == 1 else ("memory.reclaim", f"{amount}")
-    return _write(f"{folder}/{file}", text, seconds)
+    return write(f"{folder}/{file}", text, seconds)
 
 
 # The walk gives the inode of a cgroup's folder, so nothing is ever written to another one of the same name.
@@ -265,35 +253,3 @@ def _refuse_unreclaimable(folder: str, dead: list[MemoryCgroup], swap: int) -> N
 def _free_swap() -> int:
     lines = Host().read("/proc/meminfo").splitlines()
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("SwapFree:")), 0)
-
-
-def _write(path: str, text: str, seconds: float, *, sync: bool = False) -> str:
-    argv = [sys.executable, "-I", "-S", "-c", _WRITE, path, text, "sync" if sync else ""]
-    try:
-        child = os.posix_spawn(sys.executable, argv, os.environ)
-    except OSError as error:
-        raise Unreadable(path, f"cannot start a process to write it: {error.strerror}") from None
-    code = None
-    try:
-        code = _ended(child, seconds)
-    finally:
-        if code is None:
-            os.kill(child, signal.SIGKILL)
-            _ended(child, _LAST_PASS)
-    if code not in (None, 0, errno.EAGAIN):
-        raise Unreadable(path, os.strerror(code).lower() if code > 0 else "the writing process was killed")
-    end = " (stopped: time limit reached)" if code is None else " (EAGAIN: not all was reclaimed)" if code else ""
-    return f"$ {'sync; ' if sync else ''}echo {text} > {path}{end}"
-
-
-def _ended(child: int, seconds: float) -> int | None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            ended, status = os.waitpid(child, os.WNOHANG)
-        except ChildProcessError:  # with SIGCHLD ignored the exit status is lost; the count still shows the result
-            return 0
-        if ended:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.01)
-    return None

@@ -1,0 +1,47 @@
+"""How we start programs, our own modules among them: none of the caller's working directory or environment decides.
+
+    python -I …/zombiescope/core/own_python.py MODULE [ARGUMENT…]
+
+`python -m` looks for every module in the working directory first, so `fix` run as root in /tmp would import whatever
+numpy.py a stranger left there; PYTHONPATH, PYTHONSTARTUP, LD_PRELOAD and PATH can do the same. So our own modules run
+by this file with `-I` (isolated: no working directory, no user site, no PYTHON* variables), and every program gets
+only the variables named here and starts in /.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+# Folders that only root writes to. snap's is where kubectl is on MicroK8s nodes.
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin"
+FOLDER = "/"  # where programs start
+# HOME and KUBECONFIG: where kubectl finds its credentials; the bus: which systemd is meant.
+PASSED = ("HOME", "LANG", "TERM", "NO_COLOR", "KUBECONFIG", "DBUS_SYSTEM_BUS_ADDRESS")
+OURS = "ZOMBIESCOPE_"
+
+
+def environment() -> dict[str, str]:
+    """What a program that we start is told."""
+    kept = {name: value for name, value in os.environ.items() if name in PASSED or name.startswith(OURS)}
+    return kept | {"PATH": PATH}
+
+
+def own_python(module: str, *argv: str) -> tuple[str, ...]:
+    """The command that runs one of our modules."""
+    return (sys.executable, "-I", os.path.abspath(__file__), module, *argv)
+
+
+def _run() -> None:
+    import runpy
+
+    ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    if ours not in sys.path:  # not installed in this Python: a checkout
+        sys.path.insert(0, ours)
+    module = sys.argv[1]
+    del sys.argv[1]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    _run()

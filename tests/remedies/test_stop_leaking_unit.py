@@ -1,0 +1,97 @@
+"""stop_leaking_unit stops what fails and leaves something behind, or is unused; other units are left alone."""
+
+from __future__ import annotations
+
+import pytest
+from tests.nodes import node, read
+from tests.remedies.planned import finding, plan_for, plans
+from tests.signs.test_crash_looping_unit import RUNS, WAITS, churn, restarts
+from tests.signs.test_unused_agent import agent
+from tests.signs.test_zombie_cgroups import v1
+
+from zombiescope.core import Plan, Reading
+from zombiescope.core.timeline import Timeline
+
+SIGNS = ("crash_looping_unit", "zombie_cgroups", "unused_agent")
+SECONDS = 300
+UNIT = "ecs.service"
+
+
+def loop(text: str = WAITS, *, every: float = 1.0, active: float = 0.0, leaks: bool = True) -> list[Reading]:
+    """Restarted every so many seconds; each run leaves one dying cgroup, or none."""
+    made = [int(second / every) for second in range(SECONDS + 1)]
+    # Dying for another reason too: a thousand more within the recording.
+    others = v1([5000.0 + second * 3 + made[second] for second in range(SECONDS + 1)])
+    runs = [read("unit_active", f"unit:{UNIT}", active, float(at)) for at in range(0, SECONDS + 1, 5)]
+    counts = restarts([float(made[second]) + 9 for second in range(0, SECONDS + 1, 5)], text=text)
+    return [*counts, *churn(UNIT, made, [0] * len(made) if leaks else made), *others, *runs]
+
+
+def planned(*readings: Reading) -> Plan:
+    (plan,) = plans(node(readings), "stop_leaking_unit", *SIGNS)
+    assert plan.risk == "safe" and plan.proof == ("crash_looping_unit",)
+    return plan
+
+
+def orders(plan: Plan) -> list[tuple[str, ...]]:
+    return [step.argv[:2] for step in plan.steps if step.argv]
+
+
+def test_one_that_fails_and_leaves_its_cgroups_behind_is_stopped_and_masked() -> None:
+    assert orders(planned(*loop())) == [("systemctl", "stop"), ("systemctl", "disable"), ("systemctl", "mask")]
+
+
+OOM = "activating (auto-restart), NRestarts=9, Result=oom-kill, ExecMainStatus=9"
+ENDS = "activating (auto-restart), NRestarts=9, Result=success, ExecMainStatus=0"
+
+
+@pytest.mark.parametrize(
+    ("readings", "says"),
+    [
+        (loop(ENDS), "it ends with success, so it restarts on purpose"),
+        (loop("activating (auto-restart), NRestarts=9"), "how it ends was not seen"),
+        (loop(OOM, every=60.0, active=1.0), "it is OOM-killed, and works in between"),
+        (loop(RUNS, every=90.0, active=1.0), "it fails, but runs for"),
+        (loop(leaks=False), "none of its cgroups was seen to stay behind"),
+        (
+            [*loop(), read("unit_file", f"unit:{UNIT}", 1, 0.0, f"/run/systemd/transient/{UNIT}")],
+            "its file /run/systemd/transient/ecs.service is generated",
+        ),
+    ],
+    ids=["a worker", "not seen", "OOM-killed now and then", "works for minutes", "leaves nothing", "transient"],
+)
+def test_whatever_else_restarts_is_left_alone_with_advice(readings: list[Reading], says: str) -> None:
+    plan = planned(*readings)
+    assert plan.advice and says in plan.steps[0].says
+
+
+def test_a_worker_that_failed_once_among_many_successes_is_left_alone() -> None:
+    failed = read("unit_restarts_total", f"unit:{UNIT}", 9, -5.0, WAITS)
+    assert planned(failed, *loop(ENDS)).advice
+
+
+def test_an_unused_agent_that_fails_is_stopped_though_it_leaves_nothing() -> None:
+    unused = [it for it in agent(unit=UNIT) if not it.what.startswith("unit_")]
+    assert orders(planned(*loop(leaks=False), *unused))[0] == ("systemctl", "stop")
+
+
+def test_one_that_is_needed_gets_a_start_limit_and_is_never_stopped() -> None:
+    """RestartPreventExitStatus= would stop it at its first exit."""
+    plan = planned(*loop(), read("unit_needed_by", f"unit:{UNIT}", 1, 0.0, "docker.service"))
+    drop_in, reload = plan.steps
+    assert drop_in.stdin == "[Unit]\nStartLimitIntervalSec=3600\nStartLimitBurst=5\n"
+    assert reload.argv == ("systemctl", "daemon-reload") and "needed by docker.service" in drop_in.says
+
+
+def test_an_administrator_s_own_is_not_masked() -> None:
+    plan = planned(*loop(), read("unit_file", f"unit:{UNIT}", 1, 0.0, f"/etc/systemd/system/{UNIT}"))
+    assert plan.steps[0].stdin == "[Service]\nRestart=no\n" and ("systemctl", "mask") not in orders(plan)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a\nb.service", "a b.service", "../x.service", "%n.service", "x" * 300 + ".service", "x.timer", "é.service", ".."],
+)
+def test_a_name_that_systemd_would_not_accept_has_no_plan(name: str) -> None:
+    seen = finding("crash_looping_unit", f"unit:{name}", read("unit_restarts_total", f"unit:{name}", 9, 0.0, WAITS))
+    assert plan_for(seen, "stop_leaking_unit", Timeline()) is None
