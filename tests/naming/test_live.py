@@ -109,11 +109,12 @@ def test_functions_compiled_at_run_time_are_named(language: str, function: str, 
         env |= {"CODE": argv[-1]}
         command = f'mount -t tmpfs none /tmp && exec {" ".join(argv[:-1])} "$CODE"'
         argv = [*IN_A_CONTAINER, command]
-    with spinning(*argv, env=env) as process:
-        time.sleep(1)
+    with (
+        spinning(*argv, env=env) as process,
+        recorded(8) as (_, tape),
+    ):  # from the first moment on, before there is a map
         pid = children(process.pid)[0] if contained else process.pid
-        with recorded(4) as (_, tape):
-            seen = functions_of(tape, pid)
+        seen = functions_of(tape, pid)
     Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)
     assert any(function in name for name in seen), seen.most_common(10)
 
