@@ -102,7 +102,7 @@ def runtime(language: str) -> tuple[list[str], dict[str, str]]:
 
 
 @pytest.mark.parametrize("contained", [False, True])
-@pytest.mark.parametrize(("language", "function"), [("node", "spin_in_js"), ("python", "spin_in_python")])
+@pytest.mark.parametrize(("language", "function"), [("node", "spin_in_js"), ("python", "py::")])
 def test_functions_compiled_at_run_time_are_named(language: str, function: str, contained: bool) -> None:
     argv, env = runtime(language)
     if contained:
