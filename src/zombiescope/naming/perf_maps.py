@@ -24,7 +24,8 @@ from zombiescope.naming.perf_map import LARGEST, PerfMap
 MOST_PROCESSES = 256  # with a map; a node runs some tens of JITs
 MOST_MEMORY = 256 << 20
 AGAIN = 1.0  # seconds from one read to the next, for one process
-ABSENT_AGAIN = 10.0  # the same where there was no map; most runtimes write none
+ABSENT_AGAIN = 10.0  # the same where there is no map: at first as often, then less; most runtimes write none
+_EXPECTED = 4  # times in which a process that has just begun may still write one
 SHARE = 0.02  # of a core, for one process: a map that is costly to read is read less often
 _STATUS = re.compile(r"^Uid:\s+\d+\s+(\d+)|^NSpid:.*?(\d+)$", re.MULTILINE)
 _ABSENT = "no such file or directory"
@@ -44,6 +45,7 @@ class _Process:
     read: _Read
     task: Task[tuple[_Read, float]] | None = None
     next_look: float = 0.0
+    absent: int = 0  # times that there was no map
     why: str = ""
 
 
@@ -72,7 +74,7 @@ class PerfMaps:
             name = process.read.map.name(address)
         self._known.move_to_end(pid)
         # A map that is there may have the function in a moment: some runtimes write it after the first call.
-        final = name is not None or (process is not None and process.task is None and not process.read.size)
+        final = name is not None or (process is not None and process.absent >= _EXPECTED and not process.read.size)
         return (None if name is None else clean(name)), final
 
     def known(self, pid: int) -> bool:
@@ -91,7 +93,7 @@ class PerfMaps:
             process = self._known[pid] = _Process(_Read(PerfMap.parse(b"")))
         if process.task is None and self._clock() >= process.next_look:
             process.task = self._aside.run(lambda: _timed(pid, process.read, self._tables))
-            process.next_look = self._clock() + (AGAIN if process.read.size else ABSENT_AGAIN)
+            process.next_look = self._clock() + AGAIN
         if process.task is not None and process.task.done:
             self._taken(process, process.task)
             process.task = None
@@ -103,12 +105,14 @@ class PerfMaps:
             read, seconds = task.result()
         except (Unreadable, Unparsable) as error:
             process.why = "" if error.why == _ABSENT else f"{error.why} ({error.source})"
+            process.absent += 1
+            process.next_look = self._clock() + min(ABSENT_AGAIN, AGAIN * 2 ** min(process.absent, 8))
             return
         except (OSError, ValueError, MemoryError) as error:
             process.why = str(error)
             return
         self._memory += read.map.memory - process.read.map.memory
-        process.read, process.why = read, ""
+        process.read, process.why, process.absent = read, "", 0
         process.next_look = self._clock() + max(AGAIN, seconds / SHARE)
 
     def _forget(self, but: int) -> None:

@@ -34,7 +34,7 @@ EVENTS = (GAP, CGROUP)
 REFRESH = 10.0  # seconds between two checks for cores that were added or removed
 _MOST_NAMES = 65_536  # threads whose name is remembered
 _MOST_UNSETTLED = 4096  # stacks whose names may become better
-_TRIES = 5  # for each of them, one a read in which it is sampled again
+_TRIES = 5  # for each of them, if it is sampled again: after 1, 2, 4, 8 and 16 reads
 _SOURCES = {SYMBOLS: KALLSYMS}
 
 
@@ -59,7 +59,8 @@ class StackStream:
         reported = self._sampler is not None and self._sampler.reports_code
         self._namer = Namer(KernelNames(host, self.kallsyms, reported=reported) if self.kallsyms else None)
         self._known: dict[int, _Stack] = {}
-        self._unsettled: dict[int, tuple[RawStack, int]] = {}  # and how often it was tried
+        self._unsettled: dict[int, tuple[RawStack, int, int]] = {}  # how often it was tried, and the next read for it
+        self._reads = 0
         self._next = 0
         self._comms: dict[int, str] = {}
         self._written: set[int] = set()
@@ -146,12 +147,14 @@ class StackStream:
     def _name_new(self, sampler: Sampler, taken: RawSamples) -> None:
         """Stacks that were never seen are named, at the time of their first sample; and some others once more."""
         fresh = sampler.stacks(self._next)
-        again = self._unsettled.keys() & set(taken.stack.tolist()) if self._unsettled else ()
+        self._reads += 1
+        due = {number for number, (_, _, read) in self._unsettled.items() if read <= self._reads}
+        again = due.intersection(taken.stack.tolist()) if due else due
         if not fresh and not again:
             return
         first_seen = dict(zip(taken.stack[::-1].tolist(), taken.time_ns[::-1].tolist(), strict=True))
         for number in again:
-            raw, tries = self._unsettled.pop(number)
+            raw, tries, _ = self._unsettled.pop(number)
             self._name(number, raw, first_seen[number], tries)
         for number, raw in enumerate(fresh, self._next):
             self._name(number, raw, first_seen.get(number, int(taken.time_ns[-1])), 0)
@@ -166,7 +169,7 @@ class StackStream:
         digest = hashlib.blake2b("\0".join((str(named.kernel), *named.frames)).encode(), digest_size=8)
         self._known[number] = _Stack(int.from_bytes(digest.digest(), "little"), named)
         if not named.final and tries < _TRIES and len(self._unsettled) < _MOST_UNSETTLED:
-            self._unsettled[number] = raw, tries + 1
+            self._unsettled[number] = raw, tries + 1, self._reads + 2**tries
 
     def _write(self, taken: RawSamples) -> None:
         if self._sink.began != self._segment:  # each segment holds all the stacks it refers to
