@@ -177,7 +177,7 @@ def test_a_core_goes_away_and_comes_back(tmp_path: Path) -> None:
             time.sleep(3)
             online(cpu, True)
             back = time.time()
-            time.sleep(12)  # it looks for cores every ten seconds
+            time.sleep(22)  # it looks for cores every ten seconds, and the second time notices
             with subprocess.Popen(["taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"]) as busy:
                 time.sleep(2)
                 busy.kill()
