@@ -65,7 +65,7 @@ class Loop:
         self._open, self._watched = ExitStack(), ExitStack()
         self._due: list[tuple[float, int, Act]] = []
         self._turn = itertools.count()  # ties are broken by who was first
-        self.stopped = False
+        self._scheduled = self.stopped = False
 
     def __enter__(self) -> Loop:
         self._worker = Worker() if self._host.live else None
@@ -92,7 +92,8 @@ class Loop:
         return tuple(what for probe in self._probes.values() for what in getattr(probe, "EVENTS", ()))
 
     def look_at_all(self, slowest: float = float("inf")) -> None:
-        """Sample every probe once, and wait for all of them; what is due in the meantime is done."""
+        """Sample every probe once, and wait for all of them; what is due in the meantime is done, with its samples."""
+        self._schedule()
         for name, probe in self._probes.items():
             if slowest < probe.EVERY:
                 continue
@@ -109,8 +110,7 @@ class Loop:
     def run(self, seconds: float) -> None:
         """Sample for `seconds`, or until `stopped`."""
         start = time.monotonic()
-        for name, probe in self._probes.items():
-            self.every(partial(self._look, name), after=probe.EVERY)
+        self._schedule()
         while not self.stopped and self._due[0][0] < start + seconds:
             time.sleep(max(0.0, self._due[0][0] - time.monotonic()))
             self._do_next()
@@ -124,6 +124,13 @@ class Loop:
         self._collect()
         for quick in self._quick.values():
             quick.tell()
+
+    def _schedule(self) -> None:
+        """Every probe at its own interval from now on."""
+        if not self._scheduled:
+            self._scheduled = True
+            for name, probe in self._probes.items():
+                self.every(partial(self._look, name), after=probe.EVERY)
 
     def _do_next(self) -> None:
         when, _, act = self._due[0]
