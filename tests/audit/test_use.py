@@ -111,3 +111,12 @@ def test_never_unused_when_needed_not_wanted_not_seen_or_not_claimable(tmp_path:
 def test_cgroups_are_walked_once_for_all(tmp_path: Path) -> None:
     machine = usage(tmp_path, {"sys/fs/cgroup/memory/system.slice/run-r5f0c.scope/": ""}, {})
     assert machine.cgroups() is machine.cgroups() and "/system.slice/run-r5f0c.scope" in machine.cgroups()
+
+
+@pytest.mark.parametrize(("padding", "held"), [((4 << 20) - 8, True), (4 << 20, None)])
+def test_a_file_too_large_to_read_is_not_called_unused(tmp_path: Path, padding: int, held: bool | None) -> None:
+    found = of(
+        usage(tmp_path, {"etc/x": "x" * padding + "\nKEY=abc"}, {}),
+        agent(kind="file_contains", path="/etc/x", pattern=r"^KEY=\S"),
+    )
+    assert found.seen[0].held is held and found.answer == ("used" if held else "cannot tell")

@@ -49,7 +49,7 @@ def test_the_order_of_a_score_is_random_and_can_be_had_again() -> None:
     ("argv", "words"),
     [
         (("run", "quiet", "--scale", "nan"), "not a number above 0"),
-        (("run", "quiet", "--keep", "-1"), "not a number above 0"),
+        (("run", "quiet", "--keep", "-1"), "not a number of seconds above 0"),
         (("run", "quiet", "--keep", "5", "--diagnose"), "--keep excludes --diagnose and --record"),
         (("score", "--runs", "0"), "not a number from 1"),
     ],

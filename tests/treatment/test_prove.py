@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from tests.diagnosis.incident import SECONDS, card, incident, resets, within
 from tests.nodes import T0, cores, node, read
@@ -81,6 +82,19 @@ def test_all_that_followed_is_gone_so_the_cure_is_proved_and_is_an_experiment() 
         "crash_looping_unit of unit:ecs.service taken away, no more came for 2 min"
     )
     assert says["starved_softirq_to_driver_reset"].endswith("taken away, driver_reset was gone for 2 min")
+
+    grounds = [it for link in proof.case.links for it in link.grounds if it.kind == "experiment"]
+    assert all(len(it.evidence) == 2 for it in grounds), "how it was before, and how it is now"
+
+
+def test_a_source_that_could_not_be_read_for_a_while_is_a_gap() -> None:
+    whole = later()
+    series = [whole.series(what, subject) for what in whole.whats() for subject in whole.subjects(what)]
+    looks = {what: whole.looks(what) for what in whole.looked_for()}
+    log = looks["kernel_log"]
+    failed = (log.at > T0 + LATER + 40) & (log.at < T0 + LATER + 100)
+    looks["kernel_log"] = replace(log, values=np.where(failed, 0.0, log.values))
+    assert states(proved(Timeline(series, looks)))["was looked at all the time"] == "blind"
 
 
 def test_a_source_that_is_read_once_has_no_gap() -> None:
