@@ -150,5 +150,5 @@ def _plans(case: Case, timeline: Timeline, remedies: Members) -> Iterator[Plan]:
             if not isinstance(remedy, Broken) and finding.sign in remedy.CURES:
                 plan = guarded(partial(remedy.plan, finding, case, timeline))
                 if isinstance(plan, Plan):
-                    flags = {flag.lower(): bool(getattr(remedy, flag, False)) for flag in ("AFTERMATH", "LAST_RESORT")}
-                    yield replace(plan, name=name, **flags)
+                    after, last = (bool(getattr(remedy, flag, False)) for flag in ("AFTERMATH", "LAST_RESORT"))
+                    yield replace(plan, name=name, aftermath=after, last_resort=last)

@@ -46,8 +46,12 @@ class PinningFiles:
         # Dirty pages are never dropped, so they are written first. The kernel empties the batches of all CPUs by itself
         # if a page is still in one (generic_fadvise calls lru_add_drain_all), so one call is enough.
         try:
-            if self._tried[file] == 1 and self._budget is not None and (no := self._too_much(descriptor, self._budget)):
-                self._refused[file] = no
+            if (
+                self._tried[file] == 1
+                and self._budget is not None
+                and (much := self._too_much(descriptor, self._budget))
+            ):
+                self._refused[file] = much
                 return ""
             # Writing all metadata of a disk would take too long; what the journal has written is already clean.
             if not disk:
