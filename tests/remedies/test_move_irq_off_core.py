@@ -57,6 +57,16 @@ def test_cores_near_the_card_come_first() -> None:
     ]
 
 
+def test_never_onto_a_core_that_is_set_apart() -> None:
+    """The idlest one is isolated, the next exclusive to a cgroup."""
+    apart = [
+        read("cpu_reserved", f"cpu:{cpu}", 1, 0.0, words) for cpu, words in ((2, "isolated"), (3, "exclusive to /x"))
+    ]
+    assert {core for _, core in moves(planned(starved(*queues(1, 1), *apart)))} == {"0\n"}
+    everywhere = [read("cpu_reserved", f"cpu:{cpu}", 1, 0.0, "nohz_full") for cpu in (0, 2, 3)]
+    assert planned(starved(*queues(1), *everywhere)) is None
+
+
 def test_irqbalance_would_undo_it_and_that_is_said_first() -> None:
     balancer = read("unit_active", "unit:irqbalance.service", 1, 0.0)
     plan = planned(starved(*queues(1), balancer))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -130,3 +131,29 @@ def test_what_cannot_be_opened_is_a_reason(disk: Path, parent: Parent, change: d
 
     freed = undisturbed(look)
     assert not freed.evidence and any(why in reason for reason in freed.why_left), freed
+
+
+@pytest.mark.parametrize("spared", ["written to", "large"])
+def test_within_a_budget_no_file_in_use_and_no_large_one_loses_its_cache(
+    disk: Path, parent: Parent, spared: str
+) -> None:
+    """A database's file pins dying cgroups like any other; a small log beside it is dropped."""
+    hot, log = disk / "hot", disk / "log"
+    folder = parent("budget")
+    for file in (hot, log):
+        file.write_bytes(b"")
+        leak(folder, file, "write", 31)
+    if spared == "large":
+        with hot.open("ab") as out:
+            out.truncate(3 << 20)
+    os.sync()
+    with hot.open("ab" if spared == "written to" else "rb"):
+        hot.read_bytes()
+        before = cached_pages(hot)
+        freed = drop_pinning_files(below(folder), budget=2 << 20)
+        assert cached_pages(hot) == before > 0 and cached_pages(log) == 0
+        assert 25 <= freed.freed <= 31 and freed.left >= 31, freed
+        why = "open for writing" if spared == "written to" else "without disrupting anybody"
+        assert any(why in it for it in freed.why_left), freed.why_left
+    everything = drop_pinning_files(below(folder))
+    assert cached_pages(hot) == 0 and everything.left < 20

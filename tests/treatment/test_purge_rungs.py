@@ -14,7 +14,7 @@ from tests.treatment.pinned_cgroups import NAME, Parent, below, dead, device_of,
 
 from zombiescope.core.errors import Unreadable, UserError
 from zombiescope.kernel.file_handles import Handles
-from zombiescope.treatment.limited_write import write
+from zombiescope.treatment import limited_write
 from zombiescope.treatment.purge import Freed, drop_caches, drop_pinning_files, reclaim, unlink_advice
 
 pytestmark = pytest.mark.kernel
@@ -93,10 +93,10 @@ def test_reclaim_frees_what_lies_on_disk_and_spares_the_living(disk: Path, paren
 def test_a_write_that_lasts_is_stopped_and_one_refused_is_told(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "unread")
     started = time.monotonic()
-    assert write(f"{tmp_path}/unread", "0", 0.3).endswith("/unread (stopped: time limit reached)")
+    assert limited_write.write(f"{tmp_path}/unread", "0", 0.3).endswith("/unread (stopped: time limit reached)")
     assert 0.3 <= time.monotonic() - started < 3
     with pytest.raises(Unreadable, match="no such file or directory"):
-        write(f"{tmp_path}/absent", "0", 10)
+        limited_write.write(f"{tmp_path}/absent", "0", 10)
 
 
 @pytest.mark.parametrize("rung", [drop_pinning_files, unlink_advice, reclaim])

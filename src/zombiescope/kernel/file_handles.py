@@ -1,4 +1,4 @@
-"""Open a file by what one of its pages shows (device, inode number, generation) and drop its cached pages.
+"""Open a file by what one of its pages shows (device, inode number, generation).
 
 open_by_handle_at(2) takes a handle that only the file system understands. Most put the inode number and the generation
 into it; whether this one does, and how wide they are, is learnt from the handle of its own mount point.
@@ -13,7 +13,6 @@ import os
 import re
 import stat
 import struct
-from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -31,8 +30,6 @@ _FORMATS = {(0x01, 8): struct.Struct("=II"), (0x81, 12): struct.Struct("=QI")}
 _HEAD = struct.Struct("=Ii")  # struct file_handle: bytes that follow, type
 _MOST_BYTES = 128  # MAX_HANDLE_SZ
 _EMPTY_PATH = 0x1000  # AT_EMPTY_PATH: of the descriptor itself
-
-_TRIES = 3  # of one file: a page may be locked or in write-back once; one that is read all the time always comes back
 
 _WHY = {
     errno.EPERM: "needs CAP_DAC_READ_SEARCH, and no seccomp filter that forbids it",
@@ -78,7 +75,7 @@ class Handles(Closing):
                 raise Unreadable(source, "not a regular file")
             return system.open(handle, os.O_RDONLY | os.O_NONBLOCK)
         except OSError as error:
-            raise Unreadable(source, _why(error)) from None
+            raise Unreadable(source, why_not(error)) from None
         except struct.error:
             raise Unreadable(source, "this file system cannot have such an inode number") from None
 
@@ -140,75 +137,19 @@ class Handles(Closing):
             try:
                 descriptor = os.open(place.point, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | os.O_CLOEXEC)
             except OSError as error:
-                why = f"{place.point}: {_why(error)}"
+                why = f"{place.point}: {why_not(error)}"
                 continue
             try:
                 system = _FileSystem(descriptor, device, kind)
             except OSError as error:
                 os.close(descriptor)
-                why = f"{place.point}: {_why(error)}"
+                why = f"{place.point}: {why_not(error)}"
             except Unreadable as no:
                 os.close(descriptor)
                 why = no.why
             else:
                 return system
         raise Unreadable(source, why)
-
-
-class PinningFiles:
-    """Drops the cached pages of files that pin dying cgroups, a few times at most, and remembers the results."""
-
-    def __init__(self, handles: Handles, most: int) -> None:
-        self._handles, self._most = handles, most
-        self._tried: Counter[tuple[Device, int, int]] = Counter()
-        self._refused: dict[tuple[Device, int, int], str] = {}
-
-    @property
-    def known(self) -> int:
-        return len(self._tried)
-
-    def forget(self, pin: Pin) -> str:
-        """The file's path, or what is known of it, if its pages were dropped; "" if not, and `why` has the reason."""
-        file = (pin.device, pin.inode, pin.generation)
-        spent = len(self._tried) >= self._most and file not in self._tried
-        if spent or file in self._refused or self._tried[file] >= _TRIES:
-            return ""
-        self._tried[file] += 1
-        disk = self._handles.disk_of(pin.device, pin.inode)
-        try:
-            descriptor = os.open(disk, os.O_RDONLY | os.O_CLOEXEC) if disk else self._handles.open(*file)
-        except (Unreadable, OSError) as no:
-            self._refused[file] = no.why if isinstance(no, Unreadable) else f"{disk}: {no.strerror}"
-            return ""
-        # Dirty pages are never dropped, so they are written first. The kernel empties the batches of all CPUs by itself
-        # if a page is still in one (generic_fadvise calls lru_add_drain_all), so one call is enough.
-        try:
-            if (
-                not disk
-            ):  # writing all metadata of a disk would take too long; what the journal has written is already clean
-                os.fdatasync(descriptor)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            # A whole path only if the kernel had the file's name in memory; else a part of it.
-            path = os.readlink(f"/proc/self/fd/{descriptor}")
-            named = os.path.exists(path) and os.path.samestat(os.stat(path), os.fstat(descriptor))
-            return f"metadata on {disk}" if disk else path if named else pin.where
-        except OSError as error:
-            self._refused[file] = _why(error)
-            return ""
-        finally:
-            os.close(descriptor)
-
-    def why(self, pin: Pin) -> str:
-        """Why this page is still there."""
-        file = (pin.device, pin.inode, pin.generation)
-        if pin.kind == "shmem":
-            return "only removing the file helps"
-        if pin.kind != "page cache":
-            return "not a page of a file"
-        if pin.mapped:
-            return "mapped: a running process uses it"
-        tried = "still in use after it was dropped" if self._tried[file] else "not tried: the time budget was used up"
-        return self._refused.get(file, tried)
 
 
 class _FileSystem:
@@ -274,5 +215,5 @@ def how_to_unlink(pin: Pin, reachable: dict[Device, list[Mount]]) -> str:
     return f"{points[0]}/…/{pin.where}: remove or truncate it"
 
 
-def _why(error: OSError) -> str:
+def why_not(error: OSError) -> str:
     return _WHY.get(error.errno or 0, os.strerror(error.errno or 0).lower())

@@ -10,10 +10,16 @@ import os
 import re
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
-from zombiescope.core import Host, Unreadable
-from zombiescope.kernel.text import lines
+from zombiescope.core import Host, Unparsable, Unreadable
+from zombiescope.kernel.text import cores, lines
+
+LIMIT = 30.0  # seconds: the longest read that was measured took 5 s, with 70,000 dying cgroups
+ISOLATED = "/sys/devices/system/cpu/isolated"
+NOHZ_FULL = "/sys/devices/system/cpu/nohz_full"  # "(null)" or empty where the kernel was started without it
+_PF_KTHREAD = 0x00200000  # of include/linux/sched.h: migration and watchdog threads run for microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +49,26 @@ def timed_read(path: str, core: int) -> TimedRead:
         except OSError as error:
             result.append(Unreadable(path, (error.strerror or "").lower()))
 
-    thread = threading.Thread(target=work, name="timed_read")  # affinity is per thread
+    # Affinity is per thread. A daemon: a read that never ends must not keep us from exiting.
+    thread = threading.Thread(target=work, name="timed_read", daemon=True)
     thread.start()
-    thread.join()
+    thread.join(LIMIT)
+    if not result:
+        raise Unreadable(path, f"not read within {LIMIT:g} s on core {core}")
     if isinstance(result[0], Unreadable):
         raise result[0]
     return result[0]
 
 
 def quietest_core(host: Host) -> int:
-    """The core we may use that took the fewest interrupts of network cards since boot."""
-    allowed = sorted(os.sched_getaffinity(0))
+    """The core we may use that took the fewest interrupts of network cards since boot.
+
+    Never one that is isolated or without a tick (somebody's own, kept free of others), nor one on which real-time
+    threads use the CPU: there we would wait for them, or they for us.
+    """
+    allowed = sorted(os.sched_getaffinity(0) - reserved_cores(host) - _realtime_busy(host))
+    if not allowed:
+        raise Unreadable(ISOLATED, "every core that we may use is isolated or busy with real-time threads")
     try:
         served = network_interrupts(host.read("/proc/interrupts"), _network_irqs(host))
     except Unreadable:
@@ -61,16 +76,42 @@ def quietest_core(host: Host) -> int:
     return min(allowed, key=lambda core: (served.get(core, 0), -core))
 
 
+def reserved_cores(host: Host) -> set[int]:
+    """Cores that an administrator set apart: isolcpus=, nohz_full=."""
+    found: set[int] = set()
+    for path in (ISOLATED, NOHZ_FULL):
+        with suppress(Unreadable, Unparsable):
+            found |= set(cores(host.read(path).replace("(null)", ""), path))
+    return found
+
+
+def _realtime_busy(host: Host) -> set[int]:
+    """Cores on which a real-time thread of a program is running or waits to run, now."""
+    found: set[int] = set()
+    try:
+        pids = [name for name in host.listing("/proc") if name.isdecimal()]
+    except Unreadable:
+        return found
+    for pid in pids:
+        with suppress(Unreadable, IndexError, ValueError):
+            # pid (comm) state … 39: processor, 40: rt_priority, 41: policy; after the name, field 3 is the first.
+            fields = host.read(f"/proc/{pid}/stat", most=4096).rpartition(")")[2].split()
+            kernel_thread = int(fields[6]) & _PF_KTHREAD
+            if fields[0] == "R" and int(fields[37]) > 0 and not kernel_thread:
+                found.add(int(fields[36]))
+    return found
+
+
 def network_interrupts(text: str, irqs: set[str]) -> dict[int, int]:
     """How often these interrupts came on each core, from /proc/interrupts."""
     head, *rows = lines(text) or [""]
-    cores = [int(name[3:]) for name in head.split() if re.fullmatch(r"CPU\d{1,6}", name)]
-    served = dict.fromkeys(cores, 0)
+    known = [int(name[3:]) for name in head.split() if re.fullmatch(r"CPU\d{1,6}", name)]
+    served = dict.fromkeys(known, 0)
     for row in rows:
         irq, _, rest = row.partition(":")
         fields = rest.split()
-        if irq.strip() in irqs or irqs & set(fields[len(cores) :]):
-            for core, times in zip(cores, fields, strict=False):
+        if irq.strip() in irqs or irqs & set(fields[len(known) :]):
+            for core, times in zip(known, fields, strict=False):
                 served[core] += int(times) if times.isdecimal() and len(times) < 20 else 0
     return served
 

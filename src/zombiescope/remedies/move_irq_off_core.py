@@ -1,13 +1,14 @@
 """Let other cores serve the network queues of a core that has no time for them.
 
 Interrupts go to the idlest cores of the same NUMA node, one each: these are nearest to the card's memory. Where one
-interrupt alone fills a core, moving it would move the problem: then the advice is to spread its packets.
+interrupt alone fills a core, moving it would move the problem: then the advice is to spread its packets. Cores that are
+isolated, without a tick (nohz_full) or exclusive to a cgroup are never used.
 
 Safe: an interrupt that is moved is not lost; packets of a connection may arrive out of order for a moment. Undo
     restores the old affinity.
 Does not fix: what keeps the core busy, and may follow to another one; interrupts that the kernel manages itself,
-    whose file cannot be written (the fix then fails with nothing changed); what irqbalance, where it runs, decides
-    next.
+    whose file cannot be written (every file is checked first, so nothing is changed then); what irqbalance, where it
+    runs, decides next.
 References: Documentation/core-api/irq/irq-affinity.rst; Documentation/networking/scaling.rst (RPS); irqbalance(1),
     --banirq.
 """
@@ -55,7 +56,9 @@ def _idlest(cpu: int, finding: Finding, timeline: Timeline) -> list[int]:
         rate = timeline.rate("cpu_idle_seconds_total", subject).between(finding.span)
         idle[int(subject[4:])] = float(np.nan_to_num(rate.mean())) if len(rate) else 0.0
     nodes = {int(it.subject[4:]): it.value for it in timeline.latest("cpu_numa_node")}
-    others = [core for core in idle if core != cpu]
+    # Set apart for somebody's own work: an interrupt there is what its owner wanted to avoid.
+    reserved = {int(it.subject[4:]) for it in timeline.latest("cpu_reserved")}
+    others = [core for core in idle if core != cpu and core not in reserved]
     near = [core for core in others if nodes.get(core) == nodes.get(cpu)] or others
     return sorted(near, key=lambda core: (-idle[core], core))
 

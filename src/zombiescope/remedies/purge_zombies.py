@@ -1,10 +1,15 @@
 """Free dying memory cgroups without a reboot: one step after the other, the least harmful first, while any are left.
 
-The files that pin them are written back and their cached pages dropped; files in tmpfs are named, because only their
-owner can remove them; then the kernel reclaims pages from the narrowest live cgroup above them that has no processes.
-The last two steps also take pages from running work: reclaim where processes run, then the whole node's page cache.
+The files that pin them are written back, and all their cached pages dropped; files in tmpfs are named, because only
+their owner can remove them; then the kernel reclaims pages from the narrowest live cgroup above them that has no
+processes. Up to there no more than 1 GB or 1 % of memory is dropped, whichever is less, no file that a process has open
+for writing (a database, a log in use), and no disk's metadata. The last three steps take these too, then pages of
+running work, then the whole node's page cache; each is marked as disruptive.
 
-Safe: without the last two steps, only programs that read the very files that pin a dying cgroup wait for the disk once.
+Part of a fix only where an effect of the dying cgroups was found; otherwise it has to be asked for by name.
+
+Safe: without the last three steps, programs that read the dropped files wait for the disk once; writing them back takes
+    as long as the disk needs.
 Does not fix: whatever makes them, so stop that first; those pinned by tmpfs, sockets or memory in use; a residue of
     about a dozen, which is normal.
 References: see `zombiescope census --names` for what pins each.
@@ -20,9 +25,10 @@ CURES = ("zombie_cgroups",)
 AFTERMATH = True
 COMMAND = own_python("zombiescope.treatment.purge_command")
 RUNGS = (
-    ("files", "safe", "drop the cached pages of the files that pin them"),
+    ("files", "safe", "drop the cached pages of the files that pin them, if small and not written to"),
     ("advice", "safe", "name the files in tmpfs that pin them; nothing is removed"),
     ("reclaim", "safe", "reclaim in the narrowest live cgroup above them that has no processes"),
+    ("files-in-use", "disruptive", "drop also large files, files that are written to, and disks' metadata"),
     ("reclaim-live", "disruptive", "reclaim also where processes run: they lose cached pages too"),
     ("drop-caches", "disruptive", "drop the page cache of the whole node: every program reads from disk again"),
 )

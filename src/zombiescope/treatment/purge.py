@@ -20,10 +20,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from zombiescope.core import Host, Unreadable, UserError
-from zombiescope.kernel.file_handles import Handles, PinningFiles, how_to_unlink, mounts
+from zombiescope.core import Host, Unreadable, UserError, amount
+from zombiescope.kernel.file_handles import Handles, how_to_unlink, mounts
 from zombiescope.kernel.memcg_walk import MemoryCgroup, Pin, Walk, walk
 from zombiescope.kernel.mounts import cgroup_mounts
+from zombiescope.kernel.pinning_files import PinningFiles
 from zombiescope.treatment.limited_write import write
 
 # A path ("/kubepods" and all below it, "/" for all), or a test for each dying cgroup.
@@ -49,16 +50,25 @@ class Freed:
 
 
 def drop_pinning_files(
-    scope: Scope, *, rounds: int = 8, seconds: float = 30, files: int = 1000, look: Look = walk
+    scope: Scope,
+    *,
+    rounds: int = 8,
+    seconds: float = 30,
+    files: int = 1000,
+    budget: int | None = None,
+    look: Look = walk,
 ) -> Freed:
-    """Write back and drop the cached pages of each file on disk that pins a dying cgroup, while it helps.
+    """Write back and drop all cached pages of each file on disk that pins a dying cgroup, while it helps.
+
+    Whoever reads such a file next reads it from disk. With a `budget` in bytes no more than that is dropped in all, no
+    file that a process writes to (a database, a log in use), and no disk's metadata.
 
     A zombie shows one pinning page at a time, hence the rounds. The time limit is checked between two files: writing
     one back takes as long as the disk needs. Files seen only by mapped pages are left alone, as those would stay.
     """
     count, done = _Count(scope, look), []
     with Handles() as handles:
-        pinning = PinningFiles(handles, files)
+        pinning = PinningFiles(handles, files, budget)
         for _ in range(rounds):
             before, known = len(count.dead), pinning.known
             for pin, zombies in _pins(count.dead, "page cache"):
@@ -82,7 +92,13 @@ def unlink_advice(scope: Scope, *, look: Look = walk) -> Freed:
 
 
 def reclaim(
-    scope: Scope, *, allow_live: bool = False, rounds: int = 4, seconds: float = 30, look: Look = walk
+    scope: Scope,
+    *,
+    allow_live: bool = False,
+    rounds: int = 4,
+    seconds: float = 30,
+    budget: int | None = None,
+    look: Look = walk,
 ) -> Freed:
     """Reclaim in the nearest live cgroup above each zombie: memory.reclaim of v2, else memory.force_empty of v1.
 
@@ -101,7 +117,9 @@ def reclaim(
         for ancestor, zombies in sorted(groups.items(), key=lambda group: -group[0].level):
             if ancestor not in refused and count.seconds < seconds:
                 try:
-                    done.append(_reclaim_in(count.found, ancestor, zombies, allow_live, seconds - count.seconds))
+                    done.append(
+                        _reclaim_in(count.found, ancestor, zombies, allow_live, seconds - count.seconds, budget)
+                    )
                 except Unreadable as no:
                     refused[ancestor] = f"{no.source}: {no.why}"
         if len(refused) < len(groups):
@@ -192,7 +210,9 @@ def _live_ancestors(count: _Count) -> dict[int, MemoryCgroup]:
     return above
 
 
-def _reclaim_in(found: Walk, top: MemoryCgroup, zombies: list[MemoryCgroup], allow_live: bool, seconds: float) -> str:
+def _reclaim_in(
+    found: Walk, top: MemoryCgroup, zombies: list[MemoryCgroup], allow_live: bool, seconds: float, budget: int | None
+) -> str:
     folder = _folder(found.version, top)
     inside, below = {top.serial}, [top]
     for cgroup in found.cgroups:  # parents come first
@@ -201,18 +221,21 @@ def _reclaim_in(found: Walk, top: MemoryCgroup, zombies: list[MemoryCgroup], all
             below.append(cgroup)
     if not allow_live:
         _refuse_processes(found.version, folder, top, [it for it in below if not it.dead])
+    cached = sum(it.file_pages for it in (below if found.version == 1 else zombies)) * _PAGE
+    if budget is not None and cached > budget:
+        raise Unreadable(folder, f"{amount(cached)} of cache would go, more than {amount(budget)}: disruptive")
     swap = _free_swap()
     if found.version == 1:
         _refuse_unreclaimable(folder, [it for it in below if it.dead], swap)
     # No more than the zombies hold: the rest would be taken from live cgroups.
-    amount = sum(it.file_pages for it in zombies) * _PAGE + min(sum(it.anon_pages for it in zombies) * _PAGE, swap)
-    if not amount:
+    wanted = sum(it.file_pages for it in zombies) * _PAGE + min(sum(it.anon_pages for it in zombies) * _PAGE, swap)
+    if not wanted:
         raise Unreadable(folder, "no zombie there has pages that could be reclaimed")
     # Dirty pages survive reclaim (1,307 of 1,500 zombies stayed until they were written back).
     with Handles() as handles:
         for pin, _ in _pins(zombies, "page cache")[:1000]:
             handles.write_back(pin)
-    file, text = ("memory.force_empty", "0") if found.version == 1 else ("memory.reclaim", f"{amount}")
+    file, text = ("memory.force_empty", "0") if found.version == 1 else ("memory.reclaim", f"{wanted}")
     return write(f"{folder}/{file}", text, seconds)
 
 

@@ -1,6 +1,8 @@
 """One rung of the purge as a separate command, so that it can be shown, run by hand, timed and killed.
 
-    python -m zombiescope.treatment.purge_command files|advice|reclaim|reclaim-live|drop-caches [/scope]
+    purge_command files|advice|reclaim|files-in-use|reclaim-live|drop-caches [/scope]
+
+The first three drop no more cache than `budget()`, and none of a file that a process writes to.
 
 Does nothing if no more are left than usual. Exit code 0 whatever it freed: what is left is listed with the reason.
 """
@@ -8,6 +10,7 @@ Does nothing if no more are left than usual. Exit code 0 whatever it freed: what
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -18,11 +21,21 @@ from zombiescope.treatment.purge import Freed, drop_caches, drop_pinning_files, 
 
 ENOUGH = 14  # dying cgroups that stay in any case: metadata held by the journal, charges cached per core
 SHOWN = 5  # lines of each kind; `zombiescope census --names` lists every dying cgroup with what pins it
+MOST = 1 << 30  # bytes of cache: read back within 2 to 8 s from a disk of 125 to 500 MB/s
+SHARE = 0.01  # of memory: on a small node less is already noticed
+
+
+def budget() -> int:
+    """How much cache may go without disrupting anybody."""
+    return min(MOST, int(SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE")))
+
+
 RUNGS: dict[str, Callable[[str], Freed]] = {
     # A service that crashes may write a new log each time: as many files as dying cgroups.
-    "files": partial(drop_pinning_files, files=100_000, seconds=120),
+    "files": lambda scope: drop_pinning_files(scope, files=100_000, seconds=120, budget=budget()),
     "advice": unlink_advice,
-    "reclaim": reclaim,
+    "reclaim": lambda scope: reclaim(scope, budget=budget()),
+    "files-in-use": partial(drop_pinning_files, files=100_000, seconds=120),
     "reclaim-live": partial(reclaim, allow_live=True),
     "drop-caches": partial(drop_caches, whole_node=True),
 }
