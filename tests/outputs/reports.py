@@ -20,7 +20,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def incident(folder: Path) -> Timeline:
     parts = (agent(), dead(), drowned(), starved(), card(), resets(), job())
-    rest = _rest("unit_", "cgroup_", "thread_")
+    rest = _rest("unit_restarts", "cgroup_", "thread_")
     return quiet_node(folder, but=[*rest, *(it for part in parts for it in part)], samples=walk(), hz=49)
 
 
@@ -30,7 +30,7 @@ def _rest(*but: str) -> list[Reading]:
 
 def crash_loop(folder: Path) -> Timeline:
     return quiet_node(
-        folder, but=[*_rest("unit_", "cgroup_"), *agent("telemetry.service", leaks=False)], samples=IDLING
+        folder, but=[*_rest("unit_restarts", "cgroup_"), *agent("telemetry.service", leaks=False)], samples=IDLING
     )
 
 
@@ -82,6 +82,7 @@ REST = [
         ("stat_read_cpu_seconds", "file:memory.stat", 0.0001),
         ("thread_run_delay_seconds_total", "thread:ksoftirqd/0", 0.1),
         ("thread_run_seconds_total", "thread:ksoftirqd/0", 0.1),
+        ("unit_active", "unit:ssh.service", 1.0),
         ("unit_restarts_total", "unit:ssh.service", 0.0),
     )
 ]

@@ -90,9 +90,9 @@ def test_the_last_way_in_is_not_closed(states: dict[str, str], open_: bool) -> N
 
 def test_a_process_that_only_sounds_like_a_shim_is_none(machine: Host) -> None:
     Path(machine.root, "proc/12/comm").write_text("my-conmon\n")
-    assert why_essential("containerd.service", machine) == ""
+    assert why_essential("docker.service", machine) == ""
     (Path(machine.root) / "proc/99").mkdir()  # it exits while it is asked for its name
-    assert why_essential("containerd.service", machine) == ""
+    assert why_essential("docker.service", machine) == ""
 
 
 def test_own_units_are_found_in_every_hierarchy_and_below_others(machine: Host) -> None:
