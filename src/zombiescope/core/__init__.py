@@ -1,4 +1,7 @@
-"""The shapes, the door, the record: all that the rooms share. Imports nothing else of ours."""
+"""The shapes, the door, the record: all that the rooms share. Imports nothing else of ours.
+
+Timeline and Samples are imported from their own files: they need numpy.
+"""
 
 from zombiescope.core.errors import Unparsable as Unparsable
 from zombiescope.core.errors import Unreadable as Unreadable
@@ -23,5 +26,3 @@ from zombiescope.core.words import amount as amount
 from zombiescope.core.words import harmless as harmless
 from zombiescope.core.words import lasting as lasting
 from zombiescope.core.words import percent as percent
-
-# Timeline is not listed: it alone needs numpy, so who needs it says `from zombiescope.core.timeline import Timeline`.

@@ -1,11 +1,7 @@
-"""How we start programs, our own modules among them: none of the caller's working directory or environment decides.
+"""How we start programs, our own modules among them: neither the caller's working directory nor environment decides.
 
-    python -I …/zombiescope/core/own_python.py MODULE [ARGUMENT…]
-
-`python -m` looks for every module in the working directory first, so `fix` run as root in /tmp would import whatever
-numpy.py a stranger left there; PYTHONPATH, PYTHONSTARTUP, LD_PRELOAD and PATH can do the same. So our own modules run
-by this file with `-I` (isolated: no working directory, no user site, no PYTHON* variables), and every program gets
-only the variables named here and starts in /.
+`python -m` looks in the working directory first: `fix`, run as root in /tmp, would import a stranger's numpy.py. So our
+own modules run by this file with `-I`, and every program starts in / and gets only the variables named here.
 """
 
 from __future__ import annotations

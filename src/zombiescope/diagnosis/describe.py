@@ -6,14 +6,16 @@ import inspect
 import re
 from dataclasses import dataclass
 from types import ModuleType
+from typing import NamedTuple
 
 from zombiescope.diagnosis.settings import constants
 
 _HEADING = re.compile(r"^([A-Z][a-z]+(?: [a-z]+)*): ", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Threshold:
+class Threshold(NamedTuple):
+    """A number that decides, and why it is that number."""
+
     name: str
     value: float
     reason: str

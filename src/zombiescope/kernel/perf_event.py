@@ -86,25 +86,13 @@ class Sampler(Closing):
             self._open(cpus)
             undo.pop_all()
         self.blind: tuple[str, ...] = blindness(self._event, hz)
-
-    @property
-    def event(self) -> str:
-        """What makes the samples: "cycles" or "cpu-clock"."""
-        return self._event.name
-
-    @property
-    def hz(self) -> int:
-        """Samples a second and core; less than asked for if the kernel allows no more."""
-        return self._event.hz
+        self.event = self._event.name  # what makes the samples: "cycles" or "cpu-clock"
+        self.hz = self._event.hz  # samples a second and core; less than asked for if the kernel allows no more
+        self.reports_code = self._event.ksymbol  # whether BPF programs are reported as they are loaded (Ksymbol)
 
     @property
     def cpus(self) -> tuple[int, ...]:
         return tuple(self._rings)
-
-    @property
-    def reports_code(self) -> bool:
-        """Whether BPF programs are reported as they are loaded (Ksymbol)."""
-        return self._event.ksymbol
 
     @property
     def oldest(self) -> int:

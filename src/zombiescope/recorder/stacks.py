@@ -24,6 +24,7 @@ from zombiescope.naming.kallsyms import Kallsyms
 from zombiescope.naming.kernel_names import KALLSYMS, KernelNames, kernel_symbols
 from zombiescope.naming.namer import Named, Namer
 from zombiescope.recorder.cgroup_paths import CgroupPaths
+from zombiescope.recorder.clock import ahead_ns
 from zombiescope.recorder.layout import CGROUP
 from zombiescope.recorder.loop import Sink
 
@@ -65,7 +66,7 @@ class StackStream:
         self._comms: dict[int, str] = {}
         self._written: set[int] = set()
         self._segment = -1
-        self._ahead = time.time_ns() - time.monotonic_ns()
+        self._ahead = ahead_ns()
         self._refreshed = time.monotonic()
         self._last: dict[int, int] = {}
         self.samples = self.lost = 0
@@ -124,6 +125,7 @@ class StackStream:
 
     def _take(self, sampler: Sampler) -> None:
         taken = sampler.read()
+        self._ahead = ahead_ns()  # the wall clock may have been set since the last read
         self._namer.feed(taken.records)
         for record in taken.records:
             if isinstance(record, Comm):
