@@ -113,6 +113,7 @@ def good(later: int = 0) -> dict[str, str]:
         "proc/stat": stat(later),
         "proc/meminfo": MEMINFO,
         "proc/loadavg": "0.15 0.07 0.02 2/78 2028\n",
+        "sys/devices/system/cpu/isolated": "1\n",
         "proc/uptime": f"{350735.47 + later:.2f} 234388.90\n",
         "proc/vmstat": VMSTAT,
         "proc/softirqs": SOFTIRQS,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.treatment.killed_at_a_step import MACHINE, plan, tell
+from tests.treatment.killed_at_a_step import plan, tell
 
-from zombiescope.core import Step
-from zombiescope.treatment.apply import apply, resume, undo
+from zombiescope.core import Host, Step
+from zombiescope.treatment.apply import Machine, apply, resume, undo
 from zombiescope.treatment.ledger import Ledger
 
 # Keeps the state of each unit in a file, and notes what it was told.
@@ -16,7 +16,8 @@ SYSTEMCTL = """#!/bin/sh
 cd "$(dirname "$0")"; echo "$*" >> told; verb=$1
 for unit; do :; done
 case $verb in
-show) echo "ActiveState=$(cat "$unit" || echo inactive)"; echo SubState=x ;;
+show) echo Transient=no; echo "FragmentPath=/usr/lib/systemd/system/$unit"
+  echo "ActiveState=$(cat "$unit" || echo inactive)"; echo SubState=x ;;
 stop) echo inactive > "$unit" ;;
 start) echo active > "$unit" ;;
 esac
@@ -24,13 +25,17 @@ esac
 
 
 @pytest.fixture
-def units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def units(tmp_path: Path) -> Path:
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "systemctl").write_text(SYSTEMCTL)
     (folder / "systemctl").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     return folder
+
+
+def machine(units: Path) -> Machine:
+    """Commands are found in a fixed PATH, whatever ours is: this one is set for the system of the units alone."""
+    return Machine(Host(), Host(enter=("env", f"PATH={units}:/usr/bin:/bin")))
 
 
 def stop(unit: str) -> Step:
@@ -55,9 +60,9 @@ def starts(units: Path) -> list[str]:
 def test_undo_starts_what_ran(tmp_path: Path, units: Path, unit: str, was: str, started: bool) -> None:
     (units / unit).write_text(f"{was}\n")
     ledger = Ledger(str(tmp_path / "ledger"))
-    fix = apply(plan(stop(unit), stop(unit)), MACHINE, ledger, tell)
+    fix = apply(plan(stop(unit), stop(unit)), machine(units), ledger, tell)
     assert (units / unit).read_text() == "inactive\n"
-    assert undo(fix.id, MACHINE, ledger, tell).state == "undone"
+    assert undo(fix.id, machine(units), ledger, tell).state == "undone"
     assert starts(units) == ([f"start --no-block -- {unit}"] if started else [])
 
 
@@ -65,9 +70,9 @@ def test_what_runs_again_already_is_not_started_twice(tmp_path: Path, units: Pat
     unit = "zslab-x.service"
     (units / unit).write_text("active\n")
     ledger = Ledger(str(tmp_path / "ledger"))
-    fix = apply(plan(stop(unit)), MACHINE, ledger, tell)
+    fix = apply(plan(stop(unit)), machine(units), ledger, tell)
     (units / unit).write_text("activating\n")
-    undo(fix.id, MACHINE, ledger, tell)
+    undo(fix.id, machine(units), ledger, tell)
     assert starts(units) == []
 
 
@@ -75,8 +80,8 @@ def test_a_scope_before_the_service_does_not_keep_it_stopped(tmp_path: Path, uni
     for unit in ("zslab-x.scope", "zslab-x.service"):
         (units / unit).write_text("active\n")
     ledger = Ledger(str(tmp_path / "ledger"))
-    fix = apply(plan(stop("zslab-x.scope"), stop("zslab-x.service")), MACHINE, ledger, tell)
-    undo(fix.id, MACHINE, ledger, tell)
+    fix = apply(plan(stop("zslab-x.scope"), stop("zslab-x.service")), machine(units), ledger, tell)
+    undo(fix.id, machine(units), ledger, tell)
     assert starts(units) == ["start --no-block -- zslab-x.service"]
 
 
@@ -85,11 +90,11 @@ def test_what_is_done_or_undone_is_neither_resumed_nor_undone_again(tmp_path: Pa
 
     (units / "zslab-x.service").write_text("active\n")
     ledger = Ledger(str(tmp_path / "ledger"))
-    fix = apply(plan(stop("zslab-x.service")), MACHINE, ledger, tell)
+    fix = apply(plan(stop("zslab-x.service")), machine(units), ledger, tell)
     with pytest.raises(UserError, match="is finished: nothing to resume"):
-        resume(fix.id, MACHINE, ledger, tell)
-    undo(fix.id, MACHINE, ledger, tell)
+        resume(fix.id, machine(units), ledger, tell)
+    undo(fix.id, machine(units), ledger, tell)
     with pytest.raises(UserError, match="is already undone"):
-        undo(fix.id, MACHINE, ledger, tell)
+        undo(fix.id, machine(units), ledger, tell)
     with pytest.raises(UserError, match="is undone: nothing to resume"):
-        resume(fix.id, MACHINE, ledger, tell)
+        resume(fix.id, machine(units), ledger, tell)

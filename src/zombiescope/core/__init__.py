@@ -1,7 +1,4 @@
-"""The shapes, the door, the record: all that the rooms share. Imports nothing else of ours.
-
-Timeline and Samples are imported from their own files: they need numpy.
-"""
+"""The shapes, the door, the record: all that the rooms share. What needs numpy (timeline, samples) is not loaded here."""
 
 from zombiescope.core.errors import Unparsable as Unparsable
 from zombiescope.core.errors import Unreadable as Unreadable

@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-# Folders that only root writes to. snap's is where kubectl is on MicroK8s nodes.
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin"
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin"  # only root writes to these
 FOLDER = "/"  # where programs start
 # HOME and KUBECONFIG: where kubectl finds its credentials; the bus: which systemd is meant.
 PASSED = ("HOME", "LANG", "TERM", "NO_COLOR", "KUBECONFIG", "DBUS_SYSTEM_BUS_ADDRESS")

@@ -23,7 +23,6 @@ from zombiescope.core.model import Reading, Span
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Wanted = Callable[[Sequence[str]], bool]  # whether a stack is meant, by the names of its functions, outermost first
-CLOCKS = ("unix", "machine", "none")  # since 1970, since this machine was started, or without any time
 UNITS = ("samples", "nanoseconds")
 COLUMNS = ("at", "cpu", "tid", "who", "stack", "weight")
 SOURCE = "$ perf record -a -g"
@@ -99,7 +98,7 @@ class Samples:
     idle: Mask  # of each distinct stack: the core had nothing to do. Judged by its leaf alone: interrupts are work
     name: Callable[[], Frames]  # works the names out; ask `frames`
     unit: str = "samples"
-    clock: str = "machine"
+    clock: str = "machine"  # or "unix": since 1970; "none": without any time
     hz: float = 0.0  # how often a busy core is sampled; 0 where unknown
     label: str = ""  # what it is of: a file's name
     notes: tuple[str, ...] = field(default=())  # what could not be read, was lost or left out, each in one line
