@@ -1,4 +1,4 @@
-"""The shapes, the door, the record: all that the rooms share. What needs numpy (timeline, samples) is not loaded here."""
+"""The shapes, the door, the record: all that the rooms share. What needs numpy (timeline, samples) is not here."""
 
 from zombiescope.core.errors import Unparsable as Unparsable
 from zombiescope.core.errors import Unreadable as Unreadable
