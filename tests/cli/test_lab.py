@@ -49,7 +49,7 @@ def test_a_fault_is_made_and_the_truth_about_it_told(zombiescope: Run) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_told_to_end_it_takes_everything_away_first(number: signal.Signals) -> None:
     process = subprocess.Popen([COMMAND, "lab", "run", "defunct", "--keep", "60"], stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None and "look for process:zslab-neglect[" in process.stderr.readline()
+    assert process.stderr is not None and "it concerns process:zslab-neglect[" in process.stderr.readline()
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     assert children
     process.send_signal(number)

@@ -2,12 +2,11 @@
 
 Reading the root's memory.stat adds up what changed since the last read, cgroup by cgroup, with interrupts off. A dying
 cgroup changes when one of its pages is used again, such as a log or a library of a removed pod. So a second process,
-on the same core and in step with the walker, moves the pages of the dying cgroups between LRU lists before each read.
+on the same core and in step with the walker, maps and unmaps the pages of the dying cgroups before each read.
 """
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import os
 import subprocess
@@ -21,15 +20,14 @@ from zombiescope.lab._worker import call_me, die_with_parent
 
 
 @contextmanager
-def walking(stat: str, *, core: int, pause: float = 0.0, pages: str = "", curable: bool = False) -> Iterator[int]:
+def walking(stat: str, *, core: int, pause: float = 0.0, pages: str = "") -> Iterator[int]:
     """A process on one core that reads `stat` over and over, or every `pause` seconds; yields its pid.
 
-    With `pages`, a file whose pages pin dying cgroups, all of these change before each read. With `curable` the pages
-    are unmapped after each change, so that they can be dropped; once most of the dying cgroups are gone there is
-    nothing left to change.
+    With `pages`, a file whose pages pin dying cgroups, all of these change before each read; once most of the dying
+    cgroups are gone there is nothing left to change.
     """
     pages = os.path.abspath(pages) if pages else ""
-    argv = own_python("zombiescope.lab._walker", stat, str(core), str(pause), pages, str(int(curable)))
+    argv = own_python("zombiescope.lab._walker", stat, str(core), str(pause), pages)
     process = subprocess.Popen(argv, preexec_fn=die_with_parent, cwd=FOLDER, env=environment())
     try:
         yield process.pid
@@ -38,9 +36,9 @@ def walking(stat: str, *, core: int, pause: float = 0.0, pages: str = "", curabl
         process.wait()
 
 
-def _walk(stat: str, pause: float, pages: str, curable: bool) -> None:
+def _walk(stat: str, pause: float, pages: str) -> None:
     handle = os.open(stat, os.O_RDONLY)
-    change = _changer(pages, curable) if pages else None
+    change = _changer(pages) if pages else None
     while True:
         if change is not None:
             next(change)
@@ -51,16 +49,17 @@ def _walk(stat: str, pause: float, pages: str, curable: bool) -> None:
             time.sleep(pause)
 
 
-def _changer(file: str, curable: bool) -> Iterator[None]:
+def _changer(file: str) -> Iterator[None]:
     """A child that changes all pages each time it is asked to; each next() asks it and waits."""
     (asked, ask), (told, tell) = os.pipe(), os.pipe()
     if os.fork() == 0:
         die_with_parent()
         call_me("toucher")
-        for _ in _changed_by_turns(file) if curable else _changed(file):
-            if not os.read(asked, 1):
-                os._exit(0)
+        changes = _changed(file)
+        while os.read(asked, 1):
+            next(changes)  # complete before it says so: a walk that begins in the middle of it has little to add up
             os.write(tell, b".")
+        os._exit(0)
     while True:
         os.write(ask, b".")
         os.read(told, 1)
@@ -68,36 +67,17 @@ def _changer(file: str, curable: bool) -> Iterator[None]:
 
 
 def _changed(file: str) -> Iterator[None]:
-    """Lock or unlock all pages: each changes LRU lists, and so its cgroup's statistics.
+    """Map and unmap all pages, while most of their cgroups still exist: each is counted for its cgroup (file_mapped).
 
-    Normal use does the same page by page. This is one call for all, 0.8 µs a page, less than the 1 to 2 µs that the
-    walk needs for each.
+    Normal use does the same page by page. Locking them in memory would take their cgroups' LRU locks besides.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    handle = os.open(file, os.O_RDWR)
-    size = os.fstat(handle).st_size
-    with mmap.mmap(handle, size) as memory:
-        pages = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(memory))), ctypes.c_size_t(size)
-        while True:
-            for change in (libc.mlock, libc.munlock):
-                yield
-                if change(*pages):
-                    raise SystemExit(f"cannot lock {file} in memory: {os.strerror(ctypes.get_errno())}")
-
-
-def _changed_by_turns(file: str) -> Iterator[None]:
-    """The same with pages that are mapped only for a moment, while most of their cgroups still exist."""
-    libc = ctypes.CDLL(None, use_errno=True)
     handle = os.open(file, os.O_RDWR)
     size = os.fstat(handle).st_size
     enough = known_cgroups() - size // mmap.PAGESIZE // 2
     while True:
-        yield
         if known_cgroups() >= enough:
-            with mmap.mmap(handle, size) as memory:
-                start = ctypes.c_char.from_buffer(memory)
-                libc.mlock(ctypes.c_void_p(ctypes.addressof(start)), ctypes.c_size_t(size))
-                del start  # otherwise the memory could not be unmapped
+            mmap.mmap(handle, size, mmap.MAP_SHARED | mmap.MAP_POPULATE, mmap.PROT_READ).close()
+        yield
 
 
 def known_cgroups() -> int:
@@ -109,4 +89,4 @@ def known_cgroups() -> int:
 if __name__ == "__main__":
     os.sched_setaffinity(0, {int(sys.argv[2])})
     call_me("walker")
-    _walk(sys.argv[1], float(sys.argv[3]), sys.argv[4], sys.argv[5] == "1")
+    _walk(sys.argv[1], float(sys.argv[3]), sys.argv[4])
