@@ -129,7 +129,7 @@ class Parsed:
     """The samples as columns, in order of time, and the rest.
 
     A chain is one bytes object: four bytes with the pid, or 0 if no addresses of the process are in it; then the
-    addresses and markers. So chains of the kernel alone are equal whoever was running, and chains with addresses of two
+    addresses and markers. So chains of the kernel alone are equal for every process, and chains with addresses of two
     processes never are.
     """
 

@@ -28,7 +28,7 @@ from zombiescope.members.rooms import load
 
 INCIDENT = load("lab", "pinterest")
 COMMAND = own_python("zombiescope")
-# What the last page needs to find the browser of whoever watches.
+# What the last page needs to find the viewer's browser.
 SCREEN = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "BROWSER")
 HEALTHY = 5.0  # seconds diagnosed before it breaks
 AVERAGED = 5.0  # seconds averaged, as dashboards do

@@ -2,7 +2,7 @@
 
 importlib.metadata costs 30 ms to import and reads every package's metadata. What we need is one short file of the
 packages that have it, in the format of the packaging guide. A package that Python could import is trusted as
-zombiescope itself is: whoever may change it may change us.
+zombiescope itself is: a user who may change it may change us.
 """
 
 from __future__ import annotations

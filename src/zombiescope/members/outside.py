@@ -65,7 +65,7 @@ def _trusted(path: str) -> str:
     """Where `path` really is, if root may trust all that leads there; else `Unreadable`.
 
     Every folder and every link on the way must belong to root and be writable by root alone, also the folders that
-    a link leads through: whoever may change a link chooses what root runs. A sticky folder (/tmp) may be writable by
+    a link leads through: a user who may change a link chooses what root runs. A sticky folder (/tmp) may be writable by
     all: there nobody can replace what belongs to root. Nothing that was checked can change afterwards, so it is the
     checked path that is opened.
     """

@@ -79,7 +79,7 @@ class Elf:
 
     @property
     def memory(self) -> int:
-        """Bytes held, for whoever keeps many of these."""
+        """Bytes held: callers keep many of these, and bound them."""
         return 1024 + sum(table.memory for table in self._tables)
 
     def named_by(self, debug: Elf) -> Elf:

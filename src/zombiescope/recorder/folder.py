@@ -1,6 +1,6 @@
 """The folder that is recorded into: private, locked, and held open, so that nothing in it can lead elsewhere.
 
-All is done relative to the open folder and no link is followed, whoever put it there. Folders are 0700 and files 0600.
+All is done relative to the open folder and no link is followed. Folders are 0700 and files 0600.
 """
 
 from __future__ import annotations

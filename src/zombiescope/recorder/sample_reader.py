@@ -198,7 +198,7 @@ def _weigh(timeline: Timeline, at: Ints, cpu: npt.NDArray[np.int32], weight: Int
     """Let each sample that ends a period without interrupts stand for all of it.
 
     Where samples come by a timer, none comes while interrupts are off: the one that was due comes as soon as they are
-    on again, with the stack of whoever had switched them off. The next one is on the grid again, half a period later
+    on again, with the stack that had switched them off. The next one is on the grid again, half a period later
     on average.
     """
     for core in np.unique(cpu).tolist():
