@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.lab.machine_state import changes, machine_state
+from tests.loop_disk import loop_disk
+
+from zombiescope.core.places import LEDGER_ENVIRONMENT
+from zombiescope.treatment.ledger import Ledger
 
 PATIENCE = 30.0  # seconds for the kernel to let go of what was killed
 
@@ -20,3 +25,16 @@ def as_before() -> Iterator[set[str]]:
     while (left := changes(before)) and time.monotonic() < deadline:
         time.sleep(0.2)
     assert not left
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    monkeypatch.setenv(LEDGER_ENVIRONMENT, str(tmp_path / "ledger"))
+    return Ledger()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """Of its own: files that are made pin cgroups by a disk's metadata too, and all of that goes with it."""
+    with loop_disk(tmp_path) as point:
+        yield point

@@ -1,0 +1,46 @@
+"""A systemd of its own with an agent that crash-loops and leaks: what tests of `fix` act on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.looping_unit import looping
+
+from zombiescope.lab._systemd import Booted, asked_by_diagnosis, booted
+from zombiescope.treatment.kept import State, kept, link_farm, unit_files
+
+WANTED = "[Install]\nWantedBy=multi-user.target\n"
+# Each run writes a log on a disk, which outlives its cgroup and keeps it.
+# 40 ms between two runs: between them systemd shows how the last one failed, as it does on a real node.
+LEAKS = looping("echo cannot register > /var/lib/agent/$$$$.log; exit 1", pause=0.04) + WANTED
+LOOPS = looping("exit 1", pause=0.04) + WANTED
+
+
+@contextmanager
+def leaking(
+    disk: Path, *, place: str = "usr", others: dict[str, str] | None = None, dead: int = 30
+) -> Iterator[Booted]:
+    """A systemd with ecs.service crash-looping and leaking for a while, its unit file a package's or an admin's."""
+    packaged = {"ecs.service": LEAKS} if place == "usr" else {}
+    files = {} if place == "usr" else {"/etc/systemd/system/ecs.service": LEAKS}
+    bound = {"/var/lib/agent": str(disk)}
+    with booted({**packaged, **(others or {})}, files=files, binds=bound, label="fix") as systemd:
+        systemd.systemctl("enable", "ecs.service")
+        systemd.systemctl("start", "--no-block", "ecs.service")
+        with asked_by_diagnosis(systemd):
+            deadline = time.monotonic() + 60
+            while len(list(disk.iterdir())) < dead and time.monotonic() < deadline:
+                time.sleep(0.05)
+            yield systemd
+
+
+def state(systemd: Booted, unit: str = "ecs.service") -> tuple[dict[str, State], str]:
+    """All that undo must bring back."""
+    from zombiescope.audit.systemd import system_of
+    from zombiescope.core import Host
+
+    host = system_of(Host())
+    return kept(host, unit_files(unit)) | link_farm(host), systemd.show(unit, "UnitFileState")

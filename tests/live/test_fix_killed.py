@@ -1,0 +1,106 @@
+"""`fix` killed after each step and at random moments: the ledger is true, and both ways work."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.conftest import Run
+from tests.live.leaking_agent import leaking, state
+
+from zombiescope.treatment.ledger import Ledger
+
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "can_boot")]
+
+
+@pytest.mark.parametrize("way", ["--resume", "--undo"])
+def test_killed_after_each_step_in_turn_the_ledger_tells_the_truth_and_both_ways_work(
+    zombiescope: Run, disk: Path, ledger: Ledger, way: str
+) -> None:
+    with leaking(disk) as systemd:
+        before = state(systemd)
+        for step in range(3):
+            identity = _killed_after(ledger, step)
+            (fix,) = (fix for fix in ledger.fixes() if fix.id == identity)
+            done = [number for number, events in fix.steps().items() if "done" in events]
+            assert done[: step + 1] == list(range(step + 1))
+            if step < 2:
+                assert fix.state == "interrupted"
+            if fix.state == "interrupted":
+                zombiescope("fix", way, identity, expect=0)
+            if way == "--resume":
+                assert state(systemd)[1] == "masked"
+            if ledger.fix(identity).state != "undone":
+                zombiescope("fix", "--undo", identity, expect=0)
+            assert state(systemd) == before
+            assert systemd.show("ecs.service", "ActiveState") in ("activating", "active")
+            assert ledger.fix(identity).state == "undone"
+
+
+KILLS = int(os.environ.get("ZOMBIESCOPE_KILLS", "12"))
+QUICK = ("--apply", "--seconds", "2", "--hz", "0")
+
+
+def test_killed_at_random_moments_of_apply_undo_and_resume(zombiescope: Run, disk: Path, ledger: Ledger) -> None:
+    """Whatever was killed when, undo brings back every byte, and the next fix is not blocked."""
+    seed = int(os.environ.get("ZOMBIESCOPE_SEED", str(time.time_ns() % 1_000_000)))
+    chance = random.Random(seed)
+    with leaking(disk) as systemd:
+        before = state(systemd)
+        identity = ""
+        for _ in range(KILLS):
+            open_ = [fix for fix in ledger.fixes() if fix.state in ("interrupted", "failed")]
+            finished = [fix for fix in ledger.fixes() if fix.state == "finished"]
+            if open_:
+                ways = ["--undo"] if any(it["event"] == "undoing all" for it in open_[-1].events) else WAYS
+                argv = [chance.choice(ways), open_[-1].id]
+            elif finished:
+                argv = ["--undo", finished[-1].id]
+            else:
+                argv = ["unit:ecs.service", *QUICK]
+            _killed_at_random(ledger, argv, chance)
+            identity = ledger.fixes()[-1].id if ledger.fixes() else ""
+            assert len(open_) <= 1, f"seed {seed}"
+        if identity and ledger.fix(identity).state != "undone":
+            zombiescope("fix", "--undo", identity, expect=0)
+        deadline = time.monotonic() + 10  # a command of one that was killed may still be at work
+        while state(systemd) != before and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert state(systemd) == before, f"seed {seed}"
+        assert systemd.show("ecs.service", "ActiveState") in ("activating", "active"), f"seed {seed}"
+        assert identity, "none of them began"
+
+
+WAYS = ["--resume", "--undo"]
+
+
+def _killed_at_random(ledger: Ledger, argv: list[str], chance: random.Random) -> None:
+    """Killed up to half a second after its first line in the ledger; some end before."""
+    size = os.path.getsize(ledger.path) if os.path.exists(ledger.path) else 0
+    command = [sys.executable, "-m", "zombiescope", "fix", *argv]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as fixing:
+        while fixing.poll() is None:
+            if os.path.exists(ledger.path) and os.path.getsize(ledger.path) > size:
+                time.sleep(chance.random() * 0.5)
+                fixing.send_signal(signal.SIGKILL)
+                break
+            time.sleep(0.002)
+
+
+def _killed_after(ledger: Ledger, step: int) -> str:
+    known = {fix.id for fix in ledger.fixes()}
+    argv = [sys.executable, "-m", "zombiescope", "fix", "unit:ecs.service", "--apply", "--seconds", "4", "--hz", "0"]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as fixing:
+        while fixing.poll() is None:
+            for fix in ledger.fixes():
+                if fix.id not in known and "done" in fix.steps().get(step, {}):
+                    fixing.send_signal(signal.SIGKILL)
+                    fixing.wait()
+                    return fix.id
+    raise AssertionError("it ended before it could be killed")

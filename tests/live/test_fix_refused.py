@@ -1,0 +1,88 @@
+"""What `fix` leaves alone or refuses: essential and transient units, and what only restarts."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from tests.conftest import Run
+from tests.live.leaking_agent import LEAKS, WANTED, leaking, state
+from tests.looping_unit import looping
+
+from zombiescope.treatment.ledger import Ledger
+
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "can_boot")]
+
+
+def test_what_is_essential_is_refused_with_the_reason(zombiescope: Run, disk: Path, ledger: Ledger) -> None:
+    """A runtime that crash-loops while one of its containers runs; and the bus, of which nothing is found."""
+    shim = disk / "conmon"
+    shim.write_bytes(Path("/bin/sleep").read_bytes())
+    shim.chmod(0o755)
+    runs = "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/var/lib/agent/conmon 300\n"
+    with leaking(disk, others={"docker.service": LEAKS, "shim.service": runs}) as systemd:
+        before = state(systemd, "docker.service")
+        refused = zombiescope("fix", "docker.service", "--apply", "--seconds", "2", expect=2)
+        assert "containers of this node run under it" in refused.stderr
+        assert "--force-essential docker.service" in refused.stderr
+        assert (
+            "systemd and other services talk over it"
+            in zombiescope("fix", "dbus.service", "--seconds", "1", expect=2).stderr
+        )
+        assert state(systemd, "docker.service") == before and ledger.fixes() == []
+        systemd.systemctl("stop", "shim.service")
+        zombiescope("fix", "docker.service", "--apply", "--seconds", "2", expect=0)
+        assert state(systemd, "docker.service")[1] == "masked"
+
+
+def test_a_transient_unit_is_refused(zombiescope: Run, disk: Path, ledger: Ledger) -> None:
+    from zombiescope.audit.systemd import system_of
+    from zombiescope.core import Host
+
+    with leaking(disk) as systemd:
+        loop = ("--property=Restart=always", "--property=RestartSec=50ms", "--property=StartLimitIntervalSec=0")
+        leaks = "echo x > /var/lib/agent/t$$.log; exit 1"
+        system_of(Host()).run("systemd-run", "--unit=made.service", *loop, "--", "/bin/sh", "-c", leaks)
+        time.sleep(2)
+        done = zombiescope("fix", "made.service", "--apply", "--seconds", "4", "--hz", "0", expect=2)
+        assert "is generated: change what generates it" in " ".join(done.stdout.split())
+        assert systemd.show("made.service", "LoadState") == "loaded" and ledger.fixes() == []
+
+
+OTHERS = {
+    "worker": looping("echo job > /var/lib/agent/$$$$.log; sleep 0.2; exit 0"),  # ends with success after each job
+    "fails": looping("sleep 0.2; exit 1"),  # leaves nothing behind
+}
+
+
+@pytest.mark.parametrize("unit", OTHERS)
+def test_what_only_restarts_is_left_alone(zombiescope: Run, disk: Path, ledger: Ledger, unit: str) -> None:
+    """Beside a real leak: a unit is not stopped for its restarts alone."""
+    name = f"{unit}.service"
+    with leaking(disk, others={name: OTHERS[unit] + WANTED}) as systemd:
+        before = state(systemd, name)
+        done = zombiescope("fix", name, "--apply", "--seconds", "8", "--hz", "0", expect=2)
+        assert "the plan is advice" in done.stderr and f"{name} is left alone" in done.stdout
+        assert state(systemd, name) == before and ledger.fixes() == []
+        zombiescope("fix", "--apply", "--seconds", "5", "--hz", "0")
+        mine = {path for path in before[0] if name in path}
+        after = state(systemd, name)
+        assert {path: after[0][path] for path in mine} == {path: before[0][path] for path in mine}
+        assert after[1] == before[1]
+        assert state(systemd)[1] == "masked", "the leak itself is stopped"
+        assert systemd.show(name, "ActiveState") in ("activating", "active", "deactivating")
+
+
+def test_what_others_need_is_given_a_start_limit_and_runs_on(zombiescope: Run, disk: Path, ledger: Ledger) -> None:
+    """It fails, then works: stopped at its first exit it would never get there."""
+    needs = "[Unit]\nDefaultDependencies=no\nWants=ecs.service\n[Service]\nExecStart=/bin/sleep 300\n"
+    with leaking(disk, others={"needs.service": needs}) as systemd:
+        before = state(systemd)
+        zombiescope("fix", "ecs.service", "--apply", "--seconds", "3", "--hz", "0", expect=0)
+        assert systemd.show("ecs.service", "UnitFileState") == before[1]
+        assert systemd.show("ecs.service", "StartLimitBurst") == "5"
+        assert systemd.show("ecs.service", "RestartPreventExitStatus") == ""
+        zombiescope("fix", "--undo", "1", expect=0)
+        assert state(systemd) == before
+    assert ledger.fix("1").state == "undone"
