@@ -20,11 +20,11 @@ import re
 
 from zombiescope.core import Case, Finding, Plan, Step, harmless, lasting
 from zombiescope.core.timeline import Timeline
+from zombiescope.knowledge.units import GENERATED
 
 CURES = ("crash_looping_unit",)
 DROP_IN = "90-zombiescope.conf"
 ADMINISTRATORS = "/etc/systemd/"  # where masks are links, and a unit's own file is in the way
-NOT_KEPT = ("/run/systemd/transient/", "/run/systemd/generator")  # written anew by whatever made them
 BURST, SECONDS = 5, 3600  # starts within an hour: a unit that others need gets several chances, but no endless loop
 WORKS = 60.0  # seconds between two restarts: a service that runs this long may well do its work
 MOSTLY = 0.5  # of the samples active: below, it waits for its next start rather than works
@@ -44,7 +44,7 @@ def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
 def _why_not(unit: str, finding: Finding, case: Case, timeline: Timeline) -> str:
     """Why nothing is done to it; empty if it fails and is of no use."""
     file = _told(timeline, "unit_file", unit)
-    if file.startswith(NOT_KEPT):
+    if file.startswith(GENERATED):
         return f"its file {harmless(file)} is generated: change what generates it"
     results = _results(finding, timeline)
     if not results:

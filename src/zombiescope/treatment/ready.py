@@ -6,10 +6,8 @@ import base64
 import stat
 
 from zombiescope.core import Host, Step, Unreadable, harmless
+from zombiescope.knowledge.units import GENERATED
 from zombiescope.treatment.kept import TOPS, State
-
-# What is written there is written anew by whatever made it, so undo could not hold what it restores.
-NOT_KEPT = ("/run/systemd/transient/", "/run/systemd/generator")
 
 
 def refuse_unready(step: Step, host: Host, before: dict[str, State]) -> None:
@@ -30,7 +28,7 @@ def _refuse_generated(unit: str, host: Host) -> None:
     said = host.run("systemctl", "show", *asked, "--", unit)
     told = dict(line.partition("=")[::2] for line in said.splitlines())
     path = told.get("FragmentPath", "")
-    if told.get("Transient") == "yes" or path.startswith(NOT_KEPT):
+    if told.get("Transient") == "yes" or path.startswith(GENERATED):
         raise Unreadable(harmless(unit), f"its file {harmless(path)} is generated: change what generates it")
 
 
