@@ -10,7 +10,7 @@ from zombiescope.knowledge.shapes import shaped
 from zombiescope.knowledge.tables import entries
 
 CONDITIONS = ("", "containers_run", "last_access")
-# Unit files that are written anew by whatever made them: a change does not last, and undo could not hold what it restores.
+# Unit files that their generator writes anew: a change there does not last, and undo could not hold what it restores.
 GENERATED = ("/run/systemd/transient/", "/run/systemd/generator")
 
 
