@@ -21,9 +21,9 @@ pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "can
 
 @pytest.mark.parametrize("way", ["--resume", "--undo"])
 def test_killed_after_each_step_in_turn_the_ledger_tells_the_truth_and_both_ways_work(
-    zombiescope: Run, disk: Path, ledger: Ledger, way: str
+    zombiescope: Run, logs: Path, ledger: Ledger, way: str
 ) -> None:
-    with leaking(disk) as systemd:
+    with leaking(logs) as systemd:
         before = state(systemd)
         for step in range(3):
             identity = _killed_after(ledger, step)
@@ -47,11 +47,11 @@ KILLS = int(os.environ.get("ZOMBIESCOPE_KILLS", "12"))
 QUICK = ("--apply", "--seconds", "2", "--hz", "0")
 
 
-def test_killed_at_random_moments_of_apply_undo_and_resume(zombiescope: Run, disk: Path, ledger: Ledger) -> None:
+def test_killed_at_random_moments_of_apply_undo_and_resume(zombiescope: Run, logs: Path, ledger: Ledger) -> None:
     """Whatever was killed when, undo brings back every byte, and the next fix is not blocked."""
     seed = int(os.environ.get("ZOMBIESCOPE_SEED", str(time.time_ns() % 1_000_000)))
     chance = random.Random(seed)
-    with leaking(disk) as systemd:
+    with leaking(logs) as systemd:
         before = state(systemd)
         identity = ""
         for _ in range(KILLS):
