@@ -43,6 +43,22 @@ def test_killed_after_each_step_in_turn_the_ledger_tells_the_truth_and_both_ways
             assert ledger.fix(identity).state == "undone"
 
 
+def test_undo_killed_before_the_unit_is_started_again_starts_it_the_next_time(
+    zombiescope: Run, logs: Path, ledger: Ledger
+) -> None:
+    with leaking(logs) as systemd:
+        zombiescope("fix", "unit:ecs.service", "--apply", "--seconds", "4", "--hz", "0", expect=0)
+        argv = [sys.executable, "-m", "zombiescope", "fix", "--undo", "1"]
+        with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as undoing:
+            while undoing.poll() is None:
+                undone = {it["step"] for it in ledger.fix("1").events if it["event"] == "step undone"}
+                if undone == {0, 1, 2}:
+                    undoing.send_signal(signal.SIGKILL)
+        assert ledger.fix("1").state == "interrupted"
+        zombiescope("fix", "--undo", "1", expect=0)
+        assert systemd.show("ecs.service", "ActiveState") in ("activating", "active")
+
+
 KILLS = int(os.environ.get("ZOMBIESCOPE_KILLS", "12"))
 QUICK = ("--apply", "--seconds", "2", "--hz", "0")
 
