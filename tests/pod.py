@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from zombiescope.core import Host
-from zombiescope.kernel.mounts import cgroup_mounts
+from zombiescope.kernel.mounts import CgroupMount, cgroup_mounts
 
 DECOY, POD = "zstest-decoy.service", "zstest-pod"
 _SOURCE = Path(__file__).parents[1] / "src"
@@ -48,39 +48,39 @@ mount -o remount,bind,ro $new/host
 cd $new
 pivot_root . old
 umount -l /old
-exec env -i PATH=/usr/sbin:/usr/bin PYTHONPATH={source} {environment} setpriv {rights} -- "$@"
+exec env -i PATH=/usr/sbin:/usr/bin PYTHONPATH={source} setpriv {rights} -- "$@"
 """
 
 
 @contextmanager
-def _cgroups() -> Iterator[list[str]]:
-    """A cgroup for the pod in some hierarchies, two deep: /zstest-pod/inner."""
-    tops = []
-    for mount in cgroup_mounts(Host()):
-        if (mount.controllers[0] if mount.controllers else mount.name) in _HIERARCHIES:
-            os.makedirs(f"{mount.path}/{POD}/inner", exist_ok=True)
-            tops.append(f"{mount.path}/{POD}")
+def pod_cgroups() -> Iterator[None]:
+    """The pod's cgroup in some hierarchies, two deep: /zstest-pod/inner. It is there before and after the pod runs."""
+    tops = [f"{mount.path}/{POD}" for mount in _hierarchies()]
+    for top in tops:
+        os.makedirs(f"{top}/inner", exist_ok=True)
     try:
-        yield [f"{top}/inner" for top in tops]
+        yield
     finally:
-        for top in tops:
-            for folder in (f"{top}/inner", top):
-                for _ in range(100):
-                    with suppress(OSError):
-                        os.rmdir(folder)
-                        break
-                    time.sleep(0.05)
+        for folder in (f"{top}{below}" for top in tops for below in ("/inner", "")):
+            for _ in range(100):
+                with suppress(OSError):
+                    os.rmdir(folder)
+                    break
+                time.sleep(0.05)
+
+
+def _hierarchies() -> list[CgroupMount]:
+    mounts = cgroup_mounts(Host())
+    return [it for it in mounts if (it.controllers[0] if it.controllers else it.name) in _HIERARCHIES]
 
 
 def in_pod(
-    *command: str,
-    also: str = "",
-    submounts: bool = True,
-    host_pid: bool = True,
-    environment: Sequence[str] = (),
-    without: Sequence[str] = (),
+    *arguments: str, also: str = "", submounts: bool = True, host_pid: bool = True, without: Sequence[str] = ()
 ) -> subprocess.CompletedProcess[str]:
-    """Run zombiescope there. `also`: shell before the pivot, with the new root in $new; `without`: capabilities."""
+    """Run Python with these arguments there, within `pod_cgroups`.
+
+    `also`: shell commands before the pivot, with the new root in $new; `without`: capabilities that it has not.
+    """
     taken = ",".join(f"-{name}" for name in without)
     script = _ENTER.format(
         programs=" ".join(dict.fromkeys(_PROGRAMS)),
@@ -89,14 +89,15 @@ def in_pod(
         bind="--rbind" if submounts else "--bind",
         also=also,
         source=_SOURCE,
-        environment=" ".join(environment),
         rights=f"--bounding-set={taken} --inh-caps={taken}" if taken else "--no-new-privs",
     )
     namespaces = ["--mount", "--cgroup", "--uts", "--net", *([] if host_pid else ["--pid", "--fork"])]
-    with _cgroups() as folders, tempfile.TemporaryDirectory(prefix="zstest-") as new:
-        join = "".join(f"echo $$ > {folder}/cgroup.procs; " for folder in folders)
+    join = "".join(f"echo $$ > {it.path}/{POD}/inner/cgroup.procs; " for it in _hierarchies())
+    with tempfile.TemporaryDirectory(prefix="zstest-") as new:
         argv = [
             *("sh", "-c", f'{join} exec "$@"', "sh", "unshare", *namespaces),
-            *("sh", "-c", script, "sh", new, sys.executable, "-m", "zombiescope", *command),
+            *("sh", "-c", script, "sh", new, sys.executable, *arguments),
         ]
-        return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done

@@ -6,11 +6,12 @@ kernel shows depends on who asks, so each is read where the node's own PID 1 wou
     /proc              PATH/proc, else our own with hostPID: the one that shows kthreadd as pid 2
     mountinfo, net     those of PID 1; ours are the container's
     /sys, cgroups      PATH/sys, else /proc/1/root/sys: sysfs has the network cards of whoever mounted it
-    /proc/PID/cgroup   relative to the reader's cgroup namespace, so we enter PID 1's; likewise for the node's name (uts)
+    /proc/PID/cgroup   relative to the reader's cgroup namespace, so we enter the node's; likewise for its name (uts)
     /proc/sys/net      of the reader's network namespace, which we do not enter: blind unless it is the node's
 
+The node's namespaces are those of kthreadd, pid 2: the initial ones, which no container can have.
 What cannot be reached is Unreadable, with what to mount or to grant; the container's own is never taken instead.
-Kernel: setns(2) into a cgroup or uts namespace needs CAP_SYS_ADMIN, /proc/1/ns and /proc/1/root CAP_SYS_PTRACE.
+Kernel: setns(2) into a cgroup or uts namespace needs CAP_SYS_ADMIN, /proc/2/ns and /proc/1/root CAP_SYS_PTRACE.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def host_at(path: str) -> Host:
-    """The node whose root is mounted at `path`; a UserError where none is. Enters PID 1's cgroup and uts namespace."""
+    """The node whose root is mounted at `path`; a UserError where none is. Enters its cgroup and uts namespace."""
     if not os.path.isdir(path):
         missing = "not a folder" if os.path.exists(path) else "no such folder"
         raise UserError(f"{path}: {missing}; --host takes the folder where the node's root is mounted")
@@ -93,11 +94,11 @@ class MountedNode(Host):
         return top + rest
 
     def _together(self, kind: str) -> bool:
-        """Whether we are in the same namespace of this kind as PID 1, if need be by entering it."""
+        """Whether we are in the node's namespace of this kind, if need be by entering it."""
         if not self._proc:
             return False
         try:
-            handle = os.open(f"{self._proc}/1/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC)
+            handle = os.open(f"{self._proc}/2/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return False
         try:

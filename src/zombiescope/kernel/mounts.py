@@ -80,13 +80,10 @@ def whole(host: Host, mount: CgroupMount) -> bool:
 
 def _is_top(host: Host, mount: CgroupMount) -> bool:
     """By the files that only the top of a hierarchy has (release_agent), or all but the top (cgroup.events)."""
-    try:
-        if mount.version == 1:
-            return host.status(f"{mount.path}/release_agent") is not None
-        tops = host.status(f"{mount.path}/cgroup.procs"), host.status(f"{mount.path}/cgroup.events")
-        return tops[0] is not None and tops[1] is None
-    except Unreadable:
-        return False
+    if mount.version == 1:
+        return host.status(f"{mount.path}/release_agent") is not None
+    procs, events = (host.status(f"{mount.path}/cgroup.{name}") for name in ("procs", "events"))
+    return procs is not None and events is None
 
 
 # 35 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
