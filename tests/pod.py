@@ -1,4 +1,4 @@
-"""A container as a DaemonSet's pod has it, made with unshare and pivot_root: hostPID, the node's root at /host, read-only.
+"""A container like a DaemonSet's, made with unshare and pivot_root: hostPID, and the node's root read-only at /host.
 
 It has a root, a network, a host name and a cgroup namespace of its own, a decoy unit where the node has its units, and
 no kernel log. When its command ends nothing of it is left but an empty folder, and that is removed.
@@ -30,7 +30,7 @@ mount -t tmpfs tmpfs $new
 for folder in {programs}; do mkdir -p $new$folder; mount --rbind $folder $new$folder; done
 mount -t tmpfs tmpfs $new/usr/lib/systemd
 for link in bin sbin lib lib64; do ln -s usr/$link $new/$link; done
-mkdir -p $new/etc/systemd/system/multi-user.target.wants $new/dev $new/proc $new/sys $new/tmp $new/host $new/run $new/old
+for folder in dev proc sys tmp host run old etc/systemd/system/multi-user.target.wants; do mkdir -p $new/$folder; done
 printf '[Service]\\nExecStart=/bin/false\\nRestart=always\\n[Install]\\nWantedBy=multi-user.target\\n' \
     > $new/etc/systemd/system/{decoy}
 ln -s ../{decoy} $new/etc/systemd/system/multi-user.target.wants/{decoy}

@@ -135,7 +135,10 @@ def test_an_absolute_link_begins_at_the_root(root: Path, target: str) -> None:
     host = Host(str(root))
     assert host.read("/link") == "5.0 1.0\n"
     assert host.real("/link") == str(root / "proc/uptime")
-    assert host.real("/second/link", follow=False) == str(root / "proc/link")
+    assert host.real("/link", follow=False) == str(root / "link")
+    assert host.real("/second/self", follow=False) == str(root / "proc/self")
+    with pytest.raises(Unreadable, match="no such file"):
+        Host(str(root), live=True).read("/second/nothing")
 
 
 def test_a_link_to_the_root_is_this_root(root: Path) -> None:

@@ -62,6 +62,11 @@ def on_the_node(*arguments: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
+def asked(line: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """The command, in the pod."""
+    return in_pod("-m", "zombiescope", *line.split(), **options)
+
+
 def census(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     shape: dict[str, Any] = json.loads(done.stdout)
@@ -70,11 +75,11 @@ def census(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 def same_census(**options: Any) -> None:
     """What the pod counts is what the node counts just before and just after; others may make cgroups meanwhile."""
-    ask = ("census", "--format", "json")
+    ask = "census --format json"
     for _ in range(8):
-        before = census(on_the_node(*ask))
-        seen = census(in_pod("-m", "zombiescope", *ask, "--host", "/host", **options))
-        if before == census(on_the_node(*ask)):
+        before = census(on_the_node(*ask.split()))
+        seen = census(asked(f"{ask} --host /host", **options))
+        if before == census(on_the_node(*ask.split())):
             assert seen == before
             assert seen["controllers"]["memory"]["live"] > 2
             assert seen["blind"] == []
@@ -96,16 +101,16 @@ def test_without_submounts_the_kernel_is_asked_through_the_root_of_pid_1() -> No
     if os.path.exists("/proc/1/root/sys"):
         same_census(submounts=False)
     else:  # nobody may look into PID 1 here
-        done = in_pod("-m", "zombiescope", "census", "--host", "/host", submounts=False)
+        done = asked("census --host /host", submounts=False)
         assert done.returncode == 3
         assert NO_KERNEL_FILES.format(root="/host") in done.stderr
 
 
 def test_what_is_not_reachable_is_blind_with_what_to_grant() -> None:
-    done = in_pod("-m", "zombiescope", "census", "--host", "/host", submounts=False, host_pid=False)
+    done = asked("census --host /host", submounts=False, host_pid=False)
     assert done.returncode == 3
     assert NO_PROCESSES in done.stderr
-    told = in_pod("-m", "zombiescope", *"diagnose --seconds 0 --format json --host /host".split(), submounts=False, host_pid=False)
+    told = asked("diagnose --seconds 0 --format json --host /host", submounts=False, host_pid=False)
     states = {it["sign"]: (it["state"], it["says"]) for it in json.loads(told.stdout)["verdicts"]}
     assert states["defunct_processes"][0] == "blind"
     assert NO_PROCESSES in states["defunct_processes"][1]
@@ -121,23 +126,23 @@ def audit(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 def test_the_audit_is_that_of_the_node_and_never_of_the_container() -> None:
-    ask = ("audit", "--all", "--format", "json")
-    shape = audit(in_pod("-m", "zombiescope", *ask, "--host", "/host"))
-    own = audit(in_pod("-m", "zombiescope", *ask))
+    ask = "audit --all --format json"
+    shape = audit(asked(f"{ask} --host /host"))
+    own = audit(asked(ask))
     assert [it["unit"] for it in own["units"]] == [DECOY]  # what a tool without --host would report
     assert DECOY not in json.dumps(shape)
     assert len(shape["units"]) > 20
-    assert shape == audit(on_the_node(*ask))
+    assert shape == audit(on_the_node(*ask.split()))
 
 
 def test_diagnosis_and_recording_are_of_the_node(tmp_path: Path) -> None:
     name = Path("/proc/sys/kernel/hostname").read_text().strip()
-    done = in_pod("-m", "zombiescope", *"diagnose --seconds 1 --hz 0 --format json --host /host".split())
+    done = asked("diagnose --seconds 1 --hz 0 --format json --host /host")
     assert json.loads(done.stdout)["node"] == name
     assert DECOY not in done.stdout
-    assert POD in in_pod("-m", "zombiescope", *"diagnose --seconds 0 --format json".split()).stdout  # without --host
-    done = in_pod(
-        *"-m zombiescope record /rec/it --for 2 --host /host".split(),
+    assert POD in asked("diagnose --seconds 0 --format json").stdout  # without --host
+    done = asked(
+        "record /rec/it --for 2 --host /host",
         also=f"mkdir $new/rec; mount --bind {tmp_path} $new/rec",
     )
     assert done.returncode == 0, done.stderr
@@ -171,7 +176,7 @@ printf '{unit.format("always")}' > $new/run/zstest/real.service
 ln -s /run/zstest/real.service $new/host/run/systemd/system/zstest-linked.service
 ln -s /run/zstest $new/host/run/folder
 """
-    shape = audit(in_pod(*"-m zombiescope audit --all --format json --host /host".split(), also=linked))
+    shape = audit(asked("audit --all --format json --host /host", also=linked))
     (found,) = [it for it in shape["units"] if it["unit"] == "zstest-linked.service"]
     assert found["restart_policy"]["restart"] == "on-failure"
     assert "on-failure" in in_pod("-c", READ, "/run/folder/real.service", also=linked).stdout
@@ -181,9 +186,10 @@ ln -s /run/zstest $new/host/run/folder
 def test_the_bus_of_the_node_is_asked(tmp_path: Path) -> None:
     unit = "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/bin/sleep 1000\n"
     with booted({"zstest-asked.service": unit}, binds={os.path.dirname(BUS): str(tmp_path)}):
-        also = f"mount -t tmpfs tmpfs $new/host/run; mkdir -p $new/host/run/dbus; mount --bind {tmp_path} $new/host/run/dbus"
-        done = in_pod(*"-m zombiescope diagnose --seconds 0 --hz 0 --format json --host /host".split(), also=also)
-        shape = audit(in_pod(*"-m zombiescope audit --all --format json --host /host".split(), also=also))
+        place = "$new/host/run/dbus"
+        also = f"mount -t tmpfs tmpfs $new/host/run; mkdir -p {place}; mount --bind {tmp_path} {place}"
+        done = asked("diagnose --seconds 0 --hz 0 --format json --host /host", also=also)
+        shape = audit(asked("audit --all --format json --host /host", also=also))
     assert json.loads(done.stdout)["verdicts"]
     states = {it["unit"]: it["state"] for it in shape["units"]}
     assert states["zstest-asked.service"] == "active (running)"

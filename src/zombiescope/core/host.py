@@ -203,8 +203,8 @@ class Host:
     def _below(self, path: str, follow: bool) -> str:
         try:
             real, out = resolved(self.root, path, follow=follow)
-            if out and not os.path.lexists(real):
-                raise Unreadable(path, f"leads out of {'this' if self.live else 'the recorded'} root")
+            if out and not self.live and not os.path.lexists(real):
+                raise Unreadable(path, "leads out of the recorded root")  # the copy may lack it: it is not absent
         except (OSError, ValueError) as error:
             raise Unreadable(path, _why(error)) from error
         return real

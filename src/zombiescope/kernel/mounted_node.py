@@ -122,6 +122,8 @@ def _shows_all(proc: str) -> bool:
 def _has_cgroups(folder: str) -> bool:
     """A cgroup file system, or a folder with those of version 1 in it."""
     try:
-        return any(os.path.exists(f"{folder}/{name}cgroup.procs") for name in ("", *(f"{it}/" for it in os.listdir(folder))))
+        return any(
+            os.path.exists(f"{folder}/{name}cgroup.procs") for name in ("", *(f"{it}/" for it in os.listdir(folder)))
+        )
     except OSError:
         return False
