@@ -165,6 +165,37 @@ def test_kernel_files_are_those_that_pid_1_sees(neighbour: int) -> None:
     assert NO_KERNEL_FILES.format(root="/host") in hidden
 
 
+@pytest.mark.usefixtures("neighbour")
+def test_samples_are_of_the_nodes_cgroups() -> None:
+    """A sample has the cgroup's id, which is the inode of its folder."""
+    text = """
+import sys
+from zombiescope.kernel.cgroup_ids import CgroupIds
+from zombiescope.kernel.mounted_node import host_at
+with CgroupIds(host_at("/host")) as ids:
+    print(ids.path(int(sys.argv[1])))
+"""
+    inode = os.stat("/sys/fs/cgroup/unified/zstest-neighbour/a").st_ino
+    for without in ([], ["sys_admin"]):
+        assert in_pod("-c", text, str(inode), without=without).stdout == "/zstest-neighbour/a\n"
+
+
+def test_containers_are_those_of_the_nodes_runtime() -> None:
+    text = """
+from zombiescope.audit.containers import container, ids
+from zombiescope.audit.stores import stores
+from zombiescope.kernel.mounted_node import host_at
+host = host_at("/host")
+print([container(host, it, name).cgroup for it in stores(host) for name in ids(host, it)])
+"""
+    store = "run/containerd/io.containerd.runtime.v2.task/k8s.io"
+    also = "mount -t tmpfs tmpfs $new/host/run\n"
+    for top, name in (("$new/host", "node"), ("$new", "decoy")):
+        bundle = json.dumps({"linux": {"cgroupsPath": f"/kubepods/{name}"}})
+        also += f"mkdir -p {top}/{store}/{name}; printf '{bundle}' > {top}/{store}/{name}/config.json\n"
+    assert in_pod("-c", text, also=also).stdout == "['/kubepods/node']\n"
+
+
 def test_links_of_the_node_lead_to_its_files() -> None:
     """The container has a file of the same path that says something else."""
     unit = "[Service]\\nExecStart=/bin/true\\nRestart={}\\nRestartSec=7\\n"

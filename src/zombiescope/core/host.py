@@ -60,9 +60,9 @@ class Host:
     def read_bytes(self, path: str, *, most: int = MOST_BYTES) -> bytes:
         try:
             real = self.real(path)
-            # A FIFO in a recorded root would never end, and a device may act when it is opened (a watchdog begins to
+            # A FIFO in another root would never end, and a device may act when it is opened (a watchdog begins to
             # count): neither is. The live kernel's files are all regular.
-            if not self.live and not stat.S_ISREG(os.stat(real).st_mode):
+            if self._may_be_anything(path) and not stat.S_ISREG(os.stat(real).st_mode):
                 raise Unreadable(path, "not a regular file")
             handle = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except (OSError, ValueError) as error:
@@ -199,6 +199,10 @@ class Host:
         if self.root == "/" or self._foreign:
             return os.path.join(self.root, path.lstrip("/"))
         return self._below(path, follow)
+
+    def _may_be_anything(self, path: str) -> bool:  # noqa: ARG002
+        """Whether the type of a file has to be known before it is opened, which costs as much as to read it."""
+        return self.root != "/"
 
     def _below(self, path: str, follow: bool) -> str:
         try:

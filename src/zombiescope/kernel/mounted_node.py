@@ -63,19 +63,17 @@ class MountedNode(Host):
         self.apart = frozenset(kind for kind in _KINDS if not self._together(kind))
 
     def real(self, path: str, *, follow: bool = True) -> str:
-        plain = os.path.normpath("/" + path.lstrip("/"))
-        for of_reader, of_node in _OF_READER.items():
-            if plain == of_reader or plain.startswith(f"{of_reader}/"):
-                plain = of_node + plain.removeprefix(of_reader)
-        if plain == _KMSG:
-            return self._kmsg
-        if plain == _CGROUPS or plain.startswith(f"{_CGROUPS}/"):
-            return self._kernels(path, self._cgroups, plain.removeprefix(_CGROUPS))
-        if plain == "/sys" or plain.startswith("/sys/"):
-            return self._kernels(path, self._sys, plain.removeprefix("/sys"))
-        if plain == "/proc" or plain.startswith("/proc/"):
+        plain = os.path.normpath(path)
+        if _below(plain, "/proc"):
             return self._of_proc(path, plain)
-        return self._below(path, follow)
+        if _below(plain, _CGROUPS):
+            return self._kernels(path, self._cgroups, plain.removeprefix(_CGROUPS))
+        if _below(plain, "/sys"):
+            return self._kernels(path, self._sys, plain.removeprefix("/sys"))
+        return self._kmsg if plain == _KMSG else self._below(path, follow)
+
+    def _may_be_anything(self, path: str) -> bool:
+        return not path.startswith(("/proc/", "/sys/"))
 
     def _of_proc(self, path: str, plain: str) -> str:
         if not self._proc and _OF_PROCESSES.fullmatch(plain):
@@ -86,6 +84,9 @@ class MountedNode(Host):
             raise Unreadable(path, NO_NETWORK)
         if "uts" in self.apart and plain == _HOSTNAME:
             return self._below("/etc/hostname", follow=True)
+        for of_reader, of_node in _OF_READER.items():
+            if _below(plain, of_reader):
+                plain = of_node + plain.removeprefix(of_reader)
         return (self._proc or "/proc") + plain.removeprefix("/proc")
 
     def _kernels(self, path: str, top: str, rest: str) -> str:
@@ -108,6 +109,10 @@ class MountedNode(Host):
             return os.path.samestat(os.fstat(handle), os.stat(f"/proc/thread-self/ns/{kind}"))
         finally:
             os.close(handle)
+
+
+def _below(path: str, top: str) -> bool:
+    return path.startswith(top) and path[len(top) :][:1] in ("", "/")
 
 
 def _shows_all(proc: str) -> bool:
