@@ -19,6 +19,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import stat
 
 from zombiescope.core import Host, Unreadable, UserError
 
@@ -39,12 +40,19 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def host_at(path: str) -> Host:
     """The node whose root is mounted at `path`; a UserError where none is. Enters its cgroup and uts namespace."""
-    if not os.path.isdir(path):
-        missing = "not a folder" if os.path.exists(path) else "no such folder"
+    missing = ""
+    try:
+        if not stat.S_ISDIR(os.stat(path).st_mode):
+            missing = "not a folder"
+    except FileNotFoundError:
+        missing = "no such folder"
+    except (OSError, ValueError) as error:
+        missing = (getattr(error, "strerror", None) or str(error)).lower()
+    missing = missing or next(
+        (f"no /{part} in it" for part in ("etc", "proc") if not os.path.isdir(os.path.join(path, part))), ""
+    )
+    if missing:
         raise UserError(f"{path}: {missing}; --host takes the folder where the node's root is mounted")
-    for part in ("etc", "proc"):
-        if not os.path.isdir(os.path.join(path, part)):
-            raise UserError(f"{path}: no /{part} in it; --host takes the folder where the node's root is mounted")
     if os.path.realpath(path) == "/" and not os.path.normpath(path).startswith("/proc/"):
         return Host()
     return MountedNode(os.path.normpath(path))
