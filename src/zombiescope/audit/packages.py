@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+import stat
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -98,10 +99,18 @@ def _rpm_database(host: Host, no_dpkg: Unreadable) -> str:
 
 
 def _inside(host: Host, path: str) -> str:
-    """The path as this machine opens it; a link that leads out of a recorded root is refused."""
+    """The path as this machine opens it; a link that leads out of a recorded root is refused.
+
+    So is what is no regular file: SQLite would open a FIFO and wait forever, and act on a device.
+    """
     real = os.path.realpath(os.path.join(host.root, path.lstrip("/")))
     if host.root != "/" and not real.startswith(host.root + "/"):
         raise Unreadable(path, "leads out of the recorded root")
+    try:
+        if not stat.S_ISREG(os.lstat(real).st_mode):
+            raise Unreadable(path, "not a regular file")
+    except OSError as error:
+        raise Unreadable(path, (error.strerror or str(error)).lower()) from error
     return real
 
 

@@ -39,7 +39,7 @@ FOLDERS = (
 PACKAGED = "/usr/lib/systemd/system"
 HELD = (".wants", ".requires", ".upholds")  # folders of links that start what they name
 MOST_BYTES = 1 << 20  # of one unit file; the largest in use have some kilobytes
-_MANAGER = tuple(f"{place}/systemd/system.conf" for place in ("/etc", "/run", "/usr/local/lib", "/usr/lib"))
+MANAGER = tuple(f"{place}/systemd/system.conf" for place in ("/etc", "/run", "/usr/local/lib", "/usr/lib"))
 
 
 class UnitFiles:
@@ -153,9 +153,9 @@ class UnitFiles:
     @cached_property
     def _defaults(self) -> RestartPolicy:
         said: Settings = {}
-        here = [path for path in _MANAGER if posixpath.basename(path) in self._listed(posixpath.dirname(path))]
+        here = [path for path in MANAGER if posixpath.basename(path) in self._listed(posixpath.dirname(path))]
         parse(next((text for path in here if (text := self._said(path)) is not None), ""), said)
-        for path in self._first_of_each_name([f"{place}.d" for place in _MANAGER], ".conf"):
+        for path in self._first_of_each_name([f"{place}.d" for place in MANAGER], ".conf"):
             parse(self._text(path), said)
 
         def last(*keys: str) -> str:
