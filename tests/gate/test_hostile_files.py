@@ -27,6 +27,8 @@ READ = {
     "the manager's settings": ("ubuntu", "etc/systemd/system.conf"),
     "machine-id": ("ubuntu", "etc/machine-id"),
     "os-release": ("ubuntu", "etc/os-release"),
+    "a rule of udev": ("ubuntu", "usr/lib/udev/rules.d/80-x.rules"),
+    "a name on the bus": ("ubuntu", "usr/share/dbus-1/system-services/org.x.service"),
     "a script": ("ubuntu", "etc/init.d/ecs"),
     "a link to a script": ("ubuntu", "etc/rc3.d/S01ecs"),
     "a list of dpkg": ("ubuntu", "var/lib/dpkg/info/app.list"),
@@ -39,7 +41,10 @@ READ = {
     "a unified kernel image": ("bootc", "boot/EFI/Linux/a.efi"),
     "a sign of an agent's use": ("ubuntu", "etc/ecs/ecs.config"),
 }
-UNREAD = ("a unit", "a unit of the administrator", "a drop-in", "a preset", "the manager's settings", "machine-id")
+UNREAD = (
+    *("a unit", "a unit of the administrator", "a drop-in", "a preset", "the manager's settings", "machine-id"),
+    *("a rule of udev", "a name on the bus"),
+)
 
 
 @pytest.mark.parametrize("what", READ)

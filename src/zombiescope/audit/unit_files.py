@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
-from zombiescope.audit import boot, presets, sysv
+from zombiescope.audit import activation, boot, presets, sysv
 from zombiescope.audit.calendar_events import pace
 from zombiescope.audit.loops import BURST, INTERVAL, PAUSE, RestartPolicy
 from zombiescope.audit.unit_file import KINDS, TRIGGERS, UnitFile, dropped_in, is_template, template
@@ -148,7 +148,7 @@ class UnitFiles:
         default = self._aliases.get(boot.DEFAULT, boot.DEFAULT) in self._at
         roots = boot.roots(targets, default=default, generated=bool(boot.generators(self._host)))
         self._roots = {self._aliases.get(name, name) for name in roots}
-        return boot.pulled_in(self._load_or_name, real, roots)
+        return boot.pulled_in(self._load_or_name, real, roots, activation.by_devices(self._host, self.unread))
 
     @cached_property
     def _defaults(self) -> RestartPolicy:

@@ -13,6 +13,7 @@ from posixpath import basename, dirname, join, normpath, split
 from typing import TYPE_CHECKING
 
 from zombiescope.audit import presets
+from zombiescope.audit.activation import BUS_NAMES, RULES, by_bus
 from zombiescope.audit.essential import Essential, essential
 from zombiescope.audit.facts import Facts, facts
 from zombiescope.audit.survey import Survey, survey
@@ -31,7 +32,10 @@ _KINDS = (".service", ".socket", ".timer", ".path")  # of unit that make somethi
 _STRANGE = "a link to a file of another name, outside the unit folders"
 _HELD = (*HELD, ".d")  # folders whose content says what starts, and how
 # Folders whose files say what starts, or how.
-_SAY = (*FOLDERS, *presets.FOLDERS, *(dirname(file) for file in MANAGER), *(f"{file}.d" for file in MANAGER))
+_SAY = (
+    *(*FOLDERS, *presets.FOLDERS, *RULES, *BUS_NAMES),
+    *(place for file in MANAGER for place in (dirname(file), f"{file}.d")),
+)
 _KERNELS = ("vmlinuz-", "vmlinux-", "kernel-", "Image-")
 _MODULES = "/usr/lib/modules"
 _MOST_LINKS = 40  # as the kernel follows (MAXSYMLINKS in include/linux/namei.h)
@@ -85,9 +89,26 @@ class Image:
         return [unit for unit in units if unit.starts]
 
     @cached_property
+    def callable(self) -> dict[str, str]:
+        """Units that D-Bus would start at a call and nothing at boot does, each with the file that says so."""
+        found: dict[str, str] = {}
+        for name, path in by_bus(self.host, self.files.unread).items():
+            try:
+                unit = self.files.unit(name)
+            except Unreadable:
+                continue
+            if not unit.masked and not unit.starts:
+                found.setdefault(unit.name, path)
+        return found
+
+    def called(self, unit: str) -> str:
+        """How a unit that does not start at boot would be started; "" for any other."""
+        return f"not started at boot, but at a call over D-Bus ({path}): " if (path := self.callable.get(unit)) else ""
+
+    @cached_property
     def essential(self) -> Essential:
-        """Of the units that start, those that are not judged."""
-        return essential(self.host, self.starting)
+        """Of the units that start, or that D-Bus would start, those that are not judged."""
+        return essential(self.host, [*self.starting, *map(self.files.unit, self.callable)])
 
     @cached_property
     def installed(self) -> list[str]:
@@ -151,7 +172,7 @@ class Image:
         for folder in FOLDERS:
             yield from self.unread(*(f"{folder}/{name}" for name in self.names(folder) if name.endswith(_HELD)))
             yield from (Blind(what="unit_files", source=it, why=_STRANGE) for it in self._strange_links(folder, seen))
-        starting = self.starting  # which reads the files in question
+        starting, _ = self.starting, self.callable  # which read the files in question
         reported = set()
         for path, why in self._blind_files():
             reported.add(path)

@@ -147,10 +147,9 @@ def _undo_step(
     host, began = machine.of(step), events["begins"]["before"]
     before, now = began["files"], _kept(host, step)
     # Only what the step changed, or can have changed if it was interrupted: others may have enabled units since.
+    ours, unknown = may_have_changed(step, before, now, began.get("disables"))
     if "done" in events:
         ours, unknown = _changed_by(events), []
-    else:
-        ours, unknown = may_have_changed(step, before, now, began.get("disables"))
     for path in unknown:
         say(f"  left alone, because others may have removed it: {path}; if not: ln -s {before[path]['to']} {path}")
     commands = restoring({it: before.get(it, ABSENT) for it in ours}, {it: now.get(it, ABSENT) for it in ours})
