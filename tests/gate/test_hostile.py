@@ -59,6 +59,21 @@ def test_more_names_than_we_list_are_blind(tmp_path: Path, monkeypatch: pytest.M
     assert told.state == "blind" and told.unseen[0].why == "more than 50 names"
 
 
+def test_more_units_than_are_followed_are_blind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One file can name thousands of instances of a template, and what comes after them would not be seen."""
+    monkeypatch.setattr(boot, "MOST_UNITS", 50)
+    crowd = " ".join(f"p@{number}.service" for number in range(60))
+    files = {
+        f"{LIB}/app.service": f"[Unit]\nWants=last.service {crowd}\n{UNIT}",
+        f"{LIB}/last.service": f"[Unit]\nWants=ecs.service\n{UNIT}",
+        f"{LIB}/p@.service": UNIT,
+        f"{LIB}/ecs.service": LEAK,
+    }
+    told = judged(build(lay_out(tmp_path, TREES["ubuntu"]), files, {}))
+    assert not told["endless_restart"].objections, "or it tests nothing"
+    assert [it.why for it in told["unread_units"].unseen] == ["starts more than 50 units"]
+
+
 NAMES = (
     "a\nb.service",
     "%n%i%%.service",

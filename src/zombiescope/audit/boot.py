@@ -37,16 +37,21 @@ Load = Callable[[str], UnitFile | None]
 
 
 def pulled_in(
-    load: Load, linked: Mapping[str, Iterable[str]], roots: Iterable[str], others: Mapping[str, str] | None = None
+    load: Load,
+    linked: Mapping[str, Iterable[str]],
+    roots: Iterable[str],
+    others: Mapping[str, str],
+    unread: dict[str, str],
 ) -> dict[str, dict[str, bool]]:
     """What starts, by its name: the units that pull it in (True) or only trigger it (False).
 
     `load` gives a unit under its own name, whatever alias it was asked for; `linked` are the units that a unit's
-    folders of links name; `others` are started by what is no unit: their names, and what starts them.
+    folders of links name; `others` are started by what is no unit: their names, and what starts them. That there are
+    more than are followed is added to `unread`: what the rest starts is not known.
     """
     found: dict[str, dict[str, bool]] = {}
     unvisited = list(roots)
-    for name, by in (others or {}).items():
+    for name, by in others.items():
         if (other := load(name)) is not None:
             found.setdefault(other.name, {})[by] = False
             unvisited.append(other.name)
@@ -62,6 +67,8 @@ def pulled_in(
                 askers = found.setdefault(other.name, {})
                 askers[unit.name] = askers.get(unit.name, False) or pulls
                 unvisited.append(other.name)
+    if set(unvisited) - visited:
+        unread[DEFAULT] = f"starts more than {MOST_UNITS:,} units"
     return found
 
 
