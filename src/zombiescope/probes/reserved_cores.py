@@ -43,7 +43,9 @@ def read(host: Host) -> Iterator[Reading]:
         except Unreadable:
             continue
         seen += 1
-        yield from _readings(_cores(text, path), path, words, at)
+        if not text.endswith("\n"):  # no cores are an empty line, not an empty file
+            raise Unparsable(path, 1, text)
+        yield from _readings(cores(text, path), path, words, at)
     if not seen:
         raise Unreadable(FILES["isolated"], "neither isolated nor nohz_full cores are listed")
     for mount in cgroup_mounts(host):
@@ -54,7 +56,7 @@ def read(host: Host) -> Iterator[Reading]:
 
 def _exclusive(host: Host, mount: CgroupMount, at: float) -> Iterator[Reading]:
     path = ONLINE if mount.version == 2 else f"{mount.path}/cpuset.cpus"
-    every = set(_cores(_text(host, path), path))
+    every = set(cores(_text(host, path), path))
     flag, file = _FLAGS if mount.version == 1 else _PARTITIONS
     deadline = time.monotonic() + SECONDS
     has = {""}  # folders with a cpuset
@@ -68,7 +70,7 @@ def _exclusive(host: Host, mount: CgroupMount, at: float) -> Iterator[Reading]:
             has.add(folder)
         if kind in _EXCLUSIVE:
             path = f"{mount.path}{folder}/{file}"
-            mine = _cores(_text(host, path), path)
+            mine = cores(_text(host, path), path)
             if set(mine) != every:
                 yield from _readings(mine, path, f"exclusive to {folder}", at)
 
@@ -98,13 +100,6 @@ def _text(host: Host, path: str, most: int = 4096) -> str:
         if error.why in _ABSENT:
             return ""
         raise
-
-
-def _cores(text: str, source: str) -> list[int]:
-    try:
-        return cores(text, source)
-    except Unparsable:
-        return []
 
 
 def _readings(found: list[int], source: str, words: str, at: float) -> Iterator[Reading]:
