@@ -13,17 +13,23 @@ NAMED = 3  # who waits or burns, by name; the rest are counted
 LITTLE = 0.005  # cores: less is said to be nothing
 _LONG_ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{32,64}(?![0-9a-f])")
 _PID = re.compile(r"\[\d+\]$")
-_ONE = {"jobs": "job", "kills": "kill", "resets": "reset", "drops": "lost packet", "crashes": "crash"}
-_MANY = {"drops": "lost packets"}
+_KINDS = ("jobs", "kills", "resets", "refused", "drops")  # the worst first
+_ONE = {
+    "jobs": "job",
+    "kills": "kill",
+    "resets": "reset",
+    "refused": "refusal",
+    "drops": "lost packet",
+    "crashes": "crash",
+}
+_MANY = {"drops": "lost packets", "refused": "refusals"}
 _FIGURES = {"waited": "waiting", "burnt": "CPU burnt", "held": "memory held", "soon": "growth", "broken": "failures"}
 
 
 def words(harm: Harm, waited: Spent, burnt: Spent, cores: int) -> str:
-    said = [*_cores(waited, burnt, cores), *_broken(harm)]
-    if harm.held_bytes:
-        said.append(f"{amount(harm.held_bytes)} held")
-    if harm.soon_seconds is not None and harm.limit:
-        said.append(harm.limit)
+    said = [*_cores(waited, burnt, cores), *_broken(harm, _KINDS)]
+    # Where work fails or waits, what merely fills up is in the figures, not in the sentence.
+    said += _filling(harm) if not said else []
     unknown = [_FIGURES[it] for it in harm.unknown]
     lacking = f"; not measured: {', '.join(unknown)}" if unknown else ""
     if not said:
@@ -42,12 +48,16 @@ def _cores(waited: Spent, burnt: Spent, cores: int) -> list[str]:
     return [f"{_number(total)}{f' of {cores}' if cores else ''} cores ({named}{more})"]
 
 
-def _broken(harm: Harm) -> list[str]:
-    said = []
-    for kind, times in harm.broken:
-        name = _ONE.get(kind, kind) if times == 1 else _MANY.get(kind, "crashes" if kind == "crashes" else kind)
-        said.append(f"{times:,} {name}")
-    return said
+def _filling(harm: Harm) -> list[str]:
+    held = [f"{amount(harm.held_bytes)} held"] if harm.held_bytes else []
+    soon = [harm.limit] if harm.soon_seconds is not None and harm.limit else []
+    return [*_broken(harm, ("crashes",)), *held, *soon]
+
+
+def _broken(harm: Harm, kinds: tuple[str, ...]) -> list[str]:
+    times = dict(harm.broken)
+    said = [kind for kind in kinds if times.get(kind)]
+    return [f"{times[it]:,} {_ONE[it] if times[it] == 1 else _MANY.get(it, it)}" for it in said]
 
 
 def _since(harm: Harm) -> str:
@@ -65,4 +75,4 @@ def _short(who: str) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.1f}" if value >= 0.095 else f"{value:.2f}"
+    return f"{value:.0f}" if value >= 9.95 else f"{value:.2g}"

@@ -11,7 +11,7 @@ References: include/trace/events/cgroup.h.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from zombiescope.cgroups.census import bytes_each, count
 from zombiescope.cgroups.families import family
@@ -21,7 +21,7 @@ from zombiescope.core.harm import Harm, Part
 from zombiescope.core.model import SLACK
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.waits import waited_anywhere
-from zombiescope.knowledge.functions import plain
+from zombiescope.knowledge.functions import shows
 
 NEEDS = ("cgroup_births_total", "cgroup_removals_total")
 TIMES = 20  # made and removed within one recording: fewer is a rollout, a batch of jobs or a person at work
@@ -29,7 +29,6 @@ NAMED = 3  # containers of one family, as evidence of who owns them
 SAME = 0.5  # of the times: systemd is asked less often than cgroups are watched
 PER_MINUTE = 4.0  # a supervisor that backs off to 15 s still makes four; kubelet backs off to minutes
 FAST = 60.0  # a minute: this many cost CPU even if none stays behind; a busy CI node starts about thirty
-_MAKING = ("cgroup_mkdir", "cgroup_rmdir", "css_free_rwork_fn", "css_killed_work_fn")
 KEPT = 0.5  # of those removed still held by the kernel: fewer is the ordinary delay before the kernel frees them
 
 
@@ -87,17 +86,13 @@ def _harm(timeline: Timeline, subject: str, span: Span, left: float) -> Harm:
         held = left * bytes_each(timeline)
         parts.append(Part(figure="held", who=subject, amount=held, span=span, within=("controller:memory",)))
     if timeline.looked("samples_total", 2):
-        made = timeline.samples(span, wanted=_makes)
+        made = timeline.samples(span, wanted=lambda it: shows(it, "cgroup_making"))
         spent = made.seconds / max(span.seconds, 1.0)
         waited = waited_anywhere(timeline, span)
         parts.append(Part(figure="burnt", who=subject, amount=spent, span=span, contended=waited))
     else:
         unknown.append("burnt")
     return Harm(parts=tuple(parts), unknown=tuple(unknown))
-
-
-def _makes(frames: Sequence[str]) -> bool:
-    return any(plain(frame) in _MAKING for frame in frames)
 
 
 def _counted(timeline: Timeline, subject: str, times: float) -> bool:

@@ -9,7 +9,7 @@ References: Documentation/admin-guide/sysctl/fs.rst (mount-max).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from zombiescope.core import Finding, Reading, Span
@@ -17,10 +17,9 @@ from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.growth import reaches
 from zombiescope.derived.waits import waited_anywhere
-from zombiescope.knowledge.functions import plain
+from zombiescope.knowledge.functions import shows
 
 NEEDS = ("mounts",)
-_READING = ("show_mountinfo", "show_vfsmnt", "show_vfsstat")
 GROWN = 20  # more over a recording: a pod that starts makes a dozen
 MANY = 3_000  # four times a full node: one read of the table takes 6 ms of a core, for each program that follows mounts
 
@@ -54,7 +53,7 @@ def _harm(timeline: Timeline, span: Span) -> Harm:
     harm = Harm(unknown=("burnt",))
     if timeline.looked("samples_total", 2):
         waited, seconds = waited_anywhere(timeline, span), max(timeline.looks("samples_total").span.seconds, 1.0)
-        readers = timeline.samples(wanted=_reads).processes()
+        readers = timeline.samples(wanted=lambda it: shows(it, "mount_table")).processes()
         harm = Harm(
             parts=tuple(
                 Part(
@@ -72,10 +71,6 @@ def _harm(timeline: Timeline, span: Span) -> Harm:
         return replace(harm, unknown=(*harm.unknown, "soon"))
     called = f"the kernel's limit of {limit.latest.value:,.0f} mounts"
     return reaches(timeline, timeline.series(NEEDS[0]), limit.latest.value, least=GROWN, called=called).added_to(harm)
-
-
-def _reads(frames: Sequence[str]) -> bool:
-    return any(plain(frame) in _READING for frame in frames)
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
