@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 from zombiescope.core.harm import Harm
@@ -23,8 +24,6 @@ class Soon(NamedTuple):
     evidence: tuple[Reading, ...] = ()
 
     def added_to(self, harm: Harm) -> Harm:
-        from dataclasses import replace
-
         unknown = harm.unknown if self.known else (*harm.unknown, "soon")
         return replace(
             harm,

@@ -87,8 +87,8 @@ def _look(name: str, sign: ModuleType | Broken, timeline: Timeline) -> tuple[lis
         return [], Verdict(sign=name, state="broken", says=seen.why if isinstance(seen, Broken) else told.why)  # type: ignore[union-attr]
     symptom, after = bool(getattr(sign, "SYMPTOM", False)), str(getattr(sign, "NEXT", ""))
     cores = len(timeline.subjects("cpu_idle_seconds_total", "cpu"))
-    stamp = {"sign": name, "symptom": symptom, "next_command": after}
-    findings = [replace(it, **stamp, harm=settled(it.harm, cores=cores)) for it in seen if isinstance(it, Finding)]
+    stamped = (replace(it, sign=name, symptom=symptom, next_command=after) for it in seen if isinstance(it, Finding))
+    findings = [replace(it, harm=settled(it.harm, cores=cores)) for it in stamped]
     unseen = [item for item in seen if isinstance(item, Blind)]
     if findings:
         cut = f", the first {MOST}" if len(seen) == MOST else ""

@@ -5,8 +5,10 @@ Thresholds: an accusation needs somebody who is harmed. They are set with `--set
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.model import Case, Finding
@@ -20,6 +22,7 @@ BURNT = 0.05  # cores spent on a fault: less is the ordinary cost of an agent on
 CONTENDED = 0.05  # cores' worth of others that waited for it then: an idle core that is used harms nobody
 HELD = 0.01  # of all memory: it grows with the node, and less is never the reason that a program does not fit
 SOON = 604_800.0  # seconds, seven days: within a week somebody must act, whatever the size of the node
+RIVALS = 50  # other possible causes whose cost is worked out: a report names five for one effect
 # Failed work and killed programs before devices, before packets. What fails again and again at its own start (crashes)
 # has nobody waiting for it, as far as was seen: it ranks after what others lose.
 _FIRST = (("jobs", "kills"), ("resets",), ("refused",), ("drops",))
@@ -72,20 +75,27 @@ def judged(case: Case, timeline: Timeline, *, since: float = 0.0) -> Case:
     total = timeline.series("memory_total_bytes")
     memory = total.latest.value if len(total) else 0.0
     trees = sorted(_trees(case, began, cores), key=lambda tree: _rank(tree, began, case.span.start))
-    past, noted, unsure = [], [], []
+    aside: dict[str, list[_Tree]] = {"past": [], "noted": [], "unsure": [], "accused": []}
     for tree in trees:
-        if all(it.span.end < began for it in tree.members):
-            past += tree.members
-        elif not accused(tree.now, memory):
-            (unsure if _unmeasured(tree, memory) else noted).extend(tree.members)
-    costs = [(tree.first, harm) for tree, harm in _shared(trees, cores)]
+        over = all(it.span.end < began for it in tree.members)
+        aside["past" if over else _judgement(tree, memory)].append(tree)
+    costs = {tree.first: tree.whole for tree in trees} | dict(_shared(aside["accused"], cores))
+    past, noted, unsure = (
+        tuple(dict.fromkeys(it for tree in aside[name] for it in tree.members)) for name in ("past", "noted", "unsure")
+    )
     return replace(
         case,
-        costs=(*costs, *_would_be(case, trees, cores)),
-        noted=tuple(dict.fromkeys(noted)),
-        unsure=tuple(dict.fromkeys(unsure)),
-        past=tuple(dict.fromkeys(past)),
+        costs=tuple((costs | dict(_would_be(case, trees, cores))).items()),
+        noted=noted,
+        unsure=unsure,
+        past=past,
     )
+
+
+def _judgement(tree: _Tree, memory: float) -> str:
+    if accused(tree.now, memory):
+        return "accused"
+    return "unsure" if _unmeasured(tree, memory) else "noted"
 
 
 def accused(harm: Harm, memory: float) -> bool:
@@ -168,35 +178,42 @@ def _rank(tree: _Tree, began: float, start: float) -> tuple[object, ...]:
     )
 
 
-def _shared(trees: list[_Tree], cores: int) -> Iterator[tuple[_Tree, Harm]]:
+def _shared(trees: list[_Tree], cores: int) -> Iterator[tuple[Finding, Harm]]:
     """What each costs; what two of them claim counts for the first, so that their sum is what was really lost."""
     claimed: dict[str, list[Part]] = {"waited": [], "burnt": []}
     for tree in trees:
         harm = tree.whole
         for figure, before in claimed.items():
             mine = [it for it in harm.parts if it.figure == figure]
-            if not mine:
+            first, last = (
+                min((it.span.start for it in mine), default=0.0),
+                max((it.span.end for it in mine), default=0.0),
+            )
+            met = [it for it in before if mine and it.span.start <= last and it.span.end >= first]
+            before += mine
+            if not met:
                 continue
-            alone, earlier, both = counted.spent(mine), counted.spent(before), counted.spent([*before, *mine])
+            alone, earlier, both = counted.spent(mine), counted.spent(met), counted.spent([*met, *mine])
             left = max(both.core_seconds - earlier.core_seconds, 0.0)
             if left < alone.core_seconds * 0.99:
-                share = left / alone.core_seconds
-                kept = [replace(it, amount=it.amount * share) for it in mine]
-                harm = replace(harm, parts=(*(it for it in harm.parts if it.figure != figure), *kept))
-                harm = settled(replace(harm, unknown=tree.whole.unknown), cores=cores)
-            before += mine
-        yield tree, harm
+                kept = [replace(it, amount=it.amount * left / alone.core_seconds) for it in mine]
+                others = [it for it in harm.parts if it.figure != figure]
+                harm = settled(replace(harm, parts=(*others, *kept)), cores=cores)
+        yield tree.first, harm
 
 
 def _would_be(case: Case, trees: list[_Tree], cores: int) -> Iterator[tuple[Finding, Harm]]:
-    """Of a cause that lost to a stronger one: what it would cost if it were the cause."""
-    trees_of = {tree.first: tree for tree in trees}
-    first_of = {it: tree for tree in trees for it in tree.members}
-    for link in case.links:
-        lost = link not in case.causes_of(link.effect)[:1] and link.cause in trees_of
-        if lost and len(trees_of[link.cause].members) == 1 and link.effect in first_of:
-            tree = first_of[link.effect]
-            if link.cause != tree.first:
-                effects = [it.harm for it in tree.members if it.span.start >= link.effect.span.start]
-                harm = settled(_union([link.cause.harm, *effects]), cores=cores)
-                yield link.cause, replace(harm, says=f"would be {harm.says}")
+    """Of causes that lost to a stronger one: what each would cost if it were the cause."""
+    alone = {tree.first for tree in trees if len(tree.members) == 1}
+    tree_of = {it: tree for tree in trees for it in tree.members}
+    rivals = ((rival.cause, effect) for effect in _effects(case) for rival in case.rivals_of(effect))
+    for cause, effect in islice((it for it in rivals if it[0] in alone), RIVALS):
+        follows = [it.harm for it in tree_of[effect].members if it.span.start >= effect.span.start]
+        harm = settled(_union([cause.harm, *follows]), cores=cores)
+        yield cause, replace(harm, says=harm.says.replace("costs", "would cost", 1))
+
+
+def _effects(case: Case) -> list[Finding]:
+    """Those with more than one cause."""
+    times = Counter(link.effect for link in case.links)
+    return [effect for effect, causes in times.items() if causes > 1]
