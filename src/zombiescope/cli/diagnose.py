@@ -121,7 +121,7 @@ def _stretch(args: argparse.Namespace) -> Span | None:
 
 
 def _answer(case: Case) -> str:
-    if case.problems:
-        return "found"
-    looked = all(verdict.state in ("clear", "found") for verdict in case.verdicts)
-    return "clear" if looked and not case.unsure else "blind"
+    """The exit code says what the report's first word says."""
+    from zombiescope.outputs._story import NOT_SURE, OK, PROBLEM, headline
+
+    return {PROBLEM: "found", OK: "clear", NOT_SURE: "blind"}[headline(case)[0]]
