@@ -81,11 +81,12 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from zombiescope.diagnosis.examine import examine
-    from zombiescope.diagnosis.settings import override
+    from zombiescope.diagnosis.settings import override, reach_back
     from zombiescope.recorder.replay import is_recording
 
     use_knowledge(args)
     settings = override(args.set)
+    reach_back(args.since)
     timeline, node, kernel = _recorded(args) if args.recording else _live(Host(), args.seconds, args.hz)
     case = examine(timeline, node=node, kernel=kernel, settings=settings, since=args.since)
     if args.recording and is_recording(args.recording):
