@@ -190,7 +190,7 @@ def _fixed_before(before: Examined, wanted: str, ledger: Ledger) -> str:
 def _dry(before: Examined, plans: list[Plan], args: argparse.Namespace) -> int:
     if any(not plan.advice for plan in plans):
         print("nothing was changed; add --apply to do it", file=sys.stderr)
-    if before.case.problems:
+    if before.case.problems or plans:
         if not plans:
             print("no remedy is known for what was found: see `zombiescope diagnose`", file=sys.stderr)
         return FOUND
