@@ -104,7 +104,7 @@ def test_root_causes_are_ranked_by_what_they_broke_and_cost() -> None:
     for seed in range(20):
         names = list(worst_first)
         random.Random(seed).shuffle(names)
-        assert roots(case(**{name: worst_first[name] for name in names})) == list(worst_first)
+        assert roots(case("", {name: worst_first[name] for name in names})) == list(worst_first)
 
 
 def test_of_two_faults_at_once_the_larger_comes_first_always() -> None:
@@ -115,7 +115,7 @@ def test_of_two_faults_at_once_the_larger_comes_first_always() -> None:
         names = list(sizes)
         chance.shuffle(names)
         said = {it: costing(part("waited", sizes[it] * chance.uniform(0.9, 1.1), f"cgroup:/{it}")) for it in names}
-        assert roots(case(**said)) == ["large", "small"]
+        assert roots(case("", said)) == ["large", "small"]
 
 
 def test_a_longer_chain_breaks_a_tie() -> None:
@@ -174,7 +174,7 @@ def test_nothing_is_counted_twice_along_a_chain(
         for name, (who, amount, within) in zip(names, pieces, strict=True)
     }
     joined = " ".join(f"{cause}_to_{effect}" for cause, effect in itertools.pairwise(names))
-    found = case(joined, **harms)
+    found = case(joined, harms)
     (root,) = found.root_causes
     harm = found.cost_of(root)
     assert (harm.waited_cores if figure == "waited" else harm.burnt_cores) == pytest.approx(total)

@@ -34,7 +34,7 @@ def test_the_past_is_no_problem_of_now() -> None:
     assert shape(found)["past"] == [
         {"sign": "kill", "subject": "cgroup:/pod", "says": "is seen", "ago_seconds": pytest.approx(AGO + 10)}
     ]
-    assert "Earlier, over before this look began:\n  30 min ago: /pod is seen (kill)" in said(found)
+    assert "Earlier, over before this recording began:\n  30 min ago: /pod is seen (kill)" in said(found)
 
 
 def test_with_since_it_counts_and_comes_after_what_goes_on() -> None:

@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from tests.core.test_samples import WALK
 from tests.diagnosis.incident import incident
 from tests.nodes import cores, node, read
 from tests.signs import test_blocked_tasks as blocked
@@ -25,7 +26,6 @@ from tests.signs import test_kernel_tables as tables
 from tests.signs import test_oom_kill as oom
 from tests.signs import test_page_fault_storm as faults
 from tests.signs import test_realtime_hog as hog
-from tests.signs import test_saturated_core as core
 from tests.signs import test_slow_stat_read as slow
 from tests.signs import test_soft_lockup as lockup
 from tests.signs import test_starved_softirq as softirq
@@ -39,7 +39,7 @@ from zombiescope.core import Case, Reading
 from zombiescope.core.harm import Harm
 from zombiescope.diagnosis.examine import examine
 from zombiescope.members.rooms import healthy, names
-from zombiescope.signs import job_failure, mount_explosion, slab_bloat
+from zombiescope.signs import job_failure, mount_explosion, saturated_core, slab_bloat
 
 PACKAGE = Path(zombiescope.__file__).parent
 WELL = "active (running), NRestarts=9, Result=success, ExecMainStatus=0"
@@ -135,7 +135,7 @@ def test_a_transmit_that_was_late_is_waited_for_and_breaks_nothing() -> None:
 
 
 def test_a_walker_burns_what_its_stacks_show_and_says_who_waited_for_it() -> None:
-    unknown = of(walker.case(walker.samples("kubelet[8]", walker.WALK, 0.5)))
+    unknown = of(walker.case(walker.samples("kubelet[8]", WALK, 0.5)))
     assert unknown.burnt_cores == pytest.approx(0.5, rel=0.02) and unknown.parts[0].contended is None
     (found,) = [it for it in examine(incident()).findings if it.sign == "cgroup_walker"][:1]
     assert found.harm.burnt_cores == pytest.approx(0.97, rel=0.02), "of cpu 3, while it walked"
@@ -156,7 +156,7 @@ def test_who_waits_for_a_hog_is_not_known_where_nobody_was_followed() -> None:
 def test_a_saturated_core_that_nobody_waits_for_is_noted(waited: float, accused: bool) -> None:
     """As io_uring, vhost or a packet poller fill a core."""
     busy = cores({0: [{"system": 0.98}] * 40, 1: [{}] * 40})
-    case = examine(node([*busy, *waits_on(0, waited)]), signs={"saturated_core": core.saturated_core}, laws={})
+    case = examine(node([*busy, *waits_on(0, waited)]), signs={"saturated_core": saturated_core}, laws={})
     assert of(case).burnt_cores == pytest.approx(0.98) and bool(case.problems) is accused
     assert bool(case.noted) is not accused
 
