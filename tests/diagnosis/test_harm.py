@@ -78,7 +78,7 @@ def test_unknown_never_accuses_and_never_clears(harm: Harm) -> None:
 
 
 def test_a_sign_that_says_nothing_about_harm_is_not_sure() -> None:
-    assert [it.sign for it in case(it=engine.Harm(unknown=("broken", "waited", "burnt", "held", "soon"))).unsure]
+    assert [it.sign for it in case(it=Harm(unknown=("broken", "waited", "burnt", "held", "soon"))).unsure]
 
 
 def test_thresholds_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.lab.machine_state import changes, machine_state
-from tests.loop_disk import loop_disk
 
 from zombiescope.core.places import LEDGER_ENVIRONMENT
 from zombiescope.treatment.ledger import Ledger
@@ -34,7 +34,12 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """Of its own: files that are made pin cgroups by a disk's metadata too, and all of that goes with it."""
-    with loop_disk(tmp_path) as point:
+def logs(tmp_path: Path) -> Iterator[Path]:
+    """A tmpfs of its own: what is written there stays until the test ends, and pins the cgroup that wrote it."""
+    point = tmp_path / "logs"
+    point.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(point)], check=True)
+    try:
         yield point
+    finally:
+        subprocess.run(["umount", str(point)], check=True)

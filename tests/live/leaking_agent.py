@@ -13,26 +13,24 @@ from zombiescope.lab._systemd import Booted, asked_by_diagnosis, booted
 from zombiescope.treatment.kept import State, kept, link_farm, unit_files
 
 WANTED = "[Install]\nWantedBy=multi-user.target\n"
-# Each run writes a log on a disk, which outlives its cgroup and keeps it.
+# Each run writes a log, which outlives its cgroup and keeps it.
 # 40 ms between two runs: between them systemd shows how the last one failed, as it does on a real node.
 LEAKS = looping("echo cannot register > /var/lib/agent/$$$$.log; exit 1", pause=0.04) + WANTED
 LOOPS = looping("exit 1", pause=0.04) + WANTED
 
 
 @contextmanager
-def leaking(
-    disk: Path, *, place: str = "usr", others: dict[str, str] | None = None, dead: int = 30
-) -> Iterator[Booted]:
+def leaking(logs: Path, *, place: str = "usr", others: dict[str, str] | None = None, dead: int = 8) -> Iterator[Booted]:
     """A systemd with ecs.service crash-looping and leaking for a while, its unit file a package's or an admin's."""
     packaged = {"ecs.service": LEAKS} if place == "usr" else {}
     files = {} if place == "usr" else {"/etc/systemd/system/ecs.service": LEAKS}
-    bound = {"/var/lib/agent": str(disk)}
+    bound = {"/var/lib/agent": str(logs)}
     with booted({**packaged, **(others or {})}, files=files, binds=bound, label="fix") as systemd:
         systemd.systemctl("enable", "ecs.service")
         systemd.systemctl("start", "--no-block", "ecs.service")
         with asked_by_diagnosis(systemd):
             deadline = time.monotonic() + 60
-            while len(list(disk.iterdir())) < dead and time.monotonic() < deadline:
+            while len(list(logs.iterdir())) < dead and time.monotonic() < deadline:
                 time.sleep(0.05)
             yield systemd
 

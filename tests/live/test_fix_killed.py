@@ -21,9 +21,9 @@ pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "can
 
 @pytest.mark.parametrize("way", ["--resume", "--undo"])
 def test_killed_after_each_step_in_turn_the_ledger_tells_the_truth_and_both_ways_work(
-    zombiescope: Run, disk: Path, ledger: Ledger, way: str
+    zombiescope: Run, logs: Path, ledger: Ledger, way: str
 ) -> None:
-    with leaking(disk) as systemd:
+    with leaking(logs) as systemd:
         before = state(systemd)
         for step in range(3):
             identity = _killed_after(ledger, step)
@@ -43,15 +43,31 @@ def test_killed_after_each_step_in_turn_the_ledger_tells_the_truth_and_both_ways
             assert ledger.fix(identity).state == "undone"
 
 
+def test_undo_killed_before_the_unit_is_started_again_starts_it_the_next_time(
+    zombiescope: Run, logs: Path, ledger: Ledger
+) -> None:
+    with leaking(logs) as systemd:
+        zombiescope("fix", "unit:ecs.service", "--apply", "--seconds", "4", "--hz", "0", expect=0)
+        argv = [sys.executable, "-m", "zombiescope", "fix", "--undo", "1"]
+        with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as undoing:
+            while undoing.poll() is None:
+                undone = {it["step"] for it in ledger.fix("1").events if it["event"] == "step undone"}
+                if undone == {0, 1, 2}:
+                    undoing.send_signal(signal.SIGKILL)
+        assert ledger.fix("1").state == "interrupted"
+        zombiescope("fix", "--undo", "1", expect=0)
+        assert systemd.show("ecs.service", "ActiveState") in ("activating", "active")
+
+
 KILLS = int(os.environ.get("ZOMBIESCOPE_KILLS", "12"))
 QUICK = ("--apply", "--seconds", "2", "--hz", "0")
 
 
-def test_killed_at_random_moments_of_apply_undo_and_resume(zombiescope: Run, disk: Path, ledger: Ledger) -> None:
+def test_killed_at_random_moments_of_apply_undo_and_resume(zombiescope: Run, logs: Path, ledger: Ledger) -> None:
     """Whatever was killed when, undo brings back every byte, and the next fix is not blocked."""
     seed = int(os.environ.get("ZOMBIESCOPE_SEED", str(time.time_ns() % 1_000_000)))
     chance = random.Random(seed)
-    with leaking(disk) as systemd:
+    with leaking(logs) as systemd:
         before = state(systemd)
         identity = ""
         for _ in range(KILLS):

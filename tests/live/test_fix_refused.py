@@ -15,13 +15,13 @@ from zombiescope.treatment.ledger import Ledger
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "can_boot")]
 
 
-def test_what_is_essential_is_refused_with_the_reason(zombiescope: Run, disk: Path, ledger: Ledger) -> None:
+def test_what_is_essential_is_refused_with_the_reason(zombiescope: Run, logs: Path, ledger: Ledger) -> None:
     """A runtime that crash-loops while one of its containers runs; and the bus, of which nothing is found."""
-    shim = disk / "conmon"
+    shim = logs / "conmon"
     shim.write_bytes(Path("/bin/sleep").read_bytes())
     shim.chmod(0o755)
     runs = "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/var/lib/agent/conmon 300\n"
-    with leaking(disk, others={"docker.service": LEAKS, "shim.service": runs}) as systemd:
+    with leaking(logs, others={"docker.service": LEAKS, "shim.service": runs}) as systemd:
         before = state(systemd, "docker.service")
         refused = zombiescope("fix", "docker.service", "--apply", "--seconds", "2", expect=2)
         assert "containers of this node run under it" in refused.stderr
@@ -36,11 +36,11 @@ def test_what_is_essential_is_refused_with_the_reason(zombiescope: Run, disk: Pa
         assert state(systemd, "docker.service")[1] == "masked"
 
 
-def test_a_transient_unit_is_refused(zombiescope: Run, disk: Path, ledger: Ledger) -> None:
+def test_a_transient_unit_is_refused(zombiescope: Run, logs: Path, ledger: Ledger) -> None:
     from zombiescope.audit.systemd import system_of
     from zombiescope.core import Host
 
-    with leaking(disk) as systemd:
+    with leaking(logs) as systemd:
         loop = ("--property=Restart=always", "--property=RestartSec=50ms", "--property=StartLimitIntervalSec=0")
         leaks = "echo x > /var/lib/agent/t$$.log; exit 1"
         system_of(Host()).run("systemd-run", "--unit=made.service", *loop, "--", "/bin/sh", "-c", leaks)
@@ -57,10 +57,10 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("unit", OTHERS)
-def test_what_only_restarts_is_left_alone(zombiescope: Run, disk: Path, ledger: Ledger, unit: str) -> None:
+def test_what_only_restarts_is_left_alone(zombiescope: Run, logs: Path, ledger: Ledger, unit: str) -> None:
     """Beside a real leak: a unit is not stopped for its restarts alone."""
     name = f"{unit}.service"
-    with leaking(disk, others={name: OTHERS[unit] + WANTED}) as systemd:
+    with leaking(logs, others={name: OTHERS[unit] + WANTED}) as systemd:
         before = state(systemd, name)
         done = zombiescope("fix", name, "--apply", "--seconds", "8", "--hz", "0", expect=2)
         assert "the plan is advice" in done.stderr and f"{name} is left alone" in done.stdout
@@ -74,10 +74,10 @@ def test_what_only_restarts_is_left_alone(zombiescope: Run, disk: Path, ledger: 
         assert systemd.show(name, "ActiveState") in ("activating", "active", "deactivating")
 
 
-def test_what_others_need_is_given_a_start_limit_and_runs_on(zombiescope: Run, disk: Path, ledger: Ledger) -> None:
+def test_what_others_need_is_given_a_start_limit_and_runs_on(zombiescope: Run, logs: Path, ledger: Ledger) -> None:
     """It fails, then works: stopped at its first exit it would never get there."""
     needs = "[Unit]\nDefaultDependencies=no\nWants=ecs.service\n[Service]\nExecStart=/bin/sleep 300\n"
-    with leaking(disk, others={"needs.service": needs}) as systemd:
+    with leaking(logs, others={"needs.service": needs}) as systemd:
         before = state(systemd)
         zombiescope("fix", "ecs.service", "--apply", "--seconds", "3", "--hz", "0", expect=0)
         assert systemd.show("ecs.service", "UnitFileState") == before[1]

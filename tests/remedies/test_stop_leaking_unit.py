@@ -41,6 +41,15 @@ def test_one_that_fails_and_leaves_its_cgroups_behind_is_stopped_and_masked() ->
     assert orders(planned(*loop())) == [("systemctl", "stop"), ("systemctl", "disable"), ("systemctl", "mask")]
 
 
+@pytest.mark.parametrize(("runs", "stopped"), [(12, True), (4, False)])
+def test_its_own_cgroups_decide_however_few_are_dying_on_the_node(runs: int, stopped: bool) -> None:
+    """The last few may only not be freed yet."""
+    made = list(range(runs + 1))
+    counts = restarts([float(it) for it in made], text=WAITS)
+    plan = planned(*counts, *churn(UNIT, made, [0] * len(made)), *v1([30.0 + it for it in made]))
+    assert plan.advice is not stopped
+
+
 OOM = "activating (auto-restart), NRestarts=9, Result=oom-kill, ExecMainStatus=9"
 ENDS = "activating (auto-restart), NRestarts=9, Result=success, ExecMainStatus=0"
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.kernel
 AS_NOBODY = """
 import os
 from zombiescope.core.errors import Unreadable
-from zombiescope.treatment import purge
+from zombiescope.treatment import limited_write, purge
 from zombiescope.kernel.file_handles import Handles
 os.setresuid(65534, 65534, 65534)
 try:
@@ -45,7 +45,7 @@ def test_who_may_not_is_told_what_is_missing(disk: Path) -> None:
         return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
 
     assert "needs CAP_DAC_READ_SEARCH" in told(f"Handles().open({device_of(disk)}, {disk.stat().st_ino}, 0)")
-    assert "denied" in told("write(purge.DROP_CACHES, '1', 10)").lower()
+    assert "denied" in told("limited_write.write(purge.DROP_CACHES, '1', 10)").lower()
     assert "needs CAP_BPF" in told("purge.drop_caches(whole_node=True)")
 
 

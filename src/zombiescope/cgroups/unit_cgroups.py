@@ -1,9 +1,26 @@
-"""Which families of cgroups are a unit's own: its cgroup, and what is made below it."""
+"""A unit's own cgroups: which families they are, and how many of them the kernel still holds after their removal."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from zombiescope.cgroups.families import belongs_to, family
+from zombiescope.core import Reading
 from zombiescope.core.timeline import Timeline
+
+MOST_FREED = 0.5  # of those removed: if more are still held, that is not the usual delay before the kernel frees them
+
+
+class LeftBehind(NamedTuple):
+    """How many of a unit's cgroups were removed and are still held, by the kernel's event for each."""
+
+    removed: float
+    held: float
+    evidence: tuple[Reading, ...]
+
+    @property
+    def stay(self) -> bool:
+        return self.removed > 0 and self.held >= MOST_FREED * self.removed
 
 
 def is_of(unit: str, subject: str, timeline: Timeline) -> bool:
@@ -19,6 +36,12 @@ def is_of(unit: str, subject: str, timeline: Timeline) -> bool:
     return belongs_to(path) == f"unit:{family(unit.removeprefix('unit:'))}"
 
 
-def families_of(unit: str, what: str, timeline: Timeline) -> list[str]:
-    """The families of a unit among those that something was counted for."""
-    return [it for it in timeline.subjects(what, "family") if is_of(unit, it, timeline)]
+def left_behind(unit: str, timeline: Timeline) -> LeftBehind:
+    removals, releases = (_latest(unit, f"cgroup_{what}_total", timeline) for what in ("removals", "releases"))
+    removed = sum(it.value for it in removals)
+    return LeftBehind(removed, removed - sum(it.value for it in releases), (*removals, *releases))
+
+
+def _latest(unit: str, what: str, timeline: Timeline) -> list[Reading]:
+    families = (it for it in timeline.subjects(what, "family") if is_of(unit, it, timeline))
+    return [timeline.series(what, family).latest for family in families]

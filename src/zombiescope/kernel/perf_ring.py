@@ -88,7 +88,7 @@ class Ring:
         self.size = pages * mmap.PAGESIZE
         self.lost = 0  # since the beginning, as far as known
         self._told = 0
-        self._last_head, self._last_count = 0, -1
+        self._last_count = -1
         self._counts_lost = event.counts_lost
         self._descriptor = event.open(cpu)
         try:
@@ -133,12 +133,9 @@ class Ring:
     def counts(self) -> bool:
         """Whether the event has counted since the last call.
 
-        The event is read only if its ring is empty. The clock counts on idle cores too, and for cycles the read itself
-        wakes the core.
+        The clock counts on idle cores too, and for cycles the read itself wakes the core. Whether its ring has samples
+        says nothing: they may all be from before the core went away.
         """
-        silent, self._last_head = self.head == self._last_head, self.head
-        if not silent:
-            return True
         count = self._read()[0]
         moved, self._last_count = count != self._last_count, count
         return moved

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.cgroups.census import count
-from zombiescope.cgroups.unit_cgroups import families_of
-from zombiescope.core import Finding, Ground, Reading
+from zombiescope.cgroups.unit_cgroups import left_behind
+from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
 
 WITHIN = 600.0  # seconds: what pins dying cgroups may be freed late, and the count is then still high
-KEPT = 0.5  # of the unit's cgroups that were removed: fewer is the ordinary delay before the kernel frees them
 FEWEST = 0.5  # more dying for each restart, where releases cannot be seen: some are freed at once
 MOST = 2.0  # more dying for each restart: others on the node are removed at the same time
 
@@ -24,21 +23,14 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     traced = timeline.looked("cgroup_releases_total")
     if traced:
         # Every removal and release was seen, so the unit is judged by its own cgroups: if none is left, it is cleared.
-        removals, releases = (_latest(cause.subject, what, timeline) for what in ("removals", "releases"))
-        removed = sum(it.value for it in removals)
-        kept = removed - sum(it.value for it in releases)
-        if not removals or kept < KEPT * removed:
+        own = left_behind(cause.subject, timeline)
+        if not own.stay:
             return
-        says = f"the kernel still holds {kept:,.0f} of its own {removed:,.0f} removed cgroups"
-        yield Ground(kind="place", says=says, evidence=(*removals, *releases))
+        says = f"the kernel still holds {own.held:,.0f} of its own {own.removed:,.0f} removed cgroups"
+        yield Ground(kind="place", says=says, evidence=own.evidence)
     if times and (traced or FEWEST <= census.grown / times <= MOST):
         yield Ground(
             kind="dose",
             says=f"{times:,.0f} restarts, {census.grown:,.0f} more dying",
             evidence=(restarts.first, restarts.latest, census.dying.first, census.dying.latest),
         )
-
-
-def _latest(unit: str, what: str, timeline: Timeline) -> list[Reading]:
-    name = f"cgroup_{what}_total"
-    return [timeline.series(name, family).latest for family in families_of(unit, name, timeline)]

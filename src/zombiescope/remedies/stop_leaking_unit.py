@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 
+from zombiescope.cgroups.unit_cgroups import left_behind
 from zombiescope.core import Case, Finding, Plan, Step, harmless, lasting
 from zombiescope.core.timeline import Timeline
 from zombiescope.knowledge.units import GENERATED
@@ -27,6 +28,7 @@ DROP_IN = "90-zombiescope.conf"
 ADMINISTRATORS = "/etc/systemd/"  # where masks are links, and a unit's own file is in the way
 BURST, SECONDS = 5, 3600  # starts within an hour: a unit that others need gets several chances, but no endless loop
 WORKS = 60.0  # seconds between two restarts: a service that runs this long may well do its work
+FEWEST = 5  # of its cgroups still held: those of the last second or two may only not be freed yet
 MOSTLY = 0.5  # of the samples active: below, it waits for its next start rather than works
 _NAME = re.compile(r"[A-Za-z0-9:_.\\@-]{1,247}\.service", re.ASCII)  # what systemd itself accepts: unit_name_is_valid()
 _RESULT = re.compile(r"Result=([a-z-]+)(?:, ExecMainStatus=(\d+))?")
@@ -57,7 +59,7 @@ def _why_not(unit: str, finding: Finding, case: Case, timeline: Timeline) -> str
         return "it is OOM-killed, and works in between: give it more memory (MemoryMax=), or find what it leaks"
     if runs := _runs(finding, timeline):
         return f"it fails, but runs for {lasting(runs)} on average in between"
-    if not _leaves_cgroups(finding, case):
+    if not _leaves_cgroups(finding, timeline):
         return "it fails, but none of its cgroups was seen to stay behind and nothing shows that it is unused"
     return ""
 
@@ -80,13 +82,10 @@ def _runs(finding: Finding, timeline: Timeline) -> float:
     return apart if apart >= WORKS and float(active.values.mean()) >= MOSTLY else 0.0
 
 
-def _leaves_cgroups(finding: Finding, case: Case) -> bool:
-    """Its own, seen one by one: that their number grows with its restarts may be the doing of another unit."""
-    return any(
-        link.cause == finding and link.effect.sign == "zombie_cgroups" and ground.kind == "place"
-        for link in case.links
-        for ground in link.grounds
-    )
+def _leaves_cgroups(finding: Finding, timeline: Timeline) -> bool:
+    """Its own, seen one by one: that the node has ever more of them may be the doing of another unit."""
+    own = left_behind(finding.subject, timeline)
+    return own.stay and own.held >= FEWEST
 
 
 def _advice(unit: str, why: str) -> tuple[Step, ...]:

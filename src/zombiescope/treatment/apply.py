@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from zombiescope.treatment.ledger import Event, Fix, Ledger, who
 from zombiescope.treatment.ready import refuse_unready
 
 PATIENCE = 600.0  # seconds for a step: a starved node is slow, and a purge has its own time limits
+EXITS = 5.0  # seconds for a unit that is exiting: a crash loop passes through it in milliseconds
 MOST_SAID = 20_000  # characters of a command's output that are kept
 _RUNS = ("active", "activating", "reloading")
 Say = Callable[[str], None]
@@ -91,7 +93,7 @@ def undo(identity: str, machine: Machine, ledger: Ledger, say: Say, *, force: bo
             except Unreadable as error:
                 ledger.write(identity, "failed", step=number, why=str(error))
                 raise
-        _start_again(begun, fix, machine, say)
+        _start_again(fix, machine, say)
         ledger.write(identity, "undone")
         return ledger.fix(identity)
 
@@ -154,15 +156,17 @@ def _undo_step(
     ledger.write(identity, "step undone", step=number)
 
 
-def _start_again(begun: dict[int, dict[str, Event]], fix: Fix, machine: Machine, say: Say) -> None:
-    """Start a unit that ran before the first step, or was about to; systemd continues from there."""
-    for number in sorted(begun):
-        step, runs = _step(fix, number), begun[number]["begins"]["before"]["runs"]
-        if step.unit.endswith(".scope"):
+def _start_again(fix: Fix, machine: Machine, say: Say) -> None:
+    """Start a unit that ran before the first step, or was about to; systemd continues from there.
+
+    Also if its steps were undone by an earlier `--undo`, which was killed before it came to this.
+    """
+    for event in fix.events:
+        step = _step(fix, event["step"]) if event["event"] == "begins" else None
+        if step is None or step.unit.endswith(".scope"):
             continue  # only its creator can start a scope, and only empty ones are stopped
-        if step.unit and runs.split(" ")[0] in _RUNS:
-            now = _runs(machine.units, step).split(" ")[0]
-            if now not in _RUNS:
+        if step.unit and event["before"]["runs"].split(" ")[0] in _RUNS:
+            if _runs(machine.units, step).split(" ")[0] not in _RUNS:
                 say(f"  systemctl start --no-block {step.unit}")
                 machine.units.act(("systemctl", "start", "--no-block", "--", step.unit))
             return
@@ -205,12 +209,16 @@ def _kept(host: Host, step: Step) -> dict[str, State]:
 
 
 def _runs(host: Host, step: Step) -> str:
-    """Whether the unit runs: "activating auto-restart"."""
+    """Whether the unit runs: "activating auto-restart". One that is just exiting is waited for: it may start again."""
     if not step.unit:
         return ""
-    shown = host.run("systemctl", "show", "--property=ActiveState", "--property=SubState", "--", step.unit)
-    values = dict(line.partition("=")[::2] for line in shown.splitlines())
-    return f"{values.get('ActiveState', '')} {values.get('SubState', '')}"
+    deadline = time.monotonic() + EXITS
+    while True:
+        shown = host.run("systemctl", "show", "--property=ActiveState", "--property=SubState", "--", step.unit)
+        values = dict(line.partition("=")[::2] for line in shown.splitlines())
+        if values.get("ActiveState") != "deactivating" or time.monotonic() > deadline:
+            return f"{values.get('ActiveState', '')} {values.get('SubState', '')}"
+        time.sleep(0.05)
 
 
 def _written(plan: Plan, steps: list[Step]) -> Event:

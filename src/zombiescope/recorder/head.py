@@ -1,0 +1,134 @@
+"""The head of a recording: what the capture process appends, as it came, until it is settled into a segment.
+
+One file, records one after the other. Each begins with 24 bytes, little-endian:
+
+    crc u32      of all that follows in this record (zlib's)
+    length u32   of the content
+    at u64       nanoseconds of CLOCK_MONOTONIC, when it was read
+    source u16   of which source: the number that a NAME record gave it, per head
+    kind u8      see below
+    5 bytes      zero
+
+What was not written whole (kill -9, a crash of the machine) fails its length or its crc: the head ends before it.
+Standard library only: the capture process imports this.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+MAGIC = b"zombiescope head 1\n"
+MOST_CONTENT = 64 << 20  # bytes of one record: the ring of one core is at most 8 MB, a file at most 16 MB
+MOST_SOURCES = 0xFFFF
+STILL_NS = 100_000  # a clock that moved less is not written down again
+
+CLOCK = 1  # i64: unix time minus CLOCK_MONOTONIC in nanoseconds, from here on
+NAME = 2  # JSON: what a source is, such as {"probe": "proc_stat"} or {"ring": 7}
+FETCHED = 3  # the bytes of a file that its probe parses later
+SAME = 4  # read again, and the bytes were the same
+SAMPLE = 5  # JSON: the readings of one sample of a probe that parses at once, see sample()
+RING = 6  # records of perf_event_open(2), as the kernel wrote them
+LOST = 7  # u64: how many of those the kernel had no room for, since the last one
+
+_HEADER = struct.Struct("<IIQHB5x")
+_CRC = 4  # bytes
+
+
+class Record(NamedTuple):
+    kind: int
+    source: int
+    at: int  # nanoseconds of CLOCK_MONOTONIC
+    content: memoryview
+
+
+class HeadWriter:
+    """Builds a head. Nothing is written before `flush`: one call for all that a second brought."""
+
+    def __init__(self, write: Callable[[bytes], object]) -> None:
+        self._write = write
+        self._parts: list[bytes] = [MAGIC]
+        self._sources: dict[str, int] = {}
+        self._last: dict[int, bytes] = {}
+        self._ahead: int | None = None
+        self.bytes = 0  # flushed
+
+    def clock(self, at: int, ahead: int) -> None:
+        if self._ahead is None or abs(ahead - self._ahead) >= STILL_NS:
+            self._ahead = ahead
+            self._put(CLOCK, 0, at, struct.pack("<q", ahead))
+
+    def source(self, what: Mapping[str, Any], at: int) -> int:
+        """The number of a source; it is named in the head the first time."""
+        key = json.dumps(what)
+        if key not in self._sources:
+            if len(self._sources) >= MOST_SOURCES:
+                raise ValueError("too many sources")
+            self._sources[key] = len(self._sources) + 1
+            self._put(NAME, self._sources[key], at, key.encode())
+        return self._sources[key]
+
+    def fetched(self, source: int, at: int, content: bytes) -> None:
+        if self._last.get(source) == content:
+            self._put(SAME, source, at, b"")
+        else:
+            self._last[source] = content
+            self._put(FETCHED, source, at, content)
+
+    def sample(
+        self,
+        source: int,
+        at: int,
+        *,
+        time: float,
+        readings: Sequence[tuple[str, str, float, float, str, str]],
+        blind: Sequence[tuple[str, str, str, str]],
+        cost: float,
+    ) -> None:
+        """Readings as (what, subject, value, at, source, text), blind as (what, source, why, subject)."""
+        said = {"at": time, "readings": readings, "blind": blind, "cost": cost}
+        self._put(SAMPLE, source, at, json.dumps(said, separators=(",", ":")).encode())
+
+    def ring(self, source: int, at: int, content: bytes) -> None:
+        self._put(RING, source, at, content)
+
+    def lost(self, source: int, at: int, count: int) -> None:
+        self._put(LOST, source, at, struct.pack("<Q", count))
+
+    def flush(self) -> int:
+        """Hand over all of it in one write; returns how many bytes."""
+        content, self._parts = b"".join(self._parts), []
+        if content:
+            self._write(content)
+            self.bytes += len(content)
+        return len(content)
+
+    def _put(self, kind: int, source: int, at: int, content: bytes) -> None:
+        rest = _HEADER.pack(0, len(content), at, source, kind)[_CRC:]
+        crc = zlib.crc32(content, zlib.crc32(rest))
+        self._parts += (crc.to_bytes(_CRC, "little"), rest, content)
+
+
+def records(head: bytes) -> Iterator[Record]:
+    """All records that are whole, in the order they were written."""
+    view = memoryview(head)
+    place = len(MAGIC) if head.startswith(MAGIC) else len(head)
+    while place + _HEADER.size <= len(view):
+        crc, length, at, source, kind = _HEADER.unpack_from(view, place)
+        begin = place + _HEADER.size
+        if length > MOST_CONTENT or begin + length > len(view):
+            return
+        if zlib.crc32(view[place + _CRC : begin + length]) != crc:
+            return
+        yield Record(kind, source, at, view[begin : begin + length])
+        place = begin + length
+
+
+def whole(head: bytes) -> int:
+    """How many of its bytes are intact."""
+    if not head.startswith(MAGIC):
+        return 0
+    return len(MAGIC) + sum(_HEADER.size + len(it.content) for it in records(head))
