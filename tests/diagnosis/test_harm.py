@@ -10,6 +10,7 @@ from tests.diagnosis.costs import LOOKED, MEMORY, SPAN, case, costing, part, sig
 from tests.diagnosis.test_examine import law
 from tests.nodes import T0
 
+from zombiescope.__main__ import main
 from zombiescope.core import Case, Span
 from zombiescope.core.harm import Harm
 from zombiescope.diagnosis import harm as engine
@@ -246,3 +247,10 @@ def test_three_are_named_and_the_rest_counted() -> None:
 def test_hostile_names_are_harmless_in_the_words() -> None:
     said = case(it=costing(part("waited", 0.5, "process:\x1b[31mx\n[7]"))).costs[0][1].says
     assert "\x1b" not in said and "\n" not in said
+
+
+def test_the_thresholds_are_explained_with_their_reasons(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "harm"]) == 0
+    said = capsys.readouterr().out
+    for name in ("WAITED = 0.05", "DEMAND = 0.01", "BURNT = 0.05", "CONTENDED = 0.05", "HELD = 0.01", "SOON = 604800"):
+        assert f"  {name}   " in said
