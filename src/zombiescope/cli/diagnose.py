@@ -20,6 +20,7 @@ from zombiescope.cli._looking import (
     add_hertz,
     add_host,
     add_seconds,
+    duration,
     host_of,
     look,
     moment,
@@ -35,9 +36,11 @@ from zombiescope.members.rooms import load, names
 if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline
 
+OLDEST = 366 * 86400.0  # seconds: no log that we read is older
 EXAMPLES = """examples:
   zombiescope diagnose                                record for 10 s, then report
   zombiescope diagnose -v                             with the evidence for every line
+  zombiescope diagnose --since 2h                     an OOM kill of an hour ago counts, and decides the exit code
   zombiescope diagnose --seconds 60 --format json     for a program
   zombiescope diagnose --set proc_stat.EVERY=0.05 --set saturated_core.SECONDS=0.3
                                                       also bursts of a third of a second
@@ -47,7 +50,7 @@ EXAMPLES = """examples:
   zombiescope diagnose --host /host                   in a pod with hostPID: the node whose / is mounted at /host
   zombiescope diagnose --format dot | dot -Tsvg       draw the chain
 
-exit codes: 0 OK, 1 PROBLEM, 2 usage, 3 NOT SURE: nothing found, but not everything could be checked
+exit codes: 0 OK (or noted: nobody is harmed), 1 PROBLEM, 2 usage, 3 NOT SURE: no harm found, but not all was checked
 """
 
 
@@ -60,6 +63,13 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--to", dest="end", type=moment, metavar="T", help="read the recording up to this time [its end]"
+    )
+    parser.add_argument(
+        "--since",
+        type=duration("seconds", OLDEST),
+        default=0.0,
+        metavar="T",
+        help="what ended this long ago or later counts too, such as 30m or 2h [only what goes on during the look]",
     )
     add_host(parser)
     parser.add_argument("--format", choices=names("outputs"), default="text", help="output format [text]")
@@ -75,15 +85,16 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from zombiescope.diagnosis.examine import examine
-    from zombiescope.diagnosis.settings import override
+    from zombiescope.diagnosis.settings import override, reach_back
     from zombiescope.recorder.replay import is_recording
 
     use_knowledge(args)
     settings = override(args.set)
+    reach_back(args.since)
     if args.recording and args.host:
         raise UserError("--host is for a live node: leave out the recording, or --host")
     timeline, node, kernel = _recorded(args) if args.recording else _live(host_of(args), args.seconds, args.hz)
-    case = examine(timeline, node=node, kernel=kernel, settings=settings)
+    case = examine(timeline, node=node, kernel=kernel, settings=settings, since=args.since)
     if args.recording and is_recording(args.recording):
         case = replace(case, recording=args.recording)
     output = load("outputs", args.format)
@@ -117,6 +128,7 @@ def _stretch(args: argparse.Namespace) -> Span | None:
 
 
 def _answer(case: Case) -> str:
-    if case.findings:
-        return "found"
-    return "clear" if all(verdict.state == "clear" for verdict in case.verdicts) else "blind"
+    """The exit code says what the report's first word says."""
+    from zombiescope.outputs._story import NOT_SURE, OK, PROBLEM, headline
+
+    return {PROBLEM: "found", OK: "clear", NOT_SURE: "blind"}[headline(case)[0]]
