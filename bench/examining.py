@@ -25,7 +25,7 @@ from zombiescope.core.timeline import Series, Timeline
 from zombiescope.diagnosis.examine import examine
 from zombiescope.probes.proc_stat import MODES
 from zombiescope.probes.softirqs import KINDS
-from zombiescope.recorder.layout import SCHEMAS
+from zombiescope.recorder.columns import SCHEMAS
 from zombiescope.recorder.sample_reader import SampleReader
 
 CORES, SECONDS, HZ = 96, 3600, 49

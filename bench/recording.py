@@ -18,7 +18,8 @@ import pyarrow as pa
 from bench._commands import command
 from zombiescope.core import Span, UserError
 from zombiescope.diagnosis.examine import examine
-from zombiescope.recorder.layout import KINDS, SCHEMAS, WHOLE, file_name, segment_name
+from zombiescope.recorder.columns import SCHEMAS, WHOLE
+from zombiescope.recorder.layout import KINDS, file_name, segment_name
 from zombiescope.recorder.replay import opened
 
 SECONDS = 40.0

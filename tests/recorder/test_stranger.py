@@ -15,7 +15,7 @@ from tests.conftest import COMMAND, Run
 
 from zombiescope.core import UserError
 from zombiescope.recorder.arrow_stream import extent
-from zombiescope.recorder.layout import SCHEMAS, WHOLE
+from zombiescope.recorder.columns import SCHEMAS, WHOLE
 from zombiescope.recorder.meta import MOST_BYTES
 from zombiescope.recorder.replay import MOST_FILE, MOST_SEGMENTS, MOST_TOTAL, opened
 from zombiescope.recorder.segment import as_batch

@@ -17,8 +17,8 @@ import pyarrow as pa
 from zombiescope.core import Span, UserError, amount
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.recorder.arrow_stream import Extent, extent
-from zombiescope.recorder.journal import LOOKED, UNSEEN
-from zombiescope.recorder.layout import FIRST, LAST, META, SCHEMAS, file_name, is_segment
+from zombiescope.recorder.columns import FIRST, LAST, SCHEMAS
+from zombiescope.recorder.layout import LOOKED, META, UNSEEN, file_name, is_segment
 from zombiescope.recorder.meta import open_regular, read_meta
 from zombiescope.recorder.rows import cgroup_paths, cut, held, looks_of, only, series_of
 from zombiescope.recorder.sample_reader import SampleReader
