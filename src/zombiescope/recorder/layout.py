@@ -1,4 +1,4 @@
-"""The recording on disk: which files there are. What is in them: head.py, columns.py. Standard library only.
+"""The recording on disk: which files there are. What is in them: head.py, schemas.py. Standard library only.
 
     DIR/meta.json                  node, kernel, boot, clocks, cores, what each probe gives, format number
     DIR/carry                      what the next head needs of the last: mappings and names of processes that live on
@@ -17,7 +17,8 @@ from __future__ import annotations
 
 FORMAT, OLDEST_FORMAT = 2, 1
 META, LOCK, CARRY = "meta.json", "lock", "carry"
-RAW = "head"  # of a segment that is not settled
+HEAD_FILE = "head"  # of a segment that is being written or waits to be settled; see head.py
+FIRST, LAST = b"first_ns", b"last_ns"  # in the schema of a finished file: the times of its first and its last row
 KINDS = ("series", "events", "samples", "stacks")
 CGROUP = "cgroup_id"  # an event that samples need: where they were
 LOOKED, UNSEEN, TROUBLE = "looked", "unseen", "recorder_trouble"

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from zombiescope.core import Blind, Reading
-from zombiescope.recorder.columns import SCHEMAS
 from zombiescope.recorder.layout import LOOKED, UNSEEN
+from zombiescope.recorder.schemas import SCHEMAS
 from zombiescope.recorder.segment import as_batch
 
 MINUTE = 60.0  # seconds after which an unchanged value is written once more

@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from zombiescope.recorder.columns import FIRST, HEAD, LAST, SCHEMAS, WHOLE
 from zombiescope.recorder.folder import PRIVATE_FILE, Folder, create
-from zombiescope.recorder.layout import KINDS, file_name
+from zombiescope.recorder.layout import FIRST, KINDS, LAST, file_name
+from zombiescope.recorder.schemas import HEAD, SCHEMAS, WHOLE
 
 Rows = Mapping[str, Any]  # columns by name: lists or arrays
 

@@ -1,13 +1,8 @@
-"""The columns of a recording's files. Arrow IPC streams, readable without us.
-
-Times are unix nanoseconds; a finished file says in its schema which is its first and its last.
-"""
+"""The columns of the Arrow files in a recording. What must not import pyarrow imports layout.py alone."""
 
 from __future__ import annotations
 
 import pyarrow as pa
-
-FIRST, LAST = b"first_ns", b"last_ns"  # in the schema of a finished file: the times of its first and its last row
 
 _WORD = pa.dictionary(pa.int32(), pa.string())
 _READINGS = pa.schema(
