@@ -18,8 +18,9 @@ import pyarrow as pa
 from bench._commands import command
 from zombiescope.core import Span, UserError
 from zombiescope.diagnosis.examine import examine
-from zombiescope.recorder.layout import KINDS, SCHEMAS, WHOLE, file_name, segment_name
+from zombiescope.recorder.layout import KINDS, file_name, segment_name
 from zombiescope.recorder.replay import opened
+from zombiescope.recorder.schemas import SCHEMAS, WHOLE
 
 SECONDS = 40.0
 SETTLE = 8.0  # starting up, reading symbols and naming the first stacks is paid once

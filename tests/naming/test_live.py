@@ -26,7 +26,8 @@ from zombiescope.kernel.perf_stacks import StackTable
 from zombiescope.naming import kernel_names
 from zombiescope.naming.kallsyms import Kallsyms
 from zombiescope.naming.kernel_names import KernelNames, kernel_symbols
-from zombiescope.recorder.stacks import USER_SYMBOLS, StackStream
+from zombiescope.recorder.stack_series import USER_SYMBOLS
+from zombiescope.recorder.stacks import StackStream
 from zombiescope.recorder.tape import Tape
 
 pytestmark = pytest.mark.kernel

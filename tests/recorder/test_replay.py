@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from zombiescope.core import Blind, Reading, Span, UserError
 from zombiescope.core.timeline import Timeline
-from zombiescope.recorder.journal import TROUBLE, Journal
+from zombiescope.recorder.journal import Journal
+from zombiescope.recorder.layout import TROUBLE
 from zombiescope.recorder.replay import is_recording, opened
 from zombiescope.recorder.tape import Tape
 

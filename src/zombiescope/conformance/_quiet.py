@@ -12,7 +12,7 @@ from zombiescope.core.samples import SOURCE
 from zombiescope.core.timeline import Timeline
 from zombiescope.members.rooms import healthy, outside_folders
 from zombiescope.recorder.loop import Sink, look
-from zombiescope.recorder.stacks import GIVES, NAME
+from zombiescope.recorder.stack_series import GIVES, NAME
 from zombiescope.recorder.tape import Tape
 
 ROOT = Path(__file__).parent / "quiet"

@@ -17,9 +17,11 @@ import pyarrow as pa
 from zombiescope import __version__
 from zombiescope.core import Host, Reading, Unreadable, UserError, amount, harmless, lasting
 from zombiescope.recorder.clock import ahead_ns
-from zombiescope.recorder.journal import TROUBLE, Journal
+from zombiescope.recorder.journal import Journal
+from zombiescope.recorder.layout import TROUBLE
 from zombiescope.recorder.loop import Loop
-from zombiescope.recorder.stacks import EVENTS, GIVES, NAME, StackStream
+from zombiescope.recorder.stack_series import EVENTS, GIVES, NAME
+from zombiescope.recorder.stacks import StackStream
 
 FLUSH = 1.0  # seconds: what a kill -9 may cost
 OWN_COST = "recorder_cpu_seconds_total"

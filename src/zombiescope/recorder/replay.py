@@ -17,11 +17,11 @@ import pyarrow as pa
 from zombiescope.core import Span, UserError, amount
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.recorder.arrow_stream import Extent, extent
-from zombiescope.recorder.journal import LOOKED, UNSEEN
-from zombiescope.recorder.layout import FIRST, LAST, META, SCHEMAS, file_name, is_segment
+from zombiescope.recorder.layout import FIRST, LAST, LOOKED, META, UNSEEN, file_name, is_segment
 from zombiescope.recorder.meta import open_regular, read_meta
 from zombiescope.recorder.rows import cgroup_paths, cut, held, looks_of, only, series_of
 from zombiescope.recorder.sample_reader import SampleReader
+from zombiescope.recorder.schemas import SCHEMAS
 
 MOST_SEGMENTS = 50_000  # two months of two minutes each
 MOST_FILE = 1 << 30  # bytes, unpacked: two minutes of 192 cores at 999 Hz are 900 MB of samples

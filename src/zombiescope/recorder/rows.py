@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from zombiescope.core import Span
 from zombiescope.core.timeline import Series
-from zombiescope.recorder.journal import LOOKED, UNSEEN
-from zombiescope.recorder.layout import CGROUP
+from zombiescope.recorder.layout import CGROUP, LOOKED, UNSEEN
 
 Codes = npt.NDArray[np.int64]
 

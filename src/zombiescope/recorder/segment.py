@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from zombiescope.recorder.folder import PRIVATE_FILE, Folder, create
-from zombiescope.recorder.layout import FIRST, HEAD, KINDS, LAST, SCHEMAS, WHOLE, file_name
+from zombiescope.recorder.layout import FIRST, KINDS, LAST, file_name
+from zombiescope.recorder.schemas import HEAD, SCHEMAS, WHOLE
 
 Rows = Mapping[str, Any]  # columns by name: lists or arrays
 
@@ -28,9 +29,8 @@ class Segment:
         self._heads: dict[str, tuple[pa.OSFile, pa.ipc.RecordBatchStreamWriter]] = {}
         self._batches: dict[str, list[pa.RecordBatch]] = {kind: [] for kind in KINDS}
 
-    def write(self, kind: str, rows: Rows) -> None:
+    def write(self, kind: str, batch: pa.RecordBatch) -> None:
         """One more batch; it is on disk when this returns."""
-        batch = as_batch(kind, rows)
         if kind not in self._heads:
             file = self._new(file_name(kind, head=True))
             self._heads[kind] = (file, pa.ipc.new_stream(file, SCHEMAS[kind], options=HEAD))

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
-from zombiescope.core.samples import SOURCE
-from zombiescope.derived.gaps import GAP
 from zombiescope.kernel.perf_event import RawSamples, Sampler, gaps
 from zombiescope.kernel.perf_records import Comm, Exit, Fork
 from zombiescope.kernel.perf_stacks import RawStack
@@ -27,11 +25,8 @@ from zombiescope.recorder.cgroup_paths import CgroupPaths
 from zombiescope.recorder.clock import ahead_ns
 from zombiescope.recorder.layout import CGROUP
 from zombiescope.recorder.loop import Sink
+from zombiescope.recorder.stack_series import GAP, GIVES, LOST, NAME, SOURCE, SYMBOLS, TAKEN, USER_SYMBOLS
 
-NAME = "stacks"  # as a probe is called
-TAKEN, LOST, SYMBOLS, USER_SYMBOLS = "samples_total", "samples_lost_total", "kernel_symbols", "user_symbols"
-GIVES = (TAKEN, LOST, GAP, SYMBOLS, USER_SYMBOLS, CGROUP)
-EVENTS = (GAP, CGROUP)
 REFRESH = 10.0  # seconds between two checks for cores that were added or removed
 _MOST_NAMES = 65_536  # threads whose name is remembered
 _MOST_UNSETTLED = 4096  # stacks whose names may become better
