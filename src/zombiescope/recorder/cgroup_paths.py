@@ -8,7 +8,7 @@ import numpy.typing as npt
 from zombiescope.core import Host, Reading
 from zombiescope.kernel.cgroup_ids import CgroupIds
 from zombiescope.recorder.layout import CGROUP
-from zombiescope.recorder.loop import Sink
+from zombiescope.recorder.sampling import Notes
 
 MOST = 2_000  # per segment: 15 µs each to find, so 30 ms in two minutes, however fast containers come and go
 
@@ -21,7 +21,7 @@ class CgroupPaths:
         self._segment = -1
         self._asked: set[int] = set()
 
-    def tell(self, sink: Sink, cgroups: npt.NDArray[np.uint64], at: float) -> None:
+    def tell(self, sink: Notes, cgroups: npt.NDArray[np.uint64], at: float) -> None:
         """Write the paths of cgroups that are new in this segment; one that is gone by now has none."""
         if sink.began != self._segment:
             self._segment = sink.began
