@@ -50,7 +50,7 @@ def series_of(table: pa.Table) -> Iterator[Series]:
     what, subject, source, text = (table[name].combine_chunks() for name in ("what", "subject", "source", "text"))
     names = [column.dictionary.to_pylist() for column in (what, subject, source, text)]
     codes = [_codes(column) for column in (what, subject, source, text)]
-    at, values = table["at"].to_numpy() / 1e9, table["value"].to_numpy()
+    at, values = _seconds(table["at"].to_numpy()), table["value"].to_numpy()
     key = codes[0] * (len(names[1]) + 1) + codes[1]
     order = np.lexsort((at, key))
     edges = np.flatnonzero(np.diff(key[order], prepend=-1, append=-1))
@@ -68,6 +68,12 @@ def series_of(table: pa.Table) -> Iterator[Series]:
             sources=tuple(names[2][code] or "" for code in (sources[:1] if one_source else sources)),
             texts={int(place): names[3][codes[3][rows[place]]] for place in with_text},
         )
+
+
+def _seconds(ns: Codes) -> npt.NDArray[np.float64]:
+    """Not by one division, which would first round 19 digits to 16."""
+    found: npt.NDArray[np.float64] = ns // 1_000_000_000 + (ns % 1_000_000_000) / 1e9
+    return found
 
 
 def _codes(column: pa.DictionaryArray) -> Codes:
