@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core.errors import Unparsable
+from zombiescope.kernel.perf_ring import SOURCE
 
-SOURCE = "perf_event_open(2)"
 # Markers among the addresses of a call chain (enum perf_callchain_context); every address is below the lowest marker.
 CONTEXT_KERNEL, CONTEXT_USER, LOWEST_CONTEXT = -128, -512, -4095
 
@@ -153,17 +153,6 @@ class Parsed:
     records: list[Record]
     lost: list[int]  # for each part, as its records say
     damage: list[Unparsable]  # at most one for each part; the records before it are kept
-
-
-def unwrap(ring: memoryview, tail: int, head: int) -> bytes:
-    """The bytes between tail and head, both counted since the start, of a ring that wraps around."""
-    size = len(ring)
-    if not 0 <= head - tail <= size:
-        raise Unparsable(SOURCE, tail, f"the ring has {size} bytes but claims {head - tail} unread ones")
-    first, last = tail % size, head % size
-    if head == tail or first < last:
-        return bytes(ring[first:last])
-    return bytes(ring[first:]) + bytes(ring[:last])
 
 
 def parse(parts: Sequence[bytes], *, cgroup: bool) -> Parsed:
