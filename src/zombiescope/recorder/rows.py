@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zombiescope.core import Span
-from zombiescope.core.timeline import Series
+from zombiescope.core.timeline import ReadSamples, Series, Timeline
 from zombiescope.recorder.layout import CGROUP, LOOKED, UNSEEN
 
 Codes = npt.NDArray[np.int64]
@@ -81,10 +81,34 @@ def _codes(column: pa.DictionaryArray) -> Codes:
     return codes
 
 
+def timeline_of(
+    tables: Mapping[str, pa.Table],
+    gives: Mapping[str, Sequence[str]],
+    samples: Callable[[Mapping[int, str]], ReadSamples | None],
+    span: Span | None = None,
+) -> Timeline:
+    """What signs need, out of the rows of whole segments: every series and event, with every sample time.
+
+    The one reader of rows, from disk and from memory. `samples` makes what reads the samples, given paths of cgroups.
+    """
+    series: dict[tuple[str, str], Series] = {}
+    unseen: dict[tuple[str, str], Series] = {}
+    cgroups: dict[int, str] = {}
+    for kind in ("series", "events"):
+        whole = tables[kind]
+        # These are written once a segment, maybe before the span began: a cgroup's path, and what is not seen.
+        cgroups |= cgroup_paths(whole) if kind == "events" else {}
+        unseen |= {(one.what, one.subject): one for one in series_of(only(whole, UNSEEN))}
+        series |= {(one.what, one.subject): one for one in series_of(cut(whole, span))}
+    looks = looks_of(series, unseen, gives)
+    rest = (one for (what, _), one in series.items() if what not in (LOOKED, UNSEEN))
+    return Timeline((held(one, looks.get(one.what)) for one in rest), looks, samples(cgroups))
+
+
 def looks_of(
     series: Mapping[tuple[str, str], Series],
     unseen: Mapping[tuple[str, str], Series],
-    gives: Mapping[str, list[str]],
+    gives: Mapping[str, Sequence[str]],
 ) -> dict[str, Series]:
     """For each thing that probes give, when it was sampled, and when that worked."""
     looks: dict[str, Series] = {}

@@ -15,18 +15,18 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from zombiescope.core import Host
+from zombiescope.core import Host, harmless
 from zombiescope.kernel.perf_execs import execed
 from zombiescope.members.rooms import healthy
 from zombiescope.recorder import stack_series
 from zombiescope.recorder.carry import Carry
 from zombiescope.recorder.clock import seconds
 from zombiescope.recorder.head import CLOCK, FETCHED, LOST, NAME, RING, SAME, SAMPLE, HeadReader, Record
-from zombiescope.recorder.layout import BUDGET_STEP, KINDS, TROUBLE
+from zombiescope.recorder.layout import BUDGET_STEP, HEAD_FILE, KINDS, TROUBLE
 from zombiescope.recorder.reading_rows import ReadingRows
 from zombiescope.recorder.running import this_boot
 from zombiescope.recorder.schemas import SCHEMAS
-from zombiescope.recorder.settle_probes import SettledProbes
+from zombiescope.recorder.settle_probes import LATEST, SettledProbes
 from zombiescope.recorder.settle_stacks import Ring, SettledStacks
 
 ROWS_AT_ONCE = 50_000  # rows that are held as Python's objects, about 10 MB
@@ -79,6 +79,7 @@ class _Settling:
         self._hz = float(meta.get("hz") or 0)
         self._sources: dict[int, Ring | str] = {}
         self._ahead: int | None = None
+        self._at = 0.0  # of the last record
         self._batches: dict[str, list[pa.RecordBatch]] = {"series": [], "events": []}
 
     def __enter__(self) -> _Settling:
@@ -95,10 +96,12 @@ class _Settling:
                 self._keep()
         self._probes.finish()
         carry = self._stacks.finish()
-        self._keep()
         damage = [*self._probes.damage, *self._stacks.damage]
         if reader.damage:
             damage.append(f"damaged after {reader.end:,} bytes: {reader.damage}")
+        for trouble in damage:  # so that it is known when the head is not there any more
+            self._rows.row("events", self._at, TROUBLE, "node", 1.0, HEAD_FILE, harmless(trouble))
+        self._keep()
         return Settled(self._batches, self._stacks, carry, damage)
 
     def _keep(self) -> None:
@@ -113,6 +116,8 @@ class _Settling:
         if record.kind == NAME:
             self._sources[record.source] = _source(record.content, self._hz)
             return
+        if self._ahead is not None and 0 <= record.at + self._ahead < LATEST * 1e9:
+            self._at = seconds(record.at + self._ahead)
         source = self._sources.get(record.source, "")
         if isinstance(source, Ring):
             if record.kind == RING and self._ahead is not None and record.at < 1 << 62:
@@ -169,3 +174,11 @@ def _events(meta: Mapping[str, Any]) -> set[str]:
     if not isinstance(said, list | tuple):  # to load every probe takes 0.3 s
         said = [what for probe in healthy("probes").values() for what in getattr(probe, "EVENTS", ())]
     return {*(it for it in said if isinstance(it, str)), *stack_series.EVENTS, TROUBLE, BUDGET_STEP}
+
+
+if __name__ == "__main__":
+    import sys
+
+    from zombiescope.recorder.settle_segment import main
+
+    raise SystemExit(main(sys.argv[1:]))
