@@ -29,7 +29,7 @@ from zombiescope.kernel.perf_ring import SOURCE
 CONTEXT_KERNEL, CONTEXT_USER, LOWEST_CONTEXT = -128, -512, -4095
 
 _LOST, _COMM, _EXIT, _THROTTLE, _UNTHROTTLE, _FORK, _SAMPLE, _MMAP2, _LOST_SAMPLES = 2, 3, 4, 5, 6, 7, 9, 10, 13
-_KSYMBOL, _UNREGISTERED = 17, 1
+_KSYMBOL, _UNREGISTERED, _NEW_CGROUP = 17, 1, 19
 _IS_EXEC, _HAS_BUILD_ID = 1 << 13, 1 << 14  # header.misc
 _TRAILER = 3  # words: pid and tid, time, cpu
 _CHAIN = 7  # the first address of a sample's chain; the word before it counts them
@@ -49,7 +49,7 @@ _FIXED = np.dtype(
 )
 # The fewest words a record of each kind can have, header and trailer included; any other kind is a header at least.
 _LEAST = {_LOST: 6, _COMM: 6, _EXIT: 7, _THROTTLE: 7, _UNTHROTTLE: 7, _FORK: 7, _MMAP2: 13, _LOST_SAMPLES: 5}
-_LEAST |= {_SAMPLE: _CHAIN, _KSYMBOL: 7}
+_LEAST |= {_SAMPLE: _CHAIN, _KSYMBOL: 7, _NEW_CGROUP: 6}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,16 @@ class Ksymbol:
     gone: bool
 
 
-Record = Comm | Fork | Exit | Mmap | Throttle | Ksymbol
+@dataclass(frozen=True, slots=True)
+class NewCgroup:
+    """A cgroup was created; its id is what samples carry, its path is in their hierarchy. Since 96aaab686505 (v5.7)."""
+
+    time_ns: int
+    id: int
+    path: str
+
+
+Record = Comm | Fork | Exit | Mmap | Throttle | Ksymbol | NewCgroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -269,6 +278,11 @@ def _ksymbol(data: bytes, body: tuple[int, ...], begin: int) -> Ksymbol:
     return Ksymbol(body[-2], body[1] & _UNSIGNED, body[2] & 0xFFFFFFFF, name, gone)
 
 
+def _new_cgroup(data: bytes, body: tuple[int, ...], begin: int) -> NewCgroup:
+    path = _text(data, begin + 16, begin + 8 * (len(body) - _TRAILER))
+    return NewCgroup(body[-2], body[1] & _UNSIGNED, path)
+
+
 _UNSIGNED = (1 << 64) - 1
 _DECODE: dict[int, Callable[[bytes, tuple[int, ...], int], Record]] = {
     _COMM: _comm,
@@ -276,6 +290,7 @@ _DECODE: dict[int, Callable[[bytes, tuple[int, ...], int], Record]] = {
     _EXIT: _task(Exit),
     _MMAP2: _mmap2,
     _KSYMBOL: _ksymbol,
+    _NEW_CGROUP: _new_cgroup,
     _THROTTLE: _throttle,
     _UNTHROTTLE: _throttle,
 }

@@ -13,10 +13,9 @@ What was not written whole (kill -9, a crash of the machine) fails its length or
 
 Sources, as NAME records describe them:
 
-    {"probe": "vmstat"}                       FETCHED of a probe that reads one file; SAMPLE of any probe
-    {"probe": "softnet", "file": "/proc/…"}   FETCHED of a probe that reads several, all of one look at the same time
+    {"probe": "vmstat"}     FETCHED of a probe that reads fixed files (see core.fetched), SAMPLE of any other
     {"ring": 7, "event": "cpu-clock", "hz": 49, "cgroup": true, "ksymbol": true}
-                                              RING and LOST of one core; "side" in place of "ring" for its side records
+                            RING and LOST of one core; "side" in place of "ring" for its side records
 Standard library only: the capture process imports this.
 """
 

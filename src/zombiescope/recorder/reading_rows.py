@@ -6,12 +6,13 @@ the same is distinguished from one that was not read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from zombiescope.core import Blind, Reading
+from zombiescope.recorder.clock import nanoseconds
 from zombiescope.recorder.layout import LOOKED, UNSEEN
 from zombiescope.recorder.schemas import SCHEMAS
 from zombiescope.recorder.segment import as_batch
@@ -22,7 +23,7 @@ MINUTE = 60.0  # seconds after which an unchanged value is written once more
 class ReadingRows:
     """The rows of one segment: the next one begins with every value."""
 
-    def __init__(self, events: Sequence[str] = ()) -> None:
+    def __init__(self, events: Iterable[str] = ()) -> None:
         self._events = frozenset(events)
         self.count = 0  # readings, those left out included
         self._empty()
@@ -79,6 +80,11 @@ class ReadingRows:
         """One row, whatever was written before."""
         self._row(kind, at, what, subject, value, source, text)
 
+    @property
+    def waiting(self) -> int:
+        """Rows since the last call of `taken`."""
+        return len(self._rows["series"]["at"]) + len(self._rows["events"]["at"])
+
     def taken(self) -> dict[str, pa.RecordBatch]:
         """What came since the last call, by kind; nothing of a kind without rows."""
         rows = self._rows
@@ -87,7 +93,7 @@ class ReadingRows:
 
     def _row(self, kind: str, at: float, what: str, subject: str, value: float, source: str, text: str) -> None:
         rows = self._rows[kind]
-        rows["at"].append(round(at * 1e9))
+        rows["at"].append(nanoseconds(at))
         rows["what"].append(what)
         rows["subject"].append(_utf8(subject))
         rows["value"].append(value)

@@ -60,6 +60,7 @@ class StackStream:
         self._next = 0
         self._comms: dict[int, str] = {}
         self._written: set[int] = set()
+        self._told: set[int] = set()  # cgroups
         self._segment = -1
         self._ahead = ahead_ns()
         self._refreshed = time.monotonic()
@@ -172,6 +173,7 @@ class StackStream:
         if self._sink.began != self._segment:  # each segment holds all the stacks it refers to
             self._segment = self._sink.began
             self._written.clear()
+            self._told.clear()
         known = self._known
         stacks = [known[number] for number in taken.stack.tolist()]
         busy = np.array([not stack.named.idle for stack in stacks], np.bool_)
@@ -201,7 +203,13 @@ class StackStream:
             },
         )
         if self._cgroups is not None:
-            self._cgroups.tell(self._sink, taken.cgroup[busy], self._host.now())
+            fresh_cgroups = set(np.unique(taken.cgroup[busy]).tolist()) - self._told - {0}
+            self._told |= fresh_cgroups
+            for number in sorted(fresh_cgroups):
+                path, source = self._cgroups.found(number)
+                if path is not None:
+                    subject, at = f"cgroup:{path}", self._host.now()
+                    self._sink.add(Reading(what=CGROUP, subject=subject, value=number, at=at, source=source))
 
     def _comm(self, tid: int) -> str:
         if tid not in self._comms:
