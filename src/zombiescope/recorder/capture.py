@@ -17,8 +17,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from zombiescope import __version__
-from zombiescope.core import Blind, Host, Reading, Unreadable, UserError, amount, harmless, lasting
-from zombiescope.kernel.perf_rings import Rings
+from zombiescope.core import Host, Reading, Unreadable, UserError, amount, harmless, lasting
 from zombiescope.recorder.budget import Budget, default_share, spent
 from zombiescope.recorder.clock import ahead_ns
 from zombiescope.recorder.disk_thread import DiskThread
@@ -26,14 +25,13 @@ from zombiescope.recorder.head_sink import RECORDER, HeadSink
 from zombiescope.recorder.heads import Heads
 from zombiescope.recorder.layout import BUDGET_STEP, TROUBLE
 from zombiescope.recorder.loop import Loop
-from zombiescope.recorder.sampling import Sample
-from zombiescope.recorder.stack_series import EVENTS, GAP, GIVES, NAME, SOURCE, TAKEN
+from zombiescope.recorder.ring_stream import RingStream
+from zombiescope.recorder.stack_series import EVENTS, GIVES, NAME, SOURCE
 
 FLUSH = 1.0  # seconds: what a kill -9 may cost
 SEGMENT_SECONDS = 120.0
 SEGMENT_SHARE = 0.125  # of the limit: a head that fills faster ends earlier, so that dropping one is a small loss
 SMALLEST, LARGEST = 1 << 20, 48 << 20  # bytes: each begins with every value; and settle takes memory for each
-REFRESH = 10.0  # seconds between two checks for cores that were added or removed
 OWN_COST, OWN_MEMORY, OWN_RINGS = "recorder_cpu_seconds_total", "recorder_memory_bytes", "recorder_ring_bytes"
 OWN = (OWN_COST, OWN_MEMORY, OWN_RINGS)
 
@@ -57,12 +55,10 @@ class Capture:
         self._hz, self._user, self._settings = hz, user, settings
         self._share = default_share(os.cpu_count() or 1) if budget is None else budget
         self._stack = ExitStack()
-        self._rings: Rings | None = None
-        self._unseen: list[Blind] = []
+        self._rings: RingStream | None = None
         self._number = 0  # of the head that is being written
-        self._head_began = self._refreshed = time.monotonic()
+        self._head_began = time.monotonic()
         self._noted: set[str] = set()  # troubles in this head
-        self.lost = 0
 
     def __enter__(self) -> Capture:
         self._sink = HeadSink(self._hand_over)
@@ -70,7 +66,8 @@ class Capture:
         self._sink.events = frozenset((*self._loop.events, *EVENTS, TROUBLE, BUDGET_STEP))
         with ExitStack() as undo:
             if self._hz:
-                self._open_rings(undo)
+                self._rings = undo.enter_context(RingStream(self._host, self._sink, hz=self._hz, user=self._user))
+                self._loop.sleep = self._rings.sleep
             self._heads = Heads(self._folder, self._meta(), hours=self._hours, most_bytes=self._most_bytes)
             self._disk = DiskThread(self._heads)
             undo.callback(self._disk.close)
@@ -83,7 +80,7 @@ class Capture:
 
     @property
     def blind(self) -> list[str]:
-        return list(dict.fromkeys(f"{it.why} ({it.source})" for it in self._unseen))
+        return self._rings.blind if self._rings else []
 
     def run(
         self,
@@ -97,7 +94,7 @@ class Capture:
         """
         self._started, self._spent = time.monotonic(), spent()
         self._warn, self._warned = warn, 0
-        hz = self._rings.event.hz if self._rings else 0
+        hz = self._rings.hz if self._rings else 0
         self._budget = Budget(self._share, hz=hz, user=self._user, now=self._started, spent=self._spent)
         _freeze()
         self._loop.every(self._flush, after=FLUSH)
@@ -137,13 +134,15 @@ class Capture:
         return ", ".join(parts)
 
     def _sampled(self, passed: float) -> list[str]:
-        if self._rings is None:
+        if self._rings is None or not self._rings.hz:
             return ["no stacks"]
-        return [f"{amount(self._sink.ring_bytes / passed)}/s of stacks", f"{self.lost} lost"]
+        return [f"{amount(self._sink.ring_bytes / passed)}/s of stacks", f"{self._rings.lost} lost"]
 
     def _flush(self) -> float:
-        self._drain()
+        if self._rings is not None:
+            self._rings.read()
         self._loop.collect()
+        self._keep_to_budget()
         self._say_own_cost()
         self._note_troubles()
         self._sink.flush()
@@ -157,40 +156,16 @@ class Capture:
             self._loop.stopped = True
         return FLUSH
 
-    def _drain(self) -> None:
-        rings = self._rings
-        if rings is None:
-            if self._unseen:
-                self._sink.sample(NAME, Sample(self._host.now(), (), self._unseen, 0.0))
+    def _keep_to_budget(self) -> None:
+        why, at = self._budget.check(time.monotonic(), spent()), self._host.now()
+        if not why:
             return
-        drained = rings.drain()
-        self.lost += sum(it.lost for it in drained)
-        self._sink.drained(rings.event, drained)
-        self._sink.sample(NAME, Sample(self._host.now(), (), self._unseen, 0.0))
-        now = time.monotonic()
-        if now - self._refreshed > REFRESH:
-            self._refreshed = now
-            rings.refresh()
-        why = self._budget.check(now, spent())
-        if why:
-            self._take_step(rings, why)
-
-    def _take_step(self, rings: Rings, why: str) -> None:
-        step, at = self._budget.step, self._host.now()
-        if (step.hz, step.user) != (rings.event.hz, rings.event.user):
-            rings.change(hz=step.hz, user=step.user)
+        step, level = self._budget.step, self._budget.level
+        if self._rings is not None:
+            self._rings.change(hz=step.hz, user=step.user)
         self._loop.stretch = step.stretch
-        source = "getrusage(2)"
-        self._sink.note(
-            at, Reading(what=BUDGET_STEP, subject="node", value=self._budget.level, at=at, source=source, text=why)
-        )
-
-    def _sleep(self, seconds: float) -> None:
-        """Until then; but rings that fill faster are drained in between."""
-        if self._rings is None:
-            time.sleep(seconds)
-        elif self._rings.wait(seconds):
-            self._sink.drained(self._rings.event, self._rings.drain())
+        said = Reading(what=BUDGET_STEP, subject="node", value=level, at=at, source="getrusage(2)", text=why)
+        self._sink.note(at, said)
 
     def _say_own_cost(self) -> None:
         at = self._host.now()
@@ -231,18 +206,6 @@ class Capture:
             self._warn(harmless(trouble))
         self._warned = len(self._heads.troubles)
 
-    def _open_rings(self, undo: ExitStack) -> None:
-        try:
-            self._rings = undo.enter_context(Rings(hz=self._hz, user=self._user))
-        except Unreadable as error:
-            self._unseen = [Blind(what=what, source=SOURCE, why=str(error)) for what in GIVES]
-            return
-        event = self._rings.event
-        self._unseen = [Blind(what=TAKEN, source=SOURCE, why=why, subject="node") for why in self._rings.blind]
-        if event.name != "cpu-clock":
-            self._unseen.append(Blind(what=GAP, source=SOURCE, why=f"sampled by {event.name}: a gap is idleness"))
-        self._loop.sleep = self._sleep
-
     @contextmanager
     def _stopped_by_signals(self) -> Iterator[None]:
         """A flag, not an exception: the head that is being written is completed first."""
@@ -258,7 +221,6 @@ class Capture:
                 signal.signal(number, handler)
 
     def _meta(self) -> dict[str, Any]:
-        event = self._rings.event if self._rings else None
         return {
             "zombiescope": __version__,
             "node": self._said("/proc/sys/kernel/hostname"),
@@ -269,8 +231,8 @@ class Capture:
             "started": time.time(),
             # Unix time minus the kernel's clocks when recording began, to convert the kernel's timestamps.
             "clocks": {"monotonic": ahead_ns() / 1e9, "boottime": ahead_ns(time.CLOCK_BOOTTIME) / 1e9},
-            "hz": event.hz if event else 0,
-            "sampled": event.name if event else "",
+            "hz": self._rings.hz if self._rings else 0,
+            "sampled": self._rings.event if self._rings else "",
             "budget": self._share,
             "blind": self.blind,
             "gives": self._loop.gives | ({NAME: GIVES} if self._hz else {}) | {RECORDER: OWN},
