@@ -9,22 +9,21 @@ to detect a restart. NRestarts counts only restarts by systemd itself, and is re
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import shlex
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
-
-from dbus_fast import BusType, Message, MessageType, Variant
-from dbus_fast.aio import MessageBus
-from dbus_fast.errors import AuthError, DBusError, InvalidAddressError, InvalidMessageError
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from zombiescope.audit.loops import RestartPolicy
 from zombiescope.audit.running import sees_all
 from zombiescope.core import Host, Unreadable
 from zombiescope.kernel.text import lines
+
+if TYPE_CHECKING:  # asyncio and dbus_fast take 13 MB: only where there is a bus to talk to
+    from dbus_fast import Message
+    from dbus_fast.aio import MessageBus
 
 LIMIT = 3.0  # seconds for one call; systemd answers within a few milliseconds, on a starved core within a second
 AT_ONCE = 64  # calls in flight: dbus-daemon allows a connection 128 unanswered ones (max_replies_per_connection)
@@ -72,6 +71,8 @@ class Systemd:
     """A connection to one systemd; opened with the first call."""
 
     def __init__(self, address: str, limit: float = LIMIT) -> None:
+        import asyncio
+
         self._address, self._limit = address, limit
         self._loop = asyncio.new_event_loop()
         self._bus: MessageBus | None = None
@@ -126,6 +127,8 @@ class Systemd:
 
     def wait(self, seconds: float) -> None:
         """Wait while the connection is served."""
+        import asyncio
+
         self._loop.run_until_complete(asyncio.sleep(seconds))
 
     def _asked(self, calls: Sequence[Message], *, strict: bool = True) -> list[list[Any]]:
@@ -136,6 +139,11 @@ class Systemd:
         return answers
 
     async def _call(self, calls: Sequence[Message], strict: bool) -> list[list[Any]]:
+        import asyncio
+
+        from dbus_fast import BusType, MessageType
+        from dbus_fast.aio import MessageBus
+
         if self._bus is None or not self._bus.connected:
             self._bus = await MessageBus(bus_address=self._address, bus_type=BusType.SYSTEM).connect()
         replies = await asyncio.gather(*(self._bus.call(call) for call in calls))
@@ -149,6 +157,10 @@ class Systemd:
         return answers
 
     def _within(self, question: Coroutine[Any, Any, _T]) -> _T:
+        import asyncio
+
+        from dbus_fast.errors import AuthError, DBusError, InvalidAddressError, InvalidMessageError
+
         try:
             return self._loop.run_until_complete(asyncio.wait_for(question, self._limit))
         except TimeoutError:
@@ -161,6 +173,8 @@ class Systemd:
 
     def _drop(self) -> None:
         """Drop a connection that is closed, or whose answers we no longer wait for."""
+        import asyncio
+
         if self._bus is not None and self._bus.connected:
             self._bus.disconnect()
             # Lets the loop see the end, so that nothing is left open in it.
@@ -222,8 +236,12 @@ def _seconds(microseconds: int) -> float:
 
 
 def _message(path: str, interface: str, member: str, signature: str, body: list[Any]) -> Message:
+    from dbus_fast import Message
+
     return Message(destination=_NAME, path=path, interface=interface, member=member, signature=signature, body=body)
 
 
 def _plain(value: Any) -> Any:
+    from dbus_fast import Variant
+
     return value.value if isinstance(value, Variant) else value
