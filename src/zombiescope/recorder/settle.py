@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from zombiescope.core import Host, harmless
-from zombiescope.kernel.perf_execs import execed
+from zombiescope.kernel.perf_tasks import Tasks
 from zombiescope.members.rooms import healthy
 from zombiescope.recorder import stack_series
 from zombiescope.recorder.carry import Carry
@@ -74,8 +74,8 @@ class _Settling:
         self._rows = ReadingRows(_events(meta))
         gives = meta.get("gives", {})
         self._probes = SettledProbes(self._rows, gives)
-        began, programs = _first_look(file)
-        self._stacks = SettledStacks(here, self._rows, carry.before(began, boot_id), execed=programs)
+        began, tasks = _first_look(file)
+        self._stacks = SettledStacks(here, self._rows, carry.before(began, boot_id), tasks)
         self._hz = float(meta.get("hz") or 0)
         self._sources: dict[int, Ring | str] = {}
         self._ahead: int | None = None
@@ -156,16 +156,18 @@ def _source(content: memoryview, hz: float) -> Ring | str:
     return ""
 
 
-def _first_look(file: BinaryIO) -> tuple[int, set[int]]:
-    """When the rings were first read, and which processes began another program later."""
-    began, found, rings = 0, set[int](), set[int]()
+def _first_look(file: BinaryIO) -> tuple[int, Tasks]:
+    """When the rings were first read, and what became of the processes until the end."""
+    began, tasks, rings = 0, Tasks(), set[int]()
     for record in HeadReader(file):
         if record.kind == NAME and isinstance(_source(record.content, 0.0), Ring):
             rings.add(record.source)
         elif record.kind == RING and record.source in rings:
             began = began or record.at
-            found |= execed(record.content)
-    return began, found
+            tasks.feed(record.content)
+            if tasks.too_many:
+                break
+    return began, tasks
 
 
 def _events(meta: Mapping[str, Any]) -> set[str]:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from types import ModuleType
 from typing import Any
 
 from zombiescope.core import Blind, Reading
 from zombiescope.members.rooms import Broken, member
-from zombiescope.recorder.reading_rows import ReadingRows
+from zombiescope.recorder.reading_rows import MINUTE, ReadingRows
 from zombiescope.recorder.sampling import COSTS, seen
 
 AT_ONCE = 8 << 20  # bytes of one probe's looks that are parsed together
@@ -82,18 +82,30 @@ class SettledProbes:
             for at, _ in looks:
                 self.look(name, at, blind)
             return
-        self._parse(name, probe, looks)
+        # What was the same as before says the same, until a value is due to be written once more.
+        parsed, last, last_at = list[int](), b"", 0.0
+        for place, (at, content) in enumerate(looks):
+            if not place or content is not last or at - last_at >= MINUTE:
+                parsed.append(place)
+                last, last_at = content, at
+        since = dict(self._parsed(name, probe, [looks[it] for it in parsed], parsed))
+        unseen: Sequence[Blind] = ()
+        for place, (at, _) in enumerate(looks):
+            unseen = since.get(place, unseen)
+            self.look(name, at, unseen)
 
-    def _parse(self, name: str, probe: ModuleType, looks: list[tuple[float, bytes]]) -> None:
+    def _parsed(
+        self, name: str, probe: ModuleType, looks: list[tuple[float, bytes]], places: list[int]
+    ) -> Iterator[tuple[int, Sequence[Blind]]]:
+        """From which look on what could not be read."""
         readings, blind = seen(name, probe, partial(probe.told, looks))
         if blind and len(looks) > 1:  # whether it was so at all of them is not said; nor may one cost the others
-            for look in looks:
-                self._parse(name, probe, [look])
+            for look, place in zip(looks, places, strict=True):
+                yield from self._parsed(name, probe, [look], [place])
             return
         for reading in readings:
             self._rows.add(reading)
-        for at, _ in looks:
-            self.look(name, at, blind)
+        yield places[0], blind
 
     def _note(self, trouble: str) -> None:
         if trouble not in self.damage and len(self.damage) < 20:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.perf_event import gaps
 from zombiescope.kernel.perf_records import Fork, NewCgroup, Parsed, Throttle, parse
+from zombiescope.kernel.perf_tasks import Tasks
 from zombiescope.naming.kernel_names import KALLSYMS, KernelNames, kernel_symbols
 from zombiescope.naming.namer import Namer
 from zombiescope.recorder.carry import Carry, carried, kept_mappings, restored
@@ -55,11 +56,10 @@ class _Part(NamedTuple):
 class SettledStacks:
     """Takes the rings of one head; a context manager."""
 
-    def __init__(
-        self, host: Host | None, rows: ReadingRows, carry: Carry, *, execed: set[int], reported: bool = True
-    ) -> None:
-        """`host`: the machine that was recorded, if it is this one and still runs; `execed`: who began a program."""
-        self._rows, self._carry, self._execed = rows, carry, execed
+    def __init__(self, host: Host | None, rows: ReadingRows, carry: Carry, tasks: Tasks) -> None:
+        """`host`: the machine that was recorded, if it is this one in this boot; `tasks`: all that are in the head."""
+        self._rows, self._carry = rows, carry
+        self._execed, self._unneeded = tasks.execed, tasks.unneeded()
         self._running = Running(host) if host is not None else None
         self._open = ExitStack()
         self.blind: list[Blind] = []  # as the capture said
@@ -68,7 +68,7 @@ class SettledStacks:
         self._cgroups = self._cgroup_paths(host)
         self._paths: dict[int, str] = dict(carry.cgroups)
         self._told_cgroups: set[int] = set()
-        kernel = self._kernel_names(host, reported)
+        kernel = self._kernel_names(host)
         self._named = kernel is not None
         self._mappings = restored(carry)
         self._namer = Namer(kernel, self._mappings, here=host is not None)
@@ -101,11 +101,11 @@ class SettledStacks:
             self._unseen.append(Blind(what=CGROUP, source=error.source, why=error.why))
             return None
 
-    def _kernel_names(self, host: Host | None, reported: bool) -> KernelNames | None:
+    def _kernel_names(self, host: Host | None) -> KernelNames | None:
         try:
             if host is None:
                 raise Unreadable(KALLSYMS, _ELSEWHERE)
-            return KernelNames(host, kernel_symbols(host), reported=reported)
+            return KernelNames(host, kernel_symbols(host), reported=True)
         except (Unreadable, Unparsable) as error:
             self._unseen.append(Blind(what=SYMBOLS, source=error.source, why=error.why))
             return None
@@ -133,7 +133,7 @@ class SettledStacks:
             return
         self._now = parts[-1].at
         event, hz, cgroup = self._kind
-        parsed = parse([it.content for it in parts], cgroup=cgroup)
+        parsed = parse([it.content for it in parts], cgroup=cgroup, unneeded=self._unneeded)
         for trouble in parsed.damage[: MOST_DAMAGE - len(self.damage)]:
             self.damage.append(f"a ring of samples: {trouble.text}")
         for part, told in zip(parts, parsed.lost, strict=True):
@@ -241,6 +241,8 @@ class SettledStacks:
     def finish(self) -> Carry:
         """No more comes; what the next head needs to know."""
         self._settle()
+        if self._stacks.left_out:
+            self.damage.append(f"{self._stacks.left_out:,} distinct stacks were left out: too many for one segment")
         return carried(
             self._carry,
             end=self._now,

@@ -28,6 +28,9 @@ _LOWEST, _KERNEL, _USER = (np.uint64(_WORD + it) for it in (LOWEST_CONTEXT, CONT
 _AT_ONCE = 8192  # stacks in one batch on disk: some 5 MB of names
 _PATIENCE = 2.0  # seconds, in all, that files on a slow disk are waited for
 _NAP = 0.05
+# Beyond it samples are kept with a stack that says so. Two minutes of 192 cores at 49 Hz are 1.1 million samples.
+MOST, MOST_BYTES = 400_000, 512 << 20  # stacks, and bytes of their names on disk before they are compressed
+TOO_MANY = "[more stacks than are kept]"
 
 
 class StackNames:
@@ -46,6 +49,9 @@ class StackNames:
         self._ids = array("Q")
         self._idle = array("b")
         self._waited = 0.0
+        self._size = 0  # bytes of all names
+        self._instead: int | None = None
+        self.left_out = 0
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -137,18 +143,25 @@ class StackNames:
     def _number(self, frames: bytes, kernel: int) -> int:
         key = hash((frames, kernel))
         number = self._same.get(key)
-        if number is None:
-            number = self._same[key] = len(self._ids)
-            own = array("I", frames)
-            words = self._words
-            said = "\0".join([str(kernel), *[words[it] for it in own]])
-            digest = hashlib.blake2b(_utf8(said), digest_size=8).digest()
-            self._frames.extend(own)
-            self._starts.append(len(self._frames))
-            self._kernel.append(min(kernel, 0xFFFF))
-            self._ids.append(int.from_bytes(digest, "little"))
-            self._idle.append(kernel > 0 and self._idle_word[own[-1]])
+        if number is None and (len(self._ids) >= MOST or self._size > MOST_BYTES):
+            self.left_out += 1
+            number = self._instead
+            if number is None:
+                number = self._instead = self._added(self._coded([TOO_MANY]).tobytes(), 0)
+        elif number is None:
+            number = self._same[key] = self._added(frames, kernel)
         return number
+
+    def _added(self, frames: bytes, kernel: int) -> int:
+        own, words = array("I", frames), self._words
+        said = _utf8("\0".join([str(kernel), *[words[it] for it in own]]))
+        self._size += len(said)
+        self._frames.extend(own)
+        self._starts.append(len(self._frames))
+        self._kernel.append(min(kernel, 0xFFFF))
+        self._ids.append(int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "little"))
+        self._idle.append(kernel > 0 and self._idle_word[own[-1]])
+        return len(self._ids) - 1
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Those in which a core did something, as rows of a segment; each id once."""
