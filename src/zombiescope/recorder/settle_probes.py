@@ -18,6 +18,7 @@ from zombiescope.recorder.reading_rows import MINUTE, ReadingRows
 from zombiescope.recorder.sampling import COSTS, seen
 
 AT_ONCE = 8 << 20  # bytes of one probe's looks that are parsed together
+TOGETHER = MINUTE / 2  # seconds of them: a parser may leave out what did not change, and a minute later it is due again
 LATEST = 9e9  # unix seconds: the year 2255. Beyond it a time is damage, and its nanoseconds soon are no 64-bit number
 
 
@@ -45,9 +46,10 @@ class SettledProbes:
         if not 0 <= at < LATEST:
             self._note(f"probe {probe}: a time out of range")
             return
-        self._looks.setdefault(probe, []).append((at, content))
-        if self._sizes.get(probe, 0) > AT_ONCE:
+        looks = self._looks.get(probe)
+        if looks and (self._sizes.get(probe, 0) > AT_ONCE or abs(at - looks[0][0]) > TOGETHER):
             self._tell(probe)
+        self._looks.setdefault(probe, []).append((at, content))
 
     def sample(self, probe: str, content: memoryview) -> tuple[float, list[Blind]] | None:
         """The readings of a probe that parses at once; its time, and what it could not read."""
