@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from zombiescope.core import Blind, Host, Reading, Span
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.members.rooms import load
-from zombiescope.recorder.loop import look
+from zombiescope.recorder.sampling import look
 from zombiescope.recorder.tape import Tape
 
 QUARTER = 0.25  # all times are whole quarters of a second, so that sums are exact

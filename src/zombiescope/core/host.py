@@ -82,17 +82,21 @@ class Host:
 
     @contextmanager
     def held_open(self, path: str) -> Iterator[Callable[[], bytes]]:
-        """A file of the live kernel that is read many times a second: one call each time, from its beginning."""
+        """A file of the live kernel that is read again and again, each time from its beginning."""
         try:
-            handle = os.open(self._inside(path), os.O_RDONLY | os.O_CLOEXEC)
+            handle = os.open(self._inside(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except (OSError, ValueError) as error:
             raise Unreadable(path, _why(error)) from error
 
         def read() -> bytes:
             try:
-                parts = [os.pread(handle, _CHUNK, 0)]
-                while len(parts[-1]) == _CHUNK and len(parts) < MOST_BYTES // _CHUNK:
-                    parts.append(os.pread(handle, _CHUNK, len(parts) * _CHUNK))
+                # A file of many records (/proc/slabinfo) is handed out a page at a time, however large the buffer is.
+                parts, size = [], 0
+                while part := os.pread(handle, _CHUNK, size):
+                    parts.append(part)
+                    size += len(part)
+                    if size > MOST_BYTES:
+                        raise Unreadable(path, f"larger than {MOST_BYTES:,} bytes")
                 return parts[0] if len(parts) == 1 else b"".join(parts)
             except OSError as error:
                 raise Unreadable(path, _why(error)) from error

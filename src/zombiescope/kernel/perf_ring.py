@@ -42,7 +42,7 @@ _DISABLED, _EXCLUDE_KERNEL, _EXCLUDE_HV, _MMAP, _COMM, _FREQ, _TASK, _WATERMARK 
     1 << 14,
 )
 _SAMPLE_ID_ALL, _NO_KERNEL_CHAIN, _NO_USER_CHAIN, _MMAP2 = 1 << 18, 1 << 21, 1 << 22, 1 << 23
-_COMM_EXEC, _USE_CLOCKID, _KSYMBOL, _BUILD_ID = 1 << 24, 1 << 25, 1 << 29, 1 << 34
+_COMM_EXEC, _USE_CLOCKID, _KSYMBOL, _NEW_CGROUPS, _BUILD_ID = 1 << 24, 1 << 25, 1 << 29, 1 << 32, 1 << 34
 _FORMAT_LOST = 1 << 4
 _HEAD, _TAIL = 1024 // 8, 1032 // 8  # struct perf_event_mmap_page, in words
 
@@ -78,7 +78,8 @@ class Event:
         flags = _DISABLED | _EXCLUDE_HV | _FREQ | _SAMPLE_ID_ALL | _USE_CLOCKID
         # mmap next to mmap2: the kernel sends neither before someone asked for the older one (nr_mmap_events).
         flags |= _MMAP | _MMAP2 | _COMM | _COMM_EXEC | _TASK | (_BUILD_ID if self.build_id else 0)
-        flags |= _KSYMBOL if self.ksymbol else 0
+        # New cgroups with their paths came with the cgroup of a sample (96aaab686505, v5.7).
+        flags |= (_KSYMBOL if self.ksymbol else 0) | (_NEW_CGROUPS if self.cgroup else 0)
         flags |= (0 if self.kernel else _EXCLUDE_KERNEL | _NO_KERNEL_CHAIN) | (0 if self.user else _NO_USER_CHAIN)
         flags |= _WATERMARK if wake_at else 0
         lost = _FORMAT_LOST if self.counts_lost else 0

@@ -15,13 +15,13 @@ from zombiescope.kernel.text import cores
 
 EVERY = 60.0
 GIVES = ("cpu_reserved",)
-FILES = {"isolated": "/sys/devices/system/cpu/isolated", "nohz_full": "/sys/devices/system/cpu/nohz_full"}
+CORE_LISTS = {"isolated": "/sys/devices/system/cpu/isolated", "nohz_full": "/sys/devices/system/cpu/nohz_full"}
 MOST = 500  # folders that are read: cores are set apart near the root
 
 
 def read(host: Host) -> Iterator[Reading]:
     at, seen = host.now(), 0
-    for words, path in FILES.items():
+    for words, path in CORE_LISTS.items():
         try:
             text = host.read(path).replace("(null)", "")
         except Unreadable:
@@ -32,7 +32,7 @@ def read(host: Host) -> Iterator[Reading]:
         if mount.version == 2 or "cpuset" in mount.controllers:
             yield from _exclusive(host, mount, at)
     if not seen:
-        raise Unreadable(FILES["isolated"], "neither isolated nor nohz_full cores are listed")
+        raise Unreadable(CORE_LISTS["isolated"], "neither isolated nor nohz_full cores are listed")
 
 
 def _exclusive(host: Host, mount: CgroupMount, at: float) -> Iterator[Reading]:

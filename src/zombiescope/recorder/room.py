@@ -48,9 +48,11 @@ class Room:
         too_large = sum(sizes.values()) > self._most_bytes and held > (1 - ROOM) * self._most_bytes
         self.full = f"{amount(sum(sizes.values()))} cannot be brought below --max-bytes" if too_large else ""
 
-    def drop_oldest(self) -> bool:
-        """Whether there was one that could be dropped."""
-        waiting = (name for name in self._folder.segments() if name not in self._stuck or self._again(name))
+    def drop_oldest(self, but: str = "") -> bool:
+        """Whether there was one that could be dropped, not counting the one that is being written."""
+        waiting = (
+            name for name in self._folder.segments() if name != but and (name not in self._stuck or self._again(name))
+        )
         return any(self._removed(name) for name in waiting)
 
     def _too_old(self, names: list[str]) -> bool:

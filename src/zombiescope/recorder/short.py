@@ -7,11 +7,29 @@ import time
 from collections.abc import Callable, Container
 
 from zombiescope.core import Host
+from zombiescope.members.rooms import healthy
+from zombiescope.recorder.clock import ahead_ns
 from zombiescope.recorder.loop import Loop
+from zombiescope.recorder.sampling import Fetched, Sample, note, seen
 from zombiescope.recorder.tape import Tape
 
 SELDOM = 60.0  # seconds: a probe with a longer interval is not run once more at the end
 PACE = 1.0  # seconds between two readings of the rings of samples: at 999 Hz a ring of 256 KB lasts some three
+
+
+class _OnTape:
+    """Parses at once what is sampled."""
+
+    def __init__(self, host: Host, tape: Tape) -> None:
+        self._host, self._tape, self._probes = host, tape, healthy("probes")
+
+    def fetched(self, name: str, fetched: Fetched) -> None:
+        probe, at = self._probes[name], (fetched.at + ahead_ns()) / 1e9
+        readings, blind = seen(name, probe, lambda: probe.told([(at, fetched.content)]))
+        note(name, probe, self._tape, Sample(at, readings, blind, fetched.cost))
+
+    def sample(self, name: str, sample: Sample) -> None:
+        note(name, self._probes[name], self._tape, sample)
 
 
 def record(
@@ -28,7 +46,7 @@ def record(
     """
     tape = Tape()
     with contextlib.ExitStack() as stack:
-        loop = stack.enter_context(Loop(host, tape, only))
+        loop = stack.enter_context(Loop(host, _OnTape(host, tape), only))
         if hz and host.live and seconds > 0:
             from zombiescope.recorder.stacks import StackStream
 

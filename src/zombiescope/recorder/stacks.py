@@ -24,7 +24,7 @@ from zombiescope.naming.namer import Named, Namer
 from zombiescope.recorder.cgroup_paths import CgroupPaths
 from zombiescope.recorder.clock import ahead_ns
 from zombiescope.recorder.layout import CGROUP
-from zombiescope.recorder.loop import Sink
+from zombiescope.recorder.sampling import Notes
 from zombiescope.recorder.stack_series import GAP, GIVES, LOST, NAME, SOURCE, SYMBOLS, TAKEN, USER_SYMBOLS
 
 REFRESH = 10.0  # seconds between two checks for cores that were added or removed
@@ -45,7 +45,7 @@ class _Stack:
 class StackStream:
     """Reads the sampler, writes to a journal or a tape. Notes what it cannot read at every sample, as probes do."""
 
-    def __init__(self, host: Host, sink: Sink, *, hz: int, user: bool = True) -> None:
+    def __init__(self, host: Host, sink: Notes, *, hz: int, user: bool = True) -> None:
         self._host, self._sink = host, sink
         self._open = ExitStack()
         self.kallsyms: Kallsyms | None = None
