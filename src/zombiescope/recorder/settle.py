@@ -80,6 +80,7 @@ class _Settling:
         self._sources: dict[int, Ring | str] = {}
         self._ahead: int | None = None
         self._at = 0.0  # of the last record
+        self._sampled = False  # there are rings
         self._batches: dict[str, list[pa.RecordBatch]] = {"series": [], "events": []}
 
     def __enter__(self) -> _Settling:
@@ -114,7 +115,8 @@ class _Settling:
                 self._ahead = struct.unpack("<q", record.content)[0]
             return
         if record.kind == NAME:
-            self._sources[record.source] = _source(record.content, self._hz)
+            found = self._sources[record.source] = _source(record.content, self._hz)
+            self._sampled |= isinstance(found, Ring)
             return
         if self._ahead is not None and 0 <= record.at + self._ahead < LATEST * 1e9:
             self._at = seconds(record.at + self._ahead)
@@ -134,9 +136,10 @@ class _Settling:
             said = self._probes.sample(source, record.content)
             if said is not None:
                 at, blind = said
-                if source == stack_series.NAME:
-                    self._stacks.blind = blind
-                self._probes.look(source, at, blind)
+                if source == stack_series.NAME and self._ahead is not None and self._sampled:
+                    self._stacks.look(record.at, self._ahead, blind)
+                else:
+                    self._probes.look(source, at, blind)
 
 
 def _source(content: memoryview, hz: float) -> Ring | str:

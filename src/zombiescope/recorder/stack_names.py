@@ -65,9 +65,15 @@ class StackNames:
         """Which of them say that the core had nothing to do."""
         return np.array(self._idle, np.bool_)
 
-    def numbers(self, chains: Sequence[bytes], time_ns: Ints) -> Ints:
-        """One number for each chain, sampled at these times, which ascend."""
+    def numbers(self, chains: Sequence[bytes], time_ns: Ints, programs: Ints) -> Ints:
+        """One number for each chain, sampled at these times, which ascend.
+
+        `programs`: how many programs its process ran before the one that was sampled; the same addresses of another one
+        are another stack.
+        """
         keys = [hash(it) for it in chains]
+        for place in np.flatnonzero(programs).tolist():
+            keys[place] = hash((keys[place], int(programs[place])))
         known = self._known
         fresh: dict[int, int] = {}
         for place, key in enumerate(keys):
@@ -75,10 +81,10 @@ class StackNames:
                 fresh.setdefault(key, place)
         if fresh:
             places = list(fresh.values())
-            self._name([chains[it] for it in places], time_ns[places], list(fresh))
+            self._name([chains[it] for it in places], time_ns[places], programs[places], list(fresh))
         return np.array([known[it] for it in keys], np.int64)
 
-    def _name(self, chains: Sequence[bytes], time_ns: Ints, keys: Sequence[int]) -> None:
+    def _name(self, chains: Sequence[bytes], time_ns: Ints, programs: Ints, keys: Sequence[int]) -> None:
         lengths = np.array([len(it) // 8 for it in chains], np.int64)
         pids = np.frombuffer(b"".join([it[:4] for it in chains]), np.int32)
         addresses: Words = np.frombuffer(b"".join([it[4:] for it in chains]), np.uint64)
@@ -87,7 +93,8 @@ class StackNames:
         codes = np.zeros(len(addresses), np.uint32)
         distinct, which = np.unique(addresses[kernel], return_inverse=True)
         codes[kernel] = self._coded(self._namer.kernel(distinct.tolist()))[which]
-        codes[user] = self._users(pids[owner[user]], addresses[user], time_ns[owner[user]])
+        who = pids + (programs << 32)
+        codes[user] = self._users(who[owner[user]], addresses[user], time_ns[owner[user]])
         # The kernel writes the leaf first, its own part before the program's: backwards it is outermost first.
         kept = kernel | user
         frames = codes[kept][::-1].tobytes()
@@ -97,14 +104,15 @@ class StackNames:
         for key, size, end, of_kernel in zip(keys, sizes.tolist(), ends.tolist(), kernels.tolist(), strict=True):
             self._known[key] = self._number(frames[4 * (end - size) : 4 * end], of_kernel)
 
-    def _users(self, pids: npt.NDArray[np.int32], addresses: Words, time_ns: Ints) -> npt.NDArray[np.uint32]:
-        """Codes of the functions of processes; each address of a process is named once, at its first sample."""
-        if not len(pids):
+    def _users(self, who: Ints, addresses: Words, time_ns: Ints) -> npt.NDArray[np.uint32]:
+        """Codes of the functions of processes; each address of a program is named once, at its first sample."""
+        if not len(who):
             return np.empty(0, np.uint32)
-        order = np.lexsort((addresses, pids))
-        other = (np.diff(pids[order]) != 0) | (np.diff(addresses[order]) != 0)
+        order = np.lexsort((addresses, who))
+        other = (np.diff(who[order]) != 0) | (np.diff(addresses[order]) != 0)
         first = order[np.append(True, other)]
-        asked = list(zip(pids[first].tolist(), addresses[first].tolist(), time_ns[first].tolist(), strict=True))
+        pids = who[first].astype(np.int32)
+        asked = list(zip(pids.tolist(), addresses[first].tolist(), time_ns[first].tolist(), strict=True))
         names, late = self._asked(asked)
         while late and self._waited < _PATIENCE:
             self._namer.more()
@@ -118,7 +126,7 @@ class StackNames:
                     break
             late = [late[it] for it in still]
         which = np.append(0, np.cumsum(other))
-        found = np.empty(len(pids), np.uint32)
+        found = np.empty(len(who), np.uint32)
         found[order] = self._coded(names)[which]
         return found
 
