@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -34,6 +34,7 @@ _IS_EXEC, _HAS_BUILD_ID = 1 << 13, 1 << 14  # header.misc
 _TRAILER = 3  # words: pid and tid, time, cpu
 _CHAIN = 7  # the first address of a sample's chain; the word before it counts them
 _KIND = 0xFFFFFFFF
+_OF_PROCESSES = frozenset((_COMM, _EXIT, _FORK, _MMAP2))  # which begin with a pid
 _ANYONE, _NO_CGROUP = bytes(4), bytes(8)
 _FIXED = np.dtype(
     [
@@ -155,14 +156,17 @@ class Parsed:
     damage: list[Unparsable]  # at most one for each part; the records before it are kept
 
 
-def parse(parts: Sequence[bytes], *, cgroup: bool) -> Parsed:
-    """The records of several rings, one part each; `cgroup` if samples have it."""
+def parse(parts: Sequence[bytes], *, cgroup: bool, unneeded: Container[int] = ()) -> Parsed:
+    """The records of several rings, one part each; `cgroup` if samples have it.
+
+    Records about the processes that are `unneeded` are left out.
+    """
     fixed: list[bytes] = []
     chains: list[bytes] = []
     records: list[Record] = []
     data = b"".join([part if len(part) % 8 == 0 else part[: len(part) & ~7] for part in parts])
     ends = list(accumulate(len(part) >> 3 for part in parts))
-    lost, bad = _walk(data, ends, fixed, chains, records, cgroup)
+    lost, bad = _walk(data, ends, fixed, chains, records, cgroup, unneeded)
     rows = np.frombuffer(b"".join(fixed), _FIXED)
     order = rows["time"].argsort(kind="stable")
     rows = rows[order]
@@ -190,7 +194,13 @@ def parse(parts: Sequence[bytes], *, cgroup: bool) -> Parsed:
 # that word is noise, as the size of a bad record cannot be trusted. This is the hot loop: under 1 µs a sample. By
 # column it takes sixty calls of numpy, 500 µs on a busy machine with cold caches: slower below 600 samples a read.
 def _walk(
-    data: bytes, ends: list[int], fixed: list[bytes], chains: list[bytes], records: list[Record], cgroup: bool
+    data: bytes,
+    ends: list[int],
+    fixed: list[bytes],
+    chains: list[bytes],
+    records: list[Record],
+    cgroup: bool,
+    unneeded: Container[int],
 ) -> tuple[list[int], list[int | None]]:
     # A marker's value in other places (a path, a register) is recognised by its position.
     found = (np.frombuffer(data, np.int64) == CONTEXT_USER).nonzero()[0].tolist()
@@ -217,6 +227,8 @@ def _walk(
                     pid = data[begin + 16 : begin + 20] if marker < last else _ANYONE
                     chains.append(pid + data[8 * first : 8 * last])
                     fixed.append(data[begin + 8 : begin + 48] + (data[8 * last : 8 * stop] or _NO_CGROUP))
+                elif kind in _OF_PROCESSES and words[at + 1] & _KIND in unneeded:
+                    pass
                 elif kind in _DECODE:
                     records.append(_DECODE[kind](data, struct.unpack_from(f"={stop - at}q", data, begin), begin))
                 elif kind == _LOST:

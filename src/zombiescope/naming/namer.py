@@ -43,7 +43,7 @@ class Namer:
         """`here`: the samples are of this machine since it started; else no file of it is opened for them."""
         self._kernel, self._here = kernel, here
         self._aside = Aside()
-        self._mappings = mappings or Mappings()
+        self._mappings = Mappings() if mappings is None else mappings
         tables = MountTables()
         self._files = Files(self._aside, tables)
         self._perf_maps = PerfMaps(self._aside, tables)

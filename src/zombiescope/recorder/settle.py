@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from zombiescope.core import Host, harmless
-from zombiescope.kernel.perf_execs import execed
+from zombiescope.kernel.perf_tasks import Tasks
 from zombiescope.members.rooms import healthy
 from zombiescope.recorder import stack_series
 from zombiescope.recorder.carry import Carry
@@ -74,12 +74,13 @@ class _Settling:
         self._rows = ReadingRows(_events(meta))
         gives = meta.get("gives", {})
         self._probes = SettledProbes(self._rows, gives)
-        began, programs = _first_look(file)
-        self._stacks = SettledStacks(here, self._rows, carry.before(began, boot_id), execed=programs)
+        began, tasks = _first_look(file)
+        self._stacks = SettledStacks(here, self._rows, carry.before(began, boot_id), tasks)
         self._hz = float(meta.get("hz") or 0)
         self._sources: dict[int, Ring | str] = {}
         self._ahead: int | None = None
         self._at = 0.0  # of the last record
+        self._sampled = False  # there are rings
         self._batches: dict[str, list[pa.RecordBatch]] = {"series": [], "events": []}
 
     def __enter__(self) -> _Settling:
@@ -114,7 +115,8 @@ class _Settling:
                 self._ahead = struct.unpack("<q", record.content)[0]
             return
         if record.kind == NAME:
-            self._sources[record.source] = _source(record.content, self._hz)
+            found = self._sources[record.source] = _source(record.content, self._hz)
+            self._sampled |= isinstance(found, Ring)
             return
         if self._ahead is not None and 0 <= record.at + self._ahead < LATEST * 1e9:
             self._at = seconds(record.at + self._ahead)
@@ -134,9 +136,10 @@ class _Settling:
             said = self._probes.sample(source, record.content)
             if said is not None:
                 at, blind = said
-                if source == stack_series.NAME:
-                    self._stacks.blind = blind
-                self._probes.look(source, at, blind)
+                if source == stack_series.NAME and self._ahead is not None and self._sampled:
+                    self._stacks.look(record.at, self._ahead, blind)
+                else:
+                    self._probes.look(source, at, blind)
 
 
 def _source(content: memoryview, hz: float) -> Ring | str:
@@ -156,16 +159,18 @@ def _source(content: memoryview, hz: float) -> Ring | str:
     return ""
 
 
-def _first_look(file: BinaryIO) -> tuple[int, set[int]]:
-    """When the rings were first read, and which processes began another program later."""
-    began, found, rings = 0, set[int](), set[int]()
+def _first_look(file: BinaryIO) -> tuple[int, Tasks]:
+    """When the rings were first read, and what became of the processes until the end."""
+    began, tasks, rings = 0, Tasks(), set[int]()
     for record in HeadReader(file):
         if record.kind == NAME and isinstance(_source(record.content, 0.0), Ring):
             rings.add(record.source)
         elif record.kind == RING and record.source in rings:
             began = began or record.at
-            found |= execed(record.content)
-    return began, found
+            tasks.feed(record.content)
+            if tasks.too_many:
+                break
+    return began, tasks
 
 
 def _events(meta: Mapping[str, Any]) -> set[str]:

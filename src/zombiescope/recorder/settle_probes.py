@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from types import ModuleType
 from typing import Any
 
 from zombiescope.core import Blind, Reading
 from zombiescope.members.rooms import Broken, member
-from zombiescope.recorder.reading_rows import ReadingRows
+from zombiescope.recorder.reading_rows import MINUTE, ReadingRows
 from zombiescope.recorder.sampling import COSTS, seen
 
 AT_ONCE = 8 << 20  # bytes of one probe's looks that are parsed together
+TOGETHER = MINUTE / 2  # seconds of them: a parser may leave out what did not change, and a minute later it is due again
 LATEST = 9e9  # unix seconds: the year 2255. Beyond it a time is damage, and its nanoseconds soon are no 64-bit number
 
 
@@ -45,9 +46,10 @@ class SettledProbes:
         if not 0 <= at < LATEST:
             self._note(f"probe {probe}: a time out of range")
             return
-        self._looks.setdefault(probe, []).append((at, content))
-        if self._sizes.get(probe, 0) > AT_ONCE:
+        looks = self._looks.get(probe)
+        if looks and (self._sizes.get(probe, 0) > AT_ONCE or abs(at - looks[0][0]) > TOGETHER):
             self._tell(probe)
+        self._looks.setdefault(probe, []).append((at, content))
 
     def sample(self, probe: str, content: memoryview) -> tuple[float, list[Blind]] | None:
         """The readings of a probe that parses at once; its time, and what it could not read."""
@@ -82,18 +84,30 @@ class SettledProbes:
             for at, _ in looks:
                 self.look(name, at, blind)
             return
-        self._parse(name, probe, looks)
+        # What was the same as before says the same, until a value is due to be written once more.
+        parsed, last, last_at = list[int](), b"", 0.0
+        for place, (at, content) in enumerate(looks):
+            if not place or content is not last or at - last_at >= MINUTE:
+                parsed.append(place)
+                last, last_at = content, at
+        since = dict(self._parsed(name, probe, [looks[it] for it in parsed], parsed))
+        unseen: Sequence[Blind] = ()
+        for place, (at, _) in enumerate(looks):
+            unseen = since.get(place, unseen)
+            self.look(name, at, unseen)
 
-    def _parse(self, name: str, probe: ModuleType, looks: list[tuple[float, bytes]]) -> None:
+    def _parsed(
+        self, name: str, probe: ModuleType, looks: list[tuple[float, bytes]], places: list[int]
+    ) -> Iterator[tuple[int, Sequence[Blind]]]:
+        """From which look on what could not be read."""
         readings, blind = seen(name, probe, partial(probe.told, looks))
         if blind and len(looks) > 1:  # whether it was so at all of them is not said; nor may one cost the others
-            for look in looks:
-                self._parse(name, probe, [look])
+            for look, place in zip(looks, places, strict=True):
+                yield from self._parsed(name, probe, [look], [place])
             return
         for reading in readings:
             self._rows.add(reading)
-        for at, _ in looks:
-            self.look(name, at, blind)
+        yield places[0], blind
 
     def _note(self, trouble: str) -> None:
         if trouble not in self.damage and len(self.damage) < 20:

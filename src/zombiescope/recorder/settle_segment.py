@@ -2,8 +2,8 @@
 
     python -m zombiescope.recorder.settle FOLDER SEGMENT [SEGMENT…]
 
-It runs when nobody else wants the core or the disk, and takes its memory with it when it ends. If it is killed, the
-head is still there, and is what readers take; the next child does it again.
+Whoever starts it lets it run only when nobody else wants the core or the disk. Its memory goes with it. If it is
+killed, the head is still there, and is what readers take; the next child does it again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
-import resource
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +20,6 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from zombiescope.core import Host, UserError, harmless
-from zombiescope.kernel.system_call import SystemCall
 from zombiescope.recorder import carry as carries
 from zombiescope.recorder.carry import Carry
 from zombiescope.recorder.folder import create
@@ -30,10 +28,8 @@ from zombiescope.recorder.meta import read_meta
 from zombiescope.recorder.segment import as_one, write_whole
 from zombiescope.recorder.settle import Settled, settled
 
-MOST_MEMORY = 1 << 30  # bytes of address space beyond what is there at the start: a hostile head ends only us
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_IOPRIO_SET = SystemCall("ioprio_set(2)", {"x86_64": 251, "aarch64": 30})
-_WHO_PROCESS, _IDLE = 1, 3 << 13
+_ARENA_MAX = -8  # of malloc.h
 
 
 def main(argv: Sequence[str]) -> int:
@@ -41,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
     if len(argv) < 2 or not all(map(is_segment, argv[1:])):
         print("usage: settle FOLDER SEGMENT [SEGMENT…]", file=sys.stderr)
         return 2
-    _stand_back()
+    _give_back()
     failed = False
     try:
         meta = read_meta(os.path.join(argv[0], META))
@@ -125,18 +121,8 @@ def _open_regular(name: str, folder: int) -> Iterator[BinaryIO]:
         yield file
 
 
-def _stand_back() -> None:
-    """Everybody else goes first: core, disk and, if memory is short, also that."""
-    # Arrow's own allocator keeps its memory.
+def _give_back() -> None:
+    """Arrow's own allocator keeps its memory; and each thread that reads a file would keep some of its own."""
     pa.set_memory_pool(pa.system_memory_pool())
-    with suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    with suppress(OSError):
-        _IOPRIO_SET(_WHO_PROCESS, 0, _IDLE)
-    with suppress(OSError, ValueError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")
-    with suppress(OSError, ValueError), open("/proc/self/statm") as file:
-        most = int(file.read().split()[0]) * resource.getpagesize() + MOST_MEMORY
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
     with suppress(AttributeError):
-        ctypes.CDLL(None).mallopt(-8, 2)  # M_ARENA_MAX: threads that read files would each keep 64 MB of addresses
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)

@@ -7,6 +7,7 @@ softirq work on top of the idle task is kept.
 from __future__ import annotations
 
 import time
+from bisect import insort
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple
@@ -17,7 +18,8 @@ import pyarrow as pa
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.perf_event import gaps
-from zombiescope.kernel.perf_records import Fork, NewCgroup, Parsed, Throttle, parse
+from zombiescope.kernel.perf_records import Comm, Fork, NewCgroup, Parsed, Throttle, parse
+from zombiescope.kernel.perf_tasks import Tasks
 from zombiescope.naming.kernel_names import KALLSYMS, KernelNames, kernel_symbols
 from zombiescope.naming.namer import Namer
 from zombiescope.recorder.carry import Carry, carried, kept_mappings, restored
@@ -55,11 +57,10 @@ class _Part(NamedTuple):
 class SettledStacks:
     """Takes the rings of one head; a context manager."""
 
-    def __init__(
-        self, host: Host | None, rows: ReadingRows, carry: Carry, *, execed: set[int], reported: bool = True
-    ) -> None:
-        """`host`: the machine that was recorded, if it is this one and still runs; `execed`: who began a program."""
-        self._rows, self._carry, self._execed = rows, carry, execed
+    def __init__(self, host: Host | None, rows: ReadingRows, carry: Carry, tasks: Tasks) -> None:
+        """`host`: the machine that was recorded, if it is this one in this boot; `tasks`: all that are in the head."""
+        self._rows, self._carry = rows, carry
+        self._execed, self._unneeded = tasks.execed, tasks.unneeded()
         self._running = Running(host) if host is not None else None
         self._open = ExitStack()
         self.blind: list[Blind] = []  # as the capture said
@@ -68,13 +69,14 @@ class SettledStacks:
         self._cgroups = self._cgroup_paths(host)
         self._paths: dict[int, str] = dict(carry.cgroups)
         self._told_cgroups: set[int] = set()
-        kernel = self._kernel_names(host, reported)
+        kernel = self._kernel_names(host)
         self._named = kernel is not None
         self._mappings = restored(carry)
         self._namer = Namer(kernel, self._mappings, here=host is not None)
         self._stacks = StackNames(self._namer)
         self._threads = ThreadNames(carry.comms, self._comm)
         self._waiting: list[_Part] = []
+        self._drains: list[tuple[int, int]] = []  # when the rings were read, and the clock then
         self._size = self._ahead = 0
         self._kind: tuple[str, float, bool] = ("", 0.0, True)  # event, rate and whether samples have a cgroup
         self._last: dict[int, int] = dict(carry.last)
@@ -82,6 +84,7 @@ class SettledStacks:
         self._taken, self._lost = carry.taken, carry.lost
         self._told: dict[int, int] = {}  # lost, by core: as the records say, and as the events counted
         self._counted: dict[int, int] = {}
+        self._begun: dict[int, list[int]] = {}  # when each process began a program, or was forked
         self._gone: set[int] = set()  # processes that cannot be asked any more
         self._chunks: list[dict[str, npt.NDArray[Any]]] = []
         self._now = 0
@@ -101,11 +104,11 @@ class SettledStacks:
             self._unseen.append(Blind(what=CGROUP, source=error.source, why=error.why))
             return None
 
-    def _kernel_names(self, host: Host | None, reported: bool) -> KernelNames | None:
+    def _kernel_names(self, host: Host | None) -> KernelNames | None:
         try:
             if host is None:
                 raise Unreadable(KALLSYMS, _ELSEWHERE)
-            return KernelNames(host, kernel_symbols(host), reported=reported)
+            return KernelNames(host, kernel_symbols(host), reported=True)
         except (Unreadable, Unparsable) as error:
             self._unseen.append(Blind(what=SYMBOLS, source=error.source, why=error.why))
             return None
@@ -124,6 +127,11 @@ class SettledStacks:
         self._waiting.append(_Part(ring, at, bytes(content)))
         self._size += len(content)
 
+    def look(self, at: int, ahead: int, blind: list[Blind]) -> None:
+        """The rings were read, whether or not there was anything in them; and what the capture could not see."""
+        self.blind = blind
+        self._drains.append((at, ahead))
+
     def lost(self, ring: Ring, count: int) -> None:
         self._counted[ring.cpu] = self._counted.get(ring.cpu, 0) + count
 
@@ -133,7 +141,7 @@ class SettledStacks:
             return
         self._now = parts[-1].at
         event, hz, cgroup = self._kind
-        parsed = parse([it.content for it in parts], cgroup=cgroup)
+        parsed = parse([it.content for it in parts], cgroup=cgroup, unneeded=self._unneeded)
         for trouble in parsed.damage[: MOST_DAMAGE - len(self.damage)]:
             self.damage.append(f"a ring of samples: {trouble.text}")
         for part, told in zip(parts, parsed.lost, strict=True):
@@ -142,7 +150,10 @@ class SettledStacks:
         busy = self._samples(parsed)
         if event == "cpu-clock" and hz > 0:
             self._gaps(parsed, hz)
-        self._looks(parts, parsed.time_ns[busy], event)
+        # A capture that does not say when it read them says it by what it read.
+        drains = self._drains or [(at, self._ahead) for at in sorted({it.at for it in parts})]
+        self._looks(drains, parsed.time_ns[busy], event)
+        self._drains = []
 
     def _feed(self, parsed: Parsed) -> None:
         sampled = set(np.unique(parsed.pid).tolist())
@@ -170,7 +181,7 @@ class SettledStacks:
         return (self._running.thread(tid, self._now) if self._running is not None else "") or UNKNOWN
 
     def _samples(self, parsed: Parsed) -> npt.NDArray[np.bool_]:
-        stack = self._stacks.numbers(parsed.chains, parsed.time_ns)
+        stack = self._stacks.numbers(parsed.chains, parsed.time_ns, self._programs(parsed))
         busy: npt.NDArray[np.bool_] = ~self._stacks.idle[stack]
         tid, time_ns, cgroup = parsed.tid[busy], parsed.time_ns[busy], parsed.cgroup[busy]
         if len(tid):
@@ -187,6 +198,18 @@ class SettledStacks:
             )
             self._tell_cgroups(cgroup, seconds(int(time_ns[0]) + self._ahead))
         return busy
+
+    def _programs(self, parsed: Parsed) -> npt.NDArray[np.int64]:
+        """How many programs the process of each sample has begun before, as far as records say."""
+        forks = (it for it in parsed.records if isinstance(it, Fork) and it.pid != it.parent_pid)
+        execs = (it for it in parsed.records if isinstance(it, Comm) and it.execed)
+        for record in (*forks, *execs):
+            insort(self._begun.setdefault(record.pid, []), record.time_ns)
+        found = np.zeros(len(parsed.pid), np.int64)
+        for pid in self._begun.keys() & set(np.unique(parsed.pid).tolist()):
+            own = np.flatnonzero(parsed.pid == pid)
+            found[own] = np.searchsorted(self._begun[pid], parsed.time_ns[own], side="right")
+        return found
 
     def _tell_cgroups(self, cgroups: npt.NDArray[np.uint64], at: float) -> None:
         for number in sorted(set(np.unique(cgroups).tolist()) - self._told_cgroups - {0}):
@@ -211,9 +234,8 @@ class SettledStacks:
         for cpu in np.unique(parsed.cpu).tolist():
             self._last[cpu] = int(parsed.time_ns[parsed.cpu == cpu].max())
 
-    def _looks(self, parts: list[_Part], busy_ns: npt.NDArray[np.int64], event: str) -> None:
+    def _looks(self, drains: list[tuple[int, int]], busy_ns: npt.NDArray[np.int64], event: str) -> None:
         """Every drain of the rings was a sample, as a probe's is."""
-        drains = sorted({it.at for it in parts})
         lost = self._all_lost()
         unseen = self.blind + self._unseen
         if event not in ("cpu-clock", "") and not any(it.what == GAP for it in unseen):
@@ -222,10 +244,9 @@ class SettledStacks:
             Blind(what=USER_SYMBOLS, source=f"/proc/{pid}/root", why=why, subject=f"pid:{pid}")
             for pid, why in self._namer.unnamed.items()
         ]
-        until = np.searchsorted(busy_ns, drains, side="right")
-        until[-1] = len(busy_ns)
-        for at_ns, taken in zip(drains, until.tolist(), strict=True):
-            at = seconds(at_ns + self._ahead)
+        until = np.searchsorted(busy_ns, [at for at, _ in drains], side="right")
+        for (at_ns, ahead), taken in zip(drains, until.tolist(), strict=True):
+            at = seconds(at_ns + ahead)
             said = {TAKEN: self._taken + taken, LOST: lost, SYMBOLS: float(self._named), USER_SYMBOLS: 1.0}
             for what, value in said.items():
                 source = KALLSYMS if what == SYMBOLS else SOURCE
@@ -241,6 +262,10 @@ class SettledStacks:
     def finish(self) -> Carry:
         """No more comes; what the next head needs to know."""
         self._settle()
+        if self._drains:
+            self._looks(self._drains, np.empty(0, np.int64), self._kind[0])
+        if self._stacks.left_out:
+            self.damage.append(f"{self._stacks.left_out:,} distinct stacks were left out: too many for one segment")
         return carried(
             self._carry,
             end=self._now,

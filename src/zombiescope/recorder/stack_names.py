@@ -28,6 +28,9 @@ _LOWEST, _KERNEL, _USER = (np.uint64(_WORD + it) for it in (LOWEST_CONTEXT, CONT
 _AT_ONCE = 8192  # stacks in one batch on disk: some 5 MB of names
 _PATIENCE = 2.0  # seconds, in all, that files on a slow disk are waited for
 _NAP = 0.05
+# Beyond it samples are kept with a stack that says so. Two minutes of 192 cores at 49 Hz are 1.1 million samples.
+MOST, MOST_BYTES = 400_000, 512 << 20  # stacks, and bytes of their names on disk before they are compressed
+TOO_MANY = "[more stacks than are kept]"
 
 
 class StackNames:
@@ -46,6 +49,9 @@ class StackNames:
         self._ids = array("Q")
         self._idle = array("b")
         self._waited = 0.0
+        self._size = 0  # bytes of all names
+        self._instead: int | None = None
+        self.left_out = 0
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -59,9 +65,15 @@ class StackNames:
         """Which of them say that the core had nothing to do."""
         return np.array(self._idle, np.bool_)
 
-    def numbers(self, chains: Sequence[bytes], time_ns: Ints) -> Ints:
-        """One number for each chain, sampled at these times, which ascend."""
+    def numbers(self, chains: Sequence[bytes], time_ns: Ints, programs: Ints) -> Ints:
+        """One number for each chain, sampled at these times, which ascend.
+
+        `programs`: how many programs its process ran before the one that was sampled; the same addresses of another one
+        are another stack.
+        """
         keys = [hash(it) for it in chains]
+        for place in np.flatnonzero(programs).tolist():
+            keys[place] = hash((keys[place], int(programs[place])))
         known = self._known
         fresh: dict[int, int] = {}
         for place, key in enumerate(keys):
@@ -69,10 +81,10 @@ class StackNames:
                 fresh.setdefault(key, place)
         if fresh:
             places = list(fresh.values())
-            self._name([chains[it] for it in places], time_ns[places], list(fresh))
+            self._name([chains[it] for it in places], time_ns[places], programs[places], list(fresh))
         return np.array([known[it] for it in keys], np.int64)
 
-    def _name(self, chains: Sequence[bytes], time_ns: Ints, keys: Sequence[int]) -> None:
+    def _name(self, chains: Sequence[bytes], time_ns: Ints, programs: Ints, keys: Sequence[int]) -> None:
         lengths = np.array([len(it) // 8 for it in chains], np.int64)
         pids = np.frombuffer(b"".join([it[:4] for it in chains]), np.int32)
         addresses: Words = np.frombuffer(b"".join([it[4:] for it in chains]), np.uint64)
@@ -81,7 +93,8 @@ class StackNames:
         codes = np.zeros(len(addresses), np.uint32)
         distinct, which = np.unique(addresses[kernel], return_inverse=True)
         codes[kernel] = self._coded(self._namer.kernel(distinct.tolist()))[which]
-        codes[user] = self._users(pids[owner[user]], addresses[user], time_ns[owner[user]])
+        who = pids + (programs << 32)
+        codes[user] = self._users(who[owner[user]], addresses[user], time_ns[owner[user]])
         # The kernel writes the leaf first, its own part before the program's: backwards it is outermost first.
         kept = kernel | user
         frames = codes[kept][::-1].tobytes()
@@ -91,14 +104,15 @@ class StackNames:
         for key, size, end, of_kernel in zip(keys, sizes.tolist(), ends.tolist(), kernels.tolist(), strict=True):
             self._known[key] = self._number(frames[4 * (end - size) : 4 * end], of_kernel)
 
-    def _users(self, pids: npt.NDArray[np.int32], addresses: Words, time_ns: Ints) -> npt.NDArray[np.uint32]:
-        """Codes of the functions of processes; each address of a process is named once, at its first sample."""
-        if not len(pids):
+    def _users(self, who: Ints, addresses: Words, time_ns: Ints) -> npt.NDArray[np.uint32]:
+        """Codes of the functions of processes; each address of a program is named once, at its first sample."""
+        if not len(who):
             return np.empty(0, np.uint32)
-        order = np.lexsort((addresses, pids))
-        other = (np.diff(pids[order]) != 0) | (np.diff(addresses[order]) != 0)
+        order = np.lexsort((addresses, who))
+        other = (np.diff(who[order]) != 0) | (np.diff(addresses[order]) != 0)
         first = order[np.append(True, other)]
-        asked = list(zip(pids[first].tolist(), addresses[first].tolist(), time_ns[first].tolist(), strict=True))
+        pids = who[first].astype(np.int32)
+        asked = list(zip(pids.tolist(), addresses[first].tolist(), time_ns[first].tolist(), strict=True))
         names, late = self._asked(asked)
         while late and self._waited < _PATIENCE:
             self._namer.more()
@@ -112,7 +126,7 @@ class StackNames:
                     break
             late = [late[it] for it in still]
         which = np.append(0, np.cumsum(other))
-        found = np.empty(len(pids), np.uint32)
+        found = np.empty(len(who), np.uint32)
         found[order] = self._coded(names)[which]
         return found
 
@@ -137,18 +151,25 @@ class StackNames:
     def _number(self, frames: bytes, kernel: int) -> int:
         key = hash((frames, kernel))
         number = self._same.get(key)
-        if number is None:
-            number = self._same[key] = len(self._ids)
-            own = array("I", frames)
-            words = self._words
-            said = "\0".join([str(kernel), *[words[it] for it in own]])
-            digest = hashlib.blake2b(_utf8(said), digest_size=8).digest()
-            self._frames.extend(own)
-            self._starts.append(len(self._frames))
-            self._kernel.append(min(kernel, 0xFFFF))
-            self._ids.append(int.from_bytes(digest, "little"))
-            self._idle.append(kernel > 0 and self._idle_word[own[-1]])
+        if number is None and (len(self._ids) >= MOST or self._size > MOST_BYTES):
+            self.left_out += 1
+            number = self._instead
+            if number is None:
+                number = self._instead = self._added(self._coded([TOO_MANY]).tobytes(), 0)
+        elif number is None:
+            number = self._same[key] = self._added(frames, kernel)
         return number
+
+    def _added(self, frames: bytes, kernel: int) -> int:
+        own, words = array("I", frames), self._words
+        said = _utf8("\0".join([str(kernel), *[words[it] for it in own]]))
+        self._size += len(said)
+        self._frames.extend(own)
+        self._starts.append(len(self._frames))
+        self._kernel.append(min(kernel, 0xFFFF))
+        self._ids.append(int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "little"))
+        self._idle.append(kernel > 0 and self._idle_word[own[-1]])
+        return len(self._ids) - 1
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Those in which a core did something, as rows of a segment; each id once."""

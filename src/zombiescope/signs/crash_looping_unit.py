@@ -60,7 +60,7 @@ def _counted(timeline: Timeline, counter: Series) -> Iterator[Finding]:
     for first, last in stretches:
         times = float(counter.values[last] - counter.values[first])
         if times >= TIMES or short:
-            start = float(counter.at[first])
+            start = _last_look_before(timeline, counter, first + 1)
             # A unit that waits for its next start still loops though its count does not rise.
             end = counter.until if waits and last == len(counter) - 1 else float(counter.at[last])
             over = looked if short else float(counter.at[last]) - start
@@ -68,6 +68,14 @@ def _counted(timeline: Timeline, counter: Series) -> Iterator[Finding]:
             yield _finding(timeline, counter, Span(start, end), pace)
     if short and waits and not stretches:
         yield _finding(timeline, counter, Span(float(counter.at[0]), counter.until), "waits to be started again")
+
+
+def _last_look_before(timeline: Timeline, counter: Series, place: int) -> float:
+    """When the value before this one was last read: a recording has a value once, when it first was so."""
+    looks = timeline.looks(counter.what)
+    seen = looks.at[looks.values > 0]
+    before = int(np.searchsorted(seen, counter.at[place])) - 1
+    return max(float(counter.at[place - 1]), float(seen[before])) if before >= 0 else float(counter.at[place - 1])
 
 
 def _stretches(counter: Series) -> Iterator[tuple[int, int]]:
