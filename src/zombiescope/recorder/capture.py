@@ -142,6 +142,9 @@ class Capture:
         return [f"{amount(self._sink.ring_bytes / passed)}/s of stacks", f"{self._rings.lost} lost"]
 
     def _flush(self) -> float:
+        if self._heads.lost == self._number:  # its rest has no place, and the next begins with every value
+            self._heads.happened.extend(self._noted)
+            self._next_head()
         if self._rings is not None:
             self._rings.read()
         self._loop.collect()
@@ -150,9 +153,7 @@ class Capture:
             self._say_own_cost()
         self._note_troubles()
         self._sink.flush()
-        if self._heads.lost == self._number:
-            self._next_head()  # the rest of this one has no place, and the next begins with every value
-        elif self._is_full():
+        if self._is_full():
             self._next_head()
             _give_back()
         self._warn_once()
@@ -200,11 +201,12 @@ class Capture:
     def _note_troubles(self) -> None:
         """Once in each head, where `info` finds it."""
         at = self._host.now()
-        for trouble in [it for it in self._heads.troubles if it not in self._noted]:
-            self._noted.add(trouble)
-            self._sink.note(
-                at, Reading(what=TROUBLE, subject="node", value=1.0, at=at, source=self._folder, text=trouble)
-            )
+        while self._heads.happened:
+            trouble = self._heads.happened.pop(0)
+            if trouble not in self._noted:
+                self._noted.add(trouble)
+                said = Reading(what=TROUBLE, subject="node", value=1.0, at=at, source=self._folder, text=trouble)
+                self._sink.note(at, said)
 
     def _warn_once(self) -> None:
         for trouble in self._heads.troubles[self._warned :]:
