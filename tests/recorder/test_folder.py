@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from tests.conftest import CANNOT, Run
 from tests.loop_disk import loop_disk
+from tests.recorder.journal import MOST_TROUBLES, Journal
 from tests.recorder.test_replay import Clock, journal, reading
 
 from zombiescope.core import UserError
-from zombiescope.recorder.journal import MOST_TROUBLES, Journal
 from zombiescope.recorder.replay import opened
 from zombiescope.recorder.room import FIRST_RETRY
 

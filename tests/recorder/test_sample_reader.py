@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import CANNOT
+from tests.recorder.journal import Journal
 from tests.recorder.written import T0, Sampled, written
 
 from zombiescope.core import Host, Reading, Span, Unreadable, UserError
 from zombiescope.core.samples import COLUMNS, Function, Samples, Who
 from zombiescope.kernel.cgroup_ids import CgroupIds
 from zombiescope.recorder import sample_reader
-from zombiescope.recorder.journal import Journal
 from zombiescope.recorder.replay import Recording, opened
 from zombiescope.recorder.short import record
 from zombiescope.recorder.tape import Tape
