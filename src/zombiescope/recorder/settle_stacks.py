@@ -277,6 +277,11 @@ class SettledStacks:
             lost=self._all_lost(),
         )
 
+    def let_go(self) -> None:
+        """What gave names is not needed any more: symbols of the kernel, of files, mappings."""
+        self._stacks.let_go()
+        del self._namer, self._mappings
+
     def times(self) -> tuple[int, int] | None:
         """Of the first sample and the last."""
         if not self._chunks:
