@@ -29,6 +29,7 @@ from zombiescope.recorder.ring_stream import RingStream
 from zombiescope.recorder.stack_series import EVENTS, GIVES, NAME, SOURCE
 
 FLUSH = 1.0  # seconds: what a kill -9 may cost
+SAYS = 5.0  # seconds between two readings of its own cost
 SEGMENT_SECONDS = 120.0
 SEGMENT_SHARE = 0.125  # of the limit: a head that fills faster ends earlier, so that dropping one is a small loss
 SMALLEST, LARGEST = 1 << 20, 48 << 20  # bytes: each begins with every value; and settle takes memory for each
@@ -58,6 +59,7 @@ class Capture:
         self._rings: RingStream | None = None
         self._number = 0  # of the head that is being written
         self._head_began = time.monotonic()
+        self._say_next = 0.0
         self._noted: set[str] = set()  # troubles in this head
 
     def __enter__(self) -> Capture:
@@ -104,6 +106,7 @@ class Capture:
             self._loop.look_at_all()
             self._flush()
             self._loop.run(seconds)
+            self._say_own_cost()
             self._flush()
             self._next_head()
             self._disk.end()
@@ -143,7 +146,8 @@ class Capture:
             self._rings.read()
         self._loop.collect()
         self._keep_to_budget()
-        self._say_own_cost()
+        if time.monotonic() >= self._say_next:
+            self._say_own_cost()
         self._note_troubles()
         self._sink.flush()
         if self._heads.lost == self._number:
@@ -168,6 +172,7 @@ class Capture:
         self._sink.note(at, said)
 
     def _say_own_cost(self) -> None:
+        self._say_next = time.monotonic() + SAYS
         at = self._host.now()
         said = {OWN_COST: (spent(), "getrusage(2)")}
         with open("/proc/self/statm") as file:

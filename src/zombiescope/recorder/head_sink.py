@@ -32,6 +32,7 @@ class HeadSink:
     def begin(self, write: Callable[[bytes], object]) -> None:
         """A new head."""
         self._head = HeadWriter(write)
+        self._sources: dict[tuple[Any, ...], int] = {}
         self._last: dict[tuple[str, str], tuple[float, float, str, str]] = {}  # value, time, text and source
         self._head.clock(time.monotonic_ns(), ahead_ns())
 
@@ -76,7 +77,10 @@ class HeadSink:
         return self._head.flush()
 
     def _source(self, what: dict[str, Any]) -> int:
-        return self._head.source(what, time.monotonic_ns())
+        key = tuple(what.values())
+        if key not in self._sources:
+            self._sources[key] = self._head.source(what, time.monotonic_ns())
+        return self._sources[key]
 
     def _is_new(self, reading: Reading) -> bool:
         if reading.what in self.events:
