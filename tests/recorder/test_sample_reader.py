@@ -231,13 +231,13 @@ def test_a_short_recording_in_memory_says_whose_time_it_is() -> None:
     try:
         (own / "cgroup.procs").write_text(str(spinning.pid))
         time.sleep(0.2)
-        tape = record(Host(), 2.0, only=("proc_stat",), hz=99)
+        short = record(Host(), 2.0, only=("proc_stat",), hz=99)
+        timeline = short.timeline()
     finally:
         spinning.kill()
         spinning.wait()
         own.rmdir()
-    timeline = tape.timeline()
-    if not tape.hz or not timeline.looked("cgroup_id"):
+    if not short.meta["hz"] or not timeline.looked("cgroup_id"):
         pytest.skip(CANNOT + "sample stacks, or find cgroups by number")
     found = timeline.samples()
     assert 0 < found.only(found.pid == spinning.pid).seconds <= found.seconds
