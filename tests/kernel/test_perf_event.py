@@ -20,7 +20,7 @@ from tests.kernel.sampling import READ, SPIN, Start, collected, column, cpu_seco
 
 from zombiescope.core.errors import UserError
 from zombiescope.kernel.perf_event import Sampler
-from zombiescope.kernel.perf_records import Comm, Exit, Fork, Ksymbol, Mmap, Throttle, parse
+from zombiescope.kernel.perf_records import Comm, Exit, Fork, Ksymbol, Mmap, NewCgroup, Throttle, parse
 from zombiescope.kernel.perf_ring import Event, Ring, blindness
 from zombiescope.kernel.perf_rings import MOST_BYTES, ring_size
 from zombiescope.naming.mappings import Mappings
@@ -78,7 +78,11 @@ def test_fork_exec_and_exit_are_told_and_what_was_mapped() -> None:
         child = subprocess.Popen(["/bin/sleep", "0.1"])
         child.wait()
         read = sampler.read()
-    its = [record for record in read.records if not isinstance(record, Throttle | Ksymbol) and record.pid == child.pid]
+    its = [
+        record
+        for record in read.records
+        if not isinstance(record, Throttle | Ksymbol | NewCgroup) and record.pid == child.pid
+    ]
     assert [type(it) for it in its if not isinstance(it, Mmap)][:1] == [Fork]
     assert "sleep" in [it.comm for it in its if isinstance(it, Comm) and it.execed] and isinstance(its[-1], Exit)
     program = next(it for it in its if isinstance(it, Mmap) and it.path.endswith(("/sleep", "/coreutils")))

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.recorder.journal import SEGMENT_SECONDS, Journal
 
 from zombiescope.core import Reading
-from zombiescope.recorder.journal import SEGMENT_SECONDS, Journal
 from zombiescope.recorder.replay import Recording, opened
 from zombiescope.recorder.stack_series import EVENTS, GIVES, NAME
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from zombiescope.naming.mappings import Mappings
-from zombiescope.naming.mappings_kept import Kept, kept, restore
+from zombiescope.naming.mappings_kept import Kept, Row, kept, restore
 
 VERSION = 1
 MOST_BYTES = 16 << 20
@@ -113,16 +113,13 @@ def loaded(content: bytes) -> Carry:
 
 def _kept(said: Any) -> Kept:
     pid, since, taken, regions = said
-    rows = tuple(
-        (
-            *(_count(it, 1 << 64) for it in row[:3]),
-            _text(row[3]),
-            _hex(row[4]),
-            *(_count(it, 1 << 64) for it in row[5:9]),
-        )
-        for row in regions
-    )
-    return (_count(pid, 1 << 31), _count(since), _count(taken), rows)
+    return (_count(pid, 1 << 31), _count(since), _count(taken), tuple(map(_row, regions)))
+
+
+def _row(said: Any) -> Row:
+    start, end, offset, path, build_id, since, major, minor, inode = said
+    first = (_count(start, 1 << 64), _count(end, 1 << 64), _count(offset, 1 << 64), _text(path), _hex(build_id))
+    return (*first, _count(since), _count(major), _count(minor), _count(inode, 1 << 64))
 
 
 def _count(said: Any, below: int = 1 << 63) -> int:

@@ -32,5 +32,5 @@ SCHEMAS = {
 }
 # zstd at its default level: two minutes of readings shrink about tenfold. The head's batches are too small for that:
 # setting up the compressor for each of some twenty buffers a second cost more than everything else together.
-WHOLE = pa.ipc.IpcWriteOptions(compression="zstd")
+WHOLE = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)  # each thread would take memory of its own
 HEAD = pa.ipc.IpcWriteOptions()

@@ -1,8 +1,4 @@
-"""One segment being written: a small batch per second in its head, and all of it rewritten when it is full.
-
-Nothing older than the last flush is lost by kill -9, nor, since each flush is followed by fdatasync, by a crash of
-the machine. The finished file has no name until it is complete (O_TMPFILE), so a kill leaves no leftovers.
-"""
+"""The files of a settled segment: none has a name until it is complete (O_TMPFILE), so a kill leaves no leftovers."""
 
 from __future__ import annotations
 
@@ -13,61 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from zombiescope.recorder.folder import PRIVATE_FILE, Folder, create
-from zombiescope.recorder.layout import FIRST, KINDS, LAST, file_name
-from zombiescope.recorder.schemas import HEAD, SCHEMAS, WHOLE
+from zombiescope.recorder.folder import PRIVATE_FILE, create
+from zombiescope.recorder.layout import FIRST, LAST, file_name
+from zombiescope.recorder.schemas import SCHEMAS, WHOLE
 
 Rows = Mapping[str, Any]  # columns by name: lists or arrays
-
-
-class Segment:
-    """The files of one segment."""
-
-    def __init__(self, folder: Folder, at: float) -> None:
-        self.name, self._handle = folder.new_segment(at)
-        self.bytes = 0  # of the heads
-        self._heads: dict[str, tuple[pa.OSFile, pa.ipc.RecordBatchStreamWriter]] = {}
-        self._batches: dict[str, list[pa.RecordBatch]] = {kind: [] for kind in KINDS}
-
-    def write(self, kind: str, batch: pa.RecordBatch) -> None:
-        """One more batch; it is on disk when this returns."""
-        if kind not in self._heads:
-            file = self._new(file_name(kind, head=True))
-            self._heads[kind] = (file, pa.ipc.new_stream(file, SCHEMAS[kind], options=HEAD))
-        file, stream = self._heads[kind]
-        before = file.tell()
-        stream.write_batch(batch)
-        os.fdatasync(file.fileno())
-        self.bytes += file.tell() - before
-        self._batches[kind].append(batch)
-
-    def finish(self) -> None:
-        """Write each kind as one batch, then remove the head. If that fails, the head stays and is just as good."""
-        for kind, batches in self._batches.items():
-            if kind in self._heads:
-                self._heads.pop(kind)[0].close()
-                write_whole(self._handle, kind, *as_one(kind, batches))
-                os.unlink(file_name(kind, head=True), dir_fd=self._handle)
-        self.abandon()
-
-    def abandon(self) -> None:
-        """Close without rewriting: the heads stay, as after a kill."""
-        for file, _ in self._heads.values():
-            with suppress(OSError):
-                file.close()
-        self._heads.clear()
-        self._batches = {kind: [] for kind in KINDS}
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
-
-    def _new(self, name: str) -> pa.OSFile:
-        """Arrow's own file: unlike a Python one it never writes half of a batch without an error."""
-        handle = create(name, self._handle)
-        try:
-            return pa.OSFile(f"/proc/self/fd/{handle}", "wb")
-        finally:
-            os.close(handle)
 
 
 def as_batch(kind: str, rows: Rows) -> pa.RecordBatch:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import gc
 import os
 import stat
 import sys
@@ -37,7 +38,11 @@ def main(argv: Sequence[str]) -> int:
     if len(argv) < 2 or not all(map(is_segment, argv[1:])):
         print("usage: settle FOLDER SEGMENT [SEGMENT…]", file=sys.stderr)
         return 2
-    _give_back()
+    # Arrow's own allocator keeps its memory; and each thread that reads a file would keep some of its own.
+    pa.set_memory_pool(pa.system_memory_pool())
+    with suppress(AttributeError):
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
+    gc.disable()  # what is made here is in no cycles, and all of it goes with the process
     failed = False
     try:
         meta = read_meta(os.path.join(argv[0], META))
@@ -79,6 +84,8 @@ def settle_segment(folder: int, segment: str, meta: Mapping[str, Any], host: Hos
 
 def write_segment(folder: int, found: Settled) -> None:
     """The files of a segment; all of them are on disk when this returns."""
+    found.stacks.let_go()
+    _give_back()
     for kind in ("series", "events"):
         batches, times = as_one(kind, found.readings.pop(kind))
         if batches:
@@ -122,7 +129,5 @@ def _open_regular(name: str, folder: int) -> Iterator[BinaryIO]:
 
 
 def _give_back() -> None:
-    """Arrow's own allocator keeps its memory; and each thread that reads a file would keep some of its own."""
-    pa.set_memory_pool(pa.system_memory_pool())
     with suppress(AttributeError):
-        ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
+        ctypes.CDLL(None).malloc_trim(0)

@@ -25,11 +25,12 @@ from zombiescope.naming.namer import Namer
 from zombiescope.recorder.carry import Carry, carried, kept_mappings, restored
 from zombiescope.recorder.cgroup_paths import CgroupPaths
 from zombiescope.recorder.clock import seconds
+from zombiescope.recorder.layout import CGROUP
 from zombiescope.recorder.reading_rows import ReadingRows
 from zombiescope.recorder.running import Running, not_idle
 from zombiescope.recorder.schemas import SCHEMAS
 from zombiescope.recorder.stack_names import StackNames
-from zombiescope.recorder.stack_series import CGROUP, GAP, GIVES, LOST, NAME, SOURCE, SYMBOLS, TAKEN, USER_SYMBOLS
+from zombiescope.recorder.stack_series import GAP, GIVES, LOST, NAME, SOURCE, SYMBOLS, TAKEN, USER_SYMBOLS
 from zombiescope.recorder.thread_names import UNKNOWN, ThreadNames
 
 BATCH_BYTES, BATCH_NS = 2 << 20, 10_000_000_000
@@ -201,10 +202,11 @@ class SettledStacks:
 
     def _programs(self, parsed: Parsed) -> npt.NDArray[np.int64]:
         """How many programs the process of each sample has begun before, as far as records say."""
-        forks = (it for it in parsed.records if isinstance(it, Fork) and it.pid != it.parent_pid)
-        execs = (it for it in parsed.records if isinstance(it, Comm) and it.execed)
-        for record in (*forks, *execs):
-            insort(self._begun.setdefault(record.pid, []), record.time_ns)
+        forks = [it for it in parsed.records if isinstance(it, Fork) and it.pid != it.parent_pid]
+        execs = [it for it in parsed.records if isinstance(it, Comm) and it.execed]
+        begun = [(it.pid, it.time_ns) for it in forks] + [(it.pid, it.time_ns) for it in execs]
+        for pid, time_ns in begun:
+            insort(self._begun.setdefault(pid, []), time_ns)
         found = np.zeros(len(parsed.pid), np.int64)
         for pid in self._begun.keys() & set(np.unique(parsed.pid).tolist()):
             own = np.flatnonzero(parsed.pid == pid)
@@ -276,6 +278,11 @@ class SettledStacks:
             taken=self._taken,
             lost=self._all_lost(),
         )
+
+    def let_go(self) -> None:
+        """What gave names is not needed any more: symbols of the kernel, of files, mappings."""
+        self._stacks.let_go()
+        del self._namer, self._mappings
 
     def times(self) -> tuple[int, int] | None:
         """Of the first sample and the last."""

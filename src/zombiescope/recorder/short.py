@@ -60,8 +60,14 @@ def record(
             rings = stack.enter_context(RingStream(host, sink, hz=hz))
             loop.sleep = rings.sleep
             stack.callback(rings.read)
-            loop.every(lambda: rings.read() or PACE)
-        loop.every(lambda: sink.flush() * 0.0 + PACE)  # with the clock as it is set then
+
+        def take() -> float:
+            if rings is not None:
+                rings.read()
+            sink.flush()  # with the clock as it is set then
+            return PACE
+
+        loop.every(take)
         loop.look_at_all()
         if host.live and seconds > 0:
             started = time.monotonic()

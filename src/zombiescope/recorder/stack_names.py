@@ -25,7 +25,7 @@ Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
 _WORD = 1 << 64
 _LOWEST, _KERNEL, _USER = (np.uint64(_WORD + it) for it in (LOWEST_CONTEXT, CONTEXT_KERNEL, CONTEXT_USER))
-_AT_ONCE = 8192  # stacks in one batch on disk: some 5 MB of names
+_AT_ONCE = 1024  # stacks in one batch on disk: some 600 KB of names
 _PATIENCE = 2.0  # seconds, in all, that files on a slow disk are waited for
 _NAP = 0.05
 # Beyond it samples are kept with a stack that says so. Two minutes of 192 cores at 49 Hz are 1.1 million samples.
@@ -38,8 +38,9 @@ class StackNames:
 
     def __init__(self, namer: Namer) -> None:
         self._namer = namer
-        self._known: dict[int, int] = {}  # by the hash of a chain; Python's is keyed, so nobody can choose one
-        self._same: dict[int, int] = {}  # by the hash of its names: addresses differ within a function
+        # By hashes of 64 bits; Python's are keyed, so nobody can choose them. In a dictionary each takes 110 bytes.
+        self._known = _Numbers()  # of chains
+        self._same = _Numbers()  # of what is named the same: addresses differ within a function
         self._codes: dict[str, int] = {}
         self._words: list[str] = []
         self._idle_word = array("b")
@@ -71,20 +72,19 @@ class StackNames:
         `programs`: how many programs its process ran before the one that was sampled; the same addresses of another one
         are another stack.
         """
-        keys = [hash(it) for it in chains]
+        keys = np.array([hash(it) for it in chains], np.int64)
         for place in np.flatnonzero(programs).tolist():
-            keys[place] = hash((keys[place], int(programs[place])))
-        known = self._known
-        fresh: dict[int, int] = {}
-        for place, key in enumerate(keys):
-            if key not in known:
-                fresh.setdefault(key, place)
-        if fresh:
-            places = list(fresh.values())
-            self._name([chains[it] for it in places], time_ns[places], programs[places], list(fresh))
-        return np.array([known[it] for it in keys], np.int64)
+            keys[place] = hash((int(keys[place]), int(programs[place])))
+        distinct, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        numbers = self._known.find(distinct)
+        places = np.sort(first[numbers < 0])
+        if len(places):
+            found = self._name([chains[it] for it in places.tolist()], time_ns[places], programs[places])
+            self._known.add(keys[places], found)
+            numbers = self._known.find(distinct)
+        return numbers[which.reshape(-1)]
 
-    def _name(self, chains: Sequence[bytes], time_ns: Ints, programs: Ints, keys: Sequence[int]) -> None:
+    def _name(self, chains: Sequence[bytes], time_ns: Ints, programs: Ints) -> Ints:
         lengths = np.array([len(it) // 8 for it in chains], np.int64)
         pids = np.frombuffer(b"".join([it[:4] for it in chains]), np.int32)
         addresses: Words = np.frombuffer(b"".join([it[4:] for it in chains]), np.uint64)
@@ -101,8 +101,11 @@ class StackNames:
         sizes = np.bincount(owner[kept], minlength=len(chains))
         ends = sizes.sum() - (np.cumsum(sizes) - sizes)
         kernels = np.bincount(owner[kernel], minlength=len(chains))
-        for key, size, end, of_kernel in zip(keys, sizes.tolist(), ends.tolist(), kernels.tolist(), strict=True):
-            self._known[key] = self._number(frames[4 * (end - size) : 4 * end], of_kernel)
+        parts = [
+            (frames[4 * (end - size) : 4 * end], of_kernel)
+            for size, end, of_kernel in zip(sizes.tolist(), ends.tolist(), kernels.tolist(), strict=True)
+        ]
+        return self._numbered(parts)
 
     def _users(self, who: Ints, addresses: Words, time_ns: Ints) -> npt.NDArray[np.uint32]:
         """Codes of the functions of processes; each address of a program is named once, at its first sample."""
@@ -148,17 +151,24 @@ class StackNames:
             found.append(code)
         return np.array(found, np.uint32)
 
-    def _number(self, frames: bytes, kernel: int) -> int:
-        key = hash((frames, kernel))
-        number = self._same.get(key)
-        if number is None and (len(self._ids) >= MOST or self._size > MOST_BYTES):
-            self.left_out += 1
-            number = self._instead
-            if number is None:
-                number = self._instead = self._added(self._coded([TOO_MANY]).tobytes(), 0)
-        elif number is None:
-            number = self._same[key] = self._added(frames, kernel)
-        return number
+    def _numbered(self, parts: Sequence[tuple[bytes, int]]) -> Ints:
+        keys = np.array([hash(it) for it in parts], np.int64)
+        distinct, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        numbers = self._same.find(distinct)
+        fresh = np.flatnonzero(numbers < 0)
+        fresh = fresh[np.argsort(first[fresh])]
+        for place in fresh.tolist():
+            numbers[place] = self._kept(*parts[first[place]])
+        self._same.add(distinct[fresh], numbers[fresh])
+        return numbers[which.reshape(-1)]
+
+    def _kept(self, frames: bytes, kernel: int) -> int:
+        if len(self._ids) < MOST and self._size <= MOST_BYTES:
+            return self._added(frames, kernel)
+        self.left_out += 1
+        if self._instead is None:
+            self._instead = self._added(self._coded([TOO_MANY]).tobytes(), 0)
+        return self._instead
 
     def _added(self, frames: bytes, kernel: int) -> int:
         own, words = array("I", frames), self._words
@@ -171,13 +181,19 @@ class StackNames:
         self._idle.append(kernel > 0 and self._idle_word[own[-1]])
         return len(self._ids) - 1
 
+    def let_go(self) -> None:
+        """No more is asked but for what is there."""
+        self._known, self._same = _Numbers(), _Numbers()
+        self._codes.clear()
+        del self._namer
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Those in which a core did something, as rows of a segment; each id once."""
-        rows = np.flatnonzero(~self.idle)
-        rows = rows[np.unique(self.ids[rows], return_index=True)[1]]
+        rows, ids = np.flatnonzero(~self.idle), self.ids
+        rows = rows[np.unique(ids[rows], return_index=True)[1]]
         said = [_utf8(it) for it in self._words]
         sizes = np.array([len(it) for it in said], np.int64)
-        frames, starts = np.array(self._frames, np.int64), np.array(self._starts, np.int64)
+        frames, starts = np.frombuffer(self._frames, np.uint32), np.array(self._starts, np.int64)
         kernel = np.array(self._kernel, np.uint16)
         for begin in range(0, len(rows), _AT_ONCE):
             own = rows[begin : begin + _AT_ONCE]
@@ -189,8 +205,32 @@ class StackNames:
             )
             offsets = np.append(0, np.cumsum(starts[own + 1] - starts[own])).astype(np.int32)
             listed = pa.ListArray.from_arrays(pa.array(offsets), words)
-            columns = [pa.array(self.ids[own], pa.uint64()), listed, pa.array(kernel[own], pa.uint16())]
+            columns = [pa.array(ids[own], pa.uint64()), listed, pa.array(kernel[own], pa.uint16())]
             yield pa.record_batch(columns, schema=SCHEMAS["stacks"])
+
+
+class _Numbers:
+    """Numbers of 64-bit keys, in two sorted columns."""
+
+    def __init__(self) -> None:
+        self._keys, self._values = np.empty(0, np.int64), np.empty(0, np.int32)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def find(self, keys: Ints) -> Ints:
+        """The number of each key; -1 for one that is not there."""
+        if not len(self._keys):
+            return np.full(len(keys), -1, np.int64)
+        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[place] == keys, self._values[place].astype(np.int64), -1)
+
+    def add(self, keys: Ints, numbers: Ints) -> None:
+        """Keys that are not there yet."""
+        order = np.argsort(keys)
+        place = np.searchsorted(self._keys, keys[order])
+        self._keys = np.insert(self._keys, place, keys[order])
+        self._values = np.insert(self._values, place, numbers[order].astype(np.int32))
 
 
 def _parts(addresses: Words, owner: Ints, starts: Ints) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:

@@ -1,7 +1,4 @@
-"""The recording being written: readings in, segments out; bounded in time and bytes, the oldest segment dropped first.
-
-Segments end by the monotonic clock: the wall clock may be set.
-"""
+"""The recorder of format 1, which wrote *.head.arrows and no other head: recordings of it are still to be read."""
 
 from __future__ import annotations
 
@@ -10,21 +7,73 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 
-from zombiescope.recorder.folder import Folder
-from zombiescope.recorder.layout import META, OLDEST_FORMAT, TROUBLE
+from zombiescope.recorder.folder import Folder, create
+from zombiescope.recorder.layout import KINDS, META, OLDEST_FORMAT, TROUBLE, file_name
 from zombiescope.recorder.reading_rows import ReadingRows
 from zombiescope.recorder.room import Room
-from zombiescope.recorder.segment import Rows, Segment, as_batch
+from zombiescope.recorder.schemas import HEAD, SCHEMAS
+from zombiescope.recorder.segment import Rows, as_batch, as_one, write_whole
 
 SEGMENT_SECONDS = 120.0
 SEGMENT_SHARE = 0.125  # of the limit: a segment that fills faster ends earlier, so that dropping one is a small loss
 SMALLEST = 1 << 20  # bytes: but no segment ends before that, since each begins with every value
 MOST_TROUBLES = 20  # distinct ones that are kept; each is written down once a segment at the most
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Segment:
+    """The files of one segment."""
+
+    def __init__(self, folder: Folder, at: float) -> None:
+        self.name, self._handle = folder.new_segment(at)
+        self.bytes = 0  # of the heads
+        self._heads: dict[str, tuple[pa.OSFile, pa.ipc.RecordBatchStreamWriter]] = {}
+        self._batches: dict[str, list[pa.RecordBatch]] = {kind: [] for kind in KINDS}
+
+    def write(self, kind: str, batch: pa.RecordBatch) -> None:
+        """One more batch; it is on disk when this returns."""
+        if kind not in self._heads:
+            file = self._new(file_name(kind, head=True))
+            self._heads[kind] = (file, pa.ipc.new_stream(file, SCHEMAS[kind], options=HEAD))
+        file, stream = self._heads[kind]
+        before = file.tell()
+        stream.write_batch(batch)
+        os.fdatasync(file.fileno())
+        self.bytes += file.tell() - before
+        self._batches[kind].append(batch)
+
+    def finish(self) -> None:
+        """Write each kind as one batch, then remove the head. If that fails, the head stays and is just as good."""
+        for kind, batches in self._batches.items():
+            if kind in self._heads:
+                self._heads.pop(kind)[0].close()
+                write_whole(self._handle, kind, *as_one(kind, batches))
+                os.unlink(file_name(kind, head=True), dir_fd=self._handle)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Close without rewriting: the heads stay, as after a kill."""
+        for file, _ in self._heads.values():
+            with suppress(OSError):
+                file.close()
+        self._heads.clear()
+        self._batches = {kind: [] for kind in KINDS}
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def _new(self, name: str) -> pa.OSFile:
+        """Arrow's own file: unlike a Python one it never writes half of a batch without an error."""
+        handle = create(name, self._handle)
+        try:
+            return pa.OSFile(f"/proc/self/fd/{handle}", "wb")
+        finally:
+            os.close(handle)
 
 
 class Journal:
