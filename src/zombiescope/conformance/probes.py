@@ -59,7 +59,7 @@ def _fetched(probe: ModuleType) -> Iterator[Complaint]:
     except (Unreadable, Unparsable):
         return
     if set(later) != set(now):
-        mend = "let read(host) be told([(host.now(), fetched(host, FILES))]): one parser for both"
+        mend = "let read(host) be told([(host.now(), fetch(host, FILES))]): one parser for both"
         yield Complaint(says="what it says of fetched files differs from what it reads", mend=mend, about="told")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from zombiescope.core.errors import Unreadable
 from zombiescope.core.host import Host
@@ -17,11 +18,11 @@ _PART = struct.Struct("<?I")  # whether it was read, and how many bytes follow
 _MOST_WHY = 1000  # characters of a reason
 
 
-def fetched(host: Host, files: Sequence[str]) -> bytes:
+def fetch(host: Host, files: Sequence[str]) -> bytes:
     """All of `files`, read once. Unreadable if there is only one, and it cannot be read."""
     if len(files) == 1:
         return host.read_bytes(files[0])
-    return _packed([lambda path=path: host.read_bytes(path) for path in files])  # type: ignore[misc]
+    return _packed([partial(host.read_bytes, path) for path in files])
 
 
 @contextmanager
@@ -38,7 +39,7 @@ def fetching(host: Host, files: Sequence[str]) -> Iterator[Callable[[], bytes]]:
         if len(files) == 1:
             yield lambda: read(files[0])
         else:
-            reads = [lambda path=path: read(path) for path in files]  # type: ignore[misc]
+            reads = [partial(read, path) for path in files]
             yield lambda: _packed(reads)
 
 

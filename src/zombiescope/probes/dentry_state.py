@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
-from zombiescope.core.fetched import fetched as fetched_from
-from zombiescope.core.fetched import text_of, unpacked
+from zombiescope.core.fetched import fetch, text_of, unpacked
 from zombiescope.kernel.text import count
 
 EVERY = 10.0
@@ -21,7 +20,7 @@ FILES = DENTRIES, INODES = "/proc/sys/fs/dentry-state", "/proc/sys/fs/inode-nr"
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:
-    return told([(host.now(), fetched_from(host, FILES))])
+    return told([(host.now(), fetch(host, FILES))])
 
 
 def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
