@@ -52,7 +52,7 @@ def test_it_ends_in_time_loses_nothing_and_gives_its_priority_back(shares: int) 
     before = group.read_text() if group.exists() else ""
     with neighbour(shares):
         started = time.monotonic()
-        argv = [COMMAND, "diagnose", "--seconds", "8", "--format", "json"]
+        argv = [str(COMMAND), "diagnose", "--seconds", "8", "--format", "json"]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
         took = time.monotonic() - started
     assert done.returncode in (0, 1, 3), done.stderr

@@ -149,7 +149,7 @@ def test_strays_with_names_like_segments_are_left_alone(tmp_path: Path, stray: s
     clock = Clock()
     disk = heads(tmp_path, most_bytes=30_000, clock=clock)
     fill(disk, clock, 40)
-    assert disk.dropped > 30 and disk.bytes < 60_000 and not disk.full
+    assert disk.dropped > 30 and disk.stored < 60_000 and not disk.full
     if stray < "1":
         assert ["it holds 'thesis.txt', which is not part of a recording" in it for it in disk.troubles] == [True]
     disk.close()
@@ -180,7 +180,7 @@ def test_if_there_can_be_no_room_it_says_so(tmp_path: Path) -> None:
         fill(disk, clock, 1)
         for segment in disk.segments():
             (tmp_path / segment / "stray").write_text("")
-        sizes.append(disk.bytes)
+        sizes.append(disk.stored)
         if disk.full:
             break
     assert "cannot be brought below --max-bytes" in disk.full and len(sizes) < 12
@@ -203,7 +203,7 @@ def test_a_segment_that_is_immutable_costs_one_line_and_no_cpu(tmp_path: Path) -
         try:
             fill(disk, clock, 12)
             assert time.process_time() - started < 5, "it does not try for ever"
-            assert oldest.exists() and len(disk.troubles) == 1 and disk.bytes < 45_000
+            assert oldest.exists() and len(disk.troubles) == 1 and disk.stored < 45_000
         finally:
             subprocess.run(["chattr", "-i", str(oldest)], check=True)
         clock.passed += 7200
@@ -226,11 +226,11 @@ def test_a_disk_that_became_read_only_costs_a_few_lines_and_no_cpu(tmp_path: Pat
             pytest.skip(f"{CANNOT}make a disk fail: no {trigger}")
         subprocess.run(["mount", "-o", "remount,errors=remount-ro", str(point)], check=True)
         trigger.write_text("a test")
-        started, before = time.process_time(), disk.bytes
+        started, before = time.process_time(), disk.stored
         fill(disk, clock, 12)
         assert time.process_time() - started < 5, "it does not try for ever"
         assert 1 <= len(disk.troubles) <= 3 and "Read-only file system" in disk.troubles[0]
-        assert disk.bytes == before
+        assert disk.stored == before
         disk.close()
         assert len(opened(str(point / "rec")).segments) == 3
 

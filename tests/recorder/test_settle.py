@@ -9,7 +9,7 @@ import pytest
 from tests.recorder.heads import AHEAD, META, SECOND, Head
 
 from zombiescope.core import Blind, Host, Unreadable
-from zombiescope.core.fetched import fetched as fetched_from
+from zombiescope.core.fetched import fetch
 from zombiescope.core.timeline import Timeline
 from zombiescope.members.rooms import healthy, load
 from zombiescope.recorder.head import HeadWriter
@@ -65,7 +65,7 @@ def test_every_probe_of_this_machine_gives_the_same_through_a_head() -> None:
         source = head.source({"probe": name}, at)
         if hasattr(probe, "told"):
             try:
-                content = fetched_from(host, probe.FILES)
+                content = fetch(host, probe.FILES)
             except Unreadable:
                 continue
             readings, blind = seen(name, probe, partial(probe.told, [(unix, content)]))

@@ -10,7 +10,7 @@ import errno
 import mmap
 import select
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -51,13 +51,12 @@ class Rings(Closing):
         self._lock.acquire()
         self._poll = select.epoll()
         cpus = _online()
-        try:
+        with ExitStack() as undo:
+            undo.callback(self.close)
             self.event = richest(cpus, _allowed(hz), user)
             self._size = size or ring_size(self.event.hz, len(cpus))
             self._open(cpus)
-        except BaseException:
-            self.close()
-            raise
+            undo.pop_all()
         self.blind: tuple[str, ...] = blindness(self.event, hz)
 
     @property

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from zombiescope.core import percent
 
 SHARE, FEW_CORES, SHARE_OF_EACH = 0.01, 48, 0.0002  # of one core; beyond so many cores, of each core
-SAVED = 240.0  # seconds whose share can be saved up: two segments
+SAVED = 600.0  # seconds whose share can be saved up: two segments
 PACE = 10.0  # seconds between two checks
-PATIENCE = 120.0  # seconds before it does more again: one segment and its settling
+PATIENCE = 120.0  # seconds before it does more again
 ROOM = 0.45  # of the budget: one step more may double the cost
 FEWEST = 10  # samples a second: fewer show nothing
 

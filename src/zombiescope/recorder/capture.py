@@ -31,7 +31,7 @@ from zombiescope.recorder.stack_series import EVENTS, GIVES, NAME, SOURCE
 
 FLUSH = 1.0  # seconds: what a kill -9 may cost
 SAYS = 5.0  # seconds between two readings of its own cost
-SEGMENT_SECONDS = 120.0
+SEGMENT_SECONDS = 300.0  # settle takes about a second of CPU before it reads the first record
 SEGMENT_SHARE = 0.125  # of the limit: a head that fills faster ends earlier, so that dropping one is a small loss
 SMALLEST, LARGEST = 1 << 20, 48 << 20  # bytes: each begins with every value; and settle takes memory for each
 OWN_COST, OWN_MEMORY, OWN_RINGS = "recorder_cpu_seconds_total", "recorder_memory_bytes", "recorder_ring_bytes"

@@ -12,7 +12,7 @@ import json
 import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from zombiescope.recorder.folder import Folder
@@ -41,17 +41,16 @@ class Heads:
     ) -> None:
         self._monotonic = monotonic
         self._folder = Folder(folder)
-        try:
+        with ExitStack() as undo:
+            undo.callback(self._folder.close)
             self._folder.write(META, json.dumps({"format": FORMAT, **meta}, indent=1).encode())
-        except BaseException:
-            self._folder.close()
-            raise
+            undo.pop_all()
         self._room = Room(self._folder, seconds=hours * 3600, most_bytes=most_bytes, monotonic=monotonic)
         self._settling = Settling(self._folder.path) if settles else None
         self._number = -1  # of the head that is being written
         self._segment, self._handle, self._head_size = "", -1, 0
         self._began = self._synced = 0.0
-        self.size = self.bytes  # on disk, about: what settle saves is counted when the next head begins
+        self.size = self.stored  # on disk, about: what settle saves is counted when the next head begins
         self.lost = -1  # the number of a head of which a part could not be written: it ends there
         self.troubles: list[str] = []  # what could not be written, removed or settled, and why; each once
         self.happened: list[str] = []  # those that are not in the recording yet: whoever writes them takes them out
@@ -69,7 +68,8 @@ class Heads:
         return self._room.full
 
     @property
-    def bytes(self) -> int:
+    def stored(self) -> int:
+        """Bytes on disk."""
         return sum(map(self._folder.size, self.segments()))
 
     def segments(self) -> list[str]:
@@ -114,7 +114,7 @@ class Heads:
         if segment:
             self._settle(segment)
         self._room.make()
-        self.size = self.bytes
+        self.size = self.stored
         for stuck in self._room.stuck:
             self._trouble(stuck)
 

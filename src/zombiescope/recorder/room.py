@@ -9,7 +9,7 @@ from zombiescope.core import amount
 from zombiescope.recorder.folder import Folder
 
 ROOM = 0.9  # of the limit: dropping starts before it, since the next segment needs room
-USUAL = 120.0  # seconds: how long a segment of an earlier run is taken to last
+USUAL = 300.0  # seconds: how long a segment of an earlier run is taken to last
 FIRST_RETRY, LAST_RETRY = 60.0, 3600.0  # seconds: what could not be removed is tried again, each time later
 
 

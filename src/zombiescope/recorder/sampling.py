@@ -46,9 +46,9 @@ class Notes(Protocol):
     def look(self, name: str, gives: Sequence[str], at: float, unseen: Sequence[Blind] = ()) -> None: ...
 
 
-def look(host: Host, name: str, probe: ModuleType, sink: Notes) -> float:
+def look(host: Host, name: str, probe: ModuleType, sink: Notes, eye: Eye | None = None) -> float:
     """One sample of one probe. Every failure is noted as blind; returns the CPU time it cost."""
-    return note(name, probe, sink, taken(host, name, probe, partial(probe.read, host)))
+    return note(name, probe, sink, taken(host, name, probe, eye or partial(probe.read, host)))
 
 
 def taken(host: Host, name: str, probe: ModuleType, eye: Eye) -> Sample:
