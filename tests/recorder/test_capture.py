@@ -184,6 +184,9 @@ def test_a_full_disk_drops_the_oldest_and_goes_on(tmp_path: Path) -> None:
         assert process.returncode == 0 and said.count("trouble: No space left on device") in (1, 2), said
         recorded = opened(str(folder))
         assert time.time() - recorded.timeline().span.end < 30
+        assert "No space left on device" in recorded.timeline().series("recorder_trouble").texts[0], (
+            "and says so itself"
+        )
         assert not list(folder.rglob("*.part"))
     finally:
         subprocess.run(["umount", str(disk)], check=True)

@@ -70,6 +70,15 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from zombiescope.recorder.priority import keeping_up
+
+    if args.recording:
+        return _run(args)
+    with keeping_up():
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     from zombiescope.diagnosis.examine import examine
     from zombiescope.diagnosis.settings import override
     from zombiescope.recorder.replay import is_recording

@@ -9,6 +9,7 @@ Standard library only: the capture process imports this.
 from __future__ import annotations
 
 import resource
+from collections import deque
 from dataclasses import dataclass
 
 from zombiescope.core import percent
@@ -51,14 +52,15 @@ class Budget:
 
     def __init__(self, share: float, *, hz: int, user: bool, now: float, spent: float) -> None:
         self.share = share  # of one core; 0: unlimited
-        rates = [rate for rate in (hz, hz // 2, hz // 4) if rate >= FEWEST or rate == hz]
+        rates = [hz, *(rate for rate in (hz // 2, hz // 4) if rate >= FEWEST)]
         steps = [Step(rate, user, 1.0) for rate in rates]
         if hz and user:
             steps.append(Step(rates[-1], False, 1.0))
         self._steps = [*steps, *(Step(rates[-1], steps[-1].user, stretch) for stretch in (2.0, 4.0, 8.0))]
         self.level = 0
         self._saved = self._most = SAVED * share
-        self._checked, self._changed = (now, spent), (now, spent)
+        self._checks = deque([(now, spent)])  # of the last PATIENCE
+        self._changed = now
 
     @property
     def step(self) -> Step:
@@ -66,22 +68,24 @@ class Budget:
 
     def check(self, now: float, spent: float) -> str:
         """Why it should go to another step, which is then the current one; empty if it should not."""
-        before, spent_before = self._checked
+        before, spent_before = self._checks[-1]
         if not self.share or now - before < PACE:
             return ""
-        self._checked = (now, spent)
+        self._checks.append((now, spent))
+        while now - self._checks[1][0] >= PATIENCE:
+            self._checks.popleft()
         rate = (spent - spent_before) / (now - before)
         self._saved = max(-self._most, min(self._most, self._saved + (self.share - rate) * (now - before)))
-        since, spent_since = self._changed
         if self._saved < 0 and rate > self.share and self.level < len(self._steps) - 1:
             self.level += 1
-            self._changed = (now, spent)
+            self._changed = now
             return self._words("used", rate)
-        if self.level and now - since >= PATIENCE and self._saved > 0:
-            rate = (spent - spent_since) / (now - since)
+        if self.level and now - self._changed >= PATIENCE and self._saved > 0:
+            then, spent_then = self._checks[0]
+            rate = (spent - spent_then) / (now - then)
             if rate < ROOM * self.share:
                 self.level -= 1
-                self._changed = (now, spent)
+                self._changed = now
                 return self._words("used only", rate)
         return ""
 

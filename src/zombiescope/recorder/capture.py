@@ -25,6 +25,7 @@ from zombiescope.recorder.head_sink import RECORDER, HeadSink
 from zombiescope.recorder.heads import Heads
 from zombiescope.recorder.layout import BUDGET_STEP, TROUBLE
 from zombiescope.recorder.loop import Loop
+from zombiescope.recorder.priority import SCHEDSTAT, Priority
 from zombiescope.recorder.ring_stream import RingStream
 from zombiescope.recorder.stack_series import EVENTS, GIVES, NAME, SOURCE
 
@@ -34,7 +35,8 @@ SEGMENT_SECONDS = 120.0
 SEGMENT_SHARE = 0.125  # of the limit: a head that fills faster ends earlier, so that dropping one is a small loss
 SMALLEST, LARGEST = 1 << 20, 48 << 20  # bytes: each begins with every value; and settle takes memory for each
 OWN_COST, OWN_MEMORY, OWN_RINGS = "recorder_cpu_seconds_total", "recorder_memory_bytes", "recorder_ring_bytes"
-OWN = (OWN_COST, OWN_MEMORY, OWN_RINGS)
+OWN_DELAY = "recorder_run_delay_seconds_total"  # that it had no core: a node that starves its recorder starves others
+OWN = (OWN_COST, OWN_MEMORY, OWN_RINGS, OWN_DELAY)
 
 
 class Capture:
@@ -60,6 +62,7 @@ class Capture:
         self._number = 0  # of the head that is being written
         self._head_began = time.monotonic()
         self._say_next = 0.0
+        self._priority = Priority()
         self._noted: set[str] = set()  # troubles in this head
 
     def __enter__(self) -> Capture:
@@ -79,6 +82,7 @@ class Capture:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+        self._priority.give_back()
 
     @property
     def blind(self) -> list[str]:
@@ -142,6 +146,9 @@ class Capture:
         return [f"{amount(self._sink.ring_bytes / passed)}/s of stacks", f"{self._rings.lost} lost"]
 
     def _flush(self) -> float:
+        if self._heads.lost == self._number:  # its rest has no place, and the next begins with every value
+            self._heads.happened.extend(self._noted)
+            self._next_head()
         if self._rings is not None:
             self._rings.read()
         self._loop.collect()
@@ -150,9 +157,7 @@ class Capture:
             self._say_own_cost()
         self._note_troubles()
         self._sink.flush()
-        if self._heads.lost == self._number:
-            self._next_head()  # the rest of this one has no place, and the next begins with every value
-        elif self._is_full():
+        if self._is_full():
             self._next_head()
             _give_back()
         self._warn_once()
@@ -172,12 +177,14 @@ class Capture:
         self._sink.note(at, said)
 
     def _say_own_cost(self) -> None:
+        self._priority.check()
         self._say_next = time.monotonic() + SAYS
         at = self._host.now()
         said = {OWN_COST: (spent(), "getrusage(2)")}
         with open("/proc/self/statm") as file:
             pages = int(file.read().split()[1])
         said[OWN_MEMORY] = (pages * os.sysconf("SC_PAGE_SIZE"), "/proc/self/statm")
+        said[OWN_DELAY] = (self._priority.waited, SCHEDSTAT)
         said[OWN_RINGS] = (self._rings.bytes if self._rings else 0, SOURCE)
         self._sink.note(
             at, *(Reading(what=it, subject="node", value=said[it][0], at=at, source=said[it][1]) for it in said)
@@ -200,11 +207,12 @@ class Capture:
     def _note_troubles(self) -> None:
         """Once in each head, where `info` finds it."""
         at = self._host.now()
-        for trouble in [it for it in self._heads.troubles if it not in self._noted]:
-            self._noted.add(trouble)
-            self._sink.note(
-                at, Reading(what=TROUBLE, subject="node", value=1.0, at=at, source=self._folder, text=trouble)
-            )
+        while self._heads.happened:
+            trouble = self._heads.happened.pop(0)
+            if trouble not in self._noted:
+                self._noted.add(trouble)
+                said = Reading(what=TROUBLE, subject="node", value=1.0, at=at, source=self._folder, text=trouble)
+                self._sink.note(at, said)
 
     def _warn_once(self) -> None:
         for trouble in self._heads.troubles[self._warned :]:

@@ -54,6 +54,7 @@ class Heads:
         self.size = self.bytes  # on disk, about: what settle saves is counted when the next head begins
         self.lost = -1  # the number of a head of which a part could not be written: it ends there
         self.troubles: list[str] = []  # what could not be written, removed or settled, and why; each once
+        self.happened: list[str] = []  # those that are not in the recording yet: whoever writes them takes them out
         for stale in self._folder.unsettled():  # of a recorder that was killed
             self._settle(stale)
 
@@ -164,5 +165,6 @@ class Heads:
             self._settling.add(segment)
 
     def _trouble(self, what: str) -> None:
-        if what not in self.troubles and len(self.troubles) < MOST_TROUBLES:
-            self.troubles.append(what)
+        for troubles in (self.troubles, self.happened):
+            if what not in troubles and len(troubles) < MOST_TROUBLES:
+                troubles.append(what)
