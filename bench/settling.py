@@ -22,6 +22,7 @@ from zombiescope.recorder.short import Short, record
 SECONDS = 8.0  # of the real capture
 LARGEST = 48 << 20  # bytes of a head, as the capture ends it
 SEGMENT = "1794000000"
+SHARED = 4
 MEMORY = 150 << 20
 STACKS = 200_000
 _SAMPLE, _COMM, _EXIT, _FORK, _MMAP2 = 9, 3, 4, 7, 10
@@ -74,7 +75,7 @@ def settled_in_a_child(head: bytes, meta: dict[str, object]) -> tuple[float, int
 
 
 def spread(look: Short, cores: int) -> bytes:
-    """What `cores` cores would have given: each pair of cores runs processes of its own, as the real one did."""
+    """What `cores` cores would have given: always `SHARED` times as many as there are here run the same processes."""
     found, rings, stats = list(records(look.head)), dict[int, dict[str, object]](), set[int]()
     parts: list[bytes] = []
     head = HeadWriter(parts.append)
@@ -93,16 +94,19 @@ def spread(look: Short, cores: int) -> bytes:
                 cpu = copy * per + int(str(rings[it.source]["ring"]))
                 if cpu < cores:
                     source = head.source({**rings[it.source], "ring": cpu}, it.at)
-                    head.ring(source, it.at, moved(bytes(it.content), copy * 4_000_000, cpu))
+                    first = copy % SHARED == 0
+                    head.ring(
+                        source, it.at, moved(bytes(it.content), copy // SHARED * 4_000_000, cpu, samples_only=not first)
+                    )
         elif it.kind == FETCHED and it.source in stats:
             head.fetched(head.source({"probe": "proc_stat"}, it.at), it.at, widened(it, cores))
     head.flush()
     return b"".join(parts)
 
 
-def moved(ring: bytes, pids: int, cpu: int) -> bytes:
+def moved(ring: bytes, pids: int, cpu: int, *, samples_only: bool) -> bytes:
     """The same records about other processes, on another core."""
-    out = bytearray(ring)
+    out, kept = bytearray(ring), list[bytes]()
     at = 0
     while at + 8 <= len(out):
         kind, _, size = struct.unpack_from("<IHH", out, at)
@@ -121,8 +125,10 @@ def moved(ring: bytes, pids: int, cpu: int) -> bytes:
             (pid,) = struct.unpack_from("<i", out, place)
             if pid > 1:
                 struct.pack_into("<i", out, place, pid + pids)
+        if kind == _SAMPLE or not samples_only:
+            kept.append(bytes(out[at : at + size]))
         at += size
-    return bytes(out)
+    return b"".join(kept)
 
 
 def widened(stat: Record, cores: int) -> bytes:
