@@ -8,7 +8,7 @@ from zombiescope.cli.census import COUNTERS
 from zombiescope.core import Host
 from zombiescope.lab._zombies import leaked
 from zombiescope.members.rooms import load
-from zombiescope.recorder.loop import look
+from zombiescope.recorder.sampling import look
 from zombiescope.recorder.tape import Tape
 
 COUNTS = (1_000, 20_000)

@@ -25,8 +25,8 @@ from zombiescope.core.timeline import Series, Timeline
 from zombiescope.diagnosis.examine import examine
 from zombiescope.probes.proc_stat import MODES
 from zombiescope.probes.softirqs import KINDS
-from zombiescope.recorder.layout import SCHEMAS
 from zombiescope.recorder.sample_reader import SampleReader
+from zombiescope.recorder.schemas import SCHEMAS
 
 CORES, SECONDS, HZ = 96, 3600, 49
 BUSY = 0.3  # of the cores' time: each busy moment is a sample

@@ -11,7 +11,8 @@ from types import ModuleType
 from typing import Any, TextIO
 
 from zombiescope import __version__
-from zombiescope.core.errors import BLIND, USAGE, Unparsable, Unreadable, UserError
+from zombiescope.cli._exit_codes import BLIND, USAGE
+from zombiescope.core.errors import Unparsable, Unreadable, UserError
 from zombiescope.members.rooms import Broken, guarded, member, names, strangers
 
 DESCRIPTION = "Find out why a Linux node that looks healthy starves its work, with evidence."

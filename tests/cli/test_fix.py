@@ -13,11 +13,11 @@ import pytest
 from tests.conftest import COMMAND, Run
 from tests.diagnosis.incident import agent, dead, incident
 from tests.nodes import node
+from tests.recorder.journal import Journal
 from tests.treatment.test_prove import later, quick_reads
 
 from zombiescope.core import Reading
 from zombiescope.core.timeline import Timeline
-from zombiescope.recorder.journal import Journal
 from zombiescope.treatment.ledger import Ledger
 
 pytestmark = pytest.mark.e2e

@@ -15,7 +15,7 @@ from zombiescope.diagnosis.examine import examine
 from zombiescope.members.rooms import healthy
 from zombiescope.outputs._story import PROBLEM, headline
 from zombiescope.outputs.json import shape
-from zombiescope.recorder.loop import look
+from zombiescope.recorder.sampling import look
 from zombiescope.recorder.tape import Tape
 
 Change = Callable[[Path, float], None]  # the root, and how many seconds into the recording

@@ -24,7 +24,7 @@ from zombiescope.diagnosis.examine import examine
 from zombiescope.lab._scenario import name_for
 from zombiescope.members.rooms import healthy
 from zombiescope.probes import ray_logs
-from zombiescope.recorder.loop import look
+from zombiescope.recorder.sampling import look
 from zombiescope.recorder.tape import Tape
 from zombiescope.signs import job_failure
 

@@ -23,12 +23,14 @@ from zombiescope.kernel import bpf
 from zombiescope.kernel.ebpf import R0, Assembler
 from zombiescope.kernel.perf_event import Sampler
 from zombiescope.kernel.perf_records import Ksymbol
-from zombiescope.kernel.perf_stacks import StackTable
 from zombiescope.naming import kernel_names
 from zombiescope.naming.kallsyms import Kallsyms
 from zombiescope.naming.kernel_names import KernelNames, kernel_symbols
-from zombiescope.recorder.stacks import USER_SYMBOLS, StackStream
-from zombiescope.recorder.tape import Tape
+from zombiescope.recorder.head_sink import HeadSink
+from zombiescope.recorder.in_memory import timeline_in_memory
+from zombiescope.recorder.ring_stream import RingStream
+from zombiescope.recorder.settle import Settled, settled
+from zombiescope.recorder.stack_series import GIVES, NAME, USER_SYMBOLS
 
 pytestmark = pytest.mark.kernel
 HZ = 199
@@ -64,29 +66,31 @@ def spinning(*argv: str | Path, env: dict[str, str] | None = None) -> Iterator[s
 
 
 @contextmanager
-def recorded(seconds: float, *, most: int | None = None) -> Iterator[tuple[StackStream, Tape]]:
-    tape = Tape()
-    with StackStream(Host(), tape, hz=HZ) as stream:
-        if stream._sampler is None:
-            pytest.skip(CANNOT + "; ".join(stream.blind))
-        if most is not None:
-            stream._sampler._table = StackTable(most)
+def recorded(seconds: float) -> Iterator[Settled]:
+    """A head, settled while what was sampled still runs."""
+    parts: list[bytes] = []
+    sink = HeadSink(parts.append)
+    with RingStream(Host(), sink, hz=HZ) as rings:
+        if not rings.hz:
+            pytest.skip(CANNOT + "; ".join(rings.blind))
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             time.sleep(0.5)
-            stream.read()
-        yield stream, tape
+            rings.read()
+            sink.flush()
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    yield settled(b"".join(parts), {"boot_id": boot, "gives": {NAME: GIVES}, "events": ()}, host=Host())
 
 
-def functions_of(tape: Tape, pid: int) -> Counter[str]:
+def functions_of(found: Settled, pid: int) -> Counter[str]:
     """In how many samples of a process each function is."""
-    frames = {row["stack"]: set(row["frames"]) for batch in tape._batches["stacks"] for row in batch.to_pylist()}
-    rows = [row for batch in tape._batches["samples"] for row in batch.to_pylist() if row["pid"] == pid]
+    frames = {row["stack"]: set(row["frames"]) for row in found.table("stacks").to_pylist()}
+    rows = [row for row in found.table("samples").to_pylist() if row["pid"] == pid]
     return Counter(name for row in rows for name in frames[row["stack"]])
 
 
-def comms_of(tape: Tape, pid: int) -> set[str]:
-    return {row["comm"] for batch in tape._batches["samples"] for row in batch.to_pylist() if row["pid"] == pid}
+def comms_of(found: Settled, pid: int) -> set[str]:
+    return {row["comm"] for row in found.table("samples").to_pylist() if row["pid"] == pid}
 
 
 def runtime(language: str) -> tuple[list[str], dict[str, str]]:
@@ -115,10 +119,10 @@ def test_functions_compiled_at_run_time_are_named(language: str, function: str, 
         argv = [*IN_A_CONTAINER, command]
     with (
         spinning(*argv, env=env) as process,
-        recorded(8) as (_, tape),
+        recorded(8) as found,
     ):  # from the first moment on, before there is a map
         pid = children(process.pid)[0] if contained else process.pid
-        seen = functions_of(tape, pid)
+        seen = functions_of(found, pid)
     Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)
     assert any(function in name for name in seen), seen.most_common(10)
 
@@ -130,8 +134,8 @@ def test_a_fifo_in_the_place_of_a_map_is_recorded_as_a_reason() -> None:
         path = Path(f"/tmp/perf-{process.pid}.map")
         os.mkfifo(path)
         try:
-            with recorded(3) as (_, tape):
-                column = tape._looks[USER_SYMBOLS].series("looked", USER_SYMBOLS, 0.0)
+            with recorded(3) as found:
+                column = timeline_in_memory(found.tables(), {NAME: GIVES}, hz=HZ).looks(USER_SYMBOLS)
         finally:
             path.unlink()
     assert any("not a regular file" in column.reading(place).text for place in range(len(column)))
@@ -140,39 +144,23 @@ def test_a_fifo_in_the_place_of_a_map_is_recorded_as_a_reason() -> None:
 
 def test_a_program_without_frame_pointers_is_named_where_it_runs(tmp_path: Path) -> None:
     program = compiled(NO_FRAME_POINTERS, tmp_path / "bare", "-fomit-frame-pointer")
-    with spinning(program) as process, recorded(2) as (_, tape):
-        seen = functions_of(tape, process.pid)
+    with spinning(program) as process, recorded(2) as found:
+        seen = functions_of(found, process.pid)
     assert seen["spin_bare"] > 10
 
 
 def test_names_of_threads_in_any_bytes_are_cleaned() -> None:
-    with spinning(sys.executable, "-c", RENAMES) as process, recorded(3) as (_, tape):
-        comms = comms_of(tape, process.pid)
+    with spinning(sys.executable, "-c", RENAMES) as process, recorded(3) as found:
+        comms = comms_of(found, process.pid)
     assert {r"odd\xff\xfe" + "\x1b", "ab€€€€"} <= comms, comms
-
-
-def test_more_stacks_than_are_kept_are_no_error() -> None:
-    """The sampler keeps eight stacks and forgets half of them at every read; the recorder asks for none of those.
-
-    Also at a read with nothing new in it, as there are on a quiet machine: the second of two in a row.
-    """
-    with recorded(4, most=8) as (stream, tape):
-        assert stream._sampler is not None and stream._sampler.oldest > 0
-        for _ in range(20):
-            time.sleep(0.1)
-            stream.read()
-            stream.read()
-            assert len(stream._known) <= stream._next - stream._sampler.oldest
-        known = {row["stack"] for batch in tape._batches["stacks"] for row in batch.to_pylist()}
-        assert {row["stack"] for batch in tape._batches["samples"] for row in batch.to_pylist()} <= known
 
 
 def test_three_hundred_short_processes_a_second_do_not_fill_the_memory() -> None:
     loop = "while :; do for i in 1 2 3 4 5 6; do /bin/true; done; sleep 0.005; done"
-    with spinning("sh", "-c", loop), recorded(5) as (stream, _):
-        namer = stream._namer
+    with spinning("sh", "-c", loop), recorded(5) as found:
+        namer = found.stacks._namer
         assert len(namer._mappings) <= 4096 and len(namer._files) <= 1024
-        assert len(namer._perf_maps) <= 256 and len(stream._unsettled) <= 4096
+        assert len(namer._perf_maps) <= 256
         assert namer._aside.waited < 1 and not namer._aside._late
 
 

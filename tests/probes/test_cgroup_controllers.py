@@ -8,7 +8,7 @@ from zombiescope.cgroups.census import count
 from zombiescope.core import Host
 from zombiescope.members.rooms import healthy
 from zombiescope.probes.cgroup_controllers import parse
-from zombiescope.recorder.loop import look
+from zombiescope.recorder.sampling import look
 from zombiescope.recorder.tape import Tape
 
 FILES = {

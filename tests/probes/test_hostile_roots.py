@@ -22,7 +22,7 @@ from zombiescope.core import Blind, Case, Host, Reading, Unparsable, Unreadable
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.examine import examine
 from zombiescope.members.rooms import healthy
-from zombiescope.recorder.loop import look
+from zombiescope.recorder.sampling import look
 from zombiescope.recorder.tape import Tape
 
 PROBES = healthy("probes")

@@ -10,7 +10,7 @@ import pytest
 
 from zombiescope.core import Host
 from zombiescope.members.rooms import load
-from zombiescope.recorder.loop import look
+from zombiescope.recorder.sampling import look
 from zombiescope.recorder.tape import Tape
 
 VARIABLE = "ZOMBIESCOPE_EXTERNAL_DATA"

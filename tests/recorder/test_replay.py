@@ -14,10 +14,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.recorder.journal import Journal
 
 from zombiescope.core import Blind, Reading, Span, UserError
 from zombiescope.core.timeline import Timeline
-from zombiescope.recorder.journal import TROUBLE, Journal
+from zombiescope.recorder.layout import TROUBLE
 from zombiescope.recorder.replay import is_recording, opened
 from zombiescope.recorder.tape import Tape
 

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import CANNOT
+from tests.recorder.journal import Journal
 from tests.recorder.written import T0, Sampled, written
 
 from zombiescope.core import Host, Reading, Span, Unreadable, UserError
 from zombiescope.core.samples import COLUMNS, Function, Samples, Who
 from zombiescope.kernel.cgroup_ids import CgroupIds
 from zombiescope.recorder import sample_reader
-from zombiescope.recorder.journal import Journal
 from zombiescope.recorder.replay import Recording, opened
 from zombiescope.recorder.short import record
 from zombiescope.recorder.tape import Tape
@@ -256,13 +256,13 @@ def test_a_short_recording_in_memory_says_whose_time_it_is() -> None:
     try:
         (own / "cgroup.procs").write_text(str(spinning.pid))
         time.sleep(0.2)
-        tape = record(Host(), 2.0, only=("proc_stat",), hz=99)
+        short = record(Host(), 2.0, only=("proc_stat",), hz=99)
+        timeline = short.timeline()
     finally:
         spinning.kill()
         spinning.wait()
         own.rmdir()
-    timeline = tape.timeline()
-    if not tape.hz or not timeline.looked("cgroup_id"):
+    if not short.meta["hz"] or not timeline.looked("cgroup_id"):
         pytest.skip(CANNOT + "sample stacks, or find cgroups by number")
     found = timeline.samples()
     assert 0 < found.only(found.pid == spinning.pid).seconds <= found.seconds

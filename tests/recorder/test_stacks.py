@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.conftest import CANNOT, COMMAND, PROJECT
+from zombiescope.recorder.flight import Flight
 
 from zombiescope.core import Host, Span
-from zombiescope.recorder.flight import Flight
 from zombiescope.recorder.replay import Recording, opened
 
 pytestmark = pytest.mark.kernel

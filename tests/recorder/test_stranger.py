@@ -15,9 +15,9 @@ from tests.conftest import COMMAND, Run
 
 from zombiescope.core import UserError
 from zombiescope.recorder.arrow_stream import extent
-from zombiescope.recorder.layout import SCHEMAS, WHOLE
 from zombiescope.recorder.meta import MOST_BYTES
 from zombiescope.recorder.replay import MOST_FILE, MOST_SEGMENTS, MOST_TOTAL, opened
+from zombiescope.recorder.schemas import SCHEMAS, WHOLE
 from zombiescope.recorder.segment import as_batch
 
 META = {"format": 1, "hz": 49, "node": "n", "kernel": "6.18", "gives": {"stat": ["load"]}}

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.recorder.journal import SEGMENT_SECONDS, Journal
 
 from zombiescope.core import Reading
-from zombiescope.recorder.journal import SEGMENT_SECONDS, Journal
 from zombiescope.recorder.replay import Recording, opened
-from zombiescope.recorder.stacks import EVENTS, GIVES, NAME
+from zombiescope.recorder.stack_series import EVENTS, GIVES, NAME
 
 T0 = 1_794_000_000.0
 LOG = "kernel_log"

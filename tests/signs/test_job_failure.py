@@ -15,7 +15,7 @@ from zombiescope.diagnosis.join import in_order
 from zombiescope.laws import cpu_throttling_to_job_failure, driver_reset_to_job_failure, oom_kill_to_job_failure
 from zombiescope.members.rooms import healthy
 from zombiescope.probes import ray_logs
-from zombiescope.recorder.loop import look
+from zombiescope.recorder.sampling import look
 from zombiescope.recorder.tape import Tape
 from zombiescope.signs import job_failure
 

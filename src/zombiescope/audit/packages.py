@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sqlite3
 import stat
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from zombiescope.core import Host, Unreadable
+
+if TYPE_CHECKING:
+    import sqlite3
 
 DPKG = "/var/lib/dpkg/info"
 RPM = ("/usr/lib/sysimage/rpm", "/usr/share/rpm", "/var/lib/rpm")  # the second is that of ostree and bootc
@@ -110,6 +113,8 @@ def _regular(host: Host, path: str) -> str:
 
 
 def _rpm(database: str, wanted: dict[str, str]) -> Iterator[tuple[str, Owner]]:
+    import sqlite3
+
     try:
         connection = sqlite3.connect(f"file:{_quoted(database)}?mode=ro&immutable=1", uri=True)
         try:

@@ -9,22 +9,22 @@ to detect a restart. NRestarts counts only restarts by systemd itself, and is re
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import shlex
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
-
-from dbus_fast import BusType, Message, MessageType, Variant
-from dbus_fast.aio import MessageBus
-from dbus_fast.errors import AuthError, DBusError, InvalidAddressError, InvalidMessageError
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from zombiescope.audit.loops import RestartPolicy
 from zombiescope.audit.running import sees_all
 from zombiescope.core import Host, Unreadable
 from zombiescope.kernel.text import lines
+
+if TYPE_CHECKING:  # asyncio and dbus_fast take 13 MB: only where there is a bus to talk to
+    import asyncio
+
+    from dbus_fast.aio import MessageBus
 
 LIMIT = 3.0  # seconds for one call; systemd answers within a few milliseconds, on a starved core within a second
 AT_ONCE = 64  # calls in flight: dbus-daemon allows a connection 128 unanswered ones (max_replies_per_connection)
@@ -73,7 +73,7 @@ class Systemd:
 
     def __init__(self, address: str, limit: float = LIMIT) -> None:
         self._address, self._limit = address, limit
-        self._loop = asyncio.new_event_loop()
+        self._running: asyncio.AbstractEventLoop | None = None
         self._bus: MessageBus | None = None
         self._source = (
             address.removeprefix("unix:path=") if address.startswith("unix:path=/") else f"$ busctl --address={address}"
@@ -89,7 +89,16 @@ class Systemd:
 
     def close(self) -> None:
         self._drop()
-        self._loop.close()
+        if self._running is not None:
+            self._running.close()
+
+    @property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        import asyncio
+
+        if self._running is None:
+            self._running = asyncio.new_event_loop()
+        return self._running
 
     def __enter__(self) -> Systemd:
         return self
@@ -126,19 +135,29 @@ class Systemd:
 
     def wait(self, seconds: float) -> None:
         """Wait while the connection is served."""
+        import asyncio
+
         self._loop.run_until_complete(asyncio.sleep(seconds))
 
-    def _asked(self, calls: Sequence[Message], *, strict: bool = True) -> list[list[Any]]:
+    def _asked(self, calls: Sequence[Mapping[str, Any]], *, strict: bool = True) -> list[list[Any]]:
         """The answers, in order; with `strict` an error fails the whole, else it is an empty answer."""
+        path = self._address.removeprefix("unix:path=")
+        if path.startswith("/") and "," not in path and not os.path.exists(path):
+            raise Unreadable(self._source, "systemd's bus is away: no such file or directory")
         answers: list[list[Any]] = []
         for start in range(0, len(calls), AT_ONCE):
             answers += self._within(self._call(calls[start : start + AT_ONCE], strict))
         return answers
 
-    async def _call(self, calls: Sequence[Message], strict: bool) -> list[list[Any]]:
+    async def _call(self, calls: Sequence[Mapping[str, Any]], strict: bool) -> list[list[Any]]:
+        import asyncio
+
+        from dbus_fast import BusType, Message, MessageType
+        from dbus_fast.aio import MessageBus
+
         if self._bus is None or not self._bus.connected:
             self._bus = await MessageBus(bus_address=self._address, bus_type=BusType.SYSTEM).connect()
-        replies = await asyncio.gather(*(self._bus.call(call) for call in calls))
+        replies = await asyncio.gather(*(self._bus.call(Message(**call)) for call in calls))
         answers: list[list[Any]] = []
         for reply in replies:
             failed = reply is None or reply.message_type is MessageType.ERROR
@@ -149,6 +168,10 @@ class Systemd:
         return answers
 
     def _within(self, question: Coroutine[Any, Any, _T]) -> _T:
+        import asyncio
+
+        from dbus_fast.errors import AuthError, DBusError, InvalidAddressError, InvalidMessageError
+
         try:
             return self._loop.run_until_complete(asyncio.wait_for(question, self._limit))
         except TimeoutError:
@@ -162,6 +185,8 @@ class Systemd:
     def _drop(self) -> None:
         """Drop a connection that is closed, or whose answers we no longer wait for."""
         if self._bus is not None and self._bus.connected:
+            import asyncio
+
             self._bus.disconnect()
             # Lets the loop see the end, so that nothing is left open in it.
             self._loop.run_until_complete(asyncio.sleep(0))
@@ -227,9 +252,12 @@ def _seconds(microseconds: int) -> float:
     return float("inf") if microseconds == _FOREVER else microseconds / 1e6
 
 
-def _message(path: str, interface: str, member: str, signature: str, body: list[Any]) -> Message:
-    return Message(destination=_NAME, path=path, interface=interface, member=member, signature=signature, body=body)
+def _message(path: str, interface: str, member: str, signature: str, body: list[Any]) -> dict[str, Any]:
+    said = {"destination": _NAME, "path": path, "interface": interface, "member": member}
+    return {**said, "signature": signature, "body": body}
 
 
 def _plain(value: Any) -> Any:
+    from dbus_fast import Variant
+
     return value.value if isinstance(value, Variant) else value

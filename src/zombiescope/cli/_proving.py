@@ -83,7 +83,7 @@ def _examined(folder: str, settings: tuple[str, ...]) -> Examined:
 
 
 def _record(folder: str, seconds: float, hz: int, settings: tuple[str, ...], doing: str) -> None:
-    from zombiescope.recorder.flight import Flight
+    from zombiescope.recorder.capture import Capture
 
     shown = seconds >= 1 and sys.stderr.isatty()
     started = time.monotonic()
@@ -93,9 +93,9 @@ def _record(folder: str, seconds: float, hz: int, settings: tuple[str, ...], doi
         _say(f"\r{doing}: {lasting(passed)} of {lasting(seconds)} (Ctrl-C ends it early)\x1b[K")
 
     keeps = {"hours": seconds / 3600 + 1, "most_bytes": MOST_BYTES}
-    with Flight(Host(), folder, **keeps, hz=hz, user=True, settings=settings) as flight:  # type: ignore[arg-type]
-        flight.run(seconds, progress if shown else None)
-        flight.run(0.0)  # every probe once more: a rate needs two samples
+    with Capture(Host(), folder, **keeps, hz=hz, user=True, settings=settings) as capture:  # type: ignore[arg-type]
+        capture.run(seconds, progress if shown else None)
+        capture.run(0.0)  # every probe once more: a rate needs two samples
     if shown:
         _say("\r\x1b[K")
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zombiescope.cli._arguments import FILE, add_optional, add_repeatable, complete
+from zombiescope.cli._exit_codes import EXIT_STYLES
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import (
     add_exit_style,
@@ -29,7 +30,6 @@ from zombiescope.cli._looking import (
     recorded_root,
 )
 from zombiescope.core import Host, UserError, harmless
-from zombiescope.core.errors import EXIT_STYLES
 from zombiescope.core.model import Case, Span
 from zombiescope.members.rooms import load, names
 
@@ -84,6 +84,15 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from zombiescope.recorder.priority import keeping_up
+
+    if args.recording:
+        return _run(args)
+    with keeping_up():
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     from zombiescope.diagnosis.examine import examine
     from zombiescope.diagnosis.settings import override, reach_back
     from zombiescope.recorder.replay import is_recording

@@ -16,8 +16,8 @@ from math import inf
 from typing import IO, TYPE_CHECKING
 
 from zombiescope.cli._arguments import FILE, complete
+from zombiescope.cli._exit_codes import BLIND, CLEAR
 from zombiescope.core import UserError, harmless
-from zombiescope.core.errors import BLIND, CLEAR
 
 if TYPE_CHECKING:
     from zombiescope.core.model import Span

@@ -62,6 +62,8 @@ def shape(recording: Recording) -> dict[str, Any]:
         "blind": _blind(timeline),
         "troubles": _troubles(timeline),
         "damage": [harmless(trouble) for trouble in recording.damage],
+        "budget": meta.get("budget") if isinstance(meta.get("budget"), int | float) else None,
+        "budget_steps": _budget_steps(timeline),
         "own_cost_ratio": round(_mean_rate(cost.values, cost.at), 5) if len(cost) > 1 else None,
     }
 
@@ -92,6 +94,13 @@ def _troubles(timeline: Timeline) -> list[str]:
     return list(dict.fromkeys(harmless(it) for it in said.texts.values()))
 
 
+def _budget_steps(timeline: Timeline) -> list[dict[str, Any]]:
+    """When the recorder did less than it was asked to, or more again, and why."""
+    steps = timeline.series("budget_step")
+    readings = [steps.reading(place) for place in range(len(steps))]
+    return [{"at": it.at, "level": int(it.value), "says": harmless(it.text)} for it in readings]
+
+
 def _text(shown: dict[str, Any]) -> None:
     since = datetime.fromtimestamp(shown["span"]["start"], UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     long = lasting(shown["seconds"])
@@ -102,6 +111,9 @@ def _text(shown: dict[str, Any]) -> None:
     print(f"{shown['series']:,} series; {amount(day)} a day at this rate")
     if shown["own_cost_ratio"] is not None:
         print(f"the recorder used {shown['own_cost_ratio']:.2%} of one core")
+    for step in shown["budget_steps"]:
+        at = datetime.fromtimestamp(step["at"], UTC).strftime("%H:%M:%S")
+        print(f"budget\t{at} {step['says']}")
     for gap in shown["gaps"]:
         at = datetime.fromtimestamp(gap["start"], UTC).strftime("%H:%M:%S")
         print(f"gap\t{lasting(gap['seconds'])} from {at}")

@@ -1,7 +1,8 @@
 """The flight recorder: stacks and readings of this node, rolling, into a folder, until Ctrl-C.
 
 Keeps the last --hours, and never more than --max-bytes; the oldest data is dropped first. A kill -9 at any moment loses
-at most one second. The folder can be copied to any machine and given to `diagnose`. Only you can read it.
+at most one second, a crash of the machine at most five. The folder can be copied to any machine and given to
+`diagnose`. Only you can read it.
 """
 
 from __future__ import annotations
@@ -50,6 +51,13 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help="stop after this long: seconds, or 90s, 2m, 1h [until Ctrl-C]",
     )
+    parser.add_argument(
+        "--budget",
+        type=_share,
+        default=None,
+        metavar="P",
+        help="CPU that all of it may use, in percent of one core; 0: no limit [1%%; beyond 48 cores 0.02%% of each]",
+    )
     add_host(parser)
     add_repeatable(parser, "--set", "MEMBER.CONST=VALUE", "override a threshold, as in diagnose; repeatable")
     complete(parser, folder=FOLDER)
@@ -57,13 +65,13 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from zombiescope.diagnosis.settings import override
-    from zombiescope.recorder.flight import Flight
+    from zombiescope.recorder.capture import Capture
 
     settings, host = override(args.set), host_of(args)
     os.umask(0o077)  # all that is made is private, also folders on the way
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # both end it cleanly
     status = _status if sys.stderr.isatty() else None
-    with Flight(
+    with Capture(
         host,
         args.folder,
         hours=args.hours,
@@ -71,15 +79,23 @@ def run(args: argparse.Namespace) -> int:
         hz=args.hz,
         user=not args.no_user,
         settings=settings,
-    ) as flight:
-        for trouble in flight.blind:
+        budget=args.budget,
+    ) as capture:
+        for trouble in capture.blind:
             print(f"blind: {trouble}", file=sys.stderr)
-        flight.run(args.length, status, lambda trouble: print(f"\rtrouble: {trouble}", file=sys.stderr, flush=True))
-        summary = flight.summary()
+        capture.run(args.length, status, lambda trouble: print(f"\rtrouble: {trouble}", file=sys.stderr, flush=True))
+        summary = capture.summary()
     if status is not None:
         print(file=sys.stderr)
     print(summary, file=sys.stderr)
     return 0
+
+
+def _share(text: str) -> float:
+    found = re.fullmatch(r"(\d{1,5}(\.\d{1,6})?)\s?%?", text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share of one core: write it as 1% or 0.5%")
+    return float(found[1]) / 100
 
 
 def _status(line: str) -> None:

@@ -19,7 +19,8 @@ from zombiescope.members.rooms import healthy
 MOST_SERIES = 1_500  # about 0.5 ms each for twelve hours of samples
 KNOWN = 0.5  # of the quiet windows: a series that was seen in fewer is not compared
 _NOT_HELD = {"core_gap_seconds", "cgroup_id"}  # events: their value does not hold until the next
-_OURS = {"samples_total", "samples_lost_total", "recorder_cpu_seconds_total"}  # the recorder's: more work, more samples
+_OURS = {"samples_total", "samples_lost_total", "budget_step"}  # the recorder's: more work, more samples
+_RECORDER = "recorder_"  # its own cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,7 @@ def of_series(timeline: Timeline, windows: Windows) -> Measured:
 def _all(timeline: Timeline) -> Iterator[Series]:
     happenings = {what for probe in healthy("probes").values() for what in getattr(probe, "EVENTS", ())}
     for what in timeline.whats():
-        if what in happenings | _NOT_HELD | _OURS:
+        if what in happenings | _NOT_HELD | _OURS or what.startswith(_RECORDER):
             continue
         for subject in timeline.subjects(what):
             if not subject.startswith("probe:"):  # the cost of our own probes is not a figure of the node

@@ -11,8 +11,8 @@ from zombiescope.core import Blind, Host
 from zombiescope.core.samples import SOURCE
 from zombiescope.core.timeline import Timeline
 from zombiescope.members.rooms import healthy, outside_folders
-from zombiescope.recorder.loop import Sink, look
-from zombiescope.recorder.stacks import GIVES, NAME
+from zombiescope.recorder.sampling import Notes, look
+from zombiescope.recorder.stack_series import GIVES, NAME
 from zombiescope.recorder.tape import Tape
 
 ROOT = Path(__file__).parent / "quiet"
@@ -32,7 +32,7 @@ def _recorded(folders: tuple[str, ...]) -> Timeline:  # noqa: ARG001  # whose pr
     return tape.timeline()
 
 
-def read_quiet(sink: Sink, folder: Path) -> None:
+def read_quiet(sink: Notes, folder: Path) -> None:
     """Read the healthy node with every probe; its two copies are made in `folder`."""
     for later in (0, 10):
         root = folder / f"quiet-{later}"

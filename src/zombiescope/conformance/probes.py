@@ -9,7 +9,8 @@ from contextlib import nullcontext
 from types import ModuleType
 
 from zombiescope.conformance._complaint import Complaint, parameters
-from zombiescope.core import Blind, Host, Reading, Unreadable
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.fetched import fetching
 from zombiescope.members.rooms import healthy
 
 _SOURCES = ("/", "$ ")  # what can be pasted into a shell
@@ -24,6 +25,9 @@ def check(name: str, probe: ModuleType) -> Iterator[Complaint]:
         if other != name and (both := set(probe.GIVES) & set(it.GIVES)):
             mend = "give it a name of its own: two readings of one name would be one series"
             yield Complaint(says=f"it gives {min(both)}, which {other} gives", mend=mend, about="GIVES")
+    if hasattr(probe, "FILES"):
+        yield from parameters(probe, "told", ["fetched"])
+        yield from _fetched(probe)
     yield from _where_nothing_is(probe)
     yield from _here(probe)
 
@@ -39,6 +43,24 @@ def _where_nothing_is(probe: ModuleType) -> Iterator[Complaint]:
         else:
             mend = "let host.read raise Unreadable: nothing read must not look like nothing wrong"
             yield Complaint(says="a machine without its file is not noticed", mend=mend, about="read")
+
+
+def _fetched(probe: ModuleType) -> Iterator[Complaint]:
+    """Fetched and parsed later, it must give what it gives when it is read."""
+    for path in probe.FILES:
+        if not path.startswith("/"):
+            yield Complaint(says=f"it names the file {path!r}", mend="a path as the machine names it", about="FILES")
+            return
+    host = Host()
+    try:
+        with fetching(host, probe.FILES) as fetch:
+            later = [it.what for it in probe.told([(host.now(), fetch())])]
+        now = [it.what for it in probe.read(host)]
+    except (Unreadable, Unparsable):
+        return
+    if set(later) != set(now):
+        mend = "let read(host) be told([(host.now(), fetch(host, FILES))]): one parser for both"
+        yield Complaint(says="what it says of fetched files differs from what it reads", mend=mend, about="told")
 
 
 def _here(probe: ModuleType) -> Iterator[Complaint]:

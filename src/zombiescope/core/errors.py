@@ -1,4 +1,4 @@
-"""Three things that can go wrong, and the exit codes that tell scripts which.
+"""Three things that can go wrong.
 
 Unreadable   absent, forbidden, vanished, too large: normal; a sign that needs it turns blind
 Unparsable   the kernel said something we do not know: the same, and worth a bug report
@@ -6,16 +6,6 @@ UserError    wrong arguments: one line on stderr, exit code 2
 """
 
 from __future__ import annotations
-
-# Like grep: a script can tell "healthy" from "did not look".
-CLEAR, FOUND, USAGE, BLIND = 0, 1, 2, 3
-
-# The same three answers in the codes that others expect: node-problem-detector's custom plugins, and Nagios'.
-EXIT_STYLES = {
-    "ci": {"clear": CLEAR, "found": FOUND, "blind": BLIND},
-    "npd": {"clear": 0, "found": 1, "blind": 2},
-    "nagios": {"clear": 0, "found": 2, "blind": 3},
-}
 
 
 class Unreadable(Exception):
@@ -36,4 +26,4 @@ class Unparsable(Exception):
 
 
 class UserError(Exception):
-    """A mistake in what was asked of us, told in one line."""
+    """A mistake in what was asked of us, said in one line."""

@@ -82,19 +82,36 @@ class Host:
         finally:
             os.close(handle)
 
-    @contextmanager
-    def held_open(self, path: str) -> Iterator[Callable[[], bytes]]:
-        """A file of the live kernel that is read many times a second: one call each time, from its beginning."""
+    def read_short(self, path: str) -> bytes:
+        """A file that fits into one read, such as /proc/PID/stat, at the least cost: there are many of them."""
+        if not self.live:
+            return self.read_bytes(path)
         try:
             handle = os.open(self.real(path), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                return os.read(handle, 4096)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise Unreadable(path, _why(error)) from error
+
+    @contextmanager
+    def held_open(self, path: str) -> Iterator[Callable[[], bytes]]:
+        """A file of the live kernel that is read again and again, each time from its beginning."""
+        try:
+            handle = os.open(self.real(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except (OSError, ValueError) as error:
             raise Unreadable(path, _why(error)) from error
 
         def read() -> bytes:
             try:
-                parts = [os.pread(handle, _CHUNK, 0)]
-                while len(parts[-1]) == _CHUNK and len(parts) < MOST_BYTES // _CHUNK:
-                    parts.append(os.pread(handle, _CHUNK, len(parts) * _CHUNK))
+                # A file of many records (/proc/slabinfo) is handed out a page at a time, however large the buffer is.
+                parts, size = [], 0
+                while part := os.pread(handle, _CHUNK, size):
+                    parts.append(part)
+                    size += len(part)
+                    if size > MOST_BYTES:
+                        raise Unreadable(path, f"larger than {MOST_BYTES:,} bytes")
                 return parts[0] if len(parts) == 1 else b"".join(parts)
             except OSError as error:
                 raise Unreadable(path, _why(error)) from error
@@ -196,12 +213,10 @@ class Host:
 
     def real(self, path: str, *, follow: bool = True) -> str:
         """The path as this process opens it. Below another root a link is resolved in that root, never in ours."""
-        if self.root == "/" or self._foreign:
-            return os.path.join(self.root, path.lstrip("/"))
-        return self._below(path, follow)
+        ours = self.root == "/" or self._foreign
+        return os.path.join(self.root, path.lstrip("/")) if ours else self._below(path, follow)
 
-    def _may_be_anything(self, path: str) -> bool:  # noqa: ARG002
-        """Whether the type of a file has to be known before it is opened, which costs as much as to read it."""
+    def _may_be_anything(self, path: str) -> bool:  # noqa: ARG002  (then its type is asked first)
         return self.root != "/"
 
     def _below(self, path: str, follow: bool) -> str:

@@ -122,8 +122,7 @@ class Samples:
     @cached_property
     def busy(self) -> Mask:
         """Samples of cores at work."""
-        found: Mask = ~self.idle[self.stack]
-        return found
+        return np.logical_not(self.idle[self.stack])
 
     @cached_property
     def at_seconds(self) -> npt.NDArray[np.float64]:

@@ -15,31 +15,24 @@ Kernel: the hardware's cycles where there is a PMU: sampled by NMI on x86, so al
 
 from __future__ import annotations
 
-import errno
-import threading
-from collections.abc import Iterable
-from contextlib import ExitStack, suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.core.errors import Unparsable, Unreadable, UserError
+from zombiescope.core.errors import Unparsable
 from zombiescope.kernel.closing import Closing
 from zombiescope.kernel.perf_records import Record, Throttle, parse
-from zombiescope.kernel.perf_ring import Ring, blindness, refusal, richest
+from zombiescope.kernel.perf_rings import Drained, Rings
 from zombiescope.kernel.perf_stacks import RawStack, StackTable
 from zombiescope.kernel.perf_weights import Weights
-from zombiescope.kernel.text import cores
 
 # A core that is late by a whole period missed a tick; less is normal timer jitter, above all on virtual machines.
 PERIODS = 2.0
-ONLINE = "/sys/devices/system/cpu/online"
-_MAX_RATE = "/proc/sys/kernel/perf_event_max_sample_rate"
 # Measured on an idle and on a busy virtual core: 98 of 100 ticks within 50 µs of the grid, all but one of 500 at 49 Hz
 # within 200 µs. Smaller at high rates, where that would be a large part of a period.
 _ON_GRID_NS, _ON_GRID = 100_000, 0.05
-_MOST_CORES = 65_536  # more than any kernel can be built for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,32 +63,24 @@ class Gaps:
 
 
 class Sampler(Closing):
-    """All cores, from now until closed. Not for use by two threads at once."""
+    """All cores, from now until closed, parsed as they are read. Not for use by two threads at once."""
 
-    def __init__(self, *, hz: int = 49, user: bool = True, pages: int = 64) -> None:
-        if hz < 1 or pages < 1 or pages & (pages - 1):
-            raise UserError(f"cannot sample at {hz} Hz with {pages} pages: at least 1 Hz, and pages a power of two")
-        self._pages = pages
-        self._rings: dict[int, Ring] = {}
-        self._left: list[tuple[bytes, int]] = []  # of closed rings: what was unread, and how much was lost
+    def __init__(self, *, hz: int = 49, user: bool = True, size: int = 0) -> None:
+        self._rings = Rings(hz=hz, user=user, size=size)
         self._table = StackTable()
-        self._lock = threading.Lock()
-        self._lock.acquire()
-        cpus = _online()
-        self._event = richest(cpus, _allowed(hz), user)
-        with ExitStack() as undo:
-            undo.callback(self.close)
-            self._open(cpus)
-            undo.pop_all()
-        self.blind: tuple[str, ...] = blindness(self._event, hz)
-        self.event = self._event.name  # what makes the samples: "cycles" or "cpu-clock"
-        self._weights = Weights(self._event.name, self._event.hz)
-        self.hz = self._event.hz  # samples a second and core; less than asked for if the kernel allows no more
-        self.reports_code = self._event.ksymbol  # whether BPF programs are reported as they are loaded (Ksymbol)
+        self._told: dict[int, int] = {}
+        self._counted: dict[int, int] = {}
+        self._lost = 0
+        event = self._rings.event
+        self.blind = self._rings.blind
+        self.event = event.name  # what makes the samples: "cycles" or "cpu-clock"
+        self.hz = event.hz  # samples a second and core; less than asked for if the kernel allows no more
+        self.reports_code = event.ksymbol  # whether BPF programs are reported as they are loaded (Ksymbol)
+        self._weights = Weights(event.name, event.hz)
 
     @property
     def cpus(self) -> tuple[int, ...]:
-        return tuple(self._rings)
+        return self._rings.cpus
 
     @property
     def oldest(self) -> int:
@@ -104,23 +89,8 @@ class Sampler(Closing):
 
     def read(self) -> RawSamples:
         """All samples and records since the last call."""
-        rings = [(ring, ring.head) for ring in self._rings.values()]
-        self._order_memory()
-        parts, damage = [], []
-        for ring, head in rings:
-            try:
-                parts.append(ring.copy(head))
-            except Unparsable as error:
-                damage.append(error)
-                parts.append(b"")
-        self._order_memory()
-        for ring, head in rings:
-            ring.release(head)
-        left, self._left = self._left, []
-        parsed = parse([*parts, *(part for part, _ in left)], cgroup=self._event.cgroup)
-        told = zip(rings, parts, parsed.lost, strict=False)
-        lost = sum(ring.count_lost(many, len(part)) for (ring, _), part, many in told)
-        lost += sum(max(many, last) for (_, many), last in zip(left, parsed.lost[len(parts) :], strict=True))
+        drained = self._rings.drain()
+        parsed = parse([it.content for it in drained], cgroup=self._rings.event.cgroup)
         return RawSamples(
             time_ns=parsed.time_ns,
             cpu=parsed.cpu,
@@ -129,15 +99,21 @@ class Sampler(Closing):
             cgroup=parsed.cgroup,
             ip=parsed.ip,
             period=parsed.period,
-            weight_ns=self._weights.of(parsed.time_ns, parsed.cpu, parsed.period, self._shares()),
+            weight_ns=self._weights.of(parsed.time_ns, parsed.cpu, parsed.period, {it.cpu: it.share for it in drained}),
             stack=self._table.numbers(parsed.chains),
-            lost=lost,
+            lost=self._newly_lost(drained, parsed.lost),
             records=parsed.records,
-            damage=damage + parsed.damage,
+            damage=[it.damage for it in drained if it.damage] + parsed.damage,
         )
 
-    def _shares(self) -> dict[int, float]:
-        return {cpu: ring.share() for cpu, ring in self._rings.items()}
+    def _newly_lost(self, drained: list[Drained], told: Sequence[int]) -> int:
+        """As the records say, or as the events have counted: a loss is reported twice, and the larger count is true."""
+        for it, many in zip(drained, told, strict=True):
+            self._told[it.cpu] = self._told.get(it.cpu, 0) + many
+            self._counted[it.cpu] = self._counted.get(it.cpu, 0) + it.lost
+        before = self._lost
+        self._lost = sum(max(many, self._counted[cpu]) for cpu, many in self._told.items())
+        return self._lost - before
 
     def stacks(self, from_index: int) -> list[RawStack]:
         """The stacks from that number on: item i has the number from_index + i.
@@ -148,41 +124,11 @@ class Sampler(Closing):
         return self._table.stacks(from_index)
 
     def refresh(self) -> None:
-        """Begin to sample cores that came online, and close those gone offline; their unread records are kept.
-
-        A core that went offline and came back in between has lost its event, as the kernel detached it: the second call
-        notices and opens it again.
-        """
-        online = _online()
-        gone = [cpu for cpu, ring in self._rings.items() if cpu not in online or not ring.counts()]
-        for cpu in gone:
-            ring = self._rings.pop(cpu)
-            head = ring.head
-            self._order_memory()
-            with suppress(Unparsable):
-                part = ring.copy(head)
-                # Lost records are read as if the ring were full: this is the last chance.
-                self._left.append((part, ring.count_lost(0, ring.size)))
-            ring.close()
-        self._open([cpu for cpu in online if cpu not in self._rings])
+        """See Rings.refresh."""
+        self._rings.refresh()
 
     def close(self) -> None:
-        while self._rings:
-            self._rings.popitem()[1].close()
-
-    def _open(self, cpus: list[int]) -> None:
-        for cpu in cpus:
-            try:
-                self._rings[cpu] = Ring(self._event, cpu, self._pages)
-            except OSError as error:
-                if error.errno != errno.ENODEV:  # went offline just now
-                    raise refusal(error) from None
-
-    # The head must be read before the data, and the data before the tail is moved. Python has no memory fence, but
-    # releasing a lock and taking it again acts as one.
-    def _order_memory(self) -> None:
-        self._lock.release()
-        self._lock.acquire()
+        self._rings.close()
 
 
 def gaps(
@@ -218,21 +164,3 @@ def gaps(
         if isinstance(record, Throttle):
             throttled |= (cpu == record.cpu) & (start <= record.time_ns) & (record.time_ns <= start + length)
     return Gaps(cpu=cpu[~throttled], start_ns=start[~throttled], length_ns=length[~throttled])
-
-
-def _allowed(hz: int) -> int:
-    try:
-        with open(_MAX_RATE) as file:
-            return max(1, min(hz, int(file.read())))
-    except (OSError, ValueError):  # then the kernel itself refuses a rate that is too high
-        return hz
-
-
-# 0-1,4
-def _online() -> list[int]:
-    try:
-        with open(ONLINE) as file:
-            text = file.read()
-    except OSError as error:
-        raise Unreadable(ONLINE, (error.strerror or "").lower()) from None
-    return [cpu for cpu in cores(text, ONLINE) if cpu < _MOST_CORES]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -23,17 +23,18 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core.errors import Unparsable
+from zombiescope.kernel.perf_ring import SOURCE
 
-SOURCE = "perf_event_open(2)"
 # Markers among the addresses of a call chain (enum perf_callchain_context); every address is below the lowest marker.
 CONTEXT_KERNEL, CONTEXT_USER, LOWEST_CONTEXT = -128, -512, -4095
 
 _LOST, _COMM, _EXIT, _THROTTLE, _UNTHROTTLE, _FORK, _SAMPLE, _MMAP2, _LOST_SAMPLES = 2, 3, 4, 5, 6, 7, 9, 10, 13
-_KSYMBOL, _UNREGISTERED = 17, 1
+_KSYMBOL, _UNREGISTERED, _NEW_CGROUP = 17, 1, 19
 _IS_EXEC, _HAS_BUILD_ID = 1 << 13, 1 << 14  # header.misc
 _TRAILER = 3  # words: pid and tid, time, cpu
 _CHAIN = 7  # the first address of a sample's chain; the word before it counts them
 _KIND = 0xFFFFFFFF
+_OF_PROCESSES = frozenset((_COMM, _EXIT, _FORK, _MMAP2))  # which begin with a pid
 _ANYONE, _NO_CGROUP = bytes(4), bytes(8)
 _FIXED = np.dtype(
     [
@@ -49,7 +50,7 @@ _FIXED = np.dtype(
 )
 # The fewest words a record of each kind can have, header and trailer included; any other kind is a header at least.
 _LEAST = {_LOST: 6, _COMM: 6, _EXIT: 7, _THROTTLE: 7, _UNTHROTTLE: 7, _FORK: 7, _MMAP2: 13, _LOST_SAMPLES: 5}
-_LEAST |= {_SAMPLE: _CHAIN, _KSYMBOL: 7}
+_LEAST |= {_SAMPLE: _CHAIN, _KSYMBOL: 7, _NEW_CGROUP: 6}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,16 @@ class Ksymbol:
     gone: bool
 
 
-Record = Comm | Fork | Exit | Mmap | Throttle | Ksymbol
+@dataclass(frozen=True, slots=True)
+class NewCgroup:
+    """A cgroup was created; its id is what samples carry, its path is in their hierarchy. Since 96aaab686505 (v5.7)."""
+
+    time_ns: int
+    id: int
+    path: str
+
+
+Record = Comm | Fork | Exit | Mmap | Throttle | Ksymbol | NewCgroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -146,25 +156,17 @@ class Parsed:
     damage: list[Unparsable]  # at most one for each part; the records before it are kept
 
 
-def unwrap(ring: memoryview, tail: int, head: int) -> bytes:
-    """The bytes between tail and head, both counted since the start, of a ring that wraps around."""
-    size = len(ring)
-    if not 0 <= head - tail <= size:
-        raise Unparsable(SOURCE, tail, f"the ring has {size} bytes but claims {head - tail} unread ones")
-    first, last = tail % size, head % size
-    if head == tail or first < last:
-        return bytes(ring[first:last])
-    return bytes(ring[first:]) + bytes(ring[:last])
+def parse(parts: Sequence[bytes], *, cgroup: bool, unneeded: Container[int] = ()) -> Parsed:
+    """The records of several rings, one part each; `cgroup` if samples have it.
 
-
-def parse(parts: Sequence[bytes], *, cgroup: bool) -> Parsed:
-    """The records of several rings, one part each; `cgroup` if samples have it."""
+    Records about the processes that are `unneeded` are left out.
+    """
     fixed: list[bytes] = []
     chains: list[bytes] = []
     records: list[Record] = []
     data = b"".join([part if len(part) % 8 == 0 else part[: len(part) & ~7] for part in parts])
     ends = list(accumulate(len(part) >> 3 for part in parts))
-    lost, bad = _walk(data, ends, fixed, chains, records, cgroup)
+    lost, bad = _walk(data, ends, fixed, chains, records, cgroup, unneeded)
     rows = np.frombuffer(b"".join(fixed), _FIXED)
     order = rows["time"].argsort(kind="stable")
     rows = rows[order]
@@ -192,7 +194,13 @@ def parse(parts: Sequence[bytes], *, cgroup: bool) -> Parsed:
 # that word is noise, as the size of a bad record cannot be trusted. This is the hot loop: under 1 µs a sample. By
 # column it takes sixty calls of numpy, 500 µs on a busy machine with cold caches: slower below 600 samples a read.
 def _walk(
-    data: bytes, ends: list[int], fixed: list[bytes], chains: list[bytes], records: list[Record], cgroup: bool
+    data: bytes,
+    ends: list[int],
+    fixed: list[bytes],
+    chains: list[bytes],
+    records: list[Record],
+    cgroup: bool,
+    unneeded: Container[int],
 ) -> tuple[list[int], list[int | None]]:
     # A marker's value in other places (a path, a register) is recognised by its position.
     found = (np.frombuffer(data, np.int64) == CONTEXT_USER).nonzero()[0].tolist()
@@ -219,6 +227,8 @@ def _walk(
                     pid = data[begin + 16 : begin + 20] if marker < last else _ANYONE
                     chains.append(pid + data[8 * first : 8 * last])
                     fixed.append(data[begin + 8 : begin + 48] + (data[8 * last : 8 * stop] or _NO_CGROUP))
+                elif kind in _OF_PROCESSES and words[at + 1] & _KIND in unneeded:
+                    pass
                 elif kind in _DECODE:
                     records.append(_DECODE[kind](data, struct.unpack_from(f"={stop - at}q", data, begin), begin))
                 elif kind == _LOST:
@@ -280,6 +290,11 @@ def _ksymbol(data: bytes, body: tuple[int, ...], begin: int) -> Ksymbol:
     return Ksymbol(body[-2], body[1] & _UNSIGNED, body[2] & 0xFFFFFFFF, name, gone)
 
 
+def _new_cgroup(data: bytes, body: tuple[int, ...], begin: int) -> NewCgroup:
+    path = _text(data, begin + 16, begin + 8 * (len(body) - _TRAILER))
+    return NewCgroup(body[-2], body[1] & _UNSIGNED, path)
+
+
 _UNSIGNED = (1 << 64) - 1
 _DECODE: dict[int, Callable[[bytes, tuple[int, ...], int], Record]] = {
     _COMM: _comm,
@@ -287,6 +302,7 @@ _DECODE: dict[int, Callable[[bytes, tuple[int, ...], int], Record]] = {
     _EXIT: _task(Exit),
     _MMAP2: _mmap2,
     _KSYMBOL: _ksymbol,
+    _NEW_CGROUP: _new_cgroup,
     _THROTTLE: _throttle,
     _UNTHROTTLE: _throttle,
 }

@@ -19,11 +19,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from zombiescope.core.errors import Unreadable
-from zombiescope.kernel.perf_records import SOURCE, unwrap
+from zombiescope.core.errors import Unparsable, Unreadable
 from zombiescope.kernel.rights import CAP_PERFMON, CAP_SYS_ADMIN, own_rights, text_of
 from zombiescope.kernel.system_call import SystemCall
 
+SOURCE = "perf_event_open(2)"
 # The longest record that can be missing from a ring for lack of space: a path of 4 KB, or 127 + 127 addresses.
 LONGEST = 8192
 
@@ -33,7 +33,7 @@ _ENABLE = 0x2400  # PERF_EVENT_IOC_ENABLE
 # type and config: cycles are counted by the PMU and sampled by NMI (x86); the clock is a timer, also when idle.
 _EVENTS = {"cycles": (0, 0), "cpu-clock": (1, 0)}
 _IP, _TID, _TIME, _CALLCHAIN, _CPU, _PERIOD, _CGROUP = 1, 1 << 1, 1 << 2, 1 << 5, 1 << 7, 1 << 8, 1 << 21
-_DISABLED, _EXCLUDE_KERNEL, _EXCLUDE_HV, _MMAP, _COMM, _FREQ, _TASK = (
+_DISABLED, _EXCLUDE_KERNEL, _EXCLUDE_HV, _MMAP, _COMM, _FREQ, _TASK, _WATERMARK = (
     1,
     1 << 5,
     1 << 6,
@@ -41,9 +41,10 @@ _DISABLED, _EXCLUDE_KERNEL, _EXCLUDE_HV, _MMAP, _COMM, _FREQ, _TASK = (
     1 << 9,
     1 << 10,
     1 << 13,
+    1 << 14,
 )
 _SAMPLE_ID_ALL, _NO_KERNEL_CHAIN, _NO_USER_CHAIN, _MMAP2 = 1 << 18, 1 << 21, 1 << 22, 1 << 23
-_COMM_EXEC, _USE_CLOCKID, _KSYMBOL, _BUILD_ID = 1 << 24, 1 << 25, 1 << 29, 1 << 34
+_COMM_EXEC, _USE_CLOCKID, _KSYMBOL, _NEW_CGROUPS, _BUILD_ID = 1 << 24, 1 << 25, 1 << 29, 1 << 32, 1 << 34
 _FORMAT_LOST = 1 << 4
 _LOCK, _ENABLED, _RUNNING, _HEAD, _TAIL = 8 // 8, 24 // 8, 32 // 8, 1024 // 8, 1032 // 8  # struct perf_event_mmap_page
 
@@ -68,41 +69,45 @@ class Event:
     build_id: bool = False  # of what is mapped; since 88a16a130933 (v5.12)
     counts_lost: bool = False  # read(2) gives the number of lost records; since 119a784c8127 (v6.0)
 
-    def open(self, cpu: int) -> int:
-        """A descriptor of this event on one core, not yet counting; OSError if refused."""
-        attributes = ctypes.create_string_buffer(self._attributes(), 112)
+    def open(self, cpu: int, wake_at: int = 0) -> int:
+        """A descriptor of this event on one core, not yet counting; OSError if refused.
+
+        poll(2) reports it when its ring holds `wake_at` bytes.
+        """
+        attributes = ctypes.create_string_buffer(self._attributes(wake_at), 112)
         return _PERF_EVENT_OPEN(attributes, -1, cpu, -1, _CLOEXEC)
 
-    def _attributes(self) -> bytes:
+    def _attributes(self, wake_at: int) -> bytes:
         kind, config = _EVENTS[self.name]
         sample = _IP | _TID | _TIME | _CPU | _PERIOD | _CALLCHAIN | (_CGROUP if self.cgroup else 0)
         flags = _DISABLED | _EXCLUDE_HV | _FREQ | _SAMPLE_ID_ALL | _USE_CLOCKID
         # mmap next to mmap2: the kernel sends neither before someone asked for the older one (nr_mmap_events).
         flags |= _MMAP | _MMAP2 | _COMM | _COMM_EXEC | _TASK | (_BUILD_ID if self.build_id else 0)
-        flags |= _KSYMBOL if self.ksymbol else 0
+        # New cgroups with their paths came with the cgroup of a sample (96aaab686505, v5.7).
+        flags |= (_KSYMBOL if self.ksymbol else 0) | (_NEW_CGROUPS if self.cgroup else 0)
         flags |= (0 if self.kernel else _EXCLUDE_KERNEL | _NO_KERNEL_CHAIN) | (0 if self.user else _NO_USER_CHAIN)
+        flags |= _WATERMARK if wake_at else 0
         lost = _FORMAT_LOST if self.counts_lost else 0
         start = struct.pack("=IIQQQQQ", kind, 112, config, self.hz, sample, lost, flags)
-        return start + struct.pack("=44xi16x", time.CLOCK_MONOTONIC)
+        return start + struct.pack("=I40xi16x", wake_at, time.CLOCK_MONOTONIC)
 
 
 class Ring:
-    """An event that counts, and its records. `pages` is a power of two."""
+    """An event that counts, and its records. `size` is a power of two, at least a page."""
 
-    def __init__(self, event: Event, cpu: int, pages: int) -> None:
-        self.size = pages * mmap.PAGESIZE
-        self.lost = 0  # since the beginning, as far as known
-        self._told = 0
+    def __init__(self, event: Event, cpu: int, size: int) -> None:
+        self.size = size
+        self.lost = 0  # since the beginning, as the event itself has counted
         self._last_count = -1
         self._last_times, self._last_share = (0, 0), 1.0
         self._counts_lost = event.counts_lost
-        self._descriptor = event.open(cpu)
+        self._descriptor = event.open(cpu, wake_at=size // 2)
         try:
             self._mapped = mmap.mmap(self._descriptor, mmap.PAGESIZE + self.size)
         except OSError as error:
             os.close(self._descriptor)
             why = f"a ring of {self.size >> 10} KB cannot be mapped ({(error.strerror or '').lower()})"
-            cure = "it needs CAP_IPC_LOCK, a greater kernel.perf_event_mlock_kb, or fewer pages"
+            cure = "it needs CAP_IPC_LOCK, a greater kernel.perf_event_mlock_kb, or a smaller ring"
             raise Unreadable(SOURCE, f"{why}: {cure}") from None
         self._raw = memoryview(self._mapped)
         # Loads and stores of a whole word are atomic; of single bytes, as struct may do them, they are not.
@@ -123,18 +128,20 @@ class Ring:
         """Allow the kernel to overwrite everything up to head."""
         self._words[_TAIL] = head
 
-    def count_lost(self, told: int, unread: int) -> int:
-        """Records lost since the last call: as the records say (`told`), or as the event itself has counted.
+    def fileno(self) -> int:
+        """For poll(2): readable when the ring is half full."""
+        return self._descriptor
 
-        The kernel reports a loss in the ring with the next record that fits, so a ring that stays full reports nothing.
-        The event is read only if its ring was too full for a record, as reading it interrupts its core.
+    def count_lost(self, unread: int) -> int:
+        """Records lost since the last call, as the event itself has counted them; 0 where it does not (before v6.0).
+
+        The kernel reports a loss in the ring, too, but with the next record that fits: a ring that stays full reports
+        nothing. The event is read only if its ring was too full for a record, as reading it interrupts its core.
         """
-        self._told += told
-        lost = max(self.lost, self._told)
-        if self._counts_lost and unread > self.size - LONGEST:
-            lost = max(lost, *self._read()[1:])
-        since, self.lost = lost - self.lost, lost
-        return since
+        if not self._counts_lost or unread <= self.size - LONGEST:
+            return 0
+        before, self.lost = self.lost, max(self.lost, self._read()[1])
+        return self.lost - before
 
     def counts(self) -> bool:
         """Whether the event has counted since the last call.
@@ -170,6 +177,17 @@ class Ring:
             view.release()
         self._mapped.close()
         os.close(self._descriptor)
+
+
+def unwrap(ring: memoryview, tail: int, head: int) -> bytes:
+    """The bytes between tail and head, both counted since the start, of a ring that wraps around."""
+    size = len(ring)
+    if not 0 <= head - tail <= size:
+        raise Unparsable(SOURCE, tail, f"the ring has {size} bytes but claims {head - tail} unread ones")
+    first, last = tail % size, head % size
+    if head == tail or first < last:
+        return bytes(ring[first:last])
+    return bytes(ring[first:]) + bytes(ring[:last])
 
 
 def richest(cpus: Sequence[int], hz: int, user: bool) -> Event:

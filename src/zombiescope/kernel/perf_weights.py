@@ -27,8 +27,8 @@ _LEAST_SHARE = 0.01  # a counter that counted less says nothing of the rest
 class Weights:
     """For the samples of one event on all cores, read by read."""
 
-    def __init__(self, event: str, hz: int) -> None:
-        self._timed, self._even = event == "cpu-clock", 1e9 / hz
+    def __init__(self, event: str, hz: float) -> None:
+        self._timed, self._even = event == "cpu-clock", 1e9 / max(hz, 1.0)
         self._last: dict[int, int] = {}  # time of each core's last sample
         self._speed: dict[int, float] = {}  # cycles a nanosecond
 

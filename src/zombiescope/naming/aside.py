@@ -51,6 +51,11 @@ class Aside:
         self._late: list[Task[object]] = []
         self.waited = 0.0  # seconds, in all
 
+    @property
+    def busy(self) -> bool:
+        """Something is under way."""
+        return any(not task.done for task in self._late)
+
     def run(self, work: Callable[[], Result]) -> Task[Result] | None:
         """Begin, and wait a moment; None if too much is under way already."""
         self._late = [task for task in self._late if not task.done]

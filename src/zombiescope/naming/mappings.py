@@ -92,6 +92,10 @@ class _Space:
         other._replaced = self._replaced.copy()
         return other
 
+    def pieces(self) -> Iterator[tuple[int, int, Region]]:
+        """From where to where, and what it is a piece of."""
+        return ((start, end, region) for start, (end, region) in zip(self._starts, self._pieces, strict=True))
+
     def add(self, region: Region) -> None:
         first = bisect_right(self._starts, region.start)
         if region.since_ns < self.taken_ns:
@@ -202,6 +206,12 @@ class Mappings:
             self._count(self._epochs[pid][0])
         self._forget()
         return len(unknown) - asked
+
+    def begin(self, pid: int, epoch: _Epoch) -> None:
+        """Known from elsewhere: what a process has mapped since it runs its program."""
+        self._begin(pid, epoch)
+        self._count(epoch)
+        self._forget()
 
     def find(self, pid: int, address: int, time_ns: int) -> Region | None:
         """What was at that address of that process at that time; None if that is not known."""

@@ -37,10 +37,13 @@ class Named:
 class Namer:
     """For one machine, from now on. Not for use by two threads at once."""
 
-    def __init__(self, kernel: KernelNames | None = None, mappings: Mappings | None = None) -> None:
-        self._kernel = kernel
+    def __init__(
+        self, kernel: KernelNames | None = None, mappings: Mappings | None = None, *, here: bool = True
+    ) -> None:
+        """`here`: the samples are of this machine since it started; else no file of it is opened for them."""
+        self._kernel, self._here = kernel, here
         self._aside = Aside()
-        self._mappings = mappings or Mappings()
+        self._mappings = Mappings() if mappings is None else mappings
         tables = MountTables()
         self._files = Files(self._aside, tables)
         self._perf_maps = PerfMaps(self._aside, tables)
@@ -55,6 +58,15 @@ class Namer:
         self._mappings.feed(records)
         if self._kernel is not None:
             self._kernel.feed(records)
+
+    def more(self) -> None:
+        """Some more files may be opened, as for another read."""
+        self._files.begin()
+
+    @property
+    def reads(self) -> bool:
+        """A file is being read that may give names later."""
+        return self._aside.busy
 
     def see(self, pids: Iterable[int], time_ns: int) -> None:
         """The processes of the samples of one read."""
@@ -81,6 +93,8 @@ class Namer:
     def user(self, pid: int, address: int, time_ns: int) -> tuple[str, bool]:
         """The function of a process at an address, else file+0x1234 or "[unknown]"; and whether that is final."""
         region = self._mappings.find(pid, address, time_ns)
+        if not self._here:
+            return (UNKNOWN if region is None or region.kind == "jit" else _unnamed(region, address)), True
         if region is None:
             # Of a program without frame pointers, mostly no address at all; or memory that a JIT added to its own.
             name, final = self._perf_maps.name(pid, address) if self._perf_maps.known(pid) else (None, True)

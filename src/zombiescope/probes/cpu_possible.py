@@ -7,7 +7,7 @@ Kernel: Documentation/admin-guide/cputopology.rst. Possible cores, not present o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from zombiescope.core import Host, Reading, Unparsable
 from zombiescope.kernel.text import cores
@@ -15,12 +15,17 @@ from zombiescope.kernel.text import cores
 EVERY = 60.0
 GIVES = ("cpus_possible",)
 SOURCE = "/sys/devices/system/cpu/possible"
+FILES = (SOURCE,)
 
 
 def read(host: Host) -> Iterator[Reading]:
-    at = host.now()
-    text = host.read(SOURCE)
-    yield Reading(what=GIVES[0], subject="node", value=parse(text), at=at, source=SOURCE, text=text.strip())
+    return told([(host.now(), host.read_bytes(SOURCE))])
+
+
+def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading]:
+    for at, content in fetched:
+        text = content.decode("utf-8", "surrogateescape")
+        yield Reading(what=GIVES[0], subject="node", value=parse(text), at=at, source=SOURCE, text=text.strip())
 
 
 # 0-95

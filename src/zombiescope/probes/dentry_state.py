@@ -8,19 +8,28 @@ Kernel: Documentation/admin-guide/sysctl/fs.rst. Negative dentries (names that w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.fetched import fetch, text_of, unpacked
 from zombiescope.kernel.text import count
 
 EVERY = 10.0
 GIVES = ("dentries", "dentries_unused", "dentries_negative", "inodes", "inodes_unused")
-DENTRIES, INODES = "/proc/sys/fs/dentry-state", "/proc/sys/fs/inode-nr"
+FILES = DENTRIES, INODES = "/proc/sys/fs/dentry-state", "/proc/sys/fs/inode-nr"
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:
-    at = host.now()
-    text = host.read(DENTRIES)
+    return told([(host.now(), fetch(host, FILES))])
+
+
+def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
+    for at, content in fetched:
+        yield from _told(at, *unpacked(content, FILES))
+
+
+def _told(at: float, dentries: bytes | Unreadable, inodes: bytes | Unreadable) -> Iterator[Reading | Blind]:
+    text = text_of(dentries)
     known, unused, negative = parse(text, DENTRIES, (0, 1, 4))
     for what, value in zip(GIVES, (known, unused), strict=False):
         yield Reading(what=what, subject="node", value=value, at=at, source=DENTRIES, text=text.strip())
@@ -28,11 +37,10 @@ def read(host: Host) -> Iterator[Reading | Blind]:
         yield Reading(what=GIVES[2], subject="node", value=negative, at=at, source=DENTRIES, text=text.strip())
     else:
         yield Blind(what=GIVES[2], source=DENTRIES, why="this kernel does not count negative dentries")
-    try:
-        text = host.read(INODES)
-    except Unreadable as error:
-        yield from (Blind(what=what, source=error.source, why=error.why) for what in GIVES[3:])
+    if isinstance(inodes, Unreadable):
+        yield from (Blind(what=what, source=INODES, why=inodes.why) for what in GIVES[3:])
         return
+    text = text_of(inodes)
     for what, value in zip(GIVES[3:], parse(text, INODES, (0, 1)), strict=True):
         yield Reading(what=what, subject="node", value=value, at=at, source=INODES, text=text.strip())
 

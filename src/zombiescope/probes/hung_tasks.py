@@ -8,7 +8,7 @@ Kernel: kernel/hung_task.c, Documentation/admin-guide/sysctl/kernel.rst. Counted
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from zombiescope.core import Host, Reading, Unparsable
 from zombiescope.kernel.text import count
@@ -16,11 +16,17 @@ from zombiescope.kernel.text import count
 EVERY = 30.0  # seconds: khungtaskd itself checks every two minutes
 GIVES = ("hung_tasks_total",)
 SOURCE = "/proc/sys/kernel/hung_task_detect_count"
+FILES = (SOURCE,)
 
 
 def read(host: Host) -> Iterator[Reading]:
-    at = host.now()
-    yield Reading(what=GIVES[0], subject="node", value=parse(host.read(SOURCE)), at=at, source=SOURCE)
+    return told([(host.now(), host.read_bytes(SOURCE))])
+
+
+def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading]:
+    for at, content in fetched:
+        text = content.decode("utf-8", "surrogateescape")
+        yield Reading(what=GIVES[0], subject="node", value=parse(text), at=at, source=SOURCE)
 
 
 # 3

@@ -7,20 +7,25 @@ Kernel: Documentation/filesystems/proc.rst. It counts uninterruptible sleep too:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from zombiescope.core import Host, Reading, Unparsable
 
 EVERY = 5.0
 GIVES = ("load1", "load5", "load15")
 SOURCE = "/proc/loadavg"
+FILES = (SOURCE,)
 
 
 def read(host: Host) -> Iterator[Reading]:
-    at = host.now()
-    text = host.read(SOURCE)
-    for what, value in zip(GIVES, parse(text), strict=True):
-        yield Reading(what=what, subject="node", value=value, at=at, source=SOURCE, text=text.strip())
+    return told([(host.now(), host.read_bytes(SOURCE))])
+
+
+def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading]:
+    for at, content in fetched:
+        text = content.decode("utf-8", "surrogateescape")
+        for what, value in zip(GIVES, parse(text), strict=True):
+            yield Reading(what=what, subject="node", value=value, at=at, source=SOURCE, text=text.strip())
 
 
 # 0.15 0.07 0.02 2/78 2028

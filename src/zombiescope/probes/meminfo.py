@@ -7,7 +7,7 @@ Kernel: Documentation/filesystems/proc.rst. `Percpu` since 7e8a6304d541 ("add pe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from zombiescope.core import Blind, Host, Reading, Unparsable
 from zombiescope.kernel.text import count, lines
@@ -26,17 +26,23 @@ _FIELDS = {
 }
 GIVES = tuple(_FIELDS.values())
 SOURCE = "/proc/meminfo"
+FILES = (SOURCE,)
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:
-    at = host.now()
-    found = parse(host.read(SOURCE))
-    for key, what in _FIELDS.items():
-        if key in found:
-            size, line = found[key]
-            yield Reading(what=what, subject="node", value=size, at=at, source=SOURCE, text=line)
-        else:
-            yield Blind(what=what, source=SOURCE, why=f"this kernel has no line {key}")
+    return told([(host.now(), host.read_bytes(SOURCE))])
+
+
+def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
+    for at, content in fetched:
+        text = content.decode("utf-8", "surrogateescape")
+        found = parse(text)
+        for key, what in _FIELDS.items():
+            if key in found:
+                size, line = found[key]
+                yield Reading(what=what, subject="node", value=size, at=at, source=SOURCE, text=line)
+            else:
+                yield Blind(what=what, source=SOURCE, why=f"this kernel has no line {key}")
 
 
 # MemTotal:       24682416 kB

@@ -7,9 +7,10 @@ Kernel: net/netfilter/nf_conntrack_standalone.c. The files show the reader's own
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.fetched import fetch, text_of, unpacked
 from zombiescope.kernel.text import count, lines
 
 EVERY = 5.0
@@ -17,14 +18,23 @@ GIVES = ("conntrack_entries", "conntrack_limit", "conntrack_drops_total")
 _FOLDER = "/proc/sys/net/netfilter"
 SOURCES = (f"{_FOLDER}/nf_conntrack_count", f"{_FOLDER}/nf_conntrack_max")
 DROPS = "/proc/net/stat/nf_conntrack"
+FILES = (*SOURCES, DROPS)
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:
-    at = host.now()
-    for what, source in zip(GIVES, SOURCES, strict=False):
-        yield Reading(what=what, subject="node", value=parse_number(host.read(source), source), at=at, source=source)
+    return told([(host.now(), fetch(host, FILES))])
+
+
+def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
+    for at, content in fetched:
+        yield from _told(at, *unpacked(content, FILES))
+
+
+def _told(at: float, *parts: bytes | Unreadable) -> Iterator[Reading | Blind]:
+    for what, source, part in zip(GIVES, SOURCES, parts, strict=False):
+        yield Reading(what=what, subject="node", value=parse_number(text_of(part), source), at=at, source=source)
     try:
-        drops = parse_drops(host.read(DROPS))
+        drops = parse_drops(text_of(parts[2]))
     except (Unreadable, Unparsable) as error:  # not built in everywhere (CONFIG_NF_CONNTRACK_PROCFS)
         yield Blind(what=GIVES[2], source=error.source, why=error.why)
         return

@@ -8,15 +8,17 @@ Kernel: Documentation/accounting/psi.rst; since eb414681d5a0 (in v4.20). `full` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.fetched import fetch, text_of, unpacked
 from zombiescope.kernel.text import count, lines
 
 EVERY = 2.0
 _KINDS = {"cpu": ("some",), "io": ("some", "full"), "memory": ("some", "full"), "irq": ("full",)}
 _WORDS = {"some": "waiting", "full": "stalled"}  # as node_exporter spells them
 GIVES = tuple(f"pressure_{kind}_{_WORDS[row]}_seconds_total" for kind, rows in _KINDS.items() for row in rows)
+FILES = tuple(f"/proc/pressure/{kind}" for kind in _KINDS)
 CURVES = (
     ("CPU pressure", "share", "pressure_cpu_waiting_seconds_total", "most"),
     ("memory pressure", "share", "pressure_memory_waiting_seconds_total", "most"),
@@ -25,16 +27,22 @@ CURVES = (
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:
+    return told([(host.now(), fetch(host, FILES))])
+
+
+def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
+    for at, content in fetched:
+        yield from _told(at, *unpacked(content, FILES))
+
+
+def _told(at: float, *parts: bytes | Unreadable) -> Iterator[Reading | Blind]:
     unseen: list[Blind] = []
-    for kind, rows in _KINDS.items():
-        source = f"/proc/pressure/{kind}"
+    for (kind, rows), source, part in zip(_KINDS.items(), FILES, parts, strict=True):
         whats = {row: f"pressure_{kind}_{_WORDS[row]}_seconds_total" for row in rows}
-        at = host.now()
-        try:
-            seconds = parse(host.read(source), source)
-        except Unreadable as error:
-            unseen.extend(Blind(what=what, source=source, why=error.why) for what in whats.values())
+        if isinstance(part, Unreadable):
+            unseen.extend(Blind(what=what, source=source, why=part.why) for what in whats.values())
             continue
+        seconds = parse(text_of(part), source)
         for row, what in whats.items():
             if row not in seconds:
                 raise Unparsable(source, 1, f"no row {row}")

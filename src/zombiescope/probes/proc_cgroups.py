@@ -8,7 +8,7 @@ Kernel: proc_cgroupstats_show() in kernel/cgroup/cgroup-v1.c. The count is of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from zombiescope.core import Host, Reading, Unparsable
@@ -17,6 +17,7 @@ from zombiescope.kernel.text import count, lines
 EVERY = 5.0
 GIVES = ("cgroups_known", "cgroup_hierarchy", "cgroup_controller_enabled")
 SOURCE = "/proc/cgroups"
+FILES = (SOURCE,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,16 @@ class Row:
 
 
 def read(host: Host) -> Iterator[Reading]:
-    at = host.now()
-    for row in parse(host.read(SOURCE)):
-        subject = f"controller:{row.controller}"
-        for what, value in zip(GIVES, (row.cgroups, row.hierarchy, row.enabled), strict=True):
-            yield Reading(what=what, subject=subject, value=value, at=at, source=SOURCE, text=row.line)
+    return told([(host.now(), host.read_bytes(SOURCE))])
+
+
+def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading]:
+    for at, content in fetched:
+        text = content.decode("utf-8", "surrogateescape")
+        for row in parse(text):
+            subject = f"controller:{row.controller}"
+            for what, value in zip(GIVES, (row.cgroups, row.hierarchy, row.enabled), strict=True):
+                yield Reading(what=what, subject=subject, value=value, at=at, source=SOURCE, text=row.line)
 
 
 # #subsys_name	hierarchy	num_cgroups	enabled

@@ -9,8 +9,7 @@ Kernel: Documentation/filesystems/proc.rst, 1.7. Times are in ticks of 1/100 s o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from zombiescope.core import Blind, Host, Reading, Unparsable
@@ -26,6 +25,7 @@ _COUNTS = {
 }
 GIVES = (*(f"cpu_{mode}_seconds_total" for mode in MODES), *_COUNTS.values())
 SOURCE = "/proc/stat"
+FILES = (SOURCE,)
 _USER_HZ = 100
 
 
@@ -33,11 +33,6 @@ _USER_HZ = 100
 class Stat:
     cores: dict[int, tuple[float, ...]]  # seconds by mode, in the order of MODES
     counts: dict[str, int]
-
-
-def fetching(host: Host) -> AbstractContextManager[Callable[[], bytes]]:
-    """As fast as possible: it runs ten times a second, and is evaluated later."""
-    return host.held_open(SOURCE)
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:

@@ -71,6 +71,7 @@ class _Memory:
     defunct: dict[_Key, float] = field(default_factory=dict)  # since which sample
     realtime: set[_Key] = field(default_factory=set)
     leaving: dict[int, str] = field(default_factory=dict)  # parents reported to have zombie children
+    parsed: dict[bytes, Process] = field(default_factory=dict)  # by their line: most processes did not run in between
 
 
 @contextmanager
@@ -86,7 +87,7 @@ def read(host: Host) -> Iterator[Reading | Blind]:
 
 
 def _look(host: Host, memory: _Memory) -> Iterator[Reading | Blind]:
-    now = _seen(host)
+    now = _seen(host, memory)
     last, memory.last = memory.last, now
     used = _used(now, last)
     first = [key for key in heapq.nlargest(TOP, used, key=lambda key: used[key]) if used[key] > 0]
@@ -114,16 +115,17 @@ def _look(host: Host, memory: _Memory) -> Iterator[Reading | Blind]:
     yield from _defunct(now, memory, first_look=last is None)
 
 
-def _seen(host: Host) -> _Look:
+def _seen(host: Host, memory: _Memory) -> _Look:
     at = host.now()
     pids = sorted((name for name in host.listing("/proc") if name.isdecimal()), key=lambda pid: (len(pid), pid))
-    found = {}
+    found, before, memory.parsed = {}, memory.parsed, {}
     for pid in pids[:MOST]:
         try:
-            process = parse(host.read(f"/proc/{pid}/stat"), pid)
+            line = host.read_short(f"/proc/{pid}/stat")
         except Unreadable:
             continue  # it has exited
-        found[process.key] = process
+        process = before.get(line) or parse(line.decode("utf-8", "surrogateescape"), pid)
+        found[process.key] = memory.parsed[line] = process
     if not found:
         raise Unreadable("/proc", "no process is visible")
     return _Look(at, found, len(pids))

@@ -26,7 +26,7 @@ EVENTS = GIVES[:1]
 PAST = 600.0  # seconds before the first sample that are reported too: what happened before somebody started this tool
 RENEWED = 60.0  # seconds: a newly started Ray is found a minute later at worst
 BYTES = 1 << 18  # of one file in one sample: Ray writes some hundred bytes a second; a burst is cut
-FILES = 40  # of one session: its own few, and those of the latest jobs and drivers
+NEWEST = 40  # of one session: its own few, and those of the latest jobs and drivers
 MOST = 500  # events of one sample: a failing cluster logs the same for each of its actors
 ZONE = 900.0  # seconds: every time zone is a multiple of this from UTC
 # Files that report deaths. Workers' output is their own, and raylet.out says less than the event files.
@@ -102,7 +102,7 @@ def _files(logs: Place) -> list[Place]:
             names = listing(folder)
         except Unreadable:
             continue
-        found += [folder.inside(name) for pattern in patterns for name in fnmatch.filter(names, pattern)[-FILES:]]
+        found += [folder.inside(name) for pattern in patterns for name in fnmatch.filter(names, pattern)[-NEWEST:]]
     return found
 
 

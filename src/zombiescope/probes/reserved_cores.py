@@ -22,7 +22,7 @@ from zombiescope.kernel.text import cores
 
 EVERY = 60.0
 GIVES = ("cpu_reserved",)
-FILES = {"isolated": "/sys/devices/system/cpu/isolated", "nohz_full": "/sys/devices/system/cpu/nohz_full"}
+CORE_LISTS = {"isolated": "/sys/devices/system/cpu/isolated", "nohz_full": "/sys/devices/system/cpu/nohz_full"}
 ONLINE = "/sys/devices/system/cpu/online"
 MOST = 10_000  # cgroups: 500 pods with ten containers each and the services of a node
 SECONDS = 0.3  # for all of them: 0.5 % of a core at this pace
@@ -37,7 +37,7 @@ MOST_STATE = 1 << 20  # bytes; an entry has some hundred
 
 def read(host: Host) -> Iterator[Reading]:
     at, seen = host.now(), 0
-    for words, path in FILES.items():
+    for words, path in CORE_LISTS.items():
         try:
             text = host.read(path).replace("(null)", "")
         except Unreadable:
@@ -47,7 +47,7 @@ def read(host: Host) -> Iterator[Reading]:
             raise Unparsable(path, 1, text)
         yield from _readings(cores(text, path), path, words, at)
     if not seen:
-        raise Unreadable(FILES["isolated"], "neither isolated nor nohz_full cores are listed")
+        raise Unreadable(CORE_LISTS["isolated"], "neither isolated nor nohz_full cores are listed")
     for mount in cgroup_mounts(host):
         if mount.version == 2 or "cpuset" in mount.controllers:
             yield from _exclusive(host, mount, at)

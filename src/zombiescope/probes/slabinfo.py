@@ -9,7 +9,7 @@ Kernel: slabinfo_show() in mm/slab_common.c; root only. Caches of like objects m
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from zombiescope.core import Blind, Host, Reading, Unparsable
@@ -19,6 +19,7 @@ EVERY = 60.0
 GIVES = ("slab_cache_bytes", "slab_cache_objects", "network_namespaces")
 TOP = 10  # kinds reported: one that grows too large is the first or second
 SOURCE = "/proc/slabinfo"
+FILES = (SOURCE,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +35,21 @@ class Cache:
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:
-    at = host.now()
-    caches = parse(host.read(SOURCE))
-    for cache in heapq.nlargest(TOP, caches.values(), key=lambda it: it.bytes):
-        for what, value in zip(GIVES, (cache.bytes, cache.objects), strict=False):
-            yield Reading(what=what, subject=f"cache:{cache.name}", value=value, at=at, source=SOURCE)
-    if "net_namespace" in caches:
-        source = f"$ grep '^net_namespace ' {SOURCE}"
-        yield Reading(what=GIVES[2], subject="node", value=caches["net_namespace"].in_use, at=at, source=source)
-    else:
-        yield Blind(what=GIVES[2], source=SOURCE, why="this kernel keeps network namespaces in a shared slab cache")
+    return told([(host.now(), host.read_bytes(SOURCE))])
+
+
+def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
+    for at, content in fetched:
+        text = content.decode("utf-8", "surrogateescape")
+        caches = parse(text)
+        for cache in heapq.nlargest(TOP, caches.values(), key=lambda it: it.bytes):
+            for what, value in zip(GIVES, (cache.bytes, cache.objects), strict=False):
+                yield Reading(what=what, subject=f"cache:{cache.name}", value=value, at=at, source=SOURCE)
+        if "net_namespace" in caches:
+            source = f"$ grep '^net_namespace ' {SOURCE}"
+            yield Reading(what=GIVES[2], subject="node", value=caches["net_namespace"].in_use, at=at, source=source)
+        else:
+            yield Blind(what=GIVES[2], source=SOURCE, why="this kernel keeps network namespaces in a shared slab cache")
 
 
 # slabinfo - version: 2.1

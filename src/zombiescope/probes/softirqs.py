@@ -6,7 +6,7 @@ Kernel: show_softirqs() in fs/proc/softirqs.c. The header names possible cores, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from zombiescope.core import Blind, Host, Reading, Unparsable
 from zombiescope.kernel.text import core_columns, counts, lines
@@ -15,16 +15,22 @@ EVERY = 2.0
 KINDS = ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU")
 GIVES = tuple(f"softirqs_{kind.lower()}_total" for kind in KINDS)
 SOURCE = "/proc/softirqs"
+FILES = (SOURCE,)
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:
-    at = host.now()
-    found = parse(host.read(SOURCE))
-    for what, kind in zip(GIVES, KINDS, strict=True):
-        if kind not in found:
-            yield Blind(what=what, source=SOURCE, why=f"this kernel has no softirq {kind}")
-        for cpu, times in found.get(kind, {}).items():
-            yield Reading(what=what, subject=f"cpu:{cpu}", value=times, at=at, source=SOURCE)
+    return told([(host.now(), host.read_bytes(SOURCE))])
+
+
+def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
+    for at, content in fetched:
+        text = content.decode("utf-8", "surrogateescape")
+        found = parse(text)
+        for what, kind in zip(GIVES, KINDS, strict=True):
+            if kind not in found:
+                yield Blind(what=what, source=SOURCE, why=f"this kernel has no softirq {kind}")
+            for cpu, times in found.get(kind, {}).items():
+                yield Reading(what=what, subject=f"cpu:{cpu}", value=times, at=at, source=SOURCE)
 
 
 #                     CPU0       CPU1

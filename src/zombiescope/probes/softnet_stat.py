@@ -9,7 +9,7 @@ Kernel: softnet_seq_show() in net/core/net-procfs.c. Columns were only ever adde
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from zombiescope.core import Blind, Host, Reading, Unparsable
 from zombiescope.kernel.text import count, lines
@@ -28,17 +28,23 @@ _CORE = 12
 GIVES = tuple(_COLUMNS)
 CURVES = (("NAPI out of budget", "per s", "softnet_squeezed_total", "all"),)
 SOURCE = "/proc/net/softnet_stat"
+FILES = (SOURCE,)
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:
-    at = host.now()
-    rows = parse(host.read(SOURCE))
-    for what, column in _COLUMNS.items():
-        seen = {cpu: row[column] for cpu, row in rows.items() if column < len(row)}
-        if not seen:
-            yield Blind(what=what, source=SOURCE, why=f"this kernel's lines have no column {column + 1}")
-        for cpu, value in seen.items():
-            yield Reading(what=what, subject=f"cpu:{cpu}", value=value, at=at, source=SOURCE)
+    return told([(host.now(), host.read_bytes(SOURCE))])
+
+
+def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
+    for at, content in fetched:
+        text = content.decode("utf-8", "surrogateescape")
+        rows = parse(text)
+        for what, column in _COLUMNS.items():
+            seen = {cpu: row[column] for cpu, row in rows.items() if column < len(row)}
+            if not seen:
+                yield Blind(what=what, source=SOURCE, why=f"this kernel's lines have no column {column + 1}")
+            for cpu, value in seen.items():
+                yield Reading(what=what, subject=f"cpu:{cpu}", value=value, at=at, source=SOURCE)
 
 
 # 000dfb82 00000029 0000000a 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000

@@ -7,19 +7,24 @@ Kernel: Documentation/filesystems/proc.rst. It counts time spent suspended.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from zombiescope.core import Host, Reading, Unparsable
 
 EVERY = 60.0
 GIVES = ("uptime_seconds",)
 SOURCE = "/proc/uptime"
+FILES = (SOURCE,)
 
 
 def read(host: Host) -> Iterator[Reading]:
-    at = host.now()
-    text = host.read(SOURCE)
-    yield Reading(what=GIVES[0], subject="node", value=parse(text), at=at, source=SOURCE, text=text.strip())
+    return told([(host.now(), host.read_bytes(SOURCE))])
+
+
+def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading]:
+    for at, content in fetched:
+        text = content.decode("utf-8", "surrogateescape")
+        yield Reading(what=GIVES[0], subject="node", value=parse(text), at=at, source=SOURCE, text=text.strip())
 
 
 # 350735.47 234388.90

@@ -7,7 +7,7 @@ Kernel: vmstat_text in mm/vmstat.c. Before 599d0c954f91 (in v4.8) reclaim was co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from zombiescope.core import Blind, Host, Reading, Unparsable
 from zombiescope.kernel.text import counters
@@ -36,17 +36,23 @@ _ZONES = ("dma", "dma32", "normal", "high", "movable", "device")
 GIVES = tuple(f"vmstat_{name}_total" for name in _COUNTERS)
 CURVES = (("direct reclaim", "pages/s", "vmstat_pgscan_direct_total", "most"),)
 SOURCE = "/proc/vmstat"
+FILES = (SOURCE,)
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:
-    at = host.now()
-    found = parse(host.read(SOURCE))
-    for what, name in zip(GIVES, _COUNTERS, strict=True):
-        parts = [found[key] for key in (name, *(f"{name}_{zone}" for zone in _ZONES)) if key in found]
-        if parts:
-            yield Reading(what=what, subject="node", value=sum(parts), at=at, source=SOURCE)
-        else:
-            yield Blind(what=what, source=SOURCE, why=f"this kernel does not count {name}")
+    return told([(host.now(), host.read_bytes(SOURCE))])
+
+
+def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
+    for at, content in fetched:
+        text = content.decode("utf-8", "surrogateescape")
+        found = parse(text)
+        for what, name in zip(GIVES, _COUNTERS, strict=True):
+            parts = [found[key] for key in (name, *(f"{name}_{zone}" for zone in _ZONES)) if key in found]
+            if parts:
+                yield Reading(what=what, subject="node", value=sum(parts), at=at, source=SOURCE)
+            else:
+                yield Blind(what=what, source=SOURCE, why=f"this kernel does not count {name}")
 
 
 # pgfault 2320168809

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from zombiescope.core import UserError
-from zombiescope.recorder.layout import KINDS, LOCK, file_name, is_segment, segment_name
+from zombiescope.recorder.layout import HEAD_FILE, KINDS, LOCK, file_name, is_segment, segment_name
 
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -22,7 +22,7 @@ _LAST = 9_999_000_000  # the year 2286: a name beyond it is not a time, and the 
 # All that a recorder writes into a segment: nothing else in it is ever removed.
 _FILES = frozenset(
     file_name(kind, head=head) + part for kind in KINDS for head in (True, False) for part in ("", ".part")
-)
+) | {HEAD_FILE}
 
 
 class Folder:
@@ -56,6 +56,15 @@ class Folder:
         except OSError:
             return 0
 
+    def unsettled(self) -> list[str]:
+        """The segments that have a head, the oldest first."""
+        found = []
+        for segment in self.segments():
+            with suppress(OSError), self._inside(segment) as handle:
+                if stat.S_ISREG(os.stat(HEAD_FILE, dir_fd=handle, follow_symlinks=False).st_mode):
+                    found.append(segment)
+        return found
+
     def new_segment(self, at: float) -> tuple[str, int]:
         """A new folder and a handle of it. Named by its time, but always later than the one before: clocks are set."""
         number = max([int(at), *(int(name) + 1 for name in self.segments() if int(name) < _LAST)])
@@ -67,6 +76,11 @@ class Folder:
                 number += 1
                 continue
             return name, os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=self._handle)
+
+    def create(self, segment: str, name: str) -> int:
+        """A new private file in a segment, open for writing."""
+        with self._inside(segment) as handle:
+            return create(name, handle)
 
     def remove(self, segment: str) -> None:
         """Remove a segment; OSError if that is not possible. What we did not write in it stays, and it with it."""

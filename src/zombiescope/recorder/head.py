@@ -10,6 +10,12 @@ One file, records one after the other. Each begins with 24 bytes, little-endian:
     5 bytes      zero
 
 What was not written whole (kill -9, a crash of the machine) fails its length or its crc: the head ends before it.
+
+Sources, as NAME records describe them:
+
+    {"probe": "vmstat"}     FETCHED of a probe that reads fixed files (see core.fetched), SAMPLE of any other
+    {"ring": 7, "event": "cpu-clock", "hz": 49, "cgroup": true, "ksymbol": true}
+                            RING and LOST of one core; "side" in place of "ring" for its side records
 Standard library only: the capture process imports this.
 """
 
@@ -19,7 +25,7 @@ import json
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 MAGIC = b"zombiescope head 1\n"
 MOST_CONTENT = 64 << 20  # bytes of one record: the ring of one core is at most 8 MB, a file at most 16 MB
@@ -132,3 +138,32 @@ def whole(head: bytes) -> int:
     if not head.startswith(MAGIC):
         return 0
     return len(MAGIC) + sum(_HEADER.size + len(it.content) for it in records(head))
+
+
+class HeadReader:
+    """The records of a head in a file, one at a time: a head may be larger than the memory that a reader has."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.end = 0  # bytes that are intact, as far as it was read
+        self.damage = ""  # why it ended; empty at its end, and where a kill may have torn it
+
+    def __iter__(self) -> Iterator[Record]:
+        self._file.seek(0)
+        if self._file.read(len(MAGIC)) != MAGIC:
+            self.damage = "not a head, or of a later version"
+            return
+        self.end = len(MAGIC)
+        while len(header := self._file.read(_HEADER.size)) == _HEADER.size:
+            crc, length, at, source, kind = _HEADER.unpack(header)
+            if length > MOST_CONTENT:
+                self.damage = f"a record of {length:,} bytes"
+                return
+            content = self._file.read(length)
+            if len(content) < length:
+                return
+            if zlib.crc32(content, zlib.crc32(header[_CRC:])) != crc:
+                self.damage = "a record that is not as it was written"
+                return
+            self.end += _HEADER.size + length
+            yield Record(kind, source, at, memoryview(content))

@@ -9,7 +9,7 @@ import stat
 from typing import Any, BinaryIO
 
 from zombiescope.core import UserError, harmless
-from zombiescope.recorder.layout import FORMAT
+from zombiescope.recorder.layout import FORMAT, OLDEST_FORMAT
 
 MOST_BYTES = 1 << 20  # ours has some 5 KB
 
@@ -41,9 +41,9 @@ def read_meta(path: str) -> dict[str, Any]:
         raise UserError(f"{path}: not valid JSON: {error}") from error
     except (KeyError, TypeError):
         raise UserError(f"{path}: not of a recording: it has no format number") from None
-    if number != FORMAT:
+    if number not in range(OLDEST_FORMAT, FORMAT + 1):
         number = harmless(str(number), most=100)
-        raise UserError(f"{path}: recording format {number} is unknown; this version reads format {FORMAT}")
+        raise UserError(f"{path}: recording format {number} is unknown; this version reads {OLDEST_FORMAT} to {FORMAT}")
     if not _is_ours(meta):
         raise UserError(f"{path}: not of a recording: hz is a number, and gives says in lists what each probe gives")
     return dict(meta)

@@ -7,21 +7,23 @@ regular files are opened, and what would unpack to more than a recorder writes i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from zombiescope.core import Span, UserError, amount
-from zombiescope.core.timeline import Series, Timeline
+from zombiescope.core.timeline import Timeline
 from zombiescope.recorder.arrow_stream import Extent, extent
-from zombiescope.recorder.journal import LOOKED, UNSEEN
-from zombiescope.recorder.layout import FIRST, LAST, META, SCHEMAS, WITHOUT_WEIGHT, file_name, is_segment
+from zombiescope.recorder.layout import FIRST, HEAD_FILE, LAST, META, file_name, is_segment
 from zombiescope.recorder.meta import open_regular, read_meta
-from zombiescope.recorder.rows import cgroup_paths, cut, held, looks_of, only, series_of
+from zombiescope.recorder.raw_heads import RawHeads
+from zombiescope.recorder.rows import cut, timeline_of
 from zombiescope.recorder.sample_reader import SampleReader
+from zombiescope.recorder.schemas import SCHEMAS, WITHOUT_WEIGHT
 
 MOST_SEGMENTS = 50_000  # two months of two minutes each
 MOST_FILE = 1 << 30  # bytes, unpacked: two minutes of 192 cores at 999 Hz are 900 MB of samples
@@ -40,6 +42,10 @@ class Recording:
     torn: set[str] = field(default_factory=set)  # files that end in the middle of a batch, or are damaged there
     _times: dict[tuple[str, str], Span | None] = field(default_factory=dict)
     _unpacked: dict[tuple[str, str], int] = field(default_factory=dict)  # bytes of each file that was read
+    _heads: RawHeads = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._heads = RawHeads(self.folder, self.meta)
 
     def table(self, kind: str, span: Span | None = None) -> pa.Table:
         """All rows of one kind, or those within a span, in the order they were written."""
@@ -63,19 +69,11 @@ class Recording:
 
     def timeline(self, span: Span | None = None) -> Timeline:
         """What signs need: every series and event, with every sample time; the stacks when they are needed."""
-        series: dict[tuple[str, str], Series] = {}
-        unseen: dict[tuple[str, str], Series] = {}
-        cgroups: dict[int, str] = {}
-        for kind in ("series", "events"):
-            whole = self._whole_segments(kind, span)
-            # These are written once a segment, maybe before the span began: a cgroup's path, and what is not seen.
-            cgroups |= cgroup_paths(whole) if kind == "events" else {}
-            unseen |= {(one.what, one.subject): one for one in series_of(only(whole, UNSEEN))}
-            table = cut(whole, span)
-            series |= {(one.what, one.subject): one for one in series_of(table)}
-        looks = looks_of(series, unseen, self.meta.get("gives", {}))
-        rest = (one for (what, _), one in series.items() if what not in (LOOKED, UNSEEN))
-        reader = SampleReader(
+        tables = {kind: self._whole_segments(kind, span) for kind in ("series", "events")}
+        return timeline_of(tables, self.meta.get("gives", {}), partial(self._sample_reader, span), span)
+
+    def _sample_reader(self, span: Span | None, cgroups: Mapping[int, str]) -> SampleReader:
+        return SampleReader(
             [_SegmentSamples(self, it) for it in self._within(span, "samples")],
             hz=self.meta.get("hz") or 0,
             span=span,
@@ -83,12 +81,11 @@ class Recording:
             cgroups=cgroups,
             damage=self.damage,
         )
-        return Timeline((held(one, looks.get(one.what)) for one in rest), looks, reader)
 
     @property
     def span(self) -> Span:
         """From the first row to the last, whatever the order of the segments: the clock may have been set."""
-        said = {segment: self._said(segment, "series") for segment in self.segments}
+        said = {it: None if self._heads.size(it) else self._said(it, "series") for it in self.segments}
         silent = [segment for segment, span in said.items() if span is None]
         edges = [span for span in said.values() if span] + [
             edge for segment in dict.fromkeys((*silent[:1], *silent[-2:])) if (edge := self._edges(segment, "series"))
@@ -96,7 +93,9 @@ class Recording:
         return Span(min((it.start for it in edges), default=0.0), max((it.end for it in edges), default=0.0))
 
     def size(self, kind: str) -> int:
-        """Bytes on disk of one kind."""
+        """Bytes on disk of one kind; "head" is all that is not settled."""
+        if kind == HEAD_FILE:
+            return sum(map(self._heads.size, self.segments))
         paths = [
             os.path.join(self.folder, it, file_name(kind, head=head)) for it in self.segments for head in (False, True)
         ]
@@ -113,8 +112,10 @@ class Recording:
 
         By name a segment lasts until the next one begins, give or take the second before it was opened.
         """
-        found = self._said(segment, kind)
-        if found is None and os.path.exists(os.path.join(self.folder, segment, file_name(kind, head=True))):
+        found = None if self._heads.size(segment) else self._said(segment, kind)
+        if found is None and self._heads.size(segment):
+            found = self._edges(segment, kind)
+        elif found is None and os.path.exists(os.path.join(self.folder, segment, file_name(kind, head=True))):
             found = self._times[segment, kind] = self._edges(segment, kind)
         if found is not None:
             return found
@@ -140,6 +141,12 @@ class Recording:
         return Span(float(at.min()) / 1e9, float(at.max()) / 1e9)
 
     def _read(self, segment: str, kind: str, columns: Sequence[str] = ()) -> pa.Table | None:
+        raw = self._heads.table(segment, kind)
+        if raw is not None:
+            for trouble in self._heads.damage:
+                self._note(trouble)
+            self._unpacked[segment, kind] = raw.nbytes
+            return raw.select(columns) if columns else raw
         for head in (False, True):
             path = os.path.join(self.folder, segment, file_name(kind, head=head))
             try:
@@ -211,7 +218,7 @@ class _SegmentSamples:
 
     def stacks(self) -> tuple[pa.Table | None, bool]:
         path = os.path.join(self.recording.folder, self.segment, file_name("stacks", head=False))
-        finished = os.path.exists(path)
+        finished = self.recording._heads.size(self.segment) > 0 or os.path.exists(path)
         table = self.recording._read(self.segment, "stacks")
         return table, finished and path not in self.recording.torn
 

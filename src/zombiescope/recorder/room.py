@@ -9,7 +9,7 @@ from zombiescope.core import amount
 from zombiescope.recorder.folder import Folder
 
 ROOM = 0.9  # of the limit: dropping starts before it, since the next segment needs room
-USUAL = 120.0  # seconds: how long a segment of an earlier run is taken to last
+USUAL = 300.0  # seconds: how long a segment of an earlier run is taken to last
 FIRST_RETRY, LAST_RETRY = 60.0, 3600.0  # seconds: what could not be removed is tried again, each time later
 
 
@@ -48,9 +48,11 @@ class Room:
         too_large = sum(sizes.values()) > self._most_bytes and held > (1 - ROOM) * self._most_bytes
         self.full = f"{amount(sum(sizes.values()))} cannot be brought below --max-bytes" if too_large else ""
 
-    def drop_oldest(self) -> bool:
-        """Whether there was one that could be dropped."""
-        waiting = (name for name in self._folder.segments() if name not in self._stuck or self._again(name))
+    def drop_oldest(self, but: str = "") -> bool:
+        """Whether there was one that could be dropped, not counting the one that is being written."""
+        waiting = (
+            name for name in self._folder.segments() if name != but and (name not in self._stuck or self._again(name))
+        )
         return any(self._removed(name) for name in waiting)
 
     def _too_old(self, names: list[str]) -> bool:

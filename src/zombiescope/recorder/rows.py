@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -11,9 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zombiescope.core import Span
-from zombiescope.core.timeline import Series
-from zombiescope.recorder.journal import LOOKED, UNSEEN
-from zombiescope.recorder.layout import CGROUP
+from zombiescope.core.timeline import ReadSamples, Series, Timeline
+from zombiescope.recorder.layout import CGROUP, LOOKED, UNSEEN
 
 Codes = npt.NDArray[np.int64]
 
@@ -51,7 +50,7 @@ def series_of(table: pa.Table) -> Iterator[Series]:
     what, subject, source, text = (table[name].combine_chunks() for name in ("what", "subject", "source", "text"))
     names = [column.dictionary.to_pylist() for column in (what, subject, source, text)]
     codes = [_codes(column) for column in (what, subject, source, text)]
-    at, values = table["at"].to_numpy() / 1e9, table["value"].to_numpy()
+    at, values = _seconds(table["at"].to_numpy()), table["value"].to_numpy()
     key = codes[0] * (len(names[1]) + 1) + codes[1]
     order = np.lexsort((at, key))
     edges = np.flatnonzero(np.diff(key[order], prepend=-1, append=-1))
@@ -71,15 +70,45 @@ def series_of(table: pa.Table) -> Iterator[Series]:
         )
 
 
+def _seconds(ns: Codes) -> npt.NDArray[np.float64]:
+    """Not by one division, which would first round 19 digits to 16."""
+    found: npt.NDArray[np.float64] = ns // 1_000_000_000 + (ns % 1_000_000_000) / 1e9
+    return found
+
+
 def _codes(column: pa.DictionaryArray) -> Codes:
     codes: Codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
 
 
+def timeline_of(
+    tables: Mapping[str, pa.Table],
+    gives: Mapping[str, Sequence[str]],
+    samples: Callable[[Mapping[int, str]], ReadSamples | None],
+    span: Span | None = None,
+) -> Timeline:
+    """What signs need, out of the rows of whole segments: every series and event, with every sample time.
+
+    The one reader of rows, from disk and from memory. `samples` makes what reads the samples, given paths of cgroups.
+    """
+    series: dict[tuple[str, str], Series] = {}
+    unseen: dict[tuple[str, str], Series] = {}
+    cgroups: dict[int, str] = {}
+    for kind in ("series", "events"):
+        whole = tables[kind]
+        # These are written once a segment, maybe before the span began: a cgroup's path, and what is not seen.
+        cgroups |= cgroup_paths(whole) if kind == "events" else {}
+        unseen |= {(one.what, one.subject): one for one in series_of(only(whole, UNSEEN))}
+        series |= {(one.what, one.subject): one for one in series_of(cut(whole, span))}
+    looks = looks_of(series, unseen, gives)
+    rest = (one for (what, _), one in series.items() if what not in (LOOKED, UNSEEN))
+    return Timeline((held(one, looks.get(one.what)) for one in rest), looks, samples(cgroups))
+
+
 def looks_of(
     series: Mapping[tuple[str, str], Series],
     unseen: Mapping[tuple[str, str], Series],
-    gives: Mapping[str, list[str]],
+    gives: Mapping[str, Sequence[str]],
 ) -> dict[str, Series]:
     """For each thing that probes give, when it was sampled, and when that worked."""
     looks: dict[str, Series] = {}

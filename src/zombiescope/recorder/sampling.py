@@ -8,15 +8,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.fetched import fetching
 from zombiescope.members.rooms import Broken, guarded
 
-if TYPE_CHECKING:
-    from zombiescope.recorder.loop import Sink
-
 COSTS = "look_cpu_seconds"
+CLOCK = "clock_gettime(2)"  # the source of what a sample cost
 Eye = Callable[[], Iterable[Reading | Blind]]  # takes one sample
 
 
@@ -28,6 +27,28 @@ class Sample:
     readings: tuple[Reading, ...]
     blind: Sequence[Blind]
     cost: float  # seconds of CPU
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What one sample of a probe with FILES fetched: it is parsed later."""
+
+    at: int  # nanoseconds of CLOCK_MONOTONIC
+    content: bytes
+    cost: float  # seconds of CPU
+
+
+class Notes(Protocol):
+    """Where parsed samples go: a tape in memory, or rows of a segment."""
+
+    def add(self, reading: Reading) -> None: ...
+
+    def look(self, name: str, gives: Sequence[str], at: float, unseen: Sequence[Blind] = ()) -> None: ...
+
+
+def look(host: Host, name: str, probe: ModuleType, sink: Notes, eye: Eye | None = None) -> float:
+    """One sample of one probe. Every failure is noted as blind; returns the CPU time it cost."""
+    return note(name, probe, sink, taken(host, name, probe, eye or partial(probe.read, host)))
 
 
 def taken(host: Host, name: str, probe: ModuleType, eye: Eye) -> Sample:
@@ -43,6 +64,7 @@ def seen(name: str, probe: ModuleType, eye: Eye) -> tuple[tuple[Reading, ...], S
         readings = tuple(item for item in items if not isinstance(item, Blind))
         for reading in readings:
             reading.at + reading.value  # not numbers: it fails here, before half of it is written down
+            reading.what + reading.subject + reading.source + reading.text  # nor texts
         return readings, [item for item in items if isinstance(item, Blind)]
 
     try:
@@ -58,78 +80,40 @@ def all_blind(probe: ModuleType, error: Unreadable | Unparsable) -> list[Blind]:
     return [Blind(what=what, source=error.source, why=error.why) for what in probe.GIVES]
 
 
-def note(name: str, probe: ModuleType, sink: Sink, sample: Sample) -> float:
+def note(name: str, probe: ModuleType, sink: Notes, sample: Sample) -> float:
     started = time.thread_time()
-    sink.look(name, probe.GIVES, sample.at, _added(name, probe, sink, sample.readings) or sample.blind)
+    for reading in sample.readings:
+        sink.add(reading)
+    sink.look(name, probe.GIVES, sample.at, sample.blind)
     return noted_cost(name, sink, sample.at, sample.cost + time.thread_time() - started)
 
 
-def _added(name: str, probe: ModuleType, sink: Sink, readings: Sequence[Reading]) -> list[Blind]:
-    """Blind for all of it if the sink cannot take it: no text where a text should be."""
-
-    def add() -> None:
-        for reading in readings:
-            sink.add(reading)
-
-    done = guarded(add)
-    broken = Unreadable(f"probe {name}", f"broken: {done.why}") if isinstance(done, Broken) else None
-    return all_blind(probe, broken) if broken else []
-
-
-def noted_cost(name: str, sink: Sink, at: float, cost: float) -> float:
-    sink.add(Reading(what=COSTS, subject=f"probe:{name}", value=cost, at=at, source="clock_gettime(2)"))
+def noted_cost(name: str, sink: Notes, at: float, cost: float) -> float:
+    sink.add(Reading(what=COSTS, subject=f"probe:{name}", value=cost, at=at, source=CLOCK))
     return cost
 
 
-class Quick:
-    """A probe that samples many times a second: it only fetches then, and parses all it fetched later, at once.
+class Files:
+    """A probe with FILES: held open, and only fetched. What was fetched is parsed when it is read."""
 
-    A sample that wakes up, parses and goes to sleep again finds its code gone from the core's caches each time: ten
-    samples parsed together cost a third of ten parsed one by one.
-    """
+    def __init__(self, host: Host, probe: ModuleType) -> None:
+        self._host, self._probe = host, probe
+        self._held = ExitStack()
+        self._fetch: Callable[[], bytes] | None = None
 
-    MOST = 20  # samples kept unparsed: two seconds at ten a second
-
-    def __init__(self, host: Host, name: str, probe: ModuleType, sink: Sink) -> None:
-        self._host, self._name, self._probe, self._sink = host, name, probe, sink
-        self._fetched: list[tuple[float, bytes]] = []
-        self._spent = self._telling = 0.0
-        self._fetch: Callable[[], bytes] = lambda: b""
-
-    def open(self, stack: ExitStack) -> None:
-        try:
-            self._fetch = stack.enter_context(self._probe.fetching(self._host))
-        except Unreadable as error:
-            self._fetch = raiser(error)  # type: ignore[assignment]
-
-    def fetch(self) -> float:
-        """Returns what one sample costs, parsing included."""
+    def sample(self) -> Fetched | Sample:
+        """A Sample only where there is nothing to parse: why it could not be fetched."""
         started = time.thread_time()
-        at = self._host.now()
+        if self._fetch is None:
+            self._fetch = self._held.enter_context(fetching(self._host, self._probe.FILES))
         try:
-            self._fetched.append((at, self._fetch()))
+            content = self._fetch()
         except Unreadable as error:
-            self.tell()
-            self._sink.look(self._name, self._probe.GIVES, at, all_blind(self._probe, error))
-        cost = time.thread_time() - started
-        self._spent += cost
-        if len(self._fetched) >= self.MOST:
-            self.tell()
-        return cost + self._telling
+            return Sample(self._host.now(), (), all_blind(self._probe, error), time.thread_time() - started)
+        return Fetched(time.monotonic_ns(), content, time.thread_time() - started)
 
-    def tell(self) -> None:
-        if not self._fetched:
-            return
-        started = time.thread_time()
-        fetched, self._fetched = self._fetched, []
-        readings, blind = seen(self._name, self._probe, partial(self._probe.told, fetched))
-        blind = _added(self._name, self._probe, self._sink, readings) or blind
-        for at, _ in fetched:
-            self._sink.look(self._name, self._probe.GIVES, at, blind)
-        cost = time.thread_time() - started
-        self._telling = cost / len(fetched)
-        noted_cost(self._name, self._sink, fetched[-1][0], self._spent + cost)
-        self._spent = 0.0
+    def close(self) -> None:
+        self._held.close()
 
 
 def raiser(error: Exception) -> Eye:

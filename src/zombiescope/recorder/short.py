@@ -1,17 +1,41 @@
-"""A short recording in memory: all that a live diagnosis uses."""
+"""A short recording in memory, all that a live diagnosis uses: a head that is settled at once."""
 
 from __future__ import annotations
 
 import contextlib
 import time
 from collections.abc import Callable, Container
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from zombiescope.core import Host
+from zombiescope.recorder.head_sink import HeadSink
 from zombiescope.recorder.loop import Loop
-from zombiescope.recorder.tape import Tape
+from zombiescope.recorder.ring_stream import RingStream
+from zombiescope.recorder.stack_series import EVENTS, GIVES, NAME
+
+if TYPE_CHECKING:
+    from zombiescope.core.timeline import Timeline
 
 SELDOM = 60.0  # seconds: a probe with a longer interval is not run once more at the end
-PACE = 1.0  # seconds between two readings of the rings of samples: at 999 Hz a ring of 256 KB lasts some three
+PACE = 1.0  # seconds between two readings of the rings of samples
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """What was captured, as a recorder would have written it."""
+
+    host: Host
+    head: bytes
+    meta: dict[str, Any]
+
+    def timeline(self) -> Timeline:
+        from zombiescope.recorder.in_memory import timeline_in_memory
+        from zombiescope.recorder.settle import settled
+
+        found = settled(self.head, self.meta, host=self.host if self.host.live else None)
+        return timeline_in_memory(found.tables(), self.meta["gives"], hz=self.meta["hz"], damage=found.damage)
 
 
 def record(
@@ -20,27 +44,30 @@ def record(
     progress: Callable[[float], None] | None = None,
     only: Container[str] | None = None,
     hz: int = 0,
-) -> Tape:
+) -> Short:
     """Record a live machine for `seconds`; all probes, or `only` some, run at least at the start and at the end.
 
     With `hz` the stacks of every core are sampled too. A recorded root does not change, so it is read once. Ctrl-C
     ends the recording early and keeps it.
     """
-    tape = Tape()
+    parts: list[bytes] = []
+    sink = HeadSink(parts.append)
+    rings: RingStream | None = None
     with contextlib.ExitStack() as stack:
-        loop = stack.enter_context(Loop(host, tape, only))
+        loop = stack.enter_context(Loop(host, sink, only))
+        sink.events = frozenset((*loop.events, *EVENTS))
         if hz and host.live and seconds > 0:
-            from zombiescope.recorder.stacks import StackStream
+            rings = stack.enter_context(RingStream(host, sink, hz=hz))
+            loop.sleep = rings.sleep
+            stack.callback(rings.read)
 
-            stacks = stack.enter_context(StackStream(host, tape, hz=hz))
-            tape.hz = stacks.hz
-            stack.callback(stacks.read)
+        def take() -> float:
+            if rings is not None:
+                rings.read()
+            sink.flush()  # with the clock as it is set then
+            return PACE
 
-            def take() -> float:
-                stacks.read()
-                return PACE
-
-            loop.every(take)
+        loop.every(take)
         loop.look_at_all()
         if host.live and seconds > 0:
             started = time.monotonic()
@@ -49,4 +76,11 @@ def record(
             with contextlib.suppress(KeyboardInterrupt):
                 loop.run(seconds)
             loop.look_at_all(slowest=SELDOM)
-    return tape
+    sink.flush()
+    meta = {
+        "boot_id": host.read(BOOT_ID, most=100).strip() if host.live else "",
+        "hz": rings.hz if rings else 0,
+        "gives": loop.gives | ({NAME: GIVES} if rings else {}),
+        "events": sorted(sink.events),
+    }
+    return Short(host, b"".join(parts), meta)

@@ -62,7 +62,7 @@ def _counted(timeline: Timeline, counter: Series) -> Iterator[Finding]:
     for first, last in stretches:
         times = float(counter.values[last] - counter.values[first])
         if times >= TIMES or short:
-            start = float(counter.at[first])
+            start = _start(timeline, counter, first)
             # A unit that waits for its next start still loops though its count does not rise.
             end = counter.until if waits and last == len(counter) - 1 else float(counter.at[last])
             over = looked if short else float(counter.at[last]) - start
@@ -70,6 +70,18 @@ def _counted(timeline: Timeline, counter: Series) -> Iterator[Finding]:
             yield _finding(timeline, counter, Span(start, end), pace)
     if short and waits and not stretches:
         yield _finding(timeline, counter, Span(float(counter.at[0]), counter.until), "waits to be started again")
+
+
+def _start(timeline: Timeline, counter: Series, first: int) -> float:
+    """When the count before the first rise was last read: a recording has a value once, when it was first so.
+
+    If nothing is known from before it, the loop may be older: then from the beginning.
+    """
+    looks = timeline.looks(counter.what)
+    seen = looks.at[looks.values > 0]
+    before = int(np.searchsorted(seen, counter.at[first + 1])) - 1
+    start = float(counter.at[first])
+    return max(start, float(seen[before])) if first and before >= 0 else start
 
 
 def _stretches(counter: Series) -> Iterator[tuple[int, int]]:

@@ -1,8 +1,4 @@
-"""The recording being written: readings in, segments out; bounded in time and bytes, the oldest segment dropped first.
-
-A value is written when it changed or a minute has passed; every sample time is written, so that a value that stayed
-the same is distinguished from one that was not read. Segments end by the monotonic clock: the wall clock may be set.
-"""
+"""The recorder of format 1, which wrote *.head.arrows and no other head: recordings of it are still to be read."""
 
 from __future__ import annotations
 
@@ -11,21 +7,73 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
-from zombiescope.core import Blind, Reading
-from zombiescope.recorder.folder import Folder
-from zombiescope.recorder.layout import FORMAT, META, SCHEMAS
+import pyarrow as pa
+
+from zombiescope.recorder.folder import Folder, create
+from zombiescope.recorder.layout import KINDS, META, OLDEST_FORMAT, TROUBLE, file_name
+from zombiescope.recorder.reading_rows import ReadingRows
 from zombiescope.recorder.room import Room
-from zombiescope.recorder.segment import Rows, Segment
+from zombiescope.recorder.schemas import HEAD, SCHEMAS
+from zombiescope.recorder.segment import Rows, as_batch, as_one, write_whole
 
 SEGMENT_SECONDS = 120.0
 SEGMENT_SHARE = 0.125  # of the limit: a segment that fills faster ends earlier, so that dropping one is a small loss
 SMALLEST = 1 << 20  # bytes: but no segment ends before that, since each begins with every value
-MINUTE = 60.0  # seconds after which an unchanged value is written once more
-LOOKED, UNSEEN, TROUBLE = "looked", "unseen", "recorder_trouble"
 MOST_TROUBLES = 20  # distinct ones that are kept; each is written down once a segment at the most
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Segment:
+    """The files of one segment."""
+
+    def __init__(self, folder: Folder, at: float) -> None:
+        self.name, self._handle = folder.new_segment(at)
+        self.bytes = 0  # of the heads
+        self._heads: dict[str, tuple[pa.OSFile, pa.ipc.RecordBatchStreamWriter]] = {}
+        self._batches: dict[str, list[pa.RecordBatch]] = {kind: [] for kind in KINDS}
+
+    def write(self, kind: str, batch: pa.RecordBatch) -> None:
+        """One more batch; it is on disk when this returns."""
+        if kind not in self._heads:
+            file = self._new(file_name(kind, head=True))
+            self._heads[kind] = (file, pa.ipc.new_stream(file, SCHEMAS[kind], options=HEAD))
+        file, stream = self._heads[kind]
+        before = file.tell()
+        stream.write_batch(batch)
+        os.fdatasync(file.fileno())
+        self.bytes += file.tell() - before
+        self._batches[kind].append(batch)
+
+    def finish(self) -> None:
+        """Write each kind as one batch, then remove the head. If that fails, the head stays and is just as good."""
+        for kind, batches in self._batches.items():
+            if kind in self._heads:
+                self._heads.pop(kind)[0].close()
+                write_whole(self._handle, kind, *as_one(kind, batches))
+                os.unlink(file_name(kind, head=True), dir_fd=self._handle)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Close without rewriting: the heads stay, as after a kill."""
+        for file, _ in self._heads.values():
+            with suppress(OSError):
+                file.close()
+        self._heads.clear()
+        self._batches = {kind: [] for kind in KINDS}
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def _new(self, name: str) -> pa.OSFile:
+        """Arrow's own file: unlike a Python one it never writes half of a batch without an error."""
+        handle = create(name, self._handle)
+        try:
+            return pa.OSFile(f"/proc/self/fd/{handle}", "wb")
+        finally:
+            os.close(handle)
 
 
 class Journal:
@@ -41,22 +89,23 @@ class Journal:
         events: Sequence[str],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._most_bytes, self._events, self._monotonic = most_bytes, frozenset(events), monotonic
+        self._most_bytes, self._monotonic = most_bytes, monotonic
+        self._readings = ReadingRows(events)
+        self.add, self.look = self._readings.add, self._readings.look
         self._folder = Folder(folder)
-        self._folder.write(META, json.dumps({"format": FORMAT, **meta}, indent=1).encode())
+        self._folder.write(META, json.dumps({"format": OLDEST_FORMAT, **meta}, indent=1).encode())
         self._room = Room(self._folder, seconds=hours * 3600, most_bytes=most_bytes, monotonic=monotonic)
-        self._last: dict[tuple[str, str], tuple[float, float, str, str]] = {}  # value, time, text and source
-        self._partly: set[str] = set()  # probes that at some time could not read everything
-        self._chunks: list[tuple[str, Rows]] = []
-        self._rows: dict[str, dict[str, list[Any]]] = {}
+        self._chunks: list[tuple[str, pa.RecordBatch]] = []
         self._segment: Segment | None = None
         self._started = 0.0  # when the segment began, by the monotonic clock
         self.began = 0  # segments so far: to detect a new segment, compare
-        self.readings = 0
         self.troubles: list[str] = []  # what could not be written or removed, and why; each once
         self._noted: set[str] = set()  # troubles in this segment
         self._at = 0.0
-        self._empty()
+
+    @property
+    def readings(self) -> int:
+        return self._readings.count
 
     @property
     def dropped(self) -> int:
@@ -75,48 +124,9 @@ class Journal:
     def segments(self) -> list[str]:
         return self._folder.segments()
 
-    def add(self, reading: Reading) -> None:
-        self.readings += 1
-        kind = "events" if reading.what in self._events else "series"
-        if kind == "series":
-            key = (reading.what, reading.subject)
-            last = self._last.get(key)
-            if (
-                last is not None
-                and last[0] == reading.value
-                and abs(reading.at - last[1]) < MINUTE  # also if the clock was set back
-                and last[2] == reading.text
-                and last[3] == reading.source
-            ):
-                return
-            self._last[key] = (reading.value, reading.at, reading.text, reading.source)
-        self._row(kind, reading.at, reading.what, reading.subject, reading.value, reading.source, reading.text)
-
-    def look(self, name: str, gives: Sequence[str], at: float, unseen: Sequence[Blind] = ()) -> None:
-        """All of `gives` was sampled; `unseen` could not be read. One reason for all of it takes one row."""
-        missed = {blind.what: blind for blind in unseen}
-        whole = [blind for what in gives if (blind := missed.get(what)) is not None and not blind.subject]
-        if whole and len(whole) == len(gives) and len({(it.source, it.why) for it in whole}) == 1:
-            self._row("series", at, LOOKED, f"probe:{name}", 0.0, whole[0].source, whole[0].why)
-            return
-        self._row("series", at, LOOKED, f"probe:{name}", 1.0, "", "")
-        if unseen:
-            self._partly.add(name)
-        if name not in self._partly:
-            return
-        for what in gives:
-            blind = missed.get(what)
-            # 1: not read at all; 2: not read for one subject only; 0: read again.
-            value = 0.0 if blind is None else 2.0 if blind.subject else 1.0
-            source, why = (blind.source, blind.why) if blind else ("", "")
-            last = self._last.get((UNSEEN, what))
-            if last is None or (last[0], last[2], last[3]) != (value, why, source):
-                self._last[UNSEEN, what] = (value, at, why, source)
-                self._row("series", at, UNSEEN, what, value, source, why)
-
     def chunk(self, kind: str, columns: Rows) -> None:
         """Samples or stacks, column by column, as they were read."""
-        self._chunks.append((kind, columns))
+        self._chunks.append((kind, as_batch(kind, columns)))
 
     def flush(self, at: float) -> None:
         """Write all that came since the last flush to disk, and end the segment when it is full.
@@ -133,8 +143,7 @@ class Journal:
 
     def _write(self, at: float) -> None:
         """If the disk is full, drop the oldest segment and continue."""
-        chunks = [*self._chunks, *((kind, rows) for kind, rows in self._rows.items() if rows["at"])]
-        self._empty()
+        chunks, self._chunks = [*self._chunks, *self._readings.taken().items()], []
         for attempt in (1, 2, 3):
             try:
                 if self._segment is None:
@@ -169,7 +178,7 @@ class Journal:
     def _begin_anew(self) -> None:
         """Each segment is self-contained: the next one begins with every value."""
         self._segment = None
-        self._last.clear()
+        self._readings.begin()
         self._noted.clear()
         self.began += 1
 
@@ -179,29 +188,11 @@ class Journal:
             self.troubles.append(what)
         if what not in self._noted and len(self._noted) < MOST_TROUBLES:
             self._noted.add(what)
-            self._row("events", self._at, TROUBLE, "node", 1.0, self._folder.path, what)
+            self._readings.row("events", self._at, TROUBLE, "node", 1.0, self._folder.path, what)
 
     def close(self) -> None:
         self.rotate()
         self._folder.close()
-
-    def _row(self, kind: str, at: float, what: str, subject: str, value: float, source: str, text: str) -> None:
-        rows = self._rows[kind]
-        rows["at"].append(round(at * 1e9))
-        rows["what"].append(what)
-        rows["subject"].append(_utf8(subject))
-        rows["value"].append(value)
-        rows["source"].append(_utf8(source))
-        rows["text"].append(_utf8(text) if text else None)
-
-    def _empty(self) -> None:
-        self._rows = {kind: {name: [] for name in SCHEMAS[kind].names} for kind in ("series", "events")}
-        self._chunks = []
-
-
-def _utf8(text: str) -> str:
-    """Arrow stores UTF-8 only; other bytes are escaped."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _why(error: OSError) -> str:

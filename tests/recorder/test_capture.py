@@ -7,8 +7,9 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 from tests.conftest import CANNOT, COMMAND, Run
 
 from zombiescope.core import Span
+from zombiescope.places.own_python import own_python
 from zombiescope.recorder.replay import opened
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
@@ -29,7 +31,7 @@ def recording(folder: Path, *argv: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen([COMMAND, "record", str(folder), *argv], stderr=subprocess.PIPE, text=True)
     try:
         deadline = time.monotonic() + 30
-        while not list(folder.glob("*/series.head.arrows")):
+        while not list(folder.glob("*/head")):
             assert process.poll() is None and time.monotonic() < deadline, process.stderr
             time.sleep(0.02)
         yield process
@@ -55,6 +57,73 @@ def test_killed_at_any_moment_it_opens_and_lost_a_second_at_the_most(tmp_path: P
         assert killed - timeline.span.end < 1.3, "a second, and what the flush itself took"
         assert not recorded.damage and len(timeline.series("cpu_idle_seconds_total", "cpu:0"))
         assert not [path for path in folder.rglob("*") if path.suffix == ".part"]
+        assert list(folder.glob("*/head")), "as it was captured"
+
+
+def test_what_a_killed_recorder_left_is_settled_by_the_next(tmp_path: Path) -> None:
+    with recording(tmp_path) as process:
+        time.sleep(1.5)
+        process.kill()
+    (left,) = tmp_path.glob("*/head")
+    before = opened(str(tmp_path)).timeline()
+    with recording(tmp_path) as process:
+        wait_for(lambda: not left.exists())
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    settled = opened(str(tmp_path))
+    after = settled.timeline(Span(before.span.start - 5, before.span.end))
+    assert not settled.damage
+    name = "context_switches_total"
+    assert after.series(name).values.tolist() == before.series(name).values.tolist()
+    assert len(before.samples().at) == len(after.samples().at) or not before.series("samples_total").latest.value
+
+
+def test_a_killed_settle_leaves_its_head_for_the_next(tmp_path: Path) -> None:
+    with recording(tmp_path) as process:
+        time.sleep(1.2)
+        process.kill()
+    (left,) = tmp_path.glob("*/head")
+    for kill in range(KILLS):
+        child = subprocess.Popen([*own_python("zombiescope.recorder.settle", str(tmp_path), left.parent.name)])
+        time.sleep(random.uniform(0.0, 0.8) if kill else 0.3)
+        child.kill()
+        child.wait()
+        assert opened(str(tmp_path)).timeline().series("context_switches_total"), "it opens at any moment"
+    subprocess.run([*own_python("zombiescope.recorder.settle", str(tmp_path), left.parent.name)], check=True)
+    assert not left.exists() and not opened(str(tmp_path)).damage
+    assert sorted(it.name for it in left.parent.iterdir())[0] == "events.arrows"
+
+
+def wait_for(done: Callable[[], object], seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+HEAVY = """
+import sys
+from zombiescope.core import Host
+from zombiescope.recorder.capture import Capture
+class Refuse:
+    def find_spec(self, name, *_):
+        if name.split(".")[0] in ("numpy", "pyarrow"):
+            raise ImportError(name)
+sys.meta_path.insert(0, Refuse())
+with Capture(Host(), sys.argv[1], hours=1, most_bytes=10**9, hz=49, user=True) as capture:
+    capture.run(1.5)
+    heavy = [it for it in sys.modules if it.split(".")[0] in ("numpy", "pyarrow", "polars", "duckdb")]
+    pages = int(open("/proc/self/statm").read().split()[1])
+print(heavy, pages * 4096)
+"""
+
+
+def test_it_needs_the_standard_library_only_and_little_memory(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", HEAVY, str(tmp_path)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    heavy, _, resident = done.stdout.strip().partition("] ")
+    assert heavy == "[" and int(resident) < 40e6
+    assert opened(str(tmp_path)).timeline().looked("load1"), "settled by a process that has them"
 
 
 def test_a_signal_ends_it_cleanly_and_it_goes_on_in_the_same_folder(tmp_path: Path, zombiescope: Run) -> None:
@@ -64,7 +133,7 @@ def test_a_signal_ends_it_cleanly_and_it_goes_on_in_the_same_folder(tmp_path: Pa
             process.send_signal(number)
             _, said = process.communicate(timeout=30)
             assert process.returncode == 0 and "recorded" in said and "of one core" in said
-        assert not list(tmp_path.glob("*/*.head.arrows"))
+        assert not list(tmp_path.glob("*/head")) and list(tmp_path.glob("*/series.arrows")), "the last is settled, too"
     told = json.loads(zombiescope("info", str(tmp_path), "--format", "json", expect=0).stdout)
     assert told["segments"] == 2 and told["rows"]["series"] > 100 and not told["damage"]
     first, again = (zombiescope("diagnose", str(tmp_path), "--format", "json").stdout for _ in range(2))
@@ -115,6 +184,9 @@ def test_a_full_disk_drops_the_oldest_and_goes_on(tmp_path: Path) -> None:
         assert process.returncode == 0 and said.count("trouble: No space left on device") in (1, 2), said
         recorded = opened(str(folder))
         assert time.time() - recorded.timeline().span.end < 30
+        assert "No space left on device" in recorded.timeline().series("recorder_trouble").texts[0], (
+            "and says so itself"
+        )
         assert not list(folder.rglob("*.part"))
     finally:
         subprocess.run(["umount", str(disk)], check=True)

@@ -1,0 +1,174 @@
+"""What it costs to settle: two minutes of many cores, generated from a real capture, and very many distinct stacks."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from zombiescope.core import Host
+from zombiescope.places.own_python import environment, own_python
+from zombiescope.recorder.head import FETCHED, NAME, RING, HeadWriter, Record, records
+from zombiescope.recorder.short import Short, record
+
+SECONDS = 8.0  # of the real capture
+LARGEST = 48 << 20  # bytes of a head, as the capture ends it
+SEGMENT = "1794000000"
+SHARED = 4
+MEMORY = 150 << 20
+STACKS = 200_000
+_SAMPLE, _COMM, _EXIT, _FORK, _MMAP2 = 9, 3, 4, 7, 10
+_SHORT_LIVED = "while :; do for i in 1 2 3 4 5 6; do /bin/true; done; sleep 0.02; done"
+
+
+def ratios() -> Iterator[tuple[str, float, float, str]]:
+    load = subprocess.Popen(["sh", "-c", _SHORT_LIVED])
+    try:
+        look = record(Host(), SECONDS, hz=49)
+    finally:
+        load.kill()
+        load.wait()
+    if not look.meta["hz"]:
+        return
+    for cores in (96, 192):
+        head = spread(look, cores)
+        cpu, memory = settled_in_a_child(head, look.meta)
+        share = cpu / SECONDS * 120 / 120
+        detail = (
+            f"{cpu:.2f} s of CPU for {SECONDS:g} s of {cores} cores ({len(head) / 1e6:.0f} MB), {memory / 1e6:.0f} MB"
+        )
+        yield (
+            f"settling {cores} cores at 49 Hz against 4 % of a core for each 96",
+            share / (0.04 * cores / 96),
+            1.0,
+            detail,
+        )
+        yield f"memory to settle {cores} cores against 150 MB", memory / MEMORY, 1.0, detail
+    head = varied(look, STACKS)
+    cpu, memory = settled_in_a_child(head, look.meta)
+    detail = f"{cpu:.2f} s of CPU for {STACKS:,} distinct stacks, {memory / 1e6:.0f} MB"
+    yield "memory to settle 200,000 distinct stacks against 150 MB", memory / MEMORY, 1.0, detail
+
+
+def settled_in_a_child(head: bytes, meta: dict[str, object]) -> tuple[float, int]:
+    """Seconds of CPU and bytes of memory at the most, all of the child counted."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / SEGMENT).mkdir()
+        (Path(folder) / SEGMENT / "head").write_bytes(head)
+        (Path(folder) / "meta.json").write_text(json.dumps({"format": 2, **meta}))
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        argv = own_python("zombiescope.recorder.settle", folder, SEGMENT)
+        pid = os.posix_spawn(argv[0], argv, environment())
+        _, status, used = os.wait4(pid, 0)
+        if status:
+            raise RuntimeError(f"settle ended with {status}")
+        del before
+        return used.ru_utime + used.ru_stime, used.ru_maxrss << 10
+
+
+def spread(look: Short, cores: int) -> bytes:
+    """What `cores` cores would have given: always `SHARED` times as many as there are here run the same processes."""
+    found, rings, stats = list(records(look.head)), dict[int, dict[str, object]](), set[int]()
+    parts: list[bytes] = []
+    head = HeadWriter(parts.append)
+    for it in found:
+        if it.kind == NAME:
+            said = json.loads(bytes(it.content))
+            if "ring" in said:
+                rings[it.source] = said
+            elif said.get("probe") == "proc_stat":
+                stats.add(it.source)
+    per = max(1, len(rings))
+    head.clock(found[0].at, struct.unpack("<q", found[0].content)[0])
+    for it in found:
+        if it.kind == RING and it.source in rings:
+            for copy in range(-(-cores // per)):
+                cpu = copy * per + int(str(rings[it.source]["ring"]))
+                if cpu < cores:
+                    source = head.source({**rings[it.source], "ring": cpu}, it.at)
+                    first = copy % SHARED == 0
+                    head.ring(
+                        source, it.at, moved(bytes(it.content), copy // SHARED * 4_000_000, cpu, samples_only=not first)
+                    )
+        elif it.kind == FETCHED and it.source in stats:
+            head.fetched(head.source({"probe": "proc_stat"}, it.at), it.at, widened(it, cores))
+    head.flush()
+    return b"".join(parts)
+
+
+def moved(ring: bytes, pids: int, cpu: int, *, samples_only: bool) -> bytes:
+    """The same records about other processes, on another core."""
+    out, kept = bytearray(ring), list[bytes]()
+    at = 0
+    while at + 8 <= len(out):
+        kind, _, size = struct.unpack_from("<IHH", out, at)
+        if not size:
+            break
+        if kind == _SAMPLE:
+            places = [at + 16, at + 20]
+            struct.pack_into("<I", out, at + 32, cpu)
+        elif kind in (_COMM, _MMAP2):
+            places = [at + 8, at + 12]
+        elif kind in (_FORK, _EXIT):
+            places = [at + 8, at + 12, at + 16, at + 20]
+        else:
+            places = []
+        for place in places:
+            (pid,) = struct.unpack_from("<i", out, place)
+            if pid > 1:
+                struct.pack_into("<i", out, place, pid + pids)
+        if kind == _SAMPLE or not samples_only:
+            kept.append(bytes(out[at : at + size]))
+        at += size
+    return b"".join(kept)
+
+
+def widened(stat: Record, cores: int) -> bytes:
+    """/proc/stat of more cores; all of them move at each look."""
+    lines = bytes(stat.content).decode().splitlines()
+    own = [line for line in lines if line.startswith("cpu") and line[3].isdigit()]
+    rest = [line for line in lines if line not in own]
+    tick = stat.at // 10_000_000
+    wide = []
+    for core in range(cores):
+        ticks = own[core % len(own)].split()[1:]
+        ticks[0] = str(int(ticks[0]) + tick % 1000 * (1 + core % 3))
+        wide.append(f"cpu{core} " + " ".join(ticks))
+    return "\n".join([rest[0], *wide, *rest[1:]]).encode() + b"\n"
+
+
+def varied(look: Short, many: int) -> bytes:
+    """So many samples, no two of the same stack: 30 addresses each, drawn from those of the real capture."""
+    drawn, parts = random.Random(1), list[bytes]()
+    addresses = sorted({it for ring in records(look.head) if ring.kind == RING for it in _kernel(bytes(ring.content))})
+    head = HeadWriter(parts.append)
+    head.clock(0, time.time_ns() - time.monotonic_ns())
+    source = head.source({"ring": 0, "event": "cpu-clock", "hz": 999, "cgroup": True}, 0)
+    for start in range(0, many, 2000):
+        at = time.monotonic_ns() - (many - start) * 1_000_000
+        ring = b"".join(
+            struct.pack("<IHHQiiqIIqQ", _SAMPLE, 0, 64 + 248, 0, 77, 77, at + it * 1_000_000, 0, 0, 1000, 31)
+            + struct.pack("<32Q", (1 << 64) - 128, *drawn.choices(addresses, k=30), 0)
+            for it in range(min(2000, many - start))
+        )
+        head.ring(source, at + 2_000_000_000, ring)
+    head.flush()
+    return b"".join(parts)
+
+
+def _kernel(ring: bytes) -> Iterator[int]:
+    words = memoryview(ring).cast("Q")
+    return (it for it in words if (1 << 64) - 4096 > it > 0xFFFFFFFF80000000)
+
+
+if __name__ == "__main__":
+    for name, ratio, limit, detail in ratios():
+        print(f"{name}: {ratio:.2f} (at most {limit:g}): {detail}", file=sys.stderr)

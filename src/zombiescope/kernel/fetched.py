@@ -1,0 +1,76 @@
+"""What a probe reads from fixed files: held open, fetched with one call each, parsed later and maybe elsewhere.
+
+One file is fetched as its bytes. Several are packed into one content, each with its bytes or the reason why it could
+not be read, so that they are parsed together as they were read together.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+
+from zombiescope.core.errors import Unreadable
+from zombiescope.core.host import Host
+
+_PART = struct.Struct("<?I")  # whether it was read, and how many bytes follow
+_MOST_WHY = 1000  # characters of a reason
+
+
+def fetch(host: Host, files: Sequence[str]) -> bytes:
+    """All of `files`, read once. Unreadable if there is only one, and it cannot be read."""
+    if len(files) == 1:
+        return host.read_bytes(files[0])
+    return _packed([partial(host.read_bytes, path) for path in files])
+
+
+@contextmanager
+def fetching(host: Host, files: Sequence[str]) -> Iterator[Callable[[], bytes]]:
+    """The same, again and again, through files that are held open. One that is missing is looked for each time."""
+    with ExitStack() as held:
+        opened: dict[str, Callable[[], bytes]] = {}
+
+        def read(path: str) -> bytes:
+            if path not in opened:
+                opened[path] = held.enter_context(host.held_open(path))
+            return opened[path]()
+
+        if len(files) == 1:
+            yield lambda: read(files[0])
+        else:
+            reads = [partial(read, path) for path in files]
+            yield lambda: _packed(reads)
+
+
+def unpacked(content: bytes, files: Sequence[str]) -> list[bytes | Unreadable]:
+    """What several files held, in their order."""
+    found: list[bytes | Unreadable] = []
+    place = 0
+    for path in files:
+        if place + _PART.size > len(content):
+            raise Unreadable(path, "what was fetched of it is cut off")
+        good, length = _PART.unpack_from(content, place)
+        place += _PART.size
+        part = content[place : place + length]
+        place += length
+        found.append(part if good else Unreadable(path, part.decode("utf-8", "replace")))
+    return found
+
+
+def text_of(part: bytes | Unreadable) -> str:
+    """The text of one of several files; raises the reason where it could not be read."""
+    if isinstance(part, Unreadable):
+        raise part
+    return part.decode("utf-8", "surrogateescape")
+
+
+def _packed(reads: Sequence[Callable[[], bytes]]) -> bytes:
+    parts = []
+    for read in reads:
+        try:
+            content, good = read(), True
+        except Unreadable as error:
+            content, good = error.why[:_MOST_WHY].encode("utf-8", "replace"), False
+        parts += [_PART.pack(good, len(content)), content]
+    return b"".join(parts)

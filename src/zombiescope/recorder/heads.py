@@ -1,0 +1,170 @@
+"""The heads of a recording on disk: one after the other, bounded in time and bytes, the oldest segment dropped first.
+
+All that touches the disk is here and runs in one thread, so that a disk that does not answer stops nothing else. A
+kill -9 loses what was not handed over yet: one second. A crash of the machine may lose what was not synced: five.
+Standard library only: the capture process imports this.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from typing import Any
+
+from zombiescope.recorder.folder import Folder
+from zombiescope.recorder.head import MAGIC
+from zombiescope.recorder.layout import FORMAT, HEAD_FILE, META
+from zombiescope.recorder.room import Room
+from zombiescope.recorder.settling import Settling
+
+SYNC = 5.0  # seconds between two fdatasync: each costs some ms of a disk that others need
+MOST_TROUBLES = 20  # distinct ones that are kept
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Heads:
+    """A folder that is being recorded into. One recorder at a time."""
+
+    def __init__(
+        self,
+        folder: str,
+        meta: dict[str, Any],
+        *,
+        hours: float,
+        most_bytes: int,
+        monotonic: Callable[[], float] = time.monotonic,
+        settles: bool = True,
+    ) -> None:
+        self._monotonic = monotonic
+        self._folder = Folder(folder)
+        with ExitStack() as undo:
+            undo.callback(self._folder.close)
+            self._folder.write(META, json.dumps({"format": FORMAT, **meta}, indent=1).encode())
+            undo.pop_all()
+        self._room = Room(self._folder, seconds=hours * 3600, most_bytes=most_bytes, monotonic=monotonic)
+        self._settling = Settling(self._folder.path) if settles else None
+        self._number = -1  # of the head that is being written
+        self._segment, self._handle, self._head_size = "", -1, 0
+        self._began = self._synced = 0.0
+        self.size = self.stored  # on disk, about: what settle saves is counted when the next head begins
+        self.lost = -1  # the number of a head of which a part could not be written: it ends there
+        self.troubles: list[str] = []  # what could not be written, removed or settled, and why; each once
+        self.happened: list[str] = []  # those that are not in the recording yet: whoever writes them takes them out
+        for stale in self._folder.unsettled():  # of a recorder that was killed
+            self._settle(stale)
+
+    @property
+    def dropped(self) -> int:
+        """Segments dropped, the oldest first."""
+        return self._room.dropped
+
+    @property
+    def full(self) -> str:
+        """Why recording cannot go on within the limit; empty if it can."""
+        return self._room.full
+
+    @property
+    def stored(self) -> int:
+        """Bytes on disk."""
+        return sum(map(self._folder.size, self.segments()))
+
+    def segments(self) -> list[str]:
+        return self._folder.segments()
+
+    def write(self, number: int, content: bytes, at: float) -> None:
+        """Append to head `number`; the first time with a new number ends the one before it.
+
+        If the disk is full, the oldest segment is dropped; if that does not help, the rest of this head is lost.
+        """
+        if number == self.lost:
+            return
+        if number != self._number:
+            self.end()
+            self._number = number
+        for attempt in (1, 2, 3):
+            try:
+                if self._handle < 0:
+                    self._begin(at)
+                while content:
+                    many = os.write(self._handle, content)
+                    content = content[many:]
+                    self.size += many
+                    self._head_size += many
+                if self._monotonic() - self._synced >= SYNC:
+                    self._synced = self._monotonic()
+                    os.fdatasync(self._handle)
+                return
+            except OSError as error:
+                why = os.strerror(error.errno) if error.errno else str(error)
+                if error.errno not in _FULL or attempt == 3 or not self._room.drop_oldest(but=self._segment):
+                    self._trouble(f"{why}: a part of the recording is lost")
+                    self.lost = number
+                    self._give_up()
+                    return
+                self._trouble(f"{why}: the oldest segment was dropped")
+
+    def end(self) -> None:
+        """End the head that is being written, have it settled, and make room."""
+        segment = self._segment
+        self._close()
+        if segment:
+            self._settle(segment)
+        self._room.make()
+        self.size = self.stored
+        for stuck in self._room.stuck:
+            self._trouble(stuck)
+
+    def tend(self) -> None:
+        """Now and then: start what waits to be settled, note what failed."""
+        if self._settling is not None:
+            self._settling.tend()
+            while self._settling.failed:
+                self._trouble(self._settling.failed.pop())
+
+    def close(self, wait: float = 0.0) -> None:
+        """End it all. What is not settled after `wait` seconds stays a head, which is just as good."""
+        self.end()
+        if self._settling is not None:
+            self._settling.finish(wait)
+            self.tend()
+        self._folder.close()
+
+    def _begin(self, at: float) -> None:
+        if not self._segment:  # a folder for which the disk had room, but not for its head
+            self._segment, folder = self._folder.new_segment(at)
+            os.close(folder)
+        self._handle = self._folder.create(self._segment, HEAD_FILE)
+        self._began = self._synced = self._monotonic()
+        self._head_size = 0
+
+    def _close(self) -> None:
+        if self._handle >= 0:
+            with suppress(OSError):
+                os.fdatasync(self._handle)
+            with suppress(OSError):
+                os.close(self._handle)
+            self._room.lasted(self._segment, self._monotonic() - self._began)
+        self._segment, self._handle = "", -1
+
+    def _give_up(self) -> None:
+        """What was written of this head is kept, if it is anything."""
+        segment, empty = self._segment, self._head_size <= len(MAGIC)
+        self._close()
+        if segment and empty:
+            with suppress(OSError):
+                self._folder.remove(segment)
+        elif segment:
+            self._settle(segment)
+
+    def _settle(self, segment: str) -> None:
+        if self._settling is not None:
+            self._settling.add(segment)
+
+    def _trouble(self, what: str) -> None:
+        for troubles in (self.troubles, self.happened):
+            if what not in troubles and len(troubles) < MOST_TROUBLES:
+                troubles.append(what)

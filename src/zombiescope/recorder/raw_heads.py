@@ -1,0 +1,72 @@
+"""Segments of a recording that are not settled: a reader settles them in memory, by the same code."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from zombiescope.core import Host, UserError, amount
+from zombiescope.recorder import carry as carries
+from zombiescope.recorder.carry import Carry
+from zombiescope.recorder.layout import CARRY, HEAD_FILE
+from zombiescope.recorder.meta import open_regular
+
+MOST_BYTES = 1 << 30  # of one head: two minutes of 192 cores at 49 Hz take some 350 MB
+
+
+class RawHeads:
+    """Settles each head once, in order: the next one goes on where the last one ended."""
+
+    def __init__(self, folder: str, meta: Mapping[str, Any]) -> None:
+        self._folder, self._meta = folder, meta
+        self._tables: dict[str, dict[str, pa.Table] | None] = {}
+        self._carry: Carry | None = None
+        self.damage: list[str] = []
+
+    def size(self, segment: str) -> int:
+        """Bytes of the head of a segment; 0 if it is settled."""
+        try:
+            found = os.lstat(self._path(segment))
+        except OSError:
+            return 0
+        return found.st_size if stat.S_ISREG(found.st_mode) else 0
+
+    def table(self, segment: str, kind: str) -> pa.Table | None:
+        """Rows of a segment that is not settled; None if it is."""
+        if segment not in self._tables:
+            self._tables[segment] = self._settled(segment)
+        tables = self._tables[segment]
+        return None if tables is None else tables[kind]
+
+    def _settled(self, segment: str) -> dict[str, pa.Table] | None:
+        if not (size := self.size(segment)):
+            return None
+        path = self._path(segment)
+        if size > MOST_BYTES:
+            raise UserError(f"{path}: more than {amount(MOST_BYTES)}; two minutes take far less: refused")
+        from zombiescope.recorder.settle import settled  # with all that names stacks: not for settled recordings
+
+        try:
+            with open_regular(path) as file:
+                found = settled(file, self._meta, host=Host(), carry=self._carry or self._last_carry())
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError):  # else it has been settled in the meantime
+                self.damage.append(f"{path}: {(error.strerror or str(error)).lower()}")
+            return None
+        self._carry = found.carry
+        self.damage += [f"{path}: {it}" for it in found.damage]
+        return found.tables()
+
+    def _last_carry(self) -> Carry:
+        try:
+            with open_regular(os.path.join(self._folder, CARRY)) as file:
+                return carries.loaded(file.read(carries.MOST_BYTES + 1))
+        except OSError:
+            return Carry()
+
+    def _path(self, segment: str) -> str:
+        return os.path.join(self._folder, segment, HEAD_FILE)

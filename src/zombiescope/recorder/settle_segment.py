@@ -1,0 +1,133 @@
+"""The settle child: reads the heads of finished segments, writes their files, removes the heads, exits.
+
+    python -m zombiescope.recorder.settle FOLDER SEGMENT [SEGMENT…]
+
+Whoever starts it lets it run only when nobody else wants the core or the disk. Its memory goes with it. If it is
+killed, the head is still there, and is what readers take; the next child does it again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import gc
+import os
+import stat
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from zombiescope.core import Host, UserError, harmless
+from zombiescope.recorder import carry as carries
+from zombiescope.recorder.carry import Carry
+from zombiescope.recorder.folder import create
+from zombiescope.recorder.layout import CARRY, HEAD_FILE, META, is_segment
+from zombiescope.recorder.meta import read_meta
+from zombiescope.recorder.segment import as_one, write_whole
+from zombiescope.recorder.settle import Settled, settled
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_ARENA_MAX = -8  # of malloc.h
+
+
+def main(argv: Sequence[str]) -> int:
+    """0: all that could be settled is; 1: something could not, and is still there as it was."""
+    if len(argv) < 2 or not all(map(is_segment, argv[1:])):
+        print("usage: settle FOLDER SEGMENT [SEGMENT…]", file=sys.stderr)
+        return 2
+    # Arrow's own allocator keeps its memory; and each thread that reads a file would keep some of its own.
+    pa.set_memory_pool(pa.system_memory_pool())
+    with suppress(AttributeError):
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
+    gc.disable()  # what is made here is in no cycles, and all of it goes with the process
+    failed = False
+    try:
+        meta = read_meta(os.path.join(argv[0], META))
+        folder = os.open(argv[0], _FOLDER)
+    except (OSError, UserError) as error:
+        print(harmless(str(error)), file=sys.stderr)
+        return 1
+    try:
+        for segment in argv[1:]:
+            try:
+                settle_segment(folder, segment, meta, Host())
+            except (OSError, UserError, pa.ArrowException, MemoryError) as error:
+                print(harmless(f"{segment}: {error}"), file=sys.stderr)
+                failed = True
+    finally:
+        os.close(folder)
+    return int(failed)
+
+
+def settle_segment(folder: int, segment: str, meta: Mapping[str, Any], host: Host | None) -> bool:
+    """Settle one segment of an open folder; False if there is no head, or another child is at it."""
+    handle = os.open(segment, _FOLDER, dir_fd=folder)
+    try:
+        with _open_regular(HEAD_FILE, handle) as head:
+            try:
+                fcntl.flock(head, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return False
+            found = settled(head, meta, host=host, carry=read_carry(folder))
+            write_segment(handle, found)
+            _write_carry(folder, found.carry)
+            os.unlink(HEAD_FILE, dir_fd=handle)
+            return True
+    except FileNotFoundError:
+        return False
+    finally:
+        os.close(handle)
+
+
+def write_segment(folder: int, found: Settled) -> None:
+    """The files of a segment; all of them are on disk when this returns."""
+    found.stacks.let_go()
+    _give_back()
+    for kind in ("series", "events"):
+        batches, times = as_one(kind, found.readings.pop(kind))
+        if batches:
+            write_whole(folder, kind, batches, times)
+    times = found.stacks.times()
+    if times is not None:
+        write_whole(folder, "stacks", found.batches("stacks"), None)
+        write_whole(folder, "samples", found.batches("samples"), times)
+    os.fsync(folder)
+
+
+def read_carry(folder: int) -> Carry:
+    try:
+        with _open_regular(CARRY, folder) as file:
+            return carries.loaded(file.read(carries.MOST_BYTES + 1))
+    except OSError:
+        return Carry()
+
+
+def _write_carry(folder: int, carry: Carry) -> None:
+    """It only saves work: if it cannot be written, the next head does without."""
+    content, part = carry.saved(), f"{CARRY}.part"
+    with suppress(OSError):
+        with suppress(FileNotFoundError):
+            os.unlink(part, dir_fd=folder)
+        if len(content) > carries.MOST_BYTES:
+            return
+        with open(create(part, folder), "wb") as file:
+            file.write(content)
+        os.replace(part, CARRY, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+@contextmanager
+def _open_regular(name: str, folder: int) -> Iterator[BinaryIO]:
+    """A regular file in an open folder; a link is not followed, a FIFO not waited for."""
+    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(0, f"{name}: not a regular file")
+        yield file
+
+
+def _give_back() -> None:
+    with suppress(AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)

@@ -1,0 +1,324 @@
+"""The rings of a head: raw records in; samples, stacks, gaps, names of threads and paths of cgroups out.
+
+In batches of some seconds, in order of time across all cores. Samples of an idle core are left out, judged by the leaf:
+softirq work on top of the idle task is kept.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import insort
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.perf_event import gaps
+from zombiescope.kernel.perf_records import Comm, Fork, NewCgroup, Parsed, Throttle, parse
+from zombiescope.kernel.perf_tasks import Tasks
+from zombiescope.kernel.perf_weights import Weights
+from zombiescope.naming.kernel_names import KALLSYMS, KernelNames, kernel_symbols
+from zombiescope.naming.namer import Namer
+from zombiescope.recorder.carry import Carry, carried, kept_mappings, restored
+from zombiescope.recorder.cgroup_paths import CgroupPaths
+from zombiescope.recorder.clock import seconds
+from zombiescope.recorder.layout import CGROUP
+from zombiescope.recorder.reading_rows import ReadingRows
+from zombiescope.recorder.running import Running, not_idle
+from zombiescope.recorder.schemas import SCHEMAS
+from zombiescope.recorder.stack_names import StackNames
+from zombiescope.recorder.stack_series import GAP, GIVES, LOST, NAME, SOURCE, SYMBOLS, TAKEN, USER_SYMBOLS
+from zombiescope.recorder.thread_names import UNKNOWN, ThreadNames
+
+BATCH_BYTES, BATCH_NS = 2 << 20, 10_000_000_000
+SNAPSHOTS = 256  # processes whose mappings are read for one batch
+MOST_DAMAGE = 20
+_ELSEWHERE = "recorded on another machine, or before it was started again"
+
+
+class Ring(NamedTuple):
+    """What a source of RING records is."""
+
+    cpu: int
+    event: str
+    hz: float
+    cgroup: bool
+    side: bool
+    share: float = 1.0  # of the time in which its event counted
+
+
+class _Part(NamedTuple):
+    ring: Ring
+    at: int
+    content: bytes
+
+
+class SettledStacks:
+    """Takes the rings of one head; a context manager."""
+
+    def __init__(self, host: Host | None, rows: ReadingRows, carry: Carry, tasks: Tasks, hz: float) -> None:
+        """`host`: the machine that was recorded, if it is this one in this boot; `tasks`: all that are in the head.
+
+        `hz`: the rate at which the recording began, for which no weight is written.
+        """
+        self._hz = hz
+        self._weights: Weights | None = None
+        self._rows, self._carry = rows, carry
+        self._execed, self._unneeded = tasks.execed, tasks.unneeded()
+        self._running = Running(host) if host is not None else None
+        self._open = ExitStack()
+        self.blind: list[Blind] = []  # as the capture said
+        self._unseen: list[Blind] = []
+        self.damage: list[str] = []
+        self._cgroups = self._cgroup_paths(host)
+        self._paths: dict[int, str] = dict(carry.cgroups)
+        self._told_cgroups: set[int] = set()
+        kernel = self._kernel_names(host)
+        self._named = kernel is not None
+        self._mappings = restored(carry)
+        self._namer = Namer(kernel, self._mappings, here=host is not None)
+        self._stacks = StackNames(self._namer)
+        self._threads = ThreadNames(carry.comms, self._comm)
+        self._waiting: list[_Part] = []
+        self._drains: list[tuple[int, int]] = []  # when the rings were read, and the clock then
+        self._size = self._ahead = 0
+        self._kind: tuple[str, float, bool] = ("", 0.0, True)  # event, rate and whether samples have a cgroup
+        self._last: dict[int, int] = dict(carry.last)
+        self._throttles: list[Throttle] = []
+        self._taken, self._lost = carry.taken, carry.lost
+        self._told: dict[int, int] = {}  # lost, by core: as the records say, and as the events counted
+        self._counted: dict[int, int] = {}
+        self._begun: dict[int, list[int]] = {}  # when each process began a program, or was forked
+        self._gone: set[int] = set()  # processes that cannot be asked any more
+        self._chunks: list[dict[str, npt.NDArray[Any]]] = []
+        self._now = 0
+
+    def __enter__(self) -> SettledStacks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def _cgroup_paths(self, host: Host | None) -> CgroupPaths | None:
+        try:
+            if host is None:
+                raise Unreadable("/sys/fs/cgroup", _ELSEWHERE)
+            return self._open.enter_context(CgroupPaths(host))
+        except (Unreadable, Unparsable) as error:
+            self._unseen.append(Blind(what=CGROUP, source=error.source, why=error.why))
+            return None
+
+    def _kernel_names(self, host: Host | None) -> KernelNames | None:
+        try:
+            if host is None:
+                raise Unreadable(KALLSYMS, _ELSEWHERE)
+            return KernelNames(host, kernel_symbols(host), reported=True)
+        except (Unreadable, Unparsable) as error:
+            self._unseen.append(Blind(what=SYMBOLS, source=error.source, why=error.why))
+            return None
+
+    def ring(self, ring: Ring, at: int, ahead: int, content: memoryview) -> None:
+        first = self._waiting[0] if self._waiting else None
+        if first is not None and (
+            ahead != self._ahead
+            or self._size + len(content) > BATCH_BYTES
+            or (at != self._waiting[-1].at and at - first.at > BATCH_NS)
+            or (not ring.side and ring[1:4] != self._kind)
+        ):
+            self._settle()
+        self._ahead = ahead
+        if not ring.side and ring[1:4] != self._kind:
+            self._kind = ring[1:4]
+            self._weights = Weights(ring.event, ring.hz) if (ring.event, ring.hz) != ("cpu-clock", self._hz) else None
+        self._waiting.append(_Part(ring, at, bytes(content)))
+        self._size += len(content)
+
+    def look(self, at: int, ahead: int, blind: list[Blind]) -> None:
+        """The rings were read, whether or not there was anything in them; and what the capture could not see."""
+        self.blind = blind
+        self._drains.append((at, ahead))
+
+    def lost(self, ring: Ring, count: int) -> None:
+        self._counted[ring.cpu] = self._counted.get(ring.cpu, 0) + count
+
+    def _settle(self) -> None:
+        parts, self._waiting, self._size = self._waiting, [], 0
+        if not parts:
+            return
+        self._now = parts[-1].at
+        event, hz, cgroup = self._kind
+        parsed = parse([it.content for it in parts], cgroup=cgroup, unneeded=self._unneeded)
+        for trouble in parsed.damage[: MOST_DAMAGE - len(self.damage)]:
+            self.damage.append(f"a ring of samples: {trouble.text}")
+        for part, told in zip(parts, parsed.lost, strict=True):
+            self._told[part.ring.cpu] = self._told.get(part.ring.cpu, 0) + told
+        self._feed(parsed)
+        busy = self._samples(parsed, {it.ring.cpu: it.ring.share for it in parts})
+        if event == "cpu-clock" and hz > 0:
+            self._gaps(parsed, hz)
+        # A capture that does not say when it read them says it by what it read.
+        drains = self._drains or [(at, self._ahead) for at in sorted({it.at for it in parts})]
+        self._looks(drains, parsed.time_ns[busy], event)
+        self._drains = []
+
+    def _feed(self, parsed: Parsed) -> None:
+        sampled = set(np.unique(parsed.pid).tolist())
+        forks = (it for it in parsed.records if isinstance(it, Fork) and it.pid != it.parent_pid and it.pid in sampled)
+        self._see({it.parent_pid for it in forks})  # before its child, which has the same mappings
+        self._namer.feed(parsed.records)
+        self._threads.feed(parsed.records)
+        self._throttles = [it for it in self._throttles if it.time_ns > self._now - 2 * BATCH_NS]
+        self._throttles += [it for it in parsed.records if isinstance(it, Throttle)]
+        self._paths |= {it.id: it.path for it in parsed.records if isinstance(it, NewCgroup)}
+        self._see(sampled)
+
+    def _see(self, pids: set[int]) -> None:
+        """Read the mappings of processes that began before recording did, and still run the same program."""
+        if self._running is None:
+            return
+        wanted = [it for it in pids - self._execed - self._gone if it > 0 and not self._mappings.knows(it)]
+        there = [it for it in wanted if self._running.since(it, self._now)]
+        self._gone |= set(wanted) - set(there)
+        if there:
+            with not_idle():
+                self._mappings.see(there, time.monotonic_ns(), at_most=SNAPSHOTS)
+
+    def _comm(self, tid: int) -> str:
+        return (self._running.thread(tid, self._now) if self._running is not None else "") or UNKNOWN
+
+    def _samples(self, parsed: Parsed, shares: Mapping[int, float]) -> npt.NDArray[np.bool_]:
+        stack = self._stacks.numbers(parsed.chains, parsed.time_ns, self._programs(parsed))
+        busy: npt.NDArray[np.bool_] = ~self._stacks.idle[stack]
+        tid, time_ns, cgroup = parsed.tid[busy], parsed.time_ns[busy], parsed.cgroup[busy]
+        weight = self._weights.of(parsed.time_ns, parsed.cpu, parsed.period, shares) if self._weights else None
+        if len(tid):
+            self._chunks.append(
+                {
+                    "at": time_ns + self._ahead,
+                    "cpu": parsed.cpu[busy],
+                    "pid": parsed.pid[busy],
+                    "tid": tid,
+                    "comm": self._threads.codes(tid, time_ns),
+                    "cgroup": cgroup,
+                    "stack": stack[busy].astype(np.int32),
+                    **({} if weight is None else {"weight": weight[busy]}),
+                }
+            )
+            self._tell_cgroups(cgroup, seconds(int(time_ns[0]) + self._ahead))
+        return busy
+
+    def _programs(self, parsed: Parsed) -> npt.NDArray[np.int64]:
+        """How many programs the process of each sample has begun before, as far as records say."""
+        forks = [it for it in parsed.records if isinstance(it, Fork) and it.pid != it.parent_pid]
+        execs = [it for it in parsed.records if isinstance(it, Comm) and it.execed]
+        begun = [(it.pid, it.time_ns) for it in forks] + [(it.pid, it.time_ns) for it in execs]
+        for pid, time_ns in begun:
+            insort(self._begun.setdefault(pid, []), time_ns)
+        found = np.zeros(len(parsed.pid), np.int64)
+        for pid in self._begun.keys() & set(np.unique(parsed.pid).tolist()):
+            own = np.flatnonzero(parsed.pid == pid)
+            found[own] = np.searchsorted(self._begun[pid], parsed.time_ns[own], side="right")
+        return found
+
+    def _tell_cgroups(self, cgroups: npt.NDArray[np.uint64], at: float) -> None:
+        for number in sorted(set(np.unique(cgroups).tolist()) - self._told_cgroups - {0}):
+            self._told_cgroups.add(number)
+            path, source = self._paths.get(number), SOURCE
+            if path is None and self._cgroups is not None:
+                path, source = self._cgroups.found(number)
+            if path is not None:
+                self._paths[number] = path
+                self._rows.add(Reading(what=CGROUP, subject=f"cgroup:{path}", value=number, at=at, source=source))
+
+    def _gaps(self, parsed: Parsed, hz: float) -> None:
+        """Periods in which a core could not be sampled: interrupts were off."""
+        cores = np.array(list(self._last), np.uint16)
+        times = np.concatenate([np.array(list(self._last.values()), np.int64), parsed.time_ns])
+        found = gaps(times, np.concatenate([cores, parsed.cpu]), hz, records=self._throttles)
+        for cpu, start, length in zip(
+            found.cpu.tolist(), found.start_ns.tolist(), found.length_ns.tolist(), strict=True
+        ):
+            at = seconds(start + self._ahead)
+            self._rows.add(Reading(what=GAP, subject=f"cpu:{cpu}", value=length / 1e9, at=at, source=SOURCE))
+        for cpu in np.unique(parsed.cpu).tolist():
+            self._last[cpu] = int(parsed.time_ns[parsed.cpu == cpu].max())
+
+    def _looks(self, drains: list[tuple[int, int]], busy_ns: npt.NDArray[np.int64], event: str) -> None:
+        """Every drain of the rings was a sample, as a probe's is."""
+        lost = self._all_lost()
+        unseen = self.blind + self._unseen
+        if event not in ("cpu-clock", "") and not any(it.what == GAP for it in unseen):
+            unseen.append(Blind(what=GAP, source=SOURCE, why=f"sampled by {event}: a gap is idleness"))
+        unseen += [
+            Blind(what=USER_SYMBOLS, source=f"/proc/{pid}/root", why=why, subject=f"pid:{pid}")
+            for pid, why in self._namer.unnamed.items()
+        ]
+        until = np.searchsorted(busy_ns, [at for at, _ in drains], side="right")
+        for (at_ns, ahead), taken in zip(drains, until.tolist(), strict=True):
+            at = seconds(at_ns + ahead)
+            said = {TAKEN: self._taken + taken, LOST: lost, SYMBOLS: float(self._named), USER_SYMBOLS: 1.0}
+            for what, value in said.items():
+                source = KALLSYMS if what == SYMBOLS else SOURCE
+                self._rows.add(Reading(what=what, subject="node", value=value, at=at, source=source))
+            self._rows.look(NAME, GIVES, at, unseen)
+        self._taken += len(busy_ns)
+
+    def _all_lost(self) -> int:
+        """A loss is reported twice, by the records and by the event's own count, and the larger count is true."""
+        cores = self._told.keys() | self._counted.keys()
+        return self._lost + sum(max(self._told.get(it, 0), self._counted.get(it, 0)) for it in cores)
+
+    def finish(self) -> Carry:
+        """No more comes; what the next head needs to know."""
+        self._settle()
+        if self._drains:
+            self._looks(self._drains, np.empty(0, np.int64), self._kind[0])
+        if self._stacks.left_out:
+            self.damage.append(f"{self._stacks.left_out:,} distinct stacks were left out: too many for one segment")
+        return carried(
+            self._carry,
+            end=self._now,
+            mappings=kept_mappings(self._mappings),
+            comms=self._threads.now,
+            last=self._last,
+            cgroups=self._paths,
+            taken=self._taken,
+            lost=self._all_lost(),
+        )
+
+    def let_go(self) -> None:
+        """What gave names is not needed any more: symbols of the kernel, of files, mappings."""
+        self._stacks.let_go()
+        del self._namer, self._mappings
+
+    def times(self) -> tuple[int, int] | None:
+        """Of the first sample and the last."""
+        if not self._chunks:
+            return None
+        return min(int(it["at"].min()) for it in self._chunks), max(int(it["at"].max()) for it in self._chunks)
+
+    def samples(self) -> Iterator[pa.RecordBatch]:
+        words = pa.array([_utf8(it) for it in self._threads.words], pa.string())
+        ids = self._stacks.ids
+        for chunk in self._chunks:
+            columns: Mapping[str, Any] = chunk | {"stack": ids[chunk["stack"]]}
+            arrays = [
+                pa.DictionaryArray.from_arrays(pa.array(columns["comm"], pa.int32()), words)
+                if field.name == "comm"
+                else pa.nulls(len(chunk["at"]), field.type)
+                if field.name not in columns
+                else pa.array(columns[field.name], field.type)
+                for field in SCHEMAS["samples"]
+            ]
+            yield pa.record_batch(arrays, schema=SCHEMAS["samples"])
+
+    def stacks(self) -> Iterator[pa.RecordBatch]:
+        return self._stacks.batches()
+
+
+def _utf8(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,110 @@
+"""Start settle for finished heads: one child at a time, at idle priority, never waited for while recording.
+
+A child that is killed, or fails, leaves its head as it was: it is tried once more, and else stays readable as it is.
+Standard library only: the capture process imports this.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections import deque
+from contextlib import suppress
+
+from zombiescope.kernel.system_call import SystemCall
+from zombiescope.places.own_python import environment, own_python
+
+MODULE = "zombiescope.recorder.settle"
+TRIES = 2
+MOST_DATA = 1 << 30  # bytes of memory of its own: some 150 MB are usual; one that wants more ends instead
+_SECONDS = 600.0  # a child that takes longer is not well; on a starved node it may just wait for the CPU
+_IOPRIO_SET = SystemCall("ioprio_set(2)", {"x86_64": 251, "aarch64": 30})
+_ONE_PROCESS, _IDLE_CLASS = 1, 3 << 13
+_FIRST_VICTIM = b"1000"  # oom_score_adj: it can be done again
+
+
+class Settling:
+    """The heads that wait, and the child that settles one of them."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._waiting: deque[str] = deque()
+        self._tried: dict[str, int] = {}
+        self._child: tuple[int, str, float] | None = None  # process, segment, when it was started
+        self.failed: list[str] = []  # in words
+        self.settled = 0
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting) + (self._child is not None)
+
+    def add(self, segment: str) -> None:
+        self._waiting.append(segment)
+
+    def tend(self, *, idle: bool = True) -> None:
+        """Take note of a child that has ended, and start the next one."""
+        if self._child is not None:
+            pid, segment, started = self._child
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if not ended:
+                if time.monotonic() - started > _SECONDS:
+                    with suppress(OSError):
+                        os.kill(pid, 9)
+                return
+            self._child = None
+            self._ended(segment, os.waitstatus_to_exitcode(status))
+        if self._waiting:
+            segment = self._waiting.popleft()
+            try:
+                self._child = (self._started(segment, idle), segment, time.monotonic())
+            except OSError as error:  # no memory, too many processes
+                self._ended(segment, error.errno or 1)
+
+    def finish(self, seconds: float) -> None:
+        """Settle what waits, for so long; then leave it."""
+        end = time.monotonic() + seconds
+        while self.waiting and time.monotonic() < end:
+            self.tend(idle=False)
+            time.sleep(0.02)
+        if self._child is not None:
+            pid, _, _ = self._child
+            with suppress(OSError):
+                os.kill(pid, 9)
+                os.waitpid(pid, 0)
+            self._child = None
+
+    def _ended(self, segment: str, code: int) -> None:
+        self._tried[segment] = self._tried.get(segment, 0) + 1
+        if code == 0:
+            self.settled += 1
+        elif self._tried[segment] < TRIES:
+            self._waiting.append(segment)
+            return
+        else:
+            how = f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
+            self.failed.append(f"settling {segment} {how}: it stays as it was captured")
+        del self._tried[segment]
+
+    def _started(self, segment: str, idle: bool) -> int:
+        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            argv = own_python(MODULE, self._folder, segment)
+            files = [(os.POSIX_SPAWN_DUP2, nothing, number) for number in (0, 1, 2)]
+            # A group of its own: Ctrl-C is meant for us.
+            pid = os.posix_spawn(argv[0], argv, environment(), file_actions=files, setpgroup=0)
+        finally:
+            os.close(nothing)
+        _make_modest(pid, idle)
+        return pid
+
+
+def _make_modest(pid: int, idle: bool) -> None:
+    """It runs when nobody else wants the core or the disk, and goes first when memory is short."""
+    with suppress(OSError, ValueError):
+        if idle:
+            os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
+        _IOPRIO_SET(_ONE_PROCESS, pid, _IDLE_CLASS)
+        resource.prlimit(pid, resource.RLIMIT_DATA, (MOST_DATA, MOST_DATA))
+    with suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "wb", buffering=0) as file:
+        file.write(_FIRST_VICTIM)

@@ -1,0 +1,265 @@
+"""The stacks of a head, each named once, in batches: what is done per address is done for all stacks together.
+
+A stack's id is a hash of its content, so the same stack has the same id in every segment and on every node. Kept are
+numbers of names, not addresses, so 200,000 stacks of 30 functions take 24 MB; chains are known by their hashes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from zombiescope.kernel.perf_records import CONTEXT_KERNEL, CONTEXT_USER, LOWEST_CONTEXT
+from zombiescope.knowledge.functions import is_idle
+from zombiescope.naming.namer import Namer
+from zombiescope.recorder.schemas import SCHEMAS
+
+Words = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int64]
+_WORD = 1 << 64
+_LOWEST, _KERNEL, _USER = (np.uint64(_WORD + it) for it in (LOWEST_CONTEXT, CONTEXT_KERNEL, CONTEXT_USER))
+_AT_ONCE = 1024  # stacks in one batch on disk: some 600 KB of names
+_PATIENCE = 2.0  # seconds, in all, that files on a slow disk are waited for
+_NAP = 0.05
+# Beyond it samples are kept with a stack that says so. Two minutes of 192 cores at 49 Hz are 1.1 million samples.
+MOST, MOST_BYTES = 400_000, 512 << 20  # stacks, and bytes of their names on disk before they are compressed
+TOO_MANY = "[more stacks than are kept]"
+
+
+class StackNames:
+    """Numbers for chains (see perf_records.Parsed for what is in one), in the order they were first seen."""
+
+    def __init__(self, namer: Namer) -> None:
+        self._namer = namer
+        # By hashes of 64 bits; Python's are keyed, so nobody can choose them. In a dictionary each takes 110 bytes.
+        self._known = _Numbers()  # of chains
+        self._same = _Numbers()  # of what is named the same: addresses differ within a function
+        self._codes: dict[str, int] = {}
+        self._words: list[str] = []
+        self._idle_word = array("b")
+        self._frames = array("I")
+        self._starts = array("Q", [0])
+        self._kernel = array("H")
+        self._ids = array("Q")
+        self._idle = array("b")
+        self._waited = 0.0
+        self._size = 0  # bytes of all names
+        self._instead: int | None = None
+        self.left_out = 0
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @property
+    def ids(self) -> Words:
+        return np.array(self._ids, np.uint64)
+
+    @property
+    def idle(self) -> npt.NDArray[np.bool_]:
+        """Which of them say that the core had nothing to do."""
+        return np.array(self._idle, np.bool_)
+
+    def numbers(self, chains: Sequence[bytes], time_ns: Ints, programs: Ints) -> Ints:
+        """One number for each chain, sampled at these times, which ascend.
+
+        `programs`: how many programs its process ran before the one that was sampled; the same addresses of another one
+        are another stack.
+        """
+        keys = np.array([hash(it) for it in chains], np.int64)
+        for place in np.flatnonzero(programs).tolist():
+            keys[place] = hash((int(keys[place]), int(programs[place])))
+        distinct, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        numbers = self._known.find(distinct)
+        places = np.sort(first[numbers < 0])
+        if len(places):
+            found = self._name([chains[it] for it in places.tolist()], time_ns[places], programs[places])
+            self._known.add(keys[places], found)
+            numbers = self._known.find(distinct)
+        return numbers[which.reshape(-1)]
+
+    def _name(self, chains: Sequence[bytes], time_ns: Ints, programs: Ints) -> Ints:
+        lengths = np.array([len(it) // 8 for it in chains], np.int64)
+        pids = np.frombuffer(b"".join([it[:4] for it in chains]), np.int32)
+        addresses: Words = np.frombuffer(b"".join([it[4:] for it in chains]), np.uint64)
+        owner = np.repeat(np.arange(len(chains)), lengths)
+        kernel, user = _parts(addresses, owner, np.cumsum(lengths) - lengths)
+        codes = np.zeros(len(addresses), np.uint32)
+        distinct, which = np.unique(addresses[kernel], return_inverse=True)
+        codes[kernel] = self._coded(self._namer.kernel(distinct.tolist()))[which]
+        who = pids + (programs << 32)
+        codes[user] = self._users(who[owner[user]], addresses[user], time_ns[owner[user]])
+        # The kernel writes the leaf first, its own part before the program's: backwards it is outermost first.
+        kept = kernel | user
+        frames = codes[kept][::-1].tobytes()
+        sizes = np.bincount(owner[kept], minlength=len(chains))
+        ends = sizes.sum() - (np.cumsum(sizes) - sizes)
+        kernels = np.bincount(owner[kernel], minlength=len(chains))
+        parts = [
+            (frames[4 * (end - size) : 4 * end], of_kernel)
+            for size, end, of_kernel in zip(sizes.tolist(), ends.tolist(), kernels.tolist(), strict=True)
+        ]
+        return self._numbered(parts)
+
+    def _users(self, who: Ints, addresses: Words, time_ns: Ints) -> npt.NDArray[np.uint32]:
+        """Codes of the functions of processes; each address of a program is named once, at its first sample."""
+        if not len(who):
+            return np.empty(0, np.uint32)
+        order = np.lexsort((addresses, who))
+        other = (np.diff(who[order]) != 0) | (np.diff(addresses[order]) != 0)
+        first = order[np.append(True, other)]
+        pids = who[first].astype(np.int32)
+        asked = list(zip(pids.tolist(), addresses[first].tolist(), time_ns[first].tolist(), strict=True))
+        names, late = self._asked(asked)
+        while late and self._waited < _PATIENCE:
+            self._namer.more()
+            again, still = self._asked([asked[it] for it in late])
+            for place, name in zip(late, again, strict=True):
+                names[place] = name
+            if len(still) == len(late):  # a file that is being read, or one that is never going to be
+                time.sleep(_NAP)
+                self._waited += _NAP
+                if self._waited >= _PATIENCE or not self._namer.reads:
+                    break
+            late = [late[it] for it in still]
+        which = np.append(0, np.cumsum(other))
+        found = np.empty(len(who), np.uint32)
+        found[order] = self._coded(names)[which]
+        return found
+
+    def _asked(self, asked: Sequence[tuple[int, int, int]]) -> tuple[list[str], list[int]]:
+        """The names, and the places of those that may become better."""
+        name = self._namer.user
+        said = [name(*it) for it in asked]
+        return [it for it, _ in said], [place for place, (_, final) in enumerate(said) if not final]
+
+    def _coded(self, names: Sequence[str]) -> npt.NDArray[np.uint32]:
+        codes = self._codes
+        found = []
+        for name in names:
+            code = codes.get(name)
+            if code is None:
+                code = codes[name] = len(self._words)
+                self._words.append(name)
+                self._idle_word.append(is_idle(name))
+            found.append(code)
+        return np.array(found, np.uint32)
+
+    def _numbered(self, parts: Sequence[tuple[bytes, int]]) -> Ints:
+        keys = np.array([hash(it) for it in parts], np.int64)
+        distinct, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        numbers = self._same.find(distinct)
+        fresh = np.flatnonzero(numbers < 0)
+        fresh = fresh[np.argsort(first[fresh])]
+        for place in fresh.tolist():
+            numbers[place] = self._kept(*parts[first[place]])
+        self._same.add(distinct[fresh], numbers[fresh])
+        return numbers[which.reshape(-1)]
+
+    def _kept(self, frames: bytes, kernel: int) -> int:
+        if len(self._ids) < MOST and self._size <= MOST_BYTES:
+            return self._added(frames, kernel)
+        self.left_out += 1
+        if self._instead is None:
+            self._instead = self._added(self._coded([TOO_MANY]).tobytes(), 0)
+        return self._instead
+
+    def _added(self, frames: bytes, kernel: int) -> int:
+        own, words = array("I", frames), self._words
+        said = _utf8("\0".join([str(kernel), *[words[it] for it in own]]))
+        self._size += len(said)
+        self._frames.extend(own)
+        self._starts.append(len(self._frames))
+        self._kernel.append(min(kernel, 0xFFFF))
+        self._ids.append(int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "little"))
+        self._idle.append(kernel > 0 and self._idle_word[own[-1]])
+        return len(self._ids) - 1
+
+    def let_go(self) -> None:
+        """No more is asked but for what is there."""
+        self._known, self._same = _Numbers(), _Numbers()
+        self._codes.clear()
+        del self._namer
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Those in which a core did something, as rows of a segment; each id once."""
+        rows, ids = np.flatnonzero(~self.idle), self.ids
+        rows = rows[np.unique(ids[rows], return_index=True)[1]]
+        said = [_utf8(it) for it in self._words]
+        sizes = np.array([len(it) for it in said], np.int64)
+        frames, starts = np.frombuffer(self._frames, np.uint32), np.array(self._starts, np.int64)
+        kernel = np.array(self._kernel, np.uint16)
+        for begin in range(0, len(rows), _AT_ONCE):
+            own = rows[begin : begin + _AT_ONCE]
+            places = _joined(starts[own], starts[own + 1])
+            codes = frames[places]
+            text = b"".join([said[it] for it in codes.tolist()])
+            words = pa.StringArray.from_buffers(
+                len(codes), _buffer(np.append(0, np.cumsum(sizes[codes])).astype(np.int32)), pa.py_buffer(text)
+            )
+            offsets = np.append(0, np.cumsum(starts[own + 1] - starts[own])).astype(np.int32)
+            listed = pa.ListArray.from_arrays(pa.array(offsets), words)
+            columns = [pa.array(ids[own], pa.uint64()), listed, pa.array(kernel[own], pa.uint16())]
+            yield pa.record_batch(columns, schema=SCHEMAS["stacks"])
+
+
+class _Numbers:
+    """Numbers of 64-bit keys, in two sorted columns."""
+
+    def __init__(self) -> None:
+        self._keys, self._values = np.empty(0, np.int64), np.empty(0, np.int32)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def find(self, keys: Ints) -> Ints:
+        """The number of each key; -1 for one that is not there."""
+        if not len(self._keys):
+            return np.full(len(keys), -1, np.int64)
+        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[place] == keys, self._values[place].astype(np.int64), -1)
+
+    def add(self, keys: Ints, numbers: Ints) -> None:
+        """Keys that are not there yet."""
+        order = np.argsort(keys)
+        place = np.searchsorted(self._keys, keys[order])
+        self._keys = np.insert(self._keys, place, keys[order])
+        self._values = np.insert(self._values, place, numbers[order].astype(np.int32))
+
+
+def _parts(addresses: Words, owner: Ints, starts: Ints) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Which addresses are the kernel's, and which the process's own.
+
+    All after the marker of the process's part belongs to the process: unwinding by frame pointers may yield garbage
+    there, also values that look like markers. Addresses inside a virtual machine's guest are neither.
+    """
+    places = np.arange(len(addresses))
+    marks = addresses >= _LOWEST
+    last = np.maximum.accumulate(np.where(marks, places, -1)) if len(places) else places
+    within = last >= starts[owner]
+    ours = np.flatnonzero(marks & (addresses == _USER))[::-1]
+    first_of_user = np.full(len(starts), len(addresses), np.int64)
+    first_of_user[owner[ours]] = ours
+    user = ~marks & (places > first_of_user[owner])
+    kernel = ~marks & ~user & within & (addresses[np.maximum(last, 0)] == _KERNEL)
+    return kernel, user
+
+
+def _joined(starts: Ints, ends: Ints) -> Ints:
+    """All places from each start to its end, one after the other."""
+    sizes = ends - starts
+    return np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
+
+
+def _buffer(values: npt.NDArray[Any]) -> pa.Buffer:
+    return pa.py_buffer(values)
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
