@@ -19,8 +19,9 @@ from tests.conftest import CANNOT
 from tests.kernel.sampling import READ, SPIN, Start, collected, column, cpu_seconds, descriptors, last_cpu
 
 from zombiescope.core.errors import UserError
+from zombiescope.kernel.perf_changes import Comm, Exit, Fork, Ksymbol, Mmap, NewCgroup, Throttle
 from zombiescope.kernel.perf_event import Sampler
-from zombiescope.kernel.perf_records import Comm, Exit, Fork, Ksymbol, Mmap, NewCgroup, Throttle, parse
+from zombiescope.kernel.perf_records import parse
 from zombiescope.kernel.perf_ring import Event, Ring, blindness
 from zombiescope.kernel.perf_rings import MOST_BYTES, ring_size
 from zombiescope.naming.mappings import Mappings

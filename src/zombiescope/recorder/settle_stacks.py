@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from bisect import insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -17,8 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.perf_changes import Comm, Fork, NewCgroup, Throttle
 from zombiescope.kernel.perf_event import gaps
-from zombiescope.kernel.perf_records import Comm, Fork, NewCgroup, Parsed, Throttle, parse
+from zombiescope.kernel.perf_records import Parsed, parse
 from zombiescope.kernel.perf_tasks import Tasks
 from zombiescope.naming.kernel_names import KALLSYMS, KernelNames, kernel_symbols
 from zombiescope.naming.namer import Namer
@@ -28,7 +29,7 @@ from zombiescope.recorder.clock import seconds
 from zombiescope.recorder.layout import CGROUP
 from zombiescope.recorder.reading_rows import ReadingRows
 from zombiescope.recorder.running import Running, not_idle
-from zombiescope.recorder.schemas import SCHEMAS
+from zombiescope.recorder.sample_batches import sample_batches
 from zombiescope.recorder.stack_names import StackNames
 from zombiescope.recorder.stack_series import GAP, GIVES, LOST, NAME, SOURCE, SYMBOLS, TAKEN, USER_SYMBOLS
 from zombiescope.recorder.thread_names import UNKNOWN, ThreadNames
@@ -291,21 +292,7 @@ class SettledStacks:
         return min(int(it["at"].min()) for it in self._chunks), max(int(it["at"].max()) for it in self._chunks)
 
     def samples(self) -> Iterator[pa.RecordBatch]:
-        words = pa.array([_utf8(it) for it in self._threads.words], pa.string())
-        ids = self._stacks.ids
-        for chunk in self._chunks:
-            columns: Mapping[str, Any] = chunk | {"stack": ids[chunk["stack"]]}
-            arrays = [
-                pa.DictionaryArray.from_arrays(pa.array(columns["comm"], pa.int32()), words)
-                if field.name == "comm"
-                else pa.array(columns[field.name], field.type)
-                for field in SCHEMAS["samples"]
-            ]
-            yield pa.record_batch(arrays, schema=SCHEMAS["samples"])
+        return sample_batches(self._chunks, self._stacks.ids, self._threads.words)
 
     def stacks(self) -> Iterator[pa.RecordBatch]:
         return self._stacks.batches()
-
-
-def _utf8(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
