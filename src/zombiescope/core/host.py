@@ -212,6 +212,8 @@ class Host:
 
     def _inside(self, path: str, *, follow: bool = True) -> str:
         """The path below our root. In a recorded root a link that leads out is refused, not followed."""
+        if self.root == "/" and path.startswith("/"):
+            return path
         plain = os.path.join(self.root, path.lstrip("/"))
         if self.root == "/" or self._foreign:
             return plain

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from zombiescope.recorder.schemas import SCHEMAS
 
 
 def sample_batches(
-    chunks: Iterable[Mapping[str, Any]], ids: npt.NDArray[np.uint64], words: Sequence[str]
+    chunks: Iterable[Mapping[str, Any]], ids: npt.NDArray[np.uint64], words: Iterable[str]
 ) -> Iterator[pa.RecordBatch]:
     """In `chunks` stacks and threads' names are numbers: places in `ids` and in `words`."""
     names = pa.array([it.encode("utf-8", "backslashreplace").decode() for it in words], pa.string())
