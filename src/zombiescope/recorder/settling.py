@@ -64,6 +64,9 @@ class Settling:
     def finish(self, seconds: float) -> None:
         """Settle what waits, for so long; then leave it."""
         end = time.monotonic() + seconds
+        if self._child is not None:  # the last one was started while recording; now somebody waits for it
+            with suppress(OSError):
+                os.sched_setscheduler(self._child[0], os.SCHED_OTHER, os.sched_param(0))
         while self.waiting and time.monotonic() < end:
             self.tend(idle=False)
             time.sleep(0.02)
