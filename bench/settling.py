@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import resource
 import struct
 import subprocess
 import sys
@@ -26,6 +24,9 @@ SHARED = 4
 MEMORY = 150 << 20
 STACKS = 200_000
 _SAMPLE, _COMM, _EXIT, _FORK, _MMAP2 = 9, 3, 4, 7, 10
+_WAIT = """import os, sys
+status, used = os.wait4(os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ), 0)[1:]
+print(status, used.ru_utime + used.ru_stime, used.ru_maxrss)"""
 _SHORT_LIVED = "while :; do for i in 1 2 3 4 5 6; do /bin/true; done; sleep 0.02; done"
 
 
@@ -64,14 +65,15 @@ def settled_in_a_child(head: bytes, meta: dict[str, object]) -> tuple[float, int
         (Path(folder) / SEGMENT).mkdir()
         (Path(folder) / SEGMENT / "head").write_bytes(head)
         (Path(folder) / "meta.json").write_text(json.dumps({"format": 2, **meta}))
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         argv = own_python("zombiescope.recorder.settle", folder, SEGMENT)
-        pid = os.posix_spawn(argv[0], argv, environment())
-        _, status, used = os.wait4(pid, 0)
-        if status:
-            raise RuntimeError(f"settle ended with {status}")
-        del before
-        return used.ru_utime + used.ru_stime, used.ru_maxrss << 10
+        # By a small process: what a child has at the most begins with what its parent had.
+        said = subprocess.run(
+            [sys.executable, "-IS", "-c", _WAIT, *argv], env=environment(), stdout=subprocess.PIPE, check=True
+        )
+        status, cpu, memory = said.stdout.split()
+        if int(status):
+            raise RuntimeError(f"settle ended with {status!r}")
+        return float(cpu), int(memory) << 10
 
 
 def spread(look: Short, cores: int) -> bytes:

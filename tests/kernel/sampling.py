@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from zombiescope.kernel.perf_changes import Record
 from zombiescope.kernel.perf_event import RawSamples, Sampler
-from zombiescope.kernel.perf_records import Record
 
 SPIN = "static volatile long n; void spin(void) { for (;;) n++; } int main(void) { spin(); }"
 READ = """

@@ -19,10 +19,11 @@ from tests.conftest import CANNOT
 from tests.kernel.sampling import READ, SPIN, Start, collected, column, cpu_seconds, descriptors, last_cpu
 
 from zombiescope.core.errors import UserError
+from zombiescope.kernel.perf_changes import Comm, Exit, Fork, Ksymbol, Mmap, NewCgroup, Throttle
 from zombiescope.kernel.perf_event import Sampler
-from zombiescope.kernel.perf_records import Comm, Exit, Fork, Ksymbol, Mmap, NewCgroup, Throttle, parse
+from zombiescope.kernel.perf_records import parse
 from zombiescope.kernel.perf_ring import Event, Ring, blindness
-from zombiescope.kernel.perf_rings import MOST_BYTES, ring_size
+from zombiescope.kernel.perf_rings import MOST_BYTES, Rings, ring_size
 from zombiescope.naming.mappings import Mappings
 
 kernel = pytest.mark.kernel
@@ -248,3 +249,28 @@ def test_rings_hold_three_seconds_of_deep_stacks_unless_there_are_very_many(hz: 
     assert size * cores <= MOST_BYTES or size == 1 << 16
     if (1 << 18) * cores <= MOST_BYTES and hz < 100:
         assert size >= 3 * hz * 1024
+
+
+@kernel
+def test_rate_and_stacks_change_while_it_samples_and_nothing_unread_is_lost(start: Start) -> None:
+    process = start(SPIN, last_cpu())
+    with Rings(hz=199) as rings:
+        before = descriptors()
+        time.sleep(0.6)
+        rings.change(hz=49, user=False)
+        assert descriptors() == before and rings.event.hz == 49 and not rings.event.user
+        first = parse([it.content for it in rings.drain()], cgroup=rings.event.cgroup)
+        time.sleep(0.6)
+        second = parse([it.content for it in rings.drain()], cgroup=rings.event.cgroup)
+    many, few = ((it.pid == process.pid).sum() for it in (first, second))
+    assert many > 2 * few > 4, "what was sampled before the change is still there"
+    assert (second.ip[second.pid == process.pid] > 0).all(), "the leaf is known without the program's stack"
+
+
+@kernel
+def test_who_waits_is_woken_when_a_ring_is_half_full(start: Start) -> None:
+    start(SPIN, last_cpu())
+    with Rings(hz=997, size=1 << 15) as rings:
+        began = time.monotonic()
+        assert rings.wait(20.0) and time.monotonic() - began < 10
+        assert max(len(it.content) for it in rings.drain()) >= 1 << 14

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zombiescope.core.errors import Unparsable
-from zombiescope.kernel.perf_records import Comm, Exit, Fork, Ksymbol, Mmap, Parsed, Throttle, parse
+from zombiescope.kernel.perf_changes import Comm, Exit, Fork, Ksymbol, Mmap, Throttle
+from zombiescope.kernel.perf_records import Parsed, parse
 from zombiescope.kernel.perf_ring import unwrap
 from zombiescope.kernel.perf_stacks import RawStack, StackTable
 

@@ -21,8 +21,8 @@ from zombiescope.core import Host
 from zombiescope.core.errors import Unreadable
 from zombiescope.kernel import bpf
 from zombiescope.kernel.ebpf import R0, Assembler
+from zombiescope.kernel.perf_changes import Ksymbol
 from zombiescope.kernel.perf_event import Sampler
-from zombiescope.kernel.perf_records import Ksymbol
 from zombiescope.naming import kernel_names
 from zombiescope.naming.kallsyms import Kallsyms
 from zombiescope.naming.kernel_names import KernelNames, kernel_symbols

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zombiescope.kernel.perf_records import Comm, Exit, Fork, Mmap, Record
+from zombiescope.kernel.perf_changes import Comm, Exit, Fork, Mmap, Record
 from zombiescope.naming import mappings
 from zombiescope.naming.mappings import Mappings
 

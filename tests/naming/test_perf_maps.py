@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.naming.programs import JIT, children, compiled, name_at, needs_root, running
 
-from zombiescope.kernel.perf_records import Exit
+from zombiescope.kernel.perf_changes import Exit
 from zombiescope.naming import perf_maps
 from zombiescope.naming.namer import Namer
 

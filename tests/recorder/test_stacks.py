@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.conftest import CANNOT, COMMAND, PROJECT
-from zombiescope.recorder.flight import Flight
 
 from zombiescope.core import Host, Span
+from zombiescope.recorder.capture import Capture
 from zombiescope.recorder.replay import Recording, opened
 
 pytestmark = pytest.mark.kernel
@@ -71,10 +71,10 @@ def spinning(*argv: str, cpu: int = CPU) -> Iterator[int]:
 
 
 def fly(folder: Path, seconds: float, hz: int = 199) -> Recording:
-    with Flight(Host(), str(folder), hours=1, most_bytes=10**9, hz=hz, user=True) as flight:
-        if flight.stacks is None or not flight.stacks.hz:
-            pytest.skip(CANNOT + "; ".join(flight.blind))
-        flight.run(seconds)
+    with Capture(Host(), str(folder), hours=1, most_bytes=10**9, hz=hz, user=True, budget=1.0) as capture:
+        if capture._rings is None or not capture._rings.hz:
+            pytest.skip(CANNOT + "; ".join(capture.blind))
+        capture.run(seconds)
     return opened(str(folder))
 
 
@@ -148,7 +148,7 @@ def test_samples_and_the_kernel_s_log_share_a_clock(flown: Flown) -> None:
 def test_a_segment_holds_every_stack_it_speaks_of(
     program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zombiescope.recorder.journal.SEGMENT_SECONDS", 1.5)
+    monkeypatch.setattr("zombiescope.recorder.capture.SEGMENT_SECONDS", 1.5)
     with spinning(program):
         recording = fly(tmp_path, 5)
     assert len(recording.segments) >= 3
@@ -160,21 +160,13 @@ def test_a_segment_holds_every_stack_it_speaks_of(
     assert len(ids) < recording.table("stacks").num_rows, "the same stack has the same id in every segment"
 
 
-def test_the_documented_query_reads_a_live_recording(program: str, tmp_path: Path) -> None:
+def test_the_documented_query_reads_what_is_settled(program: str, tmp_path: Path) -> None:
     """In a process of its own, as a user would; DuckDB knows nothing of us."""
     text = (PROJECT / "docs" / "recording.md").read_text()
     (query,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    with spinning(program), subprocess.Popen([COMMAND, "record", "rec", "--hz", "199"], cwd=tmp_path) as recorder:
-        try:
-            deadline = time.monotonic() + 30
-            while not list(tmp_path.glob("rec/*/samples.head.arrows")) and time.monotonic() < deadline:
-                time.sleep(0.1)
-            time.sleep(1.5)
-            done = subprocess.run(
-                [sys.executable, "-c", query], cwd=tmp_path, capture_output=True, text=True, check=False
-            )
-        finally:
-            recorder.terminate()
+    with spinning(program):
+        subprocess.run([COMMAND, "record", "rec", "--hz", "199", "--for", "4s"], cwd=tmp_path, check=True)
+        done = subprocess.run([sys.executable, "-c", query], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert rows and any(row[:2] == ["known", "spin_here"] for row in rows)

@@ -10,14 +10,14 @@ from zombiescope.conformance._quiet import quiet_node
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.examine import examine
 from zombiescope.members.rooms import healthy
-from zombiescope.recorder import stacks
+from zombiescope.recorder import stack_series
 
 
 def check(name: str, sign: ModuleType) -> Iterator[Complaint]:
     if "_to_" in name:
         yield Complaint(says="its name looks like a law's", mend="name it after the state seen, without _to_")
     yield from parameters(sign, "find", ["timeline"])
-    given = {what for probe in healthy("probes").values() for what in probe.GIVES} | set(stacks.GIVES)
+    given = {what for probe in healthy("probes").values() for what in probe.GIVES} | set(stack_series.GIVES)
     for need in sign.NEEDS:
         for what in {need} if isinstance(need, str) else set(need):
             if what not in given:

@@ -76,7 +76,7 @@ class Host:
                 size += len(part)
                 if size > most:
                     raise Unreadable(path, f"larger than {most:,} bytes")
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+            return b"".join(parts)
         except (OSError, ValueError) as error:
             raise Unreadable(path, _why(error)) from error
         finally:
@@ -112,7 +112,7 @@ class Host:
                     size += len(part)
                     if size > MOST_BYTES:
                         raise Unreadable(path, f"larger than {MOST_BYTES:,} bytes")
-                return parts[0] if len(parts) == 1 else b"".join(parts)
+                return b"".join(parts)
             except OSError as error:
                 raise Unreadable(path, _why(error)) from error
 
@@ -213,8 +213,9 @@ class Host:
 
     def real(self, path: str, *, follow: bool = True) -> str:
         """The path as this process opens it. Below another root a link is resolved in that root, never in ours."""
-        ours = self.root == "/" or self._foreign
-        return os.path.join(self.root, path.lstrip("/")) if ours else self._below(path, follow)
+        if self.root == "/" or self._foreign:
+            return path if self.root == "/" and path[:1] == "/" else os.path.join(self.root, path.lstrip("/"))
+        return self._below(path, follow)
 
     def _may_be_anything(self, path: str) -> bool:  # noqa: ARG002  (then its type is asked first)
         return self.root != "/"
@@ -238,6 +239,5 @@ def _folders_in(folder: str) -> Iterator[tuple[str, int, int]]:
                     yield entry.path, entry.stat(follow_symlinks=False).st_nlink, entry.inode()
 
 
-def _why(error: OSError | ValueError) -> str:
-    """A name that no file can have (a NUL, a lone surrogate) is a ValueError in Python."""
+def _why(error: OSError | ValueError) -> str:  # ValueError: a name that no file can have (a NUL, a lone surrogate)
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()

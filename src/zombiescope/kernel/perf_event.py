@@ -23,7 +23,8 @@ import numpy.typing as npt
 
 from zombiescope.core.errors import Unparsable
 from zombiescope.kernel.closing import Closing
-from zombiescope.kernel.perf_records import Record, Throttle, parse
+from zombiescope.kernel.perf_changes import Record, Throttle
+from zombiescope.kernel.perf_records import parse
 from zombiescope.kernel.perf_rings import Drained, Rings
 from zombiescope.kernel.perf_stacks import RawStack, StackTable
 from zombiescope.kernel.perf_weights import Weights

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core.errors import Unparsable
+from zombiescope.kernel.perf_changes import Comm, Exit, Fork, Ksymbol, Mmap, NewCgroup, Record, Throttle
 from zombiescope.kernel.perf_ring import SOURCE
 
 # Markers among the addresses of a call chain (enum perf_callchain_context); every address is below the lowest marker.
@@ -51,87 +52,6 @@ _FIXED = np.dtype(
 # The fewest words a record of each kind can have, header and trailer included; any other kind is a header at least.
 _LEAST = {_LOST: 6, _COMM: 6, _EXIT: 7, _THROTTLE: 7, _UNTHROTTLE: 7, _FORK: 7, _MMAP2: 13, _LOST_SAMPLES: 5}
 _LEAST |= {_SAMPLE: _CHAIN, _KSYMBOL: 7, _NEW_CGROUP: 6}
-
-
-@dataclass(frozen=True, slots=True)
-class Comm:
-    """A thread got a name; `execed`: by executing a program, so all its earlier mappings are gone."""
-
-    time_ns: int
-    pid: int
-    tid: int
-    comm: str
-    execed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A thread, its process, and those of its parent."""
-
-    time_ns: int
-    pid: int
-    tid: int
-    parent_pid: int
-    parent_tid: int
-
-
-class Fork(_Task):
-    """A process was forked (a thread, if both pids are the same), with the mappings of its parent."""
-
-    __slots__ = ()
-
-
-class Exit(_Task):
-    """A thread exited; the process as well if it was the last one."""
-
-    __slots__ = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Mmap:
-    """Executable memory was mapped. The kernel gives the build ID, or device and inode, never both."""
-
-    time_ns: int
-    pid: int
-    address: int
-    length: int
-    offset: int  # in the file, in bytes
-    path: str
-    build_id: bytes  # b"": not given
-    device: tuple[int, int]  # major and minor; (0, 0): not given
-    inode: int
-
-
-@dataclass(frozen=True, slots=True)
-class Throttle:
-    """The kernel stopped sampling a core because it took too long (on: True), or resumed (False)."""
-
-    time_ns: int
-    cpu: int
-    on: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Ksymbol:
-    """Code was added to the kernel: a BPF program or a trampoline (not a module); `gone`: it was taken out again."""
-
-    time_ns: int
-    address: int
-    length: int
-    name: str
-    gone: bool
-
-
-@dataclass(frozen=True, slots=True)
-class NewCgroup:
-    """A cgroup was created; its id is what samples carry, its path is in their hierarchy. Since 96aaab686505 (v5.7)."""
-
-    time_ns: int
-    id: int
-    path: str
-
-
-Record = Comm | Fork | Exit | Mmap | Throttle | Ksymbol | NewCgroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -71,7 +71,7 @@ class Rings(Closing):
 
     def wait(self, seconds: float) -> bool:
         """Sleep, but not if a ring is half full: whether that woke us."""
-        woken = self._poll.poll(max(0.0, seconds))
+        woken = self._poll.poll(max(0.0, seconds), 16)  # its room is allocated each time
         for descriptor, what in woken:
             if what & (select.EPOLLHUP | select.EPOLLERR):  # it will not be silent again: its core is gone
                 with suppress(OSError):

@@ -14,7 +14,7 @@ import numpy as np
 
 from zombiescope.core import Host
 from zombiescope.core.errors import Unparsable, Unreadable
-from zombiescope.kernel.perf_records import Ksymbol, Record
+from zombiescope.kernel.perf_changes import Ksymbol, Record
 from zombiescope.naming.clean import clean
 from zombiescope.naming.kallsyms import UNKNOWN, Kallsyms
 

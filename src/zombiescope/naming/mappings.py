@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from zombiescope.kernel.perf_records import Comm, Exit, Fork, Mmap, Record
+from zombiescope.kernel.perf_changes import Comm, Exit, Fork, Mmap, Record
 
 if TYPE_CHECKING:
     from zombiescope.naming.files import File

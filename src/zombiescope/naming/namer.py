@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from zombiescope.kernel.perf_records import Exit, Record
+from zombiescope.kernel.perf_changes import Exit, Record
 from zombiescope.kernel.perf_stacks import RawStack
 from zombiescope.knowledge.functions import is_idle
 from zombiescope.naming.aside import Aside

@@ -60,7 +60,7 @@ class RunDelay:
                 stat = f"/proc/{key[0]}/stat"
                 yield Reading(what=CORE, subject=process.subject, value=process.cpu, at=at, source=stat)
             try:
-                ran, waited, turns = parse_schedstat(host.read(source), source)
+                ran, waited, turns = parse_schedstat(host.read_short(source).decode("utf-8", "surrogateescape"), source)
                 if not ran and not waited and process.used:
                     raise Unreadable(source, "this kernel does not count run delay: boot with delayacct")
             except Unreadable as error:

@@ -68,7 +68,8 @@ def _told(host: Host, threads: Threads, waited: dict[str, float]) -> Iterator[Re
     at = host.now()
     for pid in list(threads)[:MOST]:
         try:
-            found[pid] = parse(host.read(f"/proc/{pid}/schedstat"), pid)
+            line = host.read_short(f"/proc/{pid}/schedstat")
+            found[pid] = parse(line.decode("utf-8", "surrogateescape"), pid)
         except Unreadable as error:
             missed = error  # it has exited, and is forgotten when the list is renewed
     if not found:

@@ -21,7 +21,7 @@ class DiskThread:
     def __init__(self, heads: Heads) -> None:
         self._heads = heads
         self._tasks: queue.SimpleQueue[tuple[int, bytes, float] | None] = queue.SimpleQueue()
-        self._waiting = 0
+        self._waiting = 0  # bytes, and one for each task: those that are being done included
         self._lock = threading.Lock()
         self.dropped = 0  # bytes that had no room to wait
         self._thread = threading.Thread(target=self._run, name="disk", daemon=True)
@@ -33,7 +33,7 @@ class DiskThread:
             if self._waiting + len(content) > MOST_WAITING:
                 self.dropped += len(content)
                 return False
-            self._waiting += len(content)
+            self._waiting += len(content) + 1
         self._tasks.put((number, content, time.time()))
         return True
 
@@ -44,7 +44,7 @@ class DiskThread:
     def wait(self, seconds: float) -> bool:
         """For all of it to be written; whether it was."""
         end = time.monotonic() + seconds
-        while self._waiting or not self._tasks.empty():
+        while self._waiting:
             if time.monotonic() > end:
                 return False
             time.sleep(0.005)
@@ -63,5 +63,5 @@ class DiskThread:
                 self._heads.write(number, content, at)
             self._heads.tend()
             with self._lock:
-                self._waiting -= len(content)
+                self._waiting -= len(content) + 1
         self._heads.close(LAST_WAIT)

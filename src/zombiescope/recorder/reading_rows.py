@@ -96,7 +96,7 @@ class ReadingRows:
         rows["at"].append(nanoseconds(at))
         rows["what"].append(what)
         rows["subject"].append(_utf8(subject))
-        rows["value"].append(value)
+        rows["value"].append(float(value))  # a count beyond 2^53 is rounded, not refused
         rows["source"].append(_utf8(source))
         rows["text"].append(_utf8(text) if text else None)
 

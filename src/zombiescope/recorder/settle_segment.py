@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
-import gc
 import os
 import stat
 import sys
@@ -42,7 +41,6 @@ def main(argv: Sequence[str]) -> int:
     pa.set_memory_pool(pa.system_memory_pool())
     with suppress(AttributeError):
         ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
-    gc.disable()  # what is made here is in no cycles, and all of it goes with the process
     failed = False
     try:
         meta = read_meta(os.path.join(argv[0], META))

@@ -7,7 +7,6 @@ softirq work on top of the idle task is kept.
 from __future__ import annotations
 
 import time
-from bisect import insort
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple
@@ -17,8 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.perf_changes import Fork, NewCgroup, Throttle
 from zombiescope.kernel.perf_event import gaps
-from zombiescope.kernel.perf_records import Comm, Fork, NewCgroup, Parsed, Throttle, parse
+from zombiescope.kernel.perf_records import Parsed, parse
 from zombiescope.kernel.perf_tasks import Tasks
 from zombiescope.kernel.perf_weights import Weights
 from zombiescope.naming.kernel_names import KALLSYMS, KernelNames, kernel_symbols
@@ -27,9 +27,10 @@ from zombiescope.recorder.carry import Carry, carried, kept_mappings, restored
 from zombiescope.recorder.cgroup_paths import CgroupPaths
 from zombiescope.recorder.clock import seconds
 from zombiescope.recorder.layout import CGROUP
+from zombiescope.recorder.programs import Programs
 from zombiescope.recorder.reading_rows import ReadingRows
 from zombiescope.recorder.running import Running, not_idle
-from zombiescope.recorder.schemas import SCHEMAS
+from zombiescope.recorder.sample_batches import sample_batches
 from zombiescope.recorder.stack_names import StackNames
 from zombiescope.recorder.stack_series import GAP, GIVES, LOST, NAME, SOURCE, SYMBOLS, TAKEN, USER_SYMBOLS
 from zombiescope.recorder.thread_names import UNKNOWN, ThreadNames
@@ -92,7 +93,7 @@ class SettledStacks:
         self._taken, self._lost = carry.taken, carry.lost
         self._told: dict[int, int] = {}  # lost, by core: as the records say, and as the events counted
         self._counted: dict[int, int] = {}
-        self._begun: dict[int, list[int]] = {}  # when each process began a program, or was forked
+        self._programs = Programs()
         self._gone: set[int] = set()  # processes that cannot be asked any more
         self._chunks: list[dict[str, npt.NDArray[Any]]] = []
         self._now = 0
@@ -191,7 +192,7 @@ class SettledStacks:
         return (self._running.thread(tid, self._now) if self._running is not None else "") or UNKNOWN
 
     def _samples(self, parsed: Parsed, shares: Mapping[int, float]) -> npt.NDArray[np.bool_]:
-        stack = self._stacks.numbers(parsed.chains, parsed.time_ns, self._programs(parsed))
+        stack = self._stacks.numbers(parsed.chains, parsed.time_ns, self._programs.begun(parsed))
         busy: npt.NDArray[np.bool_] = ~self._stacks.idle[stack]
         tid, time_ns, cgroup = parsed.tid[busy], parsed.time_ns[busy], parsed.cgroup[busy]
         weight = self._weights.of(parsed.time_ns, parsed.cpu, parsed.period, shares) if self._weights else None
@@ -210,19 +211,6 @@ class SettledStacks:
             )
             self._tell_cgroups(cgroup, seconds(int(time_ns[0]) + self._ahead))
         return busy
-
-    def _programs(self, parsed: Parsed) -> npt.NDArray[np.int64]:
-        """How many programs the process of each sample has begun before, as far as records say."""
-        forks = [it for it in parsed.records if isinstance(it, Fork) and it.pid != it.parent_pid]
-        execs = [it for it in parsed.records if isinstance(it, Comm) and it.execed]
-        begun = [(it.pid, it.time_ns) for it in forks] + [(it.pid, it.time_ns) for it in execs]
-        for pid, time_ns in begun:
-            insort(self._begun.setdefault(pid, []), time_ns)
-        found = np.zeros(len(parsed.pid), np.int64)
-        for pid in self._begun.keys() & set(np.unique(parsed.pid).tolist()):
-            own = np.flatnonzero(parsed.pid == pid)
-            found[own] = np.searchsorted(self._begun[pid], parsed.time_ns[own], side="right")
-        return found
 
     def _tell_cgroups(self, cgroups: npt.NDArray[np.uint64], at: float) -> None:
         for number in sorted(set(np.unique(cgroups).tolist()) - self._told_cgroups - {0}):
@@ -302,23 +290,7 @@ class SettledStacks:
         return min(int(it["at"].min()) for it in self._chunks), max(int(it["at"].max()) for it in self._chunks)
 
     def samples(self) -> Iterator[pa.RecordBatch]:
-        words = pa.array([_utf8(it) for it in self._threads.words], pa.string())
-        ids = self._stacks.ids
-        for chunk in self._chunks:
-            columns: Mapping[str, Any] = chunk | {"stack": ids[chunk["stack"]]}
-            arrays = [
-                pa.DictionaryArray.from_arrays(pa.array(columns["comm"], pa.int32()), words)
-                if field.name == "comm"
-                else pa.nulls(len(chunk["at"]), field.type)
-                if field.name not in columns
-                else pa.array(columns[field.name], field.type)
-                for field in SCHEMAS["samples"]
-            ]
-            yield pa.record_batch(arrays, schema=SCHEMAS["samples"])
+        return sample_batches(self._chunks, self._stacks.ids, self._threads.words)
 
     def stacks(self) -> Iterator[pa.RecordBatch]:
         return self._stacks.batches()
-
-
-def _utf8(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()

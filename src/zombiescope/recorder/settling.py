@@ -59,11 +59,14 @@ class Settling:
             try:
                 self._child = (self._started(segment, idle), segment, time.monotonic())
             except OSError as error:  # no memory, too many processes
-                self._ended(segment, error.errno or 1)
+                self._ended(segment, 1, f"could not be started: {(error.strerror or '').lower()}")
 
     def finish(self, seconds: float) -> None:
         """Settle what waits, for so long; then leave it."""
         end = time.monotonic() + seconds
+        if self._child is not None:  # the last one was started while recording; now somebody waits for it
+            with suppress(OSError):
+                os.sched_setscheduler(self._child[0], os.SCHED_OTHER, os.sched_param(0))
         while self.waiting and time.monotonic() < end:
             self.tend(idle=False)
             time.sleep(0.02)
@@ -74,7 +77,7 @@ class Settling:
                 os.waitpid(pid, 0)
             self._child = None
 
-    def _ended(self, segment: str, code: int) -> None:
+    def _ended(self, segment: str, code: int, how: str = "") -> None:
         self._tried[segment] = self._tried.get(segment, 0) + 1
         if code == 0:
             self.settled += 1
@@ -82,7 +85,7 @@ class Settling:
             self._waiting.append(segment)
             return
         else:
-            how = f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
+            how = how or (f"was ended by signal {-code}" if code < 0 else f"ended with {code}")
             self.failed.append(f"settling {segment} {how}: it stays as it was captured")
         del self._tried[segment]
 

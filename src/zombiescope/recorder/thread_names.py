@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.kernel.perf_records import Comm, Exit, Fork, Record
+from zombiescope.kernel.perf_changes import Comm, Exit, Fork, Record
 from zombiescope.naming.clean import thread_name
 
 MOST = 65_536  # threads whose name is remembered

@@ -1,0 +1,29 @@
+"""How many programs each process has begun: the same address is another function after an exec."""
+
+from __future__ import annotations
+
+from bisect import insort
+
+import numpy as np
+import numpy.typing as npt
+
+from zombiescope.kernel.perf_changes import Comm, Fork
+from zombiescope.kernel.perf_records import Parsed
+
+
+class Programs:
+    """Of all processes in a head, as far as its records say."""
+
+    def __init__(self) -> None:
+        self._begun: dict[int, list[int]] = {}  # when each process was forked, or began a program
+
+    def begun(self, parsed: Parsed) -> npt.NDArray[np.int64]:
+        """How many the process of each sample had begun by then."""
+        for it in parsed.records:
+            if (isinstance(it, Fork) and it.pid != it.parent_pid) or (isinstance(it, Comm) and it.execed):
+                insort(self._begun.setdefault(it.pid, []), it.time_ns)
+        found = np.zeros(len(parsed.pid), np.int64)
+        for pid in self._begun.keys() & set(np.unique(parsed.pid).tolist()):
+            own = np.flatnonzero(parsed.pid == pid)
+            found[own] = np.searchsorted(self._begun[pid], parsed.time_ns[own], side="right")
+        return found
