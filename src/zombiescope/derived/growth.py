@@ -43,7 +43,7 @@ def reaches(timeline: Timeline, series: Series, limit: float, *, least: float, c
     if not len(series) or limit <= series.values[-1]:
         return Soon(known=bool(len(series)))
     now, grown = float(series.values[-1]), float(series.values[-1] - series.values[0])
-    seconds = float(series.at[-1] - series.at[0])
+    seconds = series.until - float(series.at[0])  # a value that did not change is written once
     steady = bool((series.values[1:] >= series.values[:-1]).all())
     if seconds > 0 and grown >= least and steady:
         left = (limit - now) / (grown / seconds)

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from zombiescope.core import Blind, Reading
-from zombiescope.members.rooms import Broken, member
+from zombiescope.members.rooms import Broken, member, names
 from zombiescope.recorder.reading_rows import MINUTE, ReadingRows
 from zombiescope.recorder.sampling import COSTS, seen
 
@@ -68,7 +68,7 @@ class SettledProbes:
     def look(self, probe: str, at: float, blind: Sequence[Blind]) -> None:
         # Not loaded for this if the recording says it: all probes together take 0.3 s.
         gives = self._gives.get(probe)
-        self._rows.look(probe, getattr(member("probes", probe), "GIVES", ()) if gives is None else gives, at, blind)
+        self._rows.look(probe, getattr(_probe(probe), "GIVES", ()) if gives is None else gives, at, blind)
 
     def finish(self) -> None:
         for probe in list(self._looks):
@@ -77,8 +77,8 @@ class SettledProbes:
     def _tell(self, name: str) -> None:
         looks = self._looks.pop(name)
         self._sizes[name] = 0
-        probe = member("probes", name)
-        if isinstance(probe, Broken) or not hasattr(probe, "told"):
+        probe = _probe(name)
+        if probe is None or isinstance(probe, Broken) or not hasattr(probe, "told"):
             why = f"broken: {probe.why}" if isinstance(probe, Broken) else "this version cannot parse what was recorded"
             blind = [Blind(what=what, source=f"probe {name}", why=why) for what in self._gives.get(name, ())]
             for at, _ in looks:
@@ -112,6 +112,11 @@ class SettledProbes:
     def _note(self, trouble: str) -> None:
         if trouble not in self.damage and len(self.damage) < 20:
             self.damage.append(trouble)
+
+
+def _probe(name: str) -> ModuleType | Broken | None:
+    """Of a name that a recording says: only what is a probe here is loaded."""
+    return member("probes", name) if name in names("probes") else None
 
 
 def _sampled(said: Any) -> tuple[float, list[Reading], list[Blind], float]:
