@@ -70,10 +70,7 @@ def only(sign: str, *readings: list[Reading]) -> Harm:
 
 
 def hogging(*more: Reading) -> Harm:
-    timeline = hog.hog(0.95)
-    series = [timeline.series(what, it) for what in timeline.whats() for it in timeline.subjects(what)]
-    readings = [one.reading(place) for one in series for place in range(len(one))]
-    return only("realtime_hog", readings, list(more))
+    return only("realtime_hog", hog.hogging(0.95), list(more))
 
 
 THREE = [it for pid in (7, 8, 9) for it in blocked.blocked(pid, 0, 5, 10)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.nodes import node, read
 
-from zombiescope.core.model import Case
+from zombiescope.core.model import Case, Reading
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.examine import examine
 from zombiescope.signs import realtime_hog
@@ -13,9 +15,13 @@ from zombiescope.signs import realtime_hog
 HOG = "process:hog[7]"
 
 
-def hog(
+def hog(share: float, **how: Any) -> Timeline:
+    return node(hogging(share, **how))
+
+
+def hogging(
     share: float, *, subject: str = HOG, priority: tuple[float, ...] = (50, 50, 50), kind: str = "process"
-) -> Timeline:
+) -> list[Reading]:
     """Three looks, five seconds apart."""
     readings = []
     for place, level in enumerate(priority):
@@ -34,7 +40,7 @@ def hog(
         ]
     other = "process:idle[8]"
     readings += [read(what, other, 0, at) for what in realtime_hog.NEEDS for at in (0.0, 5.0, 10.0)]
-    return node(readings)
+    return readings
 
 
 def case(timeline: Timeline) -> Case:
