@@ -16,7 +16,8 @@ from bench._commands import weigh
 from bench._perf_script import compare
 from zombiescope.cli._sources import opened
 from zombiescope.core import UserError
-from zombiescope.core.samples import Chosen, Samples
+from zombiescope.core.samples import Samples
+from zombiescope.profile.chosen import Chosen
 from zombiescope.profile.heatmap import SECOND, heatmap
 from zombiescope.profile.tree import planted
 

@@ -190,13 +190,18 @@ def _fixed_before(before: Examined, wanted: str, ledger: Ledger) -> str:
 def _dry(before: Examined, plans: list[Plan], args: argparse.Namespace) -> int:
     if any(not plan.advice for plan in plans):
         print("nothing was changed; add --apply to do it", file=sys.stderr)
-    if before.case.findings:
+    if before.case.problems:
         if not plans:
             print("no remedy is known for what was found: see `zombiescope diagnose`", file=sys.stderr)
         return FOUND
-    unseen = [verdict.sign for verdict in before.case.verdicts if verdict.state != "clear"]
+    unseen = [verdict.sign for verdict in before.case.verdicts if verdict.state not in ("clear", "found")]
+    unseen += [it.sign for it in before.case.unsure]
     if args.format == "text":
-        print("nothing found: nothing to fix")
+        print(
+            "nothing found that harms anybody: nothing to fix"
+            if before.case.findings
+            else "nothing found: nothing to fix"
+        )
     if unseen:
         print(f"blind: {len(unseen)} signs could not be checked: {', '.join(unseen)}", file=sys.stderr)
     return BLIND if unseen else CLEAR

@@ -57,8 +57,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from zombiescope.cli._sources import opened
-    from zombiescope.core.samples import Chosen
     from zombiescope.members.rooms import load
+    from zombiescope.profile.chosen import Chosen
     from zombiescope.profile.picture import Picture
 
     form = args.format or _by_name(args.out)

@@ -10,11 +10,17 @@ References: Documentation/admin-guide/sysctl/fs.rst (mount-max).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from zombiescope.core import Finding, Reading
+from zombiescope.core import Finding, Reading, Span
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.growth import reaches
+from zombiescope.derived.waits import waited_anywhere
+from zombiescope.knowledge.functions import shows
 
 NEEDS = ("mounts",)
+GROWN = 20  # more over a recording: a pod that starts makes a dozen
 MANY = 3_000  # four times a full node: one read of the table takes 6 ms of a core, for each program that follows mounts
 
 
@@ -38,7 +44,33 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                 ]
             ),
             evidence=(spell.latest, *alike, *(it.latest for it in (spent, limit) if len(it))),
+            harm=_harm(timeline, spell.span),
         )
+
+
+def _harm(timeline: Timeline, span: Span) -> Harm:
+    """Who reads the table, by sampled stacks, and when the kernel allows no more mounts."""
+    harm = Harm(unknown=("burnt",))
+    if timeline.looked("samples_total", 2):
+        waited, seconds = waited_anywhere(timeline, span), max(timeline.looks("samples_total").span.seconds, 1.0)
+        readers = timeline.samples(wanted=lambda it: shows(it, "mount_table")).processes()
+        harm = Harm(
+            parts=tuple(
+                Part(
+                    figure="burnt",
+                    who=f"process:{name}[{pid}]",
+                    amount=own.seconds / seconds,
+                    span=span,
+                    contended=waited,
+                )
+                for name, pid, own in readers
+            )
+        )
+    limit = timeline.series("mounts_limit")
+    if not len(limit):
+        return replace(harm, unknown=(*harm.unknown, "soon"))
+    called = f"the kernel's limit of {limit.latest.value:,.0f} mounts"
+    return reaches(timeline, timeline.series(NEEDS[0]), limit.latest.value, least=GROWN, called=called).added_to(harm)
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
