@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import runpy
 import signal
 import sys
 
@@ -20,7 +21,5 @@ def die_with_parent(parent: int) -> None:
 
 
 if __name__ == "__main__":
-    die_with_parent(int(sys.argv[1]))
-    from zombiescope.__main__ import main
-
-    sys.exit(main(sys.argv[2:]))
+    die_with_parent(int(sys.argv.pop(1)))
+    runpy.run_module("zombiescope", run_name="__main__", alter_sys=True)

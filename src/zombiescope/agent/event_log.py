@@ -57,9 +57,21 @@ class EventLog:
         whole = content.rfind(b"\n") + 1
         if whole < os.fstat(self._file).st_size:
             os.ftruncate(self._file, whole)
-        self.events = [event for line in content[:whole].splitlines() if (event := _event(line))]
+        lines = [*self._before().splitlines(), *content[:whole].splitlines()]
+        self.events = [event for line in lines if (event := _event(line))]
         self._size = whole
         self._number = max((int(it["seq"]) for it in self.events), default=0)
+
+    def _before(self) -> bytes:
+        """The older file, if there is one: it has what ended lately, and the last number if the newer one is empty."""
+        try:
+            handle = os.open(OLD, os.O_RDONLY | _FILE, dir_fd=self._folder)
+        except OSError:
+            return b""
+        try:
+            return _read(handle) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
+        finally:
+            os.close(handle)
 
     def append(self, event: Mapping[str, Any], going_on: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """The event with its number, once it is on disk. `going_on`: what a new file must begin with."""

@@ -18,6 +18,8 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from zombiescope.agent.child import die_with_parent
@@ -27,6 +29,7 @@ from zombiescope.core.words import harmless
 PATIENCE = 15.0  # seconds at idle priority; a look takes less than one on an idle core
 MOST_SECONDS = 120.0  # a look that takes longer hangs
 MOST_ANSWER = 16 << 20  # bytes
+Act = Callable[[], dict[str, Any]]
 
 
 def main(argv: list[str]) -> int:
@@ -46,7 +49,7 @@ def main(argv: list[str]) -> int:
         asked = json.loads(line)
         began = time.monotonic()
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        answer = _apart(lambda asked=asked: look.look(folder, float(asked["window"]), float(asked["since"])))  # type: ignore[misc]
+        answer = _apart(partial(look.look, folder, float(asked["window"]), float(asked["since"])))
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         answer["cpu_seconds"] = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
         answer["seconds"] = time.monotonic() - began
@@ -56,7 +59,7 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _apart(act: Any) -> dict[str, Any]:
+def _apart(act: Act) -> dict[str, Any]:
     """What `act` returns, worked out in a copy of this process."""
     reading, writing = os.pipe()
     pid = os.fork()
@@ -77,7 +80,7 @@ def _apart(act: Any) -> dict[str, Any]:
     return found
 
 
-def _work(act: Any, writing: int) -> None:
+def _work(act: Act, writing: int) -> None:
     """In the copy. It ends here, whatever happens."""
     code = 1
     try:
@@ -90,7 +93,7 @@ def _work(act: Any, writing: int) -> None:
         os._exit(code)
 
 
-def _guarded(act: Any) -> dict[str, Any]:
+def _guarded(act: Act) -> dict[str, Any]:
     from zombiescope.members.rooms import Broken, guarded
 
     try:

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     flags, chosen = dict(vars(args)), tuple(args.set)
     settings = settings_of(file, flags, chosen)
     if args.check:
-        from zombiescope.agent.capabilities import report
+        from zombiescope.cli._agent_check import report
 
         return report()
     from zombiescope.agent.resident import Resident
