@@ -35,8 +35,12 @@ class Agent:
             text=True,
             env=os.environ | (env or {}),
         )
-        for stream, lines in ((self.process.stdout, self.out), (self.process.stderr, self.log)):
-            threading.Thread(target=lambda it=stream, to=lines: [to.append(line) for line in it], daemon=True).start()
+        self._readers = [
+            threading.Thread(target=to.extend, args=(stream,), daemon=True)
+            for stream, to in ((self.process.stdout, self.out), (self.process.stderr, self.log))
+        ]
+        for reader in self._readers:
+            reader.start()
 
     @property
     def port(self) -> int:
@@ -79,6 +83,14 @@ class Agent:
     def events(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (self.folder / "agent" / "events.jsonl").read_text().splitlines()]
 
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.stop()
+        for reader, stream in zip(self._readers, (self.process.stdout, self.process.stderr), strict=True):
+            reader.join(PATIENCE)
+            assert stream is not None
+            stream.close()
+
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
         self.process.send_signal(how)
         return self.process.wait(PATIENCE)
@@ -90,11 +102,7 @@ def running(folder: Path, *options: str, **more: Any) -> Iterator[Agent]:
     try:
         yield agent
     finally:
-        if agent.process.poll() is None:
-            agent.stop()
-        for stream in (agent.process.stdout, agent.process.stderr):
-            assert stream is not None
-            stream.close()
+        agent.close()
 
 
 def raw(port: int, content: bytes, patience: float = 10.0) -> bytes:

@@ -126,7 +126,7 @@ class Resident:
     def _tick(self) -> float:
         """Whatever is due; seconds until something is."""
         now = time.monotonic()
-        waits = [self._server.tick(now), self._events.tick(now)]
+        waits = [self._server.tick(now), self._events.tick(now), self._systemd.tick(now)]
         waits += [self._kept_alive(child, now) for child in (self._recorder, self._examiner)]
         if self._asked and now - self._asked_at > ANSWERS:
             self.out.log("the examiner does not answer: it is started anew", "error")
@@ -136,9 +136,6 @@ class Resident:
             self._ask(now)
         if not self._asked and self._examiner.up:
             waits.append(self._next_look - now)
-        if self._systemd.every:
-            self._systemd.say("WATCHDOG=1")
-            waits.append(self._systemd.every)
         return max(min(waits), 0.01)
 
     def _kept_alive(self, child: Child, now: float) -> float:
