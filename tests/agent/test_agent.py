@@ -38,7 +38,9 @@ def test_from_start_to_stop(tmp_path: Path) -> None:
         case = json.loads(agent.get("/case"))
         assert case["schema"] == 1 and case["verdicts"]
         assert b"# EOF" in agent.get("/metrics", Accept="application/openmetrics-text; version=1.0.0")
-        assert isinstance(json.loads(agent.get("/findings")), list) and isinstance(json.loads(agent.get("/events")), list)
+        assert isinstance(json.loads(agent.get("/findings")), list) and isinstance(
+            json.loads(agent.get("/events")), list
+        )
         agent.until(lambda: (prom / "zombiescope.prom").exists())
         assert b"zombiescope_last_look_timestamp_seconds" in (prom / "zombiescope.prom").read_bytes()
         assert (prom / "zombiescope.prom").stat().st_mode & 0o777 == 0o644

@@ -1,4 +1,4 @@
-"""What is shipped for others to install: rules that promtool proves, a unit that systemd accepts, pages behind links."""
+"""What is shipped to be installed: rules that promtool proves, a unit that systemd accepts, pages behind links."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ number = log._number
 going_on = {it["id"]: it for it in log.events if it["event"] == "began"}
 while True:
     number += 1
-    event = {"event": "began", "id": f"{number % 7:016x}", "at": 1.0, "sign": "s", "subject": "unit:a", "severity": "warning",
+    event = {"event": "began", "id": f"{number % 7:016x}", "at": 1.0, "sign": "s", "subject": "a", "severity": "info",
              "began": 1.0, "last": 1.0, "says": "x" * (number % 300), "harm": {}, "chain": [], "evidence": []}
     written = log.append(event, going_on.values())
     going_on[event["id"]] = written
@@ -54,7 +54,9 @@ def event(number: int = 1, **more: Any) -> dict[str, Any]:
 def test_killed_at_any_moment_all_that_was_told_is_there_once(tmp_path: Path) -> None:
     told = 0
     for _ in range(KILLS):
-        with subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True) as writer:
+        with subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True
+        ) as writer:
             assert writer.stdout
             first = int(writer.stdout.readline())
             time.sleep(random.uniform(0, 0.05))
@@ -128,7 +130,9 @@ def test_a_rotation_that_was_stopped_between_its_renames(tmp_path: Path) -> None
 def test_lines_of_somebody_else_are_passed_over(tmp_path: Path) -> None:
     EventLog(str(tmp_path)).close()
     strange = [b"[]", b"\xff\xfe", b"{}", b"[" * 100_000, json.dumps(event() | {"seq": 1, "began": "x"}).encode()]
-    (tmp_path / "agent" / "events.jsonl").write_bytes(b"\n".join([*strange, json.dumps(event() | {"seq": 9}).encode(), b""]))
+    (tmp_path / "agent" / "events.jsonl").write_bytes(
+        b"\n".join([*strange, json.dumps(event() | {"seq": 9}).encode(), b""])
+    )
     log = EventLog(str(tmp_path))
     assert [it["seq"] for it in log.events] == [9] and log.append(event())["seq"] == 10
     log.close()

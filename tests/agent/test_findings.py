@@ -69,7 +69,9 @@ def test_one_that_flaps_is_one_finding() -> None:
 
 def test_one_that_comes_back_later_is_another() -> None:
     followed = Followed()
-    first = told(followed, look(T0 + 60, finding(T0 + 60)), *(look(T0 + n * EVERY, state="clear") for n in range(2, 10)))
+    first = told(
+        followed, look(T0 + 60, finding(T0 + 60)), *(look(T0 + n * EVERY, state="clear") for n in range(2, 10))
+    )
     again = look(T0 + 1200, finding(T0 + 1200, start=T0 + 1190))
     (event,) = followed.update(again, T0 + 1200)
     assert len(first) == 2 and event["event"] == "began" and event["began"] == T0 + 1190
@@ -146,3 +148,14 @@ def test_several_of_one_identity_are_one_with_the_worst_severity() -> None:
     ]
     (event,) = Followed().update(look(T0 + 60, *here), T0 + 60)
     assert (event["severity"], event["says"], event["last"]) == ("critical", "two", T0 + 60)
+
+
+def test_a_clock_that_is_set_forward_ends_nothing_and_one_set_back_neither_ends_nor_hides() -> None:
+    followed = Followed()
+    followed.update(look(T0 + 60, finding(T0 + 60)), T0 + 60)
+    assert not followed.update(look(T0 + 7200, state="clear"), T0 + 7200)
+    assert not followed.update(look(T0 + 7260, finding(T0 + 7260)), T0 + 7260)
+    back = [look(T0 + n * EVERY, finding(T0 + n * EVERY)) for n in range(1, 30)]
+    assert told(followed, *back) == []
+    gone = [look(T0 + n * EVERY, state="clear") for n in range(30, 40)]
+    assert told(followed, *gone) == [("ended", "warning")]

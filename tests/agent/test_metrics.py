@@ -155,7 +155,9 @@ def test_series_are_bounded_whatever_the_node_has() -> None:
 
 @pytest.mark.parametrize("form", [False, True])
 def test_a_hostile_name_stays_a_label(form: bool) -> None:
-    metrics = seen(look(restarts={HOSTILE: 3.0}, resets=[[HOSTILE, HOSTILE, 1.0, 1]], stat_read={"\udcff\x1b[31m": 1.0}))
+    metrics = seen(
+        look(restarts={HOSTILE: 3.0}, resets=[[HOSTILE, HOSTILE, 1.0, 1]], stat_read={"\udcff\x1b[31m": 1.0})
+    )
     found = samples(metrics, form=form)
     assert not [name for name, _ in found if not name.startswith("zombiescope_")]
     (unit,) = (labels for name, labels in found if name == "zombiescope_unit_restarts_total")

@@ -59,6 +59,7 @@ def test_a_file_and_flags_before_it(tmp_path: Path) -> None:
         ('alertmanager = "http://x\\ny/"', "is not an http:// or https:// address"),
         ("textfile = '/nowhere'", "no such folder"),
         ("set = 'x'", "set: a list"),
+        ("set = ['nobody.FULL=1']", "no sign, probe or law is called 'nobody'"),
         ("every = ", "not TOML"),
         ("log-format = 'xml'", "neither text nor json"),
     ],

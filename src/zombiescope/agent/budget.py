@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-LEAST = 0.25  # of the budget is for looks, whatever the recorder takes: a node that is never looked at needs no agent
+LEAST = 0.4  # of the budget is for looks, whatever the recorder takes: on small nodes a look in 70 s, an event within 90 s
 FIRST = 10.0  # seconds after the start: the recorder has some samples of everything then
 
 

@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any
 
 from zombiescope.agent.child import die_with_parent
-from zombiescope.core.errors import Unparsable, Unreadable, UserError
+from zombiescope.core.errors import USAGE, Unparsable, Unreadable, UserError
 from zombiescope.core.words import harmless
 
 PATIENCE = 15.0  # seconds at idle priority; a look takes less than one on an idle core
@@ -40,7 +40,11 @@ def main(argv: list[str]) -> int:
     from zombiescope.diagnosis.settings import override
     from zombiescope.members.rooms import members
 
-    override(overrides)
+    try:
+        override(overrides)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return USAGE
     for room in ("signs", "laws", "questions", "remedies"):
         members(room)
     gc.collect()

@@ -73,8 +73,10 @@ class Followed:
     def update(self, look: Mapping[str, Any], now: float) -> list[dict[str, Any]]:
         """The events of one look, in the order: ended, changed, began."""
         start, end = look["span"]
-        passed = max(end - max(self.looked, start), 0.0)
-        self.looked = max(self.looked, end)
+        # A clock that was set forward has not made hours quiet: it takes two looks at least.
+        passed = min(max(end - max(self.looked, start), 0.0), HOLD / 2)
+        self.looked = end
+        self.over = {whose: at for whose, at in self.over.items() if at <= end + HOLD}  # else it was set back
         seen = self._merged(look["findings"])
         events: list[dict[str, Any]] = []
         for whose, it in list(self.open.items()):
@@ -109,8 +111,10 @@ class Followed:
         return seen
 
     def _again(self, it: Open, found: Mapping[str, Any], passed: float, now: float) -> Iterator[dict[str, Any]]:
-        fresh = found["span"][1] > it.last + AGAIN
-        it.last = max(it.last, found["span"][1])
+        end = found["span"][1]
+        set_back = it.last > self.looked + HOLD  # the clock was
+        fresh = end > it.last + AGAIN or set_back
+        it.last = end if set_back else max(it.last, end)
         # In the window, but over: the time since then was quiet. Its end is known.
         it.quiet = 0.0 if fresh else it.quiet + passed
         if it.quiet >= HOLD:

@@ -5,7 +5,6 @@ Both post from threads of their own, so a server that does not answer holds up n
 
 from __future__ import annotations
 
-import http.client
 import json
 import random
 import threading
@@ -86,6 +85,8 @@ class Poster:
 
     def _post(self, body: bytes) -> str:
         """Why it failed; empty if it was taken. Redirects are not followed: the address was configured."""
+        import http.client  # 4 MB with TLS: only where something is posted
+
         https = self._url.scheme == "https"
         connect = http.client.HTTPSConnection if https else http.client.HTTPConnection
         connection = connect(self._url.hostname or "", self._url.port, timeout=TIMEOUT)

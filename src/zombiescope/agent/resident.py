@@ -174,7 +174,7 @@ class Resident:
         self._looked(look)
 
     def _ask(self, now: float) -> None:
-        since = max(self._metrics.last_look, self._started)
+        since = min(max(self._metrics.last_look, self._started), time.time())  # the clock may have been set back
         question = {"window": self.settings.window, "since": since}
         if self._examiner.send(json.dumps(question).encode() + b"\n"):
             self._asked, self._asked_at = True, now

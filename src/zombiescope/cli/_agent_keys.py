@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zombiescope.agent.settings import Settings, checked
+from zombiescope.agent.thresholds import why_not
 from zombiescope.cli._looking import duration, hertz
 from zombiescope.cli.record import _bytes as size
 from zombiescope.core import UserError
@@ -78,6 +79,8 @@ def settings_of(file: str, flags: Mapping[str, Any], chosen: tuple[str, ...]) ->
     found = _from_file(file) if file else {}
     found |= {name: value for name, value in flags.items() if name in KEYS and value is not None}
     found["set"] = (*found.get("set", ()), *chosen)
+    if why := why_not(found["set"]):
+        raise UserError(why)
     return checked(dataclasses.replace(Settings(), **found))
 
 
