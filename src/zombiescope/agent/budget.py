@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
-LEAST = 0.4  # of the budget is for looks, whatever the recorder takes: on small nodes a look in 70 s, an event within 90 s
+LEAST = (
+    0.4  # of the budget is for looks, whatever the recorder takes: on small nodes a look in 70 s, an event within 90 s
+)
 FIRST = 10.0  # seconds after the start: the recorder has some samples of everything then
 
 
