@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import ModuleType
 
 from tests.diagnosis.test_examine import PROOF, law, member
@@ -59,8 +59,15 @@ def sign(harm: Harm, *, subject: str = "thing:0", span: Span = SPAN, symptom: bo
     return member(NEEDS=("seen",), find=find, SYMPTOM=symptom)
 
 
-def case(joined: str = "", *, since: float = 0.0, timeline: Timeline = LOOKED, **harms: Harm | ModuleType) -> Case:
+def case(
+    joined: str = "",
+    harms: Mapping[str, Harm] | None = None,
+    *,
+    since: float = 0.0,
+    timeline: Timeline = LOOKED,
+    **others: Harm | ModuleType,
+) -> Case:
     """Signs of these names and costs; `joined` names laws, such as "leak_to_walk walk_to_core"."""
-    signs = {name: sign(it) if isinstance(it, Harm) else it for name, it in harms.items()}
+    signs = {name: sign(it) if isinstance(it, Harm) else it for name, it in {**(harms or {}), **others}.items()}
     laws = {name: law("mechanism") for name in joined.split()}
     return examine(timeline, signs=signs, laws=laws, questions={}, remedies={}, since=since)

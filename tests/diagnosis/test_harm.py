@@ -10,6 +10,7 @@ from tests.diagnosis.costs import LOOKED, MEMORY, SPAN, case, costing, part, sig
 from tests.diagnosis.test_examine import law
 from tests.nodes import T0
 
+from zombiescope.__main__ import main
 from zombiescope.core import Case, Span
 from zombiescope.core.harm import Harm
 from zombiescope.diagnosis import harm as engine
@@ -78,7 +79,7 @@ def test_unknown_never_accuses_and_never_clears(harm: Harm) -> None:
 
 
 def test_a_sign_that_says_nothing_about_harm_is_not_sure() -> None:
-    assert [it.sign for it in case(it=engine.Harm(unknown=("broken", "waited", "burnt", "held", "soon"))).unsure]
+    assert [it.sign for it in case(it=Harm(unknown=("broken", "waited", "burnt", "held", "soon"))).unsure]
 
 
 def test_thresholds_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +105,7 @@ def test_root_causes_are_ranked_by_what_they_broke_and_cost() -> None:
     for seed in range(20):
         names = list(worst_first)
         random.Random(seed).shuffle(names)
-        assert roots(case(**{name: worst_first[name] for name in names})) == list(worst_first)
+        assert roots(case("", {name: worst_first[name] for name in names})) == list(worst_first)
 
 
 def test_of_two_faults_at_once_the_larger_comes_first_always() -> None:
@@ -115,7 +116,7 @@ def test_of_two_faults_at_once_the_larger_comes_first_always() -> None:
         names = list(sizes)
         chance.shuffle(names)
         said = {it: costing(part("waited", sizes[it] * chance.uniform(0.9, 1.1), f"cgroup:/{it}")) for it in names}
-        assert roots(case(**said)) == ["large", "small"]
+        assert roots(case("", said)) == ["large", "small"]
 
 
 def test_a_longer_chain_breaks_a_tie() -> None:
@@ -174,7 +175,7 @@ def test_nothing_is_counted_twice_along_a_chain(
         for name, (who, amount, within) in zip(names, pieces, strict=True)
     }
     joined = " ".join(f"{cause}_to_{effect}" for cause, effect in itertools.pairwise(names))
-    found = case(joined, **harms)
+    found = case(joined, harms)
     (root,) = found.root_causes
     harm = found.cost_of(root)
     assert (harm.waited_cores if figure == "waited" else harm.burnt_cores) == pytest.approx(total)
@@ -246,3 +247,10 @@ def test_three_are_named_and_the_rest_counted() -> None:
 def test_hostile_names_are_harmless_in_the_words() -> None:
     said = case(it=costing(part("waited", 0.5, "process:\x1b[31mx\n[7]"))).costs[0][1].says
     assert "\x1b" not in said and "\n" not in said
+
+
+def test_the_thresholds_are_explained_with_their_reasons(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "harm"]) == 0
+    said = capsys.readouterr().out
+    for name in ("WAITED = 0.05", "DEMAND = 0.01", "BURNT = 0.05", "CONTENDED = 0.05", "HELD = 0.01", "SOON = 604800"):
+        assert f"  {name}   " in said

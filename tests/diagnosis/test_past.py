@@ -10,7 +10,7 @@ from tests.nodes import T0
 
 from zombiescope.core import Case, Span
 from zombiescope.core.timeline import Timeline
-from zombiescope.outputs import text
+from zombiescope.outputs import html, text
 from zombiescope.outputs._story import OK, PROBLEM, headline
 from zombiescope.outputs.json import shape
 
@@ -34,7 +34,18 @@ def test_the_past_is_no_problem_of_now() -> None:
     assert shape(found)["past"] == [
         {"sign": "kill", "subject": "cgroup:/pod", "says": "is seen", "ago_seconds": pytest.approx(AGO + 10)}
     ]
-    assert "Earlier, over before this look began:\n  30 min ago: /pod is seen (kill)" in said(found)
+    assert "Earlier, over before this recording began:\n  30 min ago: /pod is seen (kill)" in said(found)
+
+
+def test_the_page_has_what_it_costs_and_what_is_set_aside() -> None:
+    out = io.StringIO()
+    html.write(case(kill=KILL, waits=WAITS, idle=costing()), Timeline(), out)
+    page = out.getvalue()
+    assert '<p class="cost">costs 0.1 of 4 cores (trainer waits 0.1), since 21:20</p>' in page
+    assert (
+        '<section id="past"><h2>Earlier, over before this recording began</h2>' in page and "30 min ago: /pod" in page
+    )
+    assert '<section id="noted"><h2>Noted, nobody is harmed</h2>' in page
 
 
 def test_with_since_it_counts_and_comes_after_what_goes_on() -> None:

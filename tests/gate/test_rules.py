@@ -182,12 +182,13 @@ def test_what_starts_and_cannot_be_read_keeps_the_gate_shut(tmp_path: Path) -> N
     clean(tmp_path, {f"{LIB}/huge.service": "x" * (2 << 20)}, {f"{WANTS}/huge.service": f"/{LIB}/huge.service"})
     (tmp_path / f"{LIB}/nginx.service").unlink()
     os.mkfifo(tmp_path / f"{LIB}/nginx.service")
-    (tmp_path / f"{ETC}/sshd.service.d").symlink_to("/etc")
+    (tmp_path / f"{ETC}/sshd.service.d").symlink_to("/elsewhere")
     (tmp_path / "usr/local/lib").mkdir(parents=True)
     (tmp_path / "usr/local/lib/systemd").symlink_to("/usr/lib/systemd")
     told = judged(tmp_path)["unread_units"]
-    # The folder in /usr/local leads to one that was read anyway.
-    expected = {f"/{ETC}/sshd.service.d", f"/{LIB}/huge.service", f"/{LIB}/nginx.service"}
+    # The folder in /usr/local leads to the other one, and comes before it, as it does for systemd.
+    local = "/usr/local/lib/systemd/system"
+    expected = {f"/{ETC}/sshd.service.d", f"{local}/huge.service", f"{local}/nginx.service"}
     assert told.state == "blind" and {it.source for it in told.unseen} == expected
 
 

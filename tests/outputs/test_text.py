@@ -16,6 +16,7 @@ from tests.outputs.test_outputs import finding, full_case
 from zombiescope.core import Case, Span, Verdict
 from zombiescope.core.timeline import Timeline
 from zombiescope.outputs import text
+from zombiescope.outputs._lines import wrapped
 
 
 def shown(case: Case, *, evidence: bool = False) -> str:
@@ -104,3 +105,11 @@ def test_times_are_in_utc_and_in_the_reader_s_zone(tmp_path: Path) -> None:
 def test_a_narrow_terminal_wraps_and_a_wide_one_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(text, "WIDTH", 60)
     assert max(map(len, report("incident", tmp_path).splitlines())) <= 60
+
+
+def test_a_long_end_is_cut_on_a_narrow_terminal() -> None:
+    for width in (20, 40, 60, 80, 120):
+        shown = list(wrapped("many words " * 40, width, rest="    ", end=f" → do {'this ' * 9}now", most=2))
+        assert len(shown) == 2
+        assert all(len(line) <= max(width, 40) for line in shown)
+    assert shown[-1].plain.endswith("… → do this this this this this this this this this now")

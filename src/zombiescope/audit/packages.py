@@ -88,21 +88,13 @@ def _rpm_database(host: Host, no_dpkg: Unreadable) -> str:
         except Unreadable:
             continue
         if "rpmdb.sqlite" in names:
-            return _inside(host, f"{folder}/rpmdb.sqlite")
+            return host.real(f"{folder}/rpmdb.sqlite")
         for name, kind in _OLD_RPM.items():
             if name in names:
                 raise Unreadable(
                     f"{folder}/{name}", f"an rpm database in the old {kind} format, which we do not read; use rpm -qf"
                 )
     raise Unreadable(no_dpkg.source, "neither a dpkg nor an rpm database here")
-
-
-def _inside(host: Host, path: str) -> str:
-    """The path as this machine opens it; a link that leads out of a recorded root is refused."""
-    real = os.path.realpath(os.path.join(host.root, path.lstrip("/")))
-    if host.root != "/" and not real.startswith(host.root + "/"):
-        raise Unreadable(path, "leads out of the recorded root")
-    return real
 
 
 def _rpm(database: str, wanted: dict[str, str]) -> Iterator[tuple[str, Owner]]:

@@ -144,7 +144,7 @@ class UnitFiles:
         real: dict[str, list[str]] = {}
         for name, held in linked.items():
             real.setdefault(self._aliases.get(name, name), []).extend(held)
-        targets = [name for name in {*self._at, *real} if name.endswith(".target")]
+        targets = sorted(name for name in {*self._at, *real} if name.endswith(".target"))
         default = self._aliases.get(boot.DEFAULT, boot.DEFAULT) in self._at
         roots = boot.roots(targets, default=default, generated=bool(boot.generators(self._host)))
         self._roots = {self._aliases.get(name, name) for name in roots}

@@ -27,14 +27,18 @@ _FIGURES = {"waited": "waiting", "burnt": "CPU burnt", "held": "memory held", "s
 
 
 def words(harm: Harm, waited: Spent, burnt: Spent, cores: int) -> str:
-    said = [*_cores(waited, burnt, cores), *_broken(harm, _KINDS)]
-    # Where work fails or waits, what merely fills up is in the figures, not in the sentence.
-    said += _filling(harm) if not said else []
+    worst = [*_cores(waited, burnt, cores), *_broken(harm, _KINDS)]
+    said = worst or _filling(harm)
     unknown = [_FIGURES[it] for it in harm.unknown]
     lacking = f"; not measured: {', '.join(unknown)}" if unknown else ""
-    if not said:
-        return f"costs nothing that was measured{lacking}" if lacking else "costs nobody anything"
-    return f"costs {', '.join(said)}{_since(harm)}{lacking}"
+    soon = harm.limit if harm.soon_seconds is not None else ""
+    if said:
+        # Where work fails or waits, what merely fills up is in the figures, not in the sentence.
+        after = f"; {soon}" if soon and not worst else ""
+        return f"costs {', '.join(said)}{_since(harm)}{after}{lacking}"
+    if soon:
+        return f"costs nothing yet; {soon}{lacking}"
+    return f"costs nothing that was measured{lacking}" if lacking else "costs nobody anything"
 
 
 def _cores(waited: Spent, burnt: Spent, cores: int) -> list[str]:
@@ -50,8 +54,7 @@ def _cores(waited: Spent, burnt: Spent, cores: int) -> list[str]:
 
 def _filling(harm: Harm) -> list[str]:
     held = [f"{amount(harm.held_bytes)} held"] if harm.held_bytes else []
-    soon = [harm.limit] if harm.soon_seconds is not None and harm.limit else []
-    return [*_broken(harm, ("crashes",)), *held, *soon]
+    return [*_broken(harm, ("crashes",)), *held]
 
 
 def _broken(harm: Harm, kinds: tuple[str, ...]) -> list[str]:

@@ -1,6 +1,6 @@
-"""Who is accused: what follows from each first cause is added up, ranked, and weighed against what harms somebody.
+"""What follows from each first cause is added up, ranked and weighed: nobody is accused who harms nobody.
 
-Thresholds: an accusation needs somebody who is harmed. They are set with `--set harm.WAITED=0.2`.
+Thresholds: one of them is enough for an accusation. They are set with `--set harm.WAITED=0.2`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BURNT = 0.05  # cores spent on a fault: less is the ordinary cost of an agent on
 CONTENDED = 0.05  # cores' worth of others that waited for it then: an idle core that is used harms nobody
 HELD = 0.01  # of all memory: it grows with the node, and less is never the reason that a program does not fit
 SOON = 604_800.0  # seconds, seven days: within a week somebody must act, whatever the size of the node
-RIVALS = 50  # other possible causes whose cost is worked out: a report names five for one effect
+_RIVALS = 50  # other possible causes whose cost is worked out: a report names five for one effect
 # Failed work and killed programs before devices, before packets. What fails again and again at its own start (crashes)
 # has nobody waiting for it, as far as was seen: it ranks after what others lose.
 _FIRST = (("jobs", "kills"), ("resets",), ("refused",), ("drops",))
@@ -207,7 +207,7 @@ def _would_be(case: Case, trees: list[_Tree], cores: int) -> Iterator[tuple[Find
     alone = {tree.first for tree in trees if len(tree.members) == 1}
     tree_of = {it: tree for tree in trees for it in tree.members}
     rivals = ((rival.cause, effect) for effect in _effects(case) for rival in case.rivals_of(effect))
-    for cause, effect in islice((it for it in rivals if it[0] in alone), RIVALS):
+    for cause, effect in islice((it for it in rivals if it[0] in alone), _RIVALS):
         follows = [it.harm for it in tree_of[effect].members if it.span.start >= effect.span.start]
         harm = settled(_union([cause.harm, *follows]), cores=cores)
         yield cause, replace(harm, says=harm.says.replace("costs", "would cost", 1))

@@ -21,6 +21,13 @@ def override(wanted: Sequence[str]) -> tuple[str, ...]:
     return tuple(_set(item, members) for item in wanted)
 
 
+def reach_back(seconds: float) -> None:
+    """Let every probe that reads what was logged before the first sample (PAST) read at least so far back."""
+    for probe in healthy("probes").values() if seconds else ():
+        if "PAST" in constants(probe):
+            vars(probe)["PAST"] = max(vars(probe)["PAST"], seconds)
+
+
 def constants(member: ModuleType) -> dict[str, float]:
     """The numbers that a member may be told otherwise."""
     return {

@@ -24,7 +24,9 @@ class Aside:
 def asides(case: Case) -> Iterator[Aside]:
     """Of those alike (one sign, one subject) the last one."""
     if case.past:
-        yield Aside(name="past", heading="Earlier, over before this look began:", findings=_distinct(case.past[::-1]))
+        yield Aside(
+            name="past", heading="Earlier, over before this recording began:", findings=_distinct(case.past[::-1])
+        )
     if case.unsure:
         heading = "Found, but what it costs could not be measured:"
         yield Aside(name="unsure", heading=heading, findings=_distinct(case.unsure))
@@ -38,7 +40,7 @@ def in_one_line(case: Case, aside: Aside, finding: Finding) -> str:
     if aside.name == "past":
         return f"{lasting(case.span.end - finding.span.end)} ago: {words}"
     if aside.name == "unsure" and (lacking := unmeasured([finding])):
-        return f"not measured: {lacking}: {words}"
+        return f"{lacking} not measured: {words}"
     return words
 
 

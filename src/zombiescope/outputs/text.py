@@ -72,8 +72,8 @@ def _lines(case: Case, width: int, evidence: bool) -> Lines:
         else:
             yield from _alone(case, telling, width, evidence)
     yield from _puzzles(case, width, evidence)
-    yield from _asides(case, width, evidence)
     yield from _answers(case, width, evidence)
+    yield from _asides(case, width, evidence)
     if evidence:
         yield from _evidence.consistently(case, width)
     yield from _checks(case, width, evidence)

@@ -30,7 +30,7 @@ _UPTIME = "/proc/uptime"
 @contextmanager
 def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
     """Keeps the log open, so that each sample gives the lines since the last one."""
-    with closing(KernelLog(os.path.join(host.root, SOURCE.lstrip("/")))) as log:
+    with closing(KernelLog(host.real(SOURCE))) as log:
         first = True
 
         def look() -> Iterator[Reading | Blind]:

@@ -50,7 +50,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
             span=span,
             says=_says(lines) + _injected(lines),
             evidence=(*(line.reading for line in _telling(lines)), *_ends(counted)),
-            harm=_harm(nic, span, _ends(counted), logged=_was_reset(lines)),
+            harm=_harm(nic, span, _ends(counted), logged=True) if _was_reset(lines) else _late(nic, lines),
         )
     # What the card counted and the log does not have: older kernels warn of the watchdog only once a boot.
     for nic, its in steps.items():
@@ -100,10 +100,17 @@ def _was_reset(lines: list[Line]) -> bool:
 
 
 def _harm(nic: str, span: Span, ends: tuple[Reading, ...], *, logged: bool) -> Harm:
-    """How often it was reset: by its counter if that rose, else once. A transmit that was late broke nothing yet."""
+    """How often it was reset: by its counter if that rose, else once."""
     resets = [reading.value for reading in ends if reading.what == _RESETS]
     times = max(resets[-1] - resets[0] if resets else 0.0, float(logged))
     return Harm(parts=(Part(figure="broken", kind="resets", who=nic, amount=times, span=span),) if times else ())
+
+
+def _late(nic: str, lines: list[Line]) -> Harm:
+    """Packets waited as long as the queue was stuck, if the driver says for how long; nothing is broken yet."""
+    stuck = [(line.reading.at, float(line.message.fields.get("stuck_seconds", 0))) for line in lines]
+    spans = [Span(at - seconds, at) for at, seconds in stuck if seconds]
+    return Harm(parts=tuple(Part(figure="waited", who=nic, amount=1.0, span=span) for span in spans))
 
 
 def _says(lines: list[Line]) -> str:
