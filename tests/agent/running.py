@@ -68,7 +68,7 @@ class Agent:
 
         def enough() -> bool:
             found = re.search(rb'looks_total{result="done"} (\d+)', self.get("/metrics"))
-            return bool(found) and int(found[1]) >= times
+            return found is not None and int(found[1]) >= times
 
         self.until(enough)
 

@@ -1,4 +1,4 @@
-"""A real leak, a real agent, a real Prometheus and a real Alertmanager: the alert fires, names the unit, and resolves."""
+"""A real leak, agent, Prometheus and Alertmanager: the alert fires, names the unit, and resolves."""
 
 from __future__ import annotations
 
