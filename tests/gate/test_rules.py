@@ -207,7 +207,8 @@ def test_links_that_circle_or_lead_out_are_never_followed(tmp_path: Path) -> Non
     told = judged(root)
     assert not any(ruling.objections for ruling in told.values())
     unread = {it.source for it in told["unread_units"].unseen}
-    assert unread == {f"/{LIB}/evil.service", "/usr/local/lib/systemd/system", f"/{ETC}/loop.wants"}
+    hidden = {f"/usr/local/lib/systemd{it}" for it in ("", "/system", "/system-preset", "/system.conf.d")}
+    assert unread == {f"/{LIB}/evil.service", f"/{ETC}/loop.wants", "/usr/local/lib/udev/rules.d", *hidden}
     assert [it.source for it in told["cgroup_mode"].unseen] == ["/etc/default/grub.d"]
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+import stat
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -88,13 +89,24 @@ def _rpm_database(host: Host, no_dpkg: Unreadable) -> str:
         except Unreadable:
             continue
         if "rpmdb.sqlite" in names:
-            return host.real(f"{folder}/rpmdb.sqlite")
+            return _regular(host, f"{folder}/rpmdb.sqlite")
         for name, kind in _OLD_RPM.items():
             if name in names:
                 raise Unreadable(
                     f"{folder}/{name}", f"an rpm database in the old {kind} format, which we do not read; use rpm -qf"
                 )
     raise Unreadable(no_dpkg.source, "neither a dpkg nor an rpm database here")
+
+
+def _regular(host: Host, path: str) -> str:
+    """The path as this machine opens it, if it is a regular file: SQLite would wait for a FIFO, and act on a device."""
+    real = host.real(path)
+    try:
+        if not stat.S_ISREG(os.stat(real).st_mode):
+            raise Unreadable(path, "not a regular file")
+    except OSError as error:
+        raise Unreadable(path, (error.strerror or str(error)).lower()) from error
+    return real
 
 
 def _rpm(database: str, wanted: dict[str, str]) -> Iterator[tuple[str, Owner]]:

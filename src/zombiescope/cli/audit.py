@@ -87,6 +87,8 @@ def shape(host: Host, *, every: bool, policy: str = "") -> dict[str, Any]:
         seen = Survey(rows=(), unseen=())
     # An image has no systemd to ask: that is expected, and not blind.
     blind += [str(error) for error in seen.unseen if host.live]
+    if not host.live and seen.rows:  # a unit whose file was not read is not clear
+        blind += [f"{it.source}: {it.why}" for it in image.unread_units()]
     objections = _against(image, blind) if policy else []
     owned, unowned = _owners(host, [row.path for row in seen.rows if row.path])
     units = [_unit(row, owned.get(row.path)) for row in seen.rows]
@@ -162,7 +164,8 @@ def _against(image: Image, blind: list[str]) -> list[dict[str, Any]]:
     from zombiescope.members.rooms import names
 
     found = rulings(image, set(names("gate")) - {"stale_allowance", "unknown_unit"})
-    blind += [f"{it.source}: {it.why}" for ruling in found for it in ruling.unseen]
+    unseen = [f"{it.source}: {it.why}" for ruling in found for it in ruling.unseen]
+    blind += [it for it in dict.fromkeys(unseen) if it not in blind]
     return [
         {"subject": it.subject, "level": it.level, "says": it.says, "where": it.where, "fix": list(it.fix)}
         for ruling in found

@@ -10,22 +10,23 @@ from zombiescope.members.rooms import MEMBER_ROOMS
 
 # Who may import whom, of ours. A member never imports a member of its own room.
 MAY_IMPORT = {
-    "core": {"core"},
+    "places": {"places"},
+    "core": {"places", "core"},
     "members": {"core", "members"},
     "knowledge": {"core", "members", "knowledge"},
     "cgroups": {"core", "cgroups"},
     "derived": {"core", "knowledge", "derived"},
-    "kernel": {"core", "kernel"},
-    "probes": {"core", "knowledge", "cgroups", "probes", "kernel", "audit"},
+    "kernel": {"places", "core", "kernel"},
+    "probes": {"places", "core", "knowledge", "cgroups", "probes", "kernel", "audit"},
     "naming": {"core", "kernel", "knowledge", "naming"},
-    "recorder": {"core", "members", "derived", "recorder", "kernel", "naming", "knowledge", "profile"},
+    "recorder": {"places", "core", "members", "derived", "recorder", "kernel", "naming", "knowledge", "profile"},
     "signs": {"core", "knowledge", "cgroups", "derived"},
     "laws": {"core", "knowledge", "cgroups", "derived"},
     "questions": {"core", "knowledge", "cgroups", "derived"},
-    "remedies": {"core", "knowledge", "cgroups", "derived"},
+    "remedies": {"places", "core", "knowledge", "cgroups", "derived"},
     "diagnosis": {"core", "members", "knowledge", "diagnosis"},
     "compare": {"core", "members", "derived", "diagnosis", "compare"},
-    "treatment": {"core", "members", "knowledge", "cgroups", "derived", "kernel", "audit", "treatment"},
+    "treatment": {"places", "core", "members", "knowledge", "cgroups", "derived", "kernel", "audit", "treatment"},
     "outputs": {"core", "members", "knowledge", "outputs", "profile"},
     "profile": {"core", "members", "knowledge", "naming", "profile"},
     "audit": {"core", "kernel", "knowledge", "audit"},
@@ -43,7 +44,7 @@ MAY_IMPORT = {
         "agent",
     },
     "fleet": {"core", "members", "diagnosis", "compare", "recorder", "fleet", "profile"},
-    "lab": {"core", "members", "kernel", "lab", "probes"},
+    "lab": {"places", "core", "members", "kernel", "lab", "probes"},
     "conformance": {"core", "members", "knowledge", "diagnosis", "recorder", "gate", "lab", "conformance"},
 }
 # Only the others touch the machine; signs, laws, remedies and outputs know what the timeline knows.

@@ -15,11 +15,11 @@ import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from zombiescope.core.errors import Unreadable
-from zombiescope.core.in_root import resolved
-from zombiescope.core.own_python import FOLDER, environment
+from zombiescope.places.in_root import resolved
+from zombiescope.places.own_python import FOLDER, environment
 
 MOST_BYTES = 16 << 20  # no file we read is near this; a hostile one, or a mount table gone mad, might be
 MOST_FOLDERS = 200_000  # at about 3 µs each this is 0.6 s, the most a count may ever cost
@@ -216,16 +216,11 @@ class Host:
 
 def _folders_in(folder: str) -> Iterator[tuple[str, int, int]]:
     """The folders in a folder with their link counts and inodes; what vanishes while we look was not there."""
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                try:
-                    if entry.is_dir(follow_symlinks=False):
-                        yield entry.path, entry.stat(follow_symlinks=False).st_nlink, entry.inode()
-                except FileNotFoundError:
-                    continue
-    except FileNotFoundError:
-        return
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):
+                if entry.is_dir(follow_symlinks=False):
+                    yield entry.path, entry.stat(follow_symlinks=False).st_nlink, entry.inode()
 
 
 def _why(error: OSError | ValueError) -> str:

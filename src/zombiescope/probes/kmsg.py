@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from zombiescope.core import Blind, Host, Reading, Unparsable
-from zombiescope.core.places import LAB_ENVIRONMENT
 from zombiescope.kernel.kmsg import SOURCE, KernelLog, Line, parse_all
+from zombiescope.places.own_folders import LAB_ENVIRONMENT
 
 EVERY = 1.0
 GIVES = ("kernel_log", "kernel_log_lost_total", "lab_run")
