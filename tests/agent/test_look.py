@@ -19,10 +19,10 @@ from zombiescope.agent.look import followed
 from zombiescope.agent.metrics import BUCKETS
 from zombiescope.agent.severity import severity
 from zombiescope.core.harm import Harm
-from zombiescope.core.own_python import own_python
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.examine import examine
 from zombiescope.outputs.json import shape
+from zombiescope.places.own_python import own_python
 
 
 def test_the_incident_is_one_event_with_its_chain() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import IO
 
-from zombiescope.core.own_python import FOLDER, environment
+from zombiescope.places.own_python import FOLDER, environment
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before it is started again, doubled each time
 STEADY = 60.0  # seconds: what ran this long did not fail at its start

@@ -30,7 +30,7 @@ from zombiescope.agent.serving import Server
 from zombiescope.agent.settings import Settings, address, token
 from zombiescope.agent.systemd import Systemd
 from zombiescope.core import UserError
-from zombiescope.core.own_python import own_python
+from zombiescope.places.own_python import own_python
 
 DRAINS = 10.0  # seconds for the recorder to write its last segment
 POSTING = 5.0  # seconds for what still waits to be posted
@@ -151,7 +151,7 @@ class Resident:
     def _record(self) -> tuple[str, ...]:
         it = self.settings
         options = ("--hours", f"{it.hours:g}", "--max-bytes", str(it.max_bytes), "--hz", str(it.hz))
-        chosen = [word for one in it.set for word in ("--set", one)]
+        chosen = [word for one in it.set for word in ("--set", one)] + (["--host", it.host] if it.host else [])
         return own_python("zombiescope.agent.child", str(os.getpid()), "record", it.dir, *options, *chosen)
 
     def _examine(self) -> tuple[str, ...]:
@@ -259,7 +259,7 @@ class Resident:
                         self.out.log(f"listens on http://{bound}/")
                     except UserError as error:
                         self.out.log(str(error), "error")
-        recorded = ("hours", "max_bytes", "hz", "set")
+        recorded = ("host", "hours", "max_bytes", "hz", "set")
         if any(getattr(old, it) != getattr(new, it) for it in recorded):
             self._recorder.restart(time.monotonic())
         if old.set != new.set:

@@ -21,6 +21,7 @@ class Settings:
     """Durations in seconds. Every name is a flag of `zombiescope agent` and a key of its file."""
 
     dir: str = "/var/lib/zombiescope"  # the recording, and what the agent keeps beside it
+    host: str = ""  # in a container: where the node's root is mounted
     listen: str = "127.0.0.1:9479"  # everything, read-only; empty: no port at all
     metrics_listen: str = ""  # /metrics and /healthz alone, for anybody
     token_file: str = ""
@@ -42,6 +43,8 @@ def checked(settings: Settings) -> Settings:
     """The same with full paths; a UserError for what cannot work."""
     if settings.every > settings.window / 2:
         raise UserError("window: must be at least twice `every`, so that nothing falls between two looks")
+    if settings.host and not os.path.isdir(settings.host):
+        raise UserError(f"host: {settings.host}: no such folder")
     for key in ("listen", "metrics_listen"):
         if getattr(settings, key):
             address(getattr(settings, key), key)

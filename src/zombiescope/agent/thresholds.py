@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from zombiescope.core.errors import USAGE, UserError
-from zombiescope.core.own_python import FOLDER, environment, own_python
+from zombiescope.places.own_python import FOLDER, environment, own_python
 
 PATIENCE = 60.0  # seconds, on a node that has no CPU to spare
 

@@ -21,7 +21,7 @@ CAPABILITIES = (
 )
 
 
-def report() -> int:
+def report(host: Host) -> int:
     """Prints both lists. The look decides: what a capability is for may be allowed by other means."""
     from zombiescope.diagnosis.examine import examine
 
@@ -30,7 +30,7 @@ def report() -> int:
         print(f"{'has ' if rights.has(bit) else 'LACKS'}\t{name}\t{use}")
     if rights.filtered:
         print("note\ta seccomp filter may forbid calls all the same")
-    case = examine(look(Host(), SECONDS, hz=49))
+    case = examine(look(host, SECONDS, hz=49))
     unseen = [it for it in case.verdicts if it.state in ("blind", "broken")]
     for verdict in unseen:
         print(f"{verdict.state}\t{verdict.sign}\t{harmless(verdict.says)}")

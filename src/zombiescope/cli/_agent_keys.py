@@ -50,6 +50,9 @@ class Key:
 
 KEYS: dict[str, Key] = {
     "dir": Key(path, "DIR", "folder of the recording and the events [/var/lib/zombiescope]"),
+    "host": Key(
+        path, "PATH", "in a container: the folder where the node's root is mounted, such as /host [this machine]"
+    ),
     "listen": Key(
         str, "HOST:PORT", "serve everything here; not on loopback: needs token-file; '' for no port [127.0.0.1:9479]"
     ),

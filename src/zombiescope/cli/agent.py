@@ -35,6 +35,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         parser,
         config=FILE,
         dir=FOLDER,
+        host=FOLDER,
         textfile=FOLDER,
         token_file=FILE,
         webhook_token_file=FILE,
@@ -47,8 +48,9 @@ def run(args: argparse.Namespace) -> int:
     settings = settings_of(file, flags, chosen)
     if args.check:
         from zombiescope.cli._agent_check import report
+        from zombiescope.cli._looking import host_of
 
-        return report()
+        return report(host_of(args))
     from zombiescope.agent.resident import Resident
 
     os.umask(0o077)
