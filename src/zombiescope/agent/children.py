@@ -86,16 +86,17 @@ class Child:
         self._due = now
 
     def stop(self, patience: float) -> None:
-        """SIGTERM, then SIGKILL after `patience` seconds."""
+        """SIGTERM, and once more if it is lost (Python may drop it while it loads a module); then SIGKILL."""
         if self._process is None:
             return
         with suppress(OSError):
             assert self._process.stdin
             self._process.stdin.close()
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(patience)
-        except subprocess.TimeoutExpired:
+        for _ in range(2):
+            self._process.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(patience / 2)
+        if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
         self._over(0.0)
