@@ -37,16 +37,21 @@ class Child:
         return self._process.pid if self._process else 0
 
     def start(self, now: float) -> None:
-        self._process = subprocess.Popen(
-            self._argv(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=FOLDER,
-            env=environment(),
-            process_group=0,  # Ctrl-C is for the agent, which ends its children in order
-            pipesize=1 << 20,
-        )
+        """A node in trouble may have no process or memory left: then it is tried again, as if it had ended."""
+        try:
+            self._process = subprocess.Popen(
+                self._argv(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=FOLDER,
+                env=environment(),
+                process_group=0,  # Ctrl-C is for the agent, which ends its children in order
+            )
+        except OSError as error:
+            self.ended = f"cannot be started: {error.strerror or error}"
+            self._wait(now)
+            return
         self.starts += 1
         self._started = now
         for name, stream in (("stdout", self._process.stdout), ("stderr", self._process.stderr)):
@@ -72,8 +77,7 @@ class Child:
             self._over(now)
         if now >= self._due:
             self.start(now)
-            return 60.0
-        return self._due - now
+        return 60.0 if self._process is not None else self._due - now
 
     def kill(self) -> None:
         """For one that hangs: it is started again as if it had ended itself."""
@@ -115,6 +119,9 @@ class Child:
                 self._process.stdin.close()
         self._process = None
         self._pause = FIRST_PAUSE if now - self._started >= STEADY else self._pause
+        self._wait(now)
+
+    def _wait(self, now: float) -> None:
         self._due = now + self._pause
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
 

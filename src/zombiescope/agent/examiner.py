@@ -66,7 +66,12 @@ def main(argv: list[str]) -> int:
 def _apart(act: Act) -> dict[str, Any]:
     """What `act` returns, worked out in a copy of this process."""
     reading, writing = os.pipe()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError as error:  # no process or memory left on this node
+        os.close(reading)
+        os.close(writing)
+        return {"error": f"no process could be made for the look: {(error.strerror or str(error)).lower()}"}
     if not pid:
         os.close(reading)
         _work(act, writing)

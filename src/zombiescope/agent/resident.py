@@ -139,9 +139,9 @@ class Resident:
         return max(min(waits), 0.01)
 
     def _kept_alive(self, child: Child, now: float) -> float:
-        was_up, starts = child.up, child.starts
+        was_up, starts, ended = child.up, child.starts, child.ended
         waits = child.tick(now)
-        if was_up and (not child.up or child.starts != starts):
+        if (was_up and (not child.up or child.starts != starts)) or child.ended != ended:
             self.out.log(f"the {child.name} ended: {child.ended}; it is started anew", "error")
             self._asked = self._asked and child is not self._examiner
         return waits
