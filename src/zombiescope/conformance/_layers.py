@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "profile": {"core", "members", "knowledge", "naming", "profile"},
     "audit": {"core", "kernel", "knowledge", "audit"},
     "gate": {"core", "members", "kernel", "knowledge", "cgroups", "audit", "gate"},
+    "agent": {"places", "core", "members", "knowledge", "cgroups", "diagnosis", "recorder", "outputs", "agent"},
     "fleet": {"core", "members", "diagnosis", "compare", "recorder", "fleet", "profile"},
     "lab": {"places", "core", "members", "kernel", "lab", "probes"},
     "conformance": {"kernel", "core", "members", "knowledge", "diagnosis", "recorder", "gate", "lab", "conformance"},

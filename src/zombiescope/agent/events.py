@@ -1,0 +1,88 @@
+"""From looks to events: followed from one to the next, kept on disk, then told to whoever listens."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from zombiescope import __version__
+from zombiescope.agent.event_log import EventLog
+from zombiescope.agent.findings import Followed
+from zombiescope.agent.output import Output
+from zombiescope.agent.posting import Alerts, Poster
+from zombiescope.agent.settings import Settings, token
+
+NEWEST = 500  # events kept in memory, for /events
+SCHEMA = 1
+POSTS = ("webhook", "webhook_token_file", "alertmanager")  # settings that decide who is told
+
+
+class Events:
+    """What goes on survives a restart: it is read from the log."""
+
+    def __init__(self, settings: Settings, out: Output) -> None:
+        self._log = EventLog(settings.dir)
+        self._followed = Followed()
+        self._followed.restore(self._log.events)
+        self.newest = self._log.events[-NEWEST:]
+        self.counts = {"began": 0, "changed": 0, "ended": 0}
+        self._out, self._webhook, self._alerts = out, None, None  # type: tuple[Output, Poster | None, Alerts | None]
+
+    @property
+    def going_on(self) -> list[dict[str, Any]]:
+        return [it.told for it in self._followed.open.values()]
+
+    @property
+    def lost(self) -> dict[str, int]:
+        """What a target did not take, by target."""
+        found = {"stdout": self._out.dropped} if self._out.dropped else {}
+        if self._webhook is not None:
+            found["webhook"] = self._webhook.lost
+        if self._alerts is not None:
+            found["alertmanager"] = self._alerts.poster.lost
+        return found
+
+    def looked(self, look: Mapping[str, Any], node: str) -> None:
+        for event in self._followed.update(look, time.time()):
+            self._tell(event | {"node": node, "zombiescope": __version__, "schema": SCHEMA})
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        """Disk first: what anybody hears of is still there after a crash."""
+        try:
+            event = self._log.append(event, self.going_on)
+        except OSError as error:
+            self._out.log(f"{self._log.path}: an event could not be kept: {error}", "error")
+        self.counts[event["event"]] += 1
+        self.newest = [*self.newest[-NEWEST + 1 :], event]
+        self._out.event(event)
+        if self._webhook is not None:
+            self._webhook.put(json.dumps(event).encode(), event.get("seq", 0))
+        if self._alerts is not None:
+            self._alerts.heard(event)
+
+    def connect(self, settings: Settings, node: str) -> None:
+        secret = ""
+        if settings.webhook_token_file:
+            secret = token(settings.webhook_token_file, "webhook-token-file")
+        self._webhook = Poster(settings.webhook, secret, self._log.posted) if settings.webhook else None
+        if self._webhook is not None:
+            for event in self._log.not_posted():
+                self._webhook.put(json.dumps(event).encode(), event["seq"])
+        self._alerts = Alerts(settings.alertmanager, node) if settings.alertmanager else None
+
+    def disconnect(self, patience: float) -> None:
+        for poster in (self._webhook, self._alerts.poster if self._alerts else None):
+            if poster is not None:
+                poster.close(patience)
+
+    def tick(self, now: float) -> float:
+        """Repeat to Alertmanager what goes on, when it is time; seconds until it is."""
+        if self._alerts is None:
+            return 60.0
+        self._alerts.repeat(self.going_on, now)
+        return self._alerts.due - now
+
+    def close(self) -> None:
+        self._log.close()

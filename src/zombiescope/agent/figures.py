@@ -1,0 +1,114 @@
+"""Numbers for /metrics out of a timeline. What counts up is what was added after `since`: looks overlap."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from zombiescope.agent.metrics import BUCKETS
+from zombiescope.cgroups.census import count
+from zombiescope.core import Case, Finding
+from zombiescope.core.timeline import Floats, Timeline
+from zombiescope.knowledge.kernel_messages import recognise
+
+STEP = 10.0  # seconds: over this long the busiest core is measured; a queue's watchdog gives up after 5
+UNITS = 50  # units that were restarted; each is a series forever
+_KERNEL = ("system", "irq", "softirq")
+_SERVES = re.compile(r"thread:(?:ksoftirqd/\d+|napi/.+)", re.DOTALL)
+_REASONS = {
+    "nic_poll_starved": "poll_starved",
+    "nic_tx_stuck": "transmit_stalled",
+    "nic_keep_alive": "keep_alive",
+    "nic_health": "no_answer",
+}
+
+
+def figures(timeline: Timeline, case: Case, since: float) -> dict[str, Any]:
+    """Plain lists and numbers, as they go through a pipe. What was not read is missing or None, never 0."""
+    start, end = max(since, timeline.span.start), timeline.span.end
+    return {
+        "cgroups": [[name, it.live, it.dead] for it in count(timeline) for name in it.controllers],
+        "stat_read": {it.subject.removeprefix("file:"): it.value for it in timeline.latest("stat_read_seconds")},
+        "kernel_ratio_max": _busiest(timeline, start, end),
+        "saturated_seconds": sum(_within(it, start, end) for it in case.findings if it.sign == "saturated_core"),
+        "softirq_delay": _delays(timeline, since),
+        "restarts": _restarts(timeline),
+        "resets": [it for finding in case.findings if finding.sign == "driver_reset" for it in _resets(finding, since)],
+        "throttled_seconds": _rise(timeline, "cgroup_throttled_seconds_total", start, end),
+        "memory_waiting_seconds": _rise(timeline, "pressure_memory_waiting_seconds_total", start, end),
+    }
+
+
+def _busiest(timeline: Timeline, start: float, end: float) -> float | None:
+    """The largest share of ten seconds that one core was busy in the kernel."""
+    edges: Floats = np.arange(start, end, STEP) if end - start > STEP else np.array([start, end])
+    if len(edges) < 2 or edges[-1] <= edges[0]:
+        return None
+    most = float("nan")
+    for cpu in timeline.subjects("cpu_system_seconds_total", "cpu"):
+        busy: Floats = np.zeros(len(edges) - 1)
+        for mode in _KERNEL:
+            busy = busy + np.diff(timeline.series(f"cpu_{mode}_seconds_total", cpu).sampled(edges))
+        shares = busy / np.diff(edges)
+        if not np.isnan(shares).all():
+            most = np.fmax(most, np.nanmax(shares))
+    return None if np.isnan(most) else round(float(np.clip(most, 0.0, 1.0)), 4)
+
+
+def _within(finding: Finding, start: float, end: float) -> float:
+    return max(min(finding.span.end, end) - max(finding.span.start, start), 0.0)
+
+
+def _rise(timeline: Timeline, what: str, start: float, end: float) -> float | None:
+    """Of all subjects together; None if nobody read it."""
+    subjects = timeline.subjects(what)
+    if not subjects:
+        return None if not timeline.looked(what) else 0.0
+    edges: Floats = np.array([start, end])
+    total = 0.0
+    for subject in subjects:
+        first, last = timeline.series(what, subject).sampled(edges)
+        total += max(float(np.nan_to_num(last - first)), 0.0)
+    return total
+
+
+def _delays(timeline: Timeline, since: float) -> dict[str, Any] | None:
+    """For each second, and each thread that serves a core's packets: how long it waited for the CPU in that second."""
+    what = "thread_run_delay_seconds_total"
+    if not timeline.looked(what, times=2):
+        return None
+    counts: Floats = np.zeros(len(BUCKETS) + 1)
+    total = 0.0
+    for thread in filter(_SERVES.fullmatch, timeline.subjects(what, "thread")):
+        rate = timeline.rate(what, thread)
+        seconds = rate.values * np.diff(rate.at, append=rate.until)
+        new = seconds[(rate.at >= since) & ~np.isnan(seconds)]
+        places = np.searchsorted(np.array(BUCKETS), new, side="left")
+        counts += np.bincount(places, minlength=len(BUCKETS) + 1)
+        total += float(new.sum())
+    return {"counts": [int(it) for it in counts], "sum": total}
+
+
+def _restarts(timeline: Timeline) -> dict[str, float]:
+    """Units that systemd restarted, most first; instances of one template together."""
+    totals: dict[str, float] = {}
+    for reading in timeline.latest("unit_restarts_total"):
+        name = re.sub(r"@.*(?=\.)", "@", reading.subject.removeprefix("unit:"))
+        totals[name] = totals.get(name, 0.0) + reading.value
+    most = sorted((it for it in totals.items() if it[1] > 0), key=lambda it: -it[1])
+    return dict(most[:UNITS])
+
+
+def _resets(finding: Finding, since: float) -> Iterator[list[Any]]:
+    """Device, reason, when the episode began, how often: an episode may grow from look to look."""
+    times = dict(finding.harm.broken).get("resets", 0)
+    if times and finding.span.end >= since:
+        yield [finding.subject.removeprefix("nic:"), _reason(finding), round(finding.span.start, 1), times]
+
+
+def _reason(finding: Finding) -> str:
+    kinds = {message.kind for it in finding.evidence if it.text and (message := recognise(it.text))}
+    return next((reason for kind, reason in _REASONS.items() if kind in kinds), "unknown" if kinds else "counted")

@@ -1,0 +1,83 @@
+"""What the agent's server answers: read-only, and no part of a request is ever a path on disk."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from zombiescope.agent.exposition import OPEN_METRICS, TEXT
+from zombiescope.agent.serving import Request, Response
+from zombiescope.agent.settings import LOOPBACK
+
+JSON = "application/json"
+OPEN = ("/metrics", "/healthz")  # what metrics-listen serves
+EVENTS = 200  # of the newest, in /events
+INDEX = b"""zombiescope agent
+/metrics   for Prometheus, as text or OpenMetrics
+/healthz   200 while it records and looks, else 503 with the reason
+/case      the last diagnosis, as `diagnose --format json` prints it
+/findings  what goes on now
+/events    what began, changed and ended lately
+"""
+
+
+class Shown(Protocol):
+    """What the pages are made of."""
+
+    def metrics(self, *, open_metrics: bool) -> bytes: ...
+    def health(self) -> list[str]: ...
+    def case(self) -> str: ...
+    def going_on(self) -> Sequence[dict[str, Any]]: ...
+    def events(self) -> Sequence[dict[str, Any]]: ...
+
+
+def pages(shown: Shown, token: Callable[[], str]) -> Callable[[Request], Response]:
+    """`token` is asked for each request, since a reload may change it; empty: none is needed, on loopback only."""
+
+    def answer(request: Request) -> Response:
+        if request.place == "metrics":
+            return _page(request, shown) if request.path in OPEN else Response(404, b"only /metrics and /healthz\n")
+        secret = token()
+        if secret and not hmac.compare_digest(
+            request.headers.get("authorization", "").encode("utf-8", "replace"), f"Bearer {secret}".encode()
+        ):
+            return Response(401, b"a token is needed\n", headers=(("WWW-Authenticate", "Bearer"),))
+        if not secret and not _local(request.headers.get("host", "")):
+            # A page in a browser could have its own name resolve to 127.0.0.1 and read us.
+            return Response(403, b"this address is for 127.0.0.1 and localhost only\n")
+        return _page(request, shown)
+
+    return answer
+
+
+def _local(host: str) -> bool:
+    name = host[1:].partition("]")[0] if host.startswith("[") else host.rpartition(":")[0] or host
+    return name in (*LOOPBACK, "")
+
+
+def _page(request: Request, shown: Shown) -> Response:
+    match request.path:
+        case "/metrics":
+            wanted = "application/openmetrics-text" in request.headers.get("accept", "")
+            body = shown.metrics(open_metrics=wanted)
+            return Response(200, body, OPEN_METRICS if wanted else TEXT)
+        case "/healthz":
+            troubles = shown.health()
+            body = json.dumps({"healthy": not troubles, "troubles": troubles}).encode() + b"\n"
+            return Response(503 if troubles else 200, body, JSON)
+        case "/case":
+            text = shown.case()
+            return Response(200, text.encode(), JSON) if text else Response(503, b"not looked yet\n")
+        case "/findings":
+            return _json(shown.going_on())
+        case "/events":
+            return _json(shown.events()[-EVENTS:])
+        case "/":
+            return Response(200, INDEX)
+    return Response(404, b"no such page; / lists them\n")
+
+
+def _json(value: Sequence[dict[str, Any]]) -> Response:
+    return Response(200, json.dumps(list(value)).encode() + b"\n", JSON)

@@ -1,0 +1,164 @@
+"""Events to others: a webhook that gets each event, and Alertmanager, which gets all that goes on again and again.
+
+Both post from threads of their own, so a server that does not answer holds up nothing. What waits is bounded.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from zombiescope import __version__
+
+WAITING = 256  # events that wait for the webhook; the oldest is given up first, and counted
+TIMEOUT = 10.0  # seconds for one post
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0  # seconds between tries, doubled each time
+ALERTS = "/api/v2/alerts"
+REPEATED = 60.0  # seconds between repeats to Alertmanager, as Prometheus does
+EXPIRES = 240.0  # seconds after which an alert that nobody repeats is resolved: four repeats, as Prometheus does
+
+
+class Poster:
+    """One target, one thread."""
+
+    def __init__(self, url: str, token: str = "", taken: Callable[[int], None] = lambda _: None) -> None:
+        """`taken` hears the number of each event that the target took, or will never take."""
+        self.lost = 0
+        self.trouble = ""
+        self._url, self._token, self._taken = urlsplit(url), token, taken
+        self._waiting: deque[tuple[int, bytes]] = deque()
+        self._changed = threading.Condition()
+        self._ends = False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def put(self, body: bytes, number: int = 0, *, instead: bool = False) -> None:
+        """`instead`: what still waits is outdated by this one, and not lost."""
+        with self._changed:
+            if instead:
+                self._waiting.clear()
+            elif len(self._waiting) >= WAITING:
+                self._waiting.popleft()
+                self.lost += 1
+            self._waiting.append((number, body))
+            self._changed.notify()
+
+    def close(self, patience: float) -> None:
+        """Give what waits one more try, for so long at most."""
+        with self._changed:
+            self._ends = True
+            self._changed.notify()
+        self._thread.join(patience)
+        self.lost += len(self._waiting)
+
+    def _run(self) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            with self._changed:
+                while not self._waiting and not self._ends:
+                    self._changed.wait()
+                if not self._waiting:
+                    return
+                first = self._waiting[0]
+            self.trouble = self._post(first[1])
+            if not self.trouble:
+                self._taken(first[0])
+            with self._changed:
+                if not self.trouble:
+                    pause = FIRST_PAUSE
+                    if self._waiting and self._waiting[0] is first:
+                        self._waiting.popleft()
+                elif self._ends:
+                    return
+                else:
+                    # Not all nodes of a fleet at the same moment.
+                    self._changed.wait(pause * random.uniform(0.8, 1.2))
+                    pause = min(pause * 2, LONGEST_PAUSE)
+
+    def _post(self, body: bytes) -> str:
+        """Why it failed; empty if it was taken. Redirects are not followed: the address was configured."""
+        import http.client  # 4 MB with TLS: only where something is posted
+
+        https = self._url.scheme == "https"
+        connect = http.client.HTTPSConnection if https else http.client.HTTPConnection
+        connection = connect(self._url.hostname or "", self._url.port, timeout=TIMEOUT)
+        headers = {"Content-Type": "application/json", "User-Agent": f"zombiescope/{__version__}"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        path = (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")
+        try:
+            connection.request("POST", path, body, headers)
+            answer = connection.getresponse()
+            answer.read(4096)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            return f"{self._url.netloc}: {str(error) or type(error).__name__}"
+        finally:
+            with suppress(OSError):
+                connection.close()
+        # What it calls a mistake of ours stays one, however often it is sent; 408 and 429 ask for patience.
+        if answer.status < 300:
+            return ""
+        if 400 <= answer.status < 500 and answer.status not in (408, 429):
+            self.lost += 1
+            return ""
+        return f"{self._url.netloc}: HTTP {answer.status}"
+
+
+class Alerts:
+    """What Alertmanager is told: every finding that goes on, again and again, and the end of those that ended."""
+
+    def __init__(self, url: str, node: str) -> None:
+        base = url.rstrip("/")
+        self.poster = Poster(base if base.endswith(ALERTS) else base + ALERTS)
+        self._node = node
+        self._over: list[dict[str, Any]] = []
+        self.due = 0.0
+
+    def heard(self, event: Mapping[str, Any]) -> None:
+        """An alert with another severity is another alert: the one before it ends."""
+        if event["event"] == "ended":
+            self._over.append(self._alert(event, until=event["ended"]))
+        elif event["event"] == "changed":
+            self._over.append(self._alert(dict(event) | {"severity": event["before"]}, until=event["at"]))
+        self.due = 0.0
+
+    def repeat(self, going_on: Iterable[Mapping[str, Any]], now: float) -> None:
+        if now < self.due:
+            return
+        self.due = now + REPEATED
+        alerts = [self._alert(it, until=time.time() + EXPIRES) for it in going_on] + self._over
+        # An end is repeated for a while: the post that told it may have been replaced by a later one.
+        self._over = [it for it in self._over if it["endsAt"] > _moment(time.time() - 2 * EXPIRES)]
+        if alerts:
+            self.poster.put(json.dumps(alerts).encode(), instead=True)
+
+    def _alert(self, event: Mapping[str, Any], until: float) -> dict[str, Any]:
+        return {
+            "labels": {
+                "alertname": "ZombiescopeFinding",
+                "instance": self._node,
+                "sign": event["sign"],
+                "subject": event["subject"],
+                "severity": event["severity"],
+                "finding": event["id"],
+            },
+            "annotations": {
+                "summary": f"{event['sign']} on {self._node}: {event['subject']}",
+                "description": f"{event['says']}. {event['harm'].get('says', '')}".strip(),
+                "chain": " → ".join(f"{it['sign']} {it['subject']}" for it in event["chain"]),
+            },
+            "startsAt": _moment(event["began"]),
+            "endsAt": _moment(until),
+        }
+
+
+def _moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,296 @@
+"""The resident itself: one loop over signals, sockets and the pipes of its two children. Standard library only.
+
+recorder   `zombiescope record DIR`: writes the recording
+examiner   looks at the last minutes of it when asked
+this       asks, follows findings, writes events, serves metrics; small, and never waits for anybody
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import selectors
+import signal
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+from zombiescope import __version__
+from zombiescope.agent import textfile
+from zombiescope.agent.budget import FIRST, cpu_of, memory_of, pause
+from zombiescope.agent.children import Child
+from zombiescope.agent.events import POSTS, Events
+from zombiescope.agent.exposition import written
+from zombiescope.agent.metrics import Metrics, Own, families
+from zombiescope.agent.output import Output
+from zombiescope.agent.pages import pages
+from zombiescope.agent.serving import Server
+from zombiescope.agent.settings import Settings, address, token
+from zombiescope.agent.systemd import Systemd
+from zombiescope.core import UserError
+from zombiescope.places.own_python import own_python
+
+DRAINS = 10.0  # seconds for the recorder to write its last segment
+POSTING = 5.0  # seconds for what still waits to be posted
+LATE = 3.0  # times the pause between looks: later than that it is not healthy
+ANSWERS = 150.0  # seconds: an examiner that is silent for longer hangs
+KEPT = 1.0  # seconds for which a written /metrics is served again
+
+
+class Resident:
+    """Made of settings, and of a function that reads them anew."""
+
+    def __init__(self, settings: Settings, reread: Callable[[], Settings]) -> None:
+        self.settings, self._reread = settings, reread
+        self._token = token(settings.token_file, "token-file") if settings.token_file else ""
+        self.out = Output(settings.log_format)
+        self._systemd = Systemd()
+        self._events = Events(settings, self.out)
+        self._metrics = Metrics(events=self._events.counts)
+        self._started = time.time()
+        self._node = os.uname().nodename
+        self._selector = selectors.DefaultSelector()
+        self._recorder = Child(self._selector, "recorder", self._record, self._recorder_said)
+        self._examiner = Child(self._selector, "examiner", self._examine, self._examiner_said)
+        self._server = Server(self._selector, pages(self, lambda: self._token))
+        self._asked = False  # a look was asked for, and the answer is awaited
+        self._asked_at = 0.0
+        self._next_look = time.monotonic() + min(FIRST, settings.every)
+        self._every = settings.every
+        self._trouble = "not looked yet"  # why there is no fresh look
+        self._written: dict[bool, tuple[float, bytes]] = {}
+        self._memory: dict[str, int] = {}
+        self._spent: tuple[float, float, float] | None = None  # when, CPU of all, CPU of looks: at the last look
+        self._looks_cpu = 0.0
+        self._signals: list[int] = []
+
+    # What is served (pages.Shown)
+
+    def metrics(self, *, open_metrics: bool) -> bytes:
+        at, content = self._written.get(open_metrics, (float("-inf"), b""))
+        if time.monotonic() - at > KEPT:
+            content = written(families(self._metrics, self._own()), open_metrics=open_metrics)
+            self._written[open_metrics] = (time.monotonic(), content)
+        return content
+
+    def health(self) -> list[str]:
+        troubles = [] if self._recorder.up else [f"the recorder does not run: {self._recorder.ended}"]
+        late = time.time() - max(self._metrics.last_look, self._started) > LATE * max(self._every, FIRST)
+        if self._trouble and (late or self._metrics.looks):
+            troubles.append(self._trouble)
+        elif late:
+            troubles.append("no look for too long")
+        return troubles
+
+    def case(self) -> str:
+        return str(self._metrics.last.get("case", ""))
+
+    def going_on(self) -> list[dict[str, Any]]:
+        return self._events.going_on
+
+    def events(self) -> list[dict[str, Any]]:
+        return self._events.newest
+
+    # The loop
+
+    def run(self) -> int:
+        """Until SIGTERM or SIGINT; what goes on then is still going on after the next start."""
+        waker, woken = socket.socketpair()
+        for end in (waker, woken):
+            end.setblocking(False)
+        signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
+            signal.signal(number, lambda it, _: self._signals.append(it))
+        self._selector.register(waker, selectors.EVENT_READ, lambda _: waker.recv(4096))
+        self._listen()
+        self._events.connect(self.settings, self._node)
+        now = time.monotonic()
+        self._recorder.start(now)
+        self._examiner.start(now)
+        self._systemd.say("READY=1", f"STATUS=recording into {self.settings.dir}")
+        self.out.log(f"zombiescope {__version__} records into {self.settings.dir}")
+        while not self._stopped():
+            for key, mask in self._selector.select(self._tick()):
+                key.data(mask)
+        self._drain()
+        return 0
+
+    def _stopped(self) -> bool:
+        taken, self._signals = self._signals, []
+        if signal.SIGHUP in taken:
+            self._reload()
+        return signal.SIGTERM in taken or signal.SIGINT in taken
+
+    def _tick(self) -> float:
+        """Whatever is due; seconds until something is."""
+        now = time.monotonic()
+        waits = [self._server.tick(now), self._events.tick(now), self._systemd.tick(now)]
+        waits += [self._kept_alive(child, now) for child in (self._recorder, self._examiner)]
+        if self._asked and now - self._asked_at > ANSWERS:
+            self.out.log("the examiner does not answer: it is started anew", "error")
+            self._examiner.kill()
+            self._asked = False
+        if now >= self._next_look and not self._asked and self._examiner.up:
+            self._ask(now)
+        if not self._asked and self._examiner.up:
+            waits.append(self._next_look - now)
+        return max(min(waits), 0.01)
+
+    def _kept_alive(self, child: Child, now: float) -> float:
+        was_up, starts, ended = child.up, child.starts, child.ended
+        waits = child.tick(now)
+        if (was_up and (not child.up or child.starts != starts)) or child.ended != ended:
+            self.out.log(f"the {child.name} ended: {child.ended}; it is started anew", "error")
+            self._asked = self._asked and child is not self._examiner
+        return waits
+
+    # The children
+
+    def _record(self) -> tuple[str, ...]:
+        it = self.settings
+        options = ("--hours", f"{it.hours:g}", "--max-bytes", str(it.max_bytes), "--hz", str(it.hz))
+        chosen = [word for one in it.set for word in ("--set", one)] + (["--host", it.host] if it.host else [])
+        return own_python("zombiescope.agent.child", str(os.getpid()), "record", it.dir, *options, *chosen)
+
+    def _examine(self) -> tuple[str, ...]:
+        return own_python("zombiescope.agent.examiner", self.settings.dir, str(os.getpid()), *self.settings.set)
+
+    def _recorder_said(self, _: str, line: bytes) -> None:
+        self.out.log(f"recorder: {line.decode('utf-8', 'surrogateescape').strip()}")
+
+    def _examiner_said(self, stream: str, line: bytes) -> None:
+        if stream == "stderr":
+            self.out.log(f"examiner: {line.decode('utf-8', 'surrogateescape')}", "warning")
+            return
+        self._asked = False
+        try:
+            look = json.loads(line)
+        except ValueError:
+            self.out.log("the examiner's answer is damaged: it is started anew", "error")
+            self._examiner.kill()
+            return
+        self._looked(look)
+
+    def _ask(self, now: float) -> None:
+        since = min(max(self._metrics.last_look, self._started), time.time())  # the clock may have been set back
+        question = {"window": self.settings.window, "since": since}
+        if self._examiner.send(json.dumps(question).encode() + b"\n"):
+            self._asked, self._asked_at = True, now
+        self._next_look = now + self._every
+
+    def _looked(self, look: dict[str, Any]) -> None:
+        self._looks_cpu += look.get("cpu_seconds", 0.0)
+        self._memory = {
+            name: memory_of(pid)
+            for name, pid in (
+                ("agent", os.getpid()),
+                ("recorder", self._recorder.pid),
+                ("examiner", self._examiner.pid),
+            )
+            if pid
+        }
+        self._pace(look.get("cpu_seconds", 0.0))
+        trouble = look.get("error") or look.get("stale") or ""
+        if trouble:
+            self._metrics.failed_looks += 1
+            if trouble != self._trouble:
+                self.out.log(f"could not look: {trouble}", "warning")
+            self._trouble = trouble
+        else:
+            self._trouble = ""
+            self._node = look["node"] or self._node
+            self._metrics.look(look)
+            self._events.looked(look, self._node)
+        self._written.clear()
+        if self.settings.textfile and (why := textfile.write(self.settings.textfile, self.metrics(open_metrics=False))):
+            self.out.log(why, "error")
+
+    def _pace(self, look: float) -> None:
+        """How long to wait for the next look; a failed one costs too."""
+        now, spent = time.monotonic(), self._cpu_seconds()
+        # What it cost to start does not come again.
+        at, before, looks_before = self._spent or (now, spent, self._looks_cpu)
+        others = (spent - before - (self._looks_cpu - looks_before)) / max(now - at, 1.0)
+        self._spent = (now, spent, self._looks_cpu)
+        it = self.settings
+        every = pause(it.every, it.window, look=look, others=others, budget=it.budget)
+        if every > it.every * 1.5 and self._every <= it.every * 1.5:
+            self.out.log(f"a look costs {look:.2f} s of CPU: the next one is in {every:.0f} s, to keep to the budget")
+        self._every = every
+        self._next_look = self._asked_at + every
+
+    # Listening, reloading, ending
+
+    def _listen(self) -> None:
+        for place, key in (("all", "listen"), ("metrics", "metrics_listen")):
+            text = getattr(self.settings, key)
+            if text:
+                bound = self._server.listen(place, *address(text, key))
+                self.out.log(f"listens on http://{bound}/" + ("metrics" if place == "metrics" else ""))
+
+    def _reload(self) -> None:
+        """What is wrong in the new settings leaves the old ones in force."""
+        self._systemd.reloading()
+        try:
+            new = self._reread()
+            if new.dir != self.settings.dir:
+                raise UserError("dir: cannot change while it runs: restart the agent")
+            self._token = token(new.token_file, "token-file") if new.token_file else ""
+        except UserError as error:
+            self.out.log(f"not reloaded, the old settings stay: {error}", "error")
+        else:
+            old, self.settings = self.settings, new
+            self._apply(old, new)
+            self.out.log("reloaded")
+        self._systemd.say("READY=1")
+
+    def _apply(self, old: Settings, new: Settings) -> None:
+        self.out.use(new.log_format)
+        self._every = new.every
+        self._next_look = min(self._next_look, time.monotonic() + new.every)
+        for place, key in (("all", "listen"), ("metrics", "metrics_listen")):
+            if getattr(old, key) != getattr(new, key):
+                self._server.close(place)
+                if getattr(new, key):
+                    try:
+                        bound = self._server.listen(place, *address(getattr(new, key), key))
+                        self.out.log(f"listens on http://{bound}/")
+                    except UserError as error:
+                        self.out.log(str(error), "error")
+        recorded = ("host", "hours", "max_bytes", "hz", "set")
+        if any(getattr(old, it) != getattr(new, it) for it in recorded):
+            self._recorder.restart(time.monotonic())
+        if old.set != new.set:
+            self._examiner.restart(time.monotonic())
+            self._asked = False
+        if any(getattr(old, it) != getattr(new, it) for it in POSTS):
+            self._events.disconnect(0.0)
+            self._events.connect(new, self._node)
+
+    def _drain(self) -> None:
+        self._systemd.say("STOPPING=1")
+        self.out.log("stopping: the recorder writes its last segment")
+        self._server.close()
+        self._examiner.stop(1.0)
+        self._recorder.stop(DRAINS)
+        self._events.disconnect(POSTING)
+        self._events.close()
+
+    # Its own cost
+
+    def _cpu_seconds(self) -> float:
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        alive = sum(cpu_of(it.pid) for it in (self._recorder, self._examiner) if it.up)
+        return time.process_time() + ended.ru_utime + ended.ru_stime + alive
+
+    def _own(self) -> Own:
+        return Own(
+            cpu_seconds=round(self._cpu_seconds(), 2),
+            memory=self._memory,
+            recorder_up=self._recorder.up,
+            recorder_starts=self._recorder.starts,
+            every=self._every,
+            lost=self._events.lost,
+        )

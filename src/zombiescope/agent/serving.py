@@ -1,0 +1,211 @@
+"""A small HTTP server for reading: one request a connection, bounded in size, time and number of connections.
+
+It never waits for a client: all sockets are in the agent's one loop. When all places are taken, the connection that has
+been idle the longest gives up its place, so slow clients cannot keep a scraper out.
+"""
+
+from __future__ import annotations
+
+import re
+import selectors
+import socket
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from zombiescope.core import UserError
+
+PLACES = 64  # connections at once: a scraper needs one
+MOST_HEAD = 8192  # bytes of a request
+PATIENCE = 5.0  # seconds for a client to send its request
+TAKING = 15.0  # seconds for it to take the answer
+LINGER = 1.0  # seconds to read what else it sends: closing at once would destroy an answer that is under way
+PIECE = 64 << 10  # bytes sent at once
+_LINE = re.compile(rb"([A-Z]{1,16}) ([\x21-\x7e]{1,4096}) HTTP/1\.[01]")
+_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+STATUS = {
+    200: "OK",
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    408: "Request Timeout",
+    431: "Request Header Fields Too Large",
+    503: "Service Unavailable",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    path: str  # without its query
+    query: str
+    headers: Mapping[str, str]  # names in lower case
+    place: str  # which listener it came in by
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    status: int
+    body: bytes
+    kind: str = "text/plain; charset=utf-8"
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+Answer = Callable[[Request], Response]
+
+
+@dataclass(slots=True, eq=False)
+class _Client:
+    socket: socket.socket
+    place: str
+    deadline: float
+    arrived: bytearray = field(default_factory=bytearray)
+    left: memoryview | None = None  # of the answer
+    lingers: bool = False
+
+
+class Server:
+    """All listeners and clients, in a selector that belongs to the caller; call `tick` now and then."""
+
+    def __init__(self, selector: selectors.BaseSelector, answer: Answer) -> None:
+        self._selector, self._answer = selector, answer
+        self._listeners: dict[str, socket.socket] = {}
+        self._clients: dict[_Client, None] = {}  # the longest idle first
+
+    def listen(self, place: str, host: str, port: int) -> str:
+        """Returns the address with the port that it got."""
+        try:
+            family, kind, protocol, _, address = socket.getaddrinfo(
+                host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )[0]
+            listener = socket.socket(family, kind | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC, protocol)
+            try:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.bind(address)
+                listener.listen(PLACES)
+            except OSError:
+                listener.close()
+                raise
+        except OSError as error:
+            raise UserError(f"cannot listen on {host}:{port}: {(error.strerror or str(error)).lower()}") from error
+        self._listeners[place] = listener
+        self._selector.register(listener, selectors.EVENT_READ, lambda _: self._accept(place, listener))
+        bound = listener.getsockname()
+        return f"[{bound[0]}]:{bound[1]}" if ":" in bound[0] else f"{bound[0]}:{bound[1]}"
+
+    def close(self, place: str | None = None) -> None:
+        """One listener, or all of them and every client."""
+        for name in [place] if place else list(self._listeners):
+            listener = self._listeners.pop(name, None)
+            if listener is not None:
+                self._selector.unregister(listener)
+                listener.close()
+        if place is None:
+            for client in list(self._clients):
+                self._drop(client)
+
+    def tick(self, now: float) -> float:
+        """Drop clients that are late; seconds until the next one is."""
+        for client in [it for it in self._clients if it.deadline <= now]:
+            if client.left is None and not client.lingers and client.arrived:
+                self._reply(client, Response(408, b"the request did not arrive in time\n"))
+                client.deadline = now + LINGER
+            else:
+                self._drop(client)
+        return min((it.deadline - now for it in self._clients), default=60.0)
+
+    def _accept(self, place: str, listener: socket.socket) -> None:
+        try:
+            connection, _ = listener.accept()
+        except OSError:  # it has gone again, or we have no descriptors left
+            return
+        connection.setblocking(False)
+        if len(self._clients) >= PLACES:
+            self._drop(next(iter(self._clients)))
+        client = _Client(connection, place, time.monotonic() + PATIENCE)
+        self._clients[client] = None
+        self._selector.register(connection, selectors.EVENT_READ, lambda mask: self._serve(client, mask))
+
+    def _serve(self, client: _Client, mask: int) -> None:
+        if client not in self._clients:  # dropped in this very round
+            return
+        try:
+            if mask & selectors.EVENT_WRITE and client.left is not None:
+                self._send(client)
+            elif mask & selectors.EVENT_READ:
+                self._receive(client)
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError:
+            self._drop(client)
+
+    def _receive(self, client: _Client) -> None:
+        piece = client.socket.recv(4096)
+        if not piece:
+            self._drop(client)
+        elif not client.lingers:
+            client.arrived += piece
+            self._understand(client)
+
+    def _understand(self, client: _Client) -> None:
+        head, ended, _ = bytes(client.arrived[:MOST_HEAD]).partition(b"\r\n\r\n")
+        if not client.arrived[:1].isupper():  # not HTTP: a TLS hello, say, which has no lines to wait for
+            self._reply(client, Response(400, b"not a request\n"))
+        elif ended:
+            self._reply(client, self._answered(head, client.place), bodyless=head.startswith(b"HEAD "))
+        elif len(client.arrived) >= MOST_HEAD:
+            self._reply(client, Response(431, b"the request is too long\n"))
+
+    def _answered(self, head: bytes, place: str) -> Response:
+        first, *rest = head.split(b"\r\n")
+        line = _LINE.fullmatch(first)
+        if line is None:
+            return Response(400, b"not a request\n")
+        headers: dict[str, str] = {}
+        for one in rest:
+            name, colon, value = one.partition(b":")
+            key = name.lower().decode("latin-1")
+            if not colon or not _NAME.fullmatch(name) or (key == "host" and key in headers):
+                return Response(400, b"not a header\n")
+            headers[key] = value.strip().decode("latin-1")
+        if line[1] not in (b"GET", b"HEAD"):
+            return Response(405, b"only GET and HEAD\n", headers=(("Allow", "GET, HEAD"),))
+        path, _, query = line[2].decode("ascii").partition("?")
+        return self._answer(Request(path, query, headers, place))
+
+    def _reply(self, client: _Client, response: Response, *, bodyless: bool = False) -> None:
+        lines = [
+            f"HTTP/1.1 {response.status} {STATUS[response.status]}",
+            f"Content-Type: {response.kind}",
+            f"Content-Length: {len(response.body)}",
+            "Connection: close",
+            "Cache-Control: no-store",
+            "X-Content-Type-Options: nosniff",
+            *(f"{name}: {value}" for name, value in response.headers),
+        ]
+        head = "\r\n".join(lines).encode("ascii") + b"\r\n\r\n"
+        client.left = memoryview(head if bodyless else head + response.body)
+        client.deadline = time.monotonic() + TAKING
+        client.arrived.clear()
+        self._clients[client] = self._clients.pop(client)  # it was busy just now
+        self._selector.modify(client.socket, selectors.EVENT_WRITE, lambda mask: self._serve(client, mask))
+        self._send(client)
+
+    def _send(self, client: _Client) -> None:
+        assert client.left is not None
+        with suppress(BlockingIOError, InterruptedError):
+            while len(client.left):
+                client.left = client.left[client.socket.send(client.left[:PIECE]) :]
+        if not len(client.left):
+            client.left, client.lingers = None, True
+            client.deadline = time.monotonic() + LINGER
+            client.socket.shutdown(socket.SHUT_WR)
+            self._selector.modify(client.socket, selectors.EVENT_READ, lambda mask: self._serve(client, mask))
+
+    def _drop(self, client: _Client) -> None:
+        if client in self._clients:
+            del self._clients[client]
+            self._selector.unregister(client.socket)
+            client.socket.close()

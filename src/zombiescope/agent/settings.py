@@ -1,0 +1,106 @@
+"""What the agent may be told: one shape for its flags and its file, checked before anything starts."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from zombiescope.core import UserError
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+TOKEN_LENGTH = 16  # characters at least: 96 bits in base64
+TOKEN_MOST = 4096  # bytes that are read of a token file
+_ADDRESS = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^\[\]:\s]*)):(?P<port>\d{1,5})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Durations in seconds. Every name is a flag of `zombiescope agent` and a key of its file."""
+
+    dir: str = "/var/lib/zombiescope"  # the recording, and what the agent keeps beside it
+    host: str = ""  # in a container: where the node's root is mounted
+    listen: str = "127.0.0.1:9479"  # everything, read-only; empty: no port at all
+    metrics_listen: str = ""  # /metrics and /healthz alone, for anybody
+    token_file: str = ""
+    textfile: str = ""  # folder of node_exporter's textfile collector
+    every: float = 60.0
+    window: float = 600.0
+    budget: float = 0.01  # of one core, for all processes together
+    hours: float = 12.0
+    max_bytes: int = 2 * 10**9
+    hz: int = 49
+    webhook: str = ""
+    webhook_token_file: str = ""
+    alertmanager: str = ""
+    log_format: str = ""  # text or json; empty: text on a terminal, else json
+    set: tuple[str, ...] = ()  # MEMBER.CONST=VALUE, for recorder and examiner
+
+
+def checked(settings: Settings) -> Settings:
+    """The same with full paths; a UserError for what cannot work."""
+    if settings.every > settings.window / 2:
+        raise UserError("window: must be at least twice `every`, so that nothing falls between two looks")
+    if settings.host and not os.path.isdir(settings.host):
+        raise UserError(f"host: {settings.host}: no such folder")
+    for key in ("listen", "metrics_listen"):
+        if getattr(settings, key):
+            address(getattr(settings, key), key)
+    if settings.listen and address(settings.listen, "listen")[0] not in LOOPBACK and not settings.token_file:
+        raise UserError(
+            f"listen: {settings.listen} can be reached from other machines: give token-file too, "
+            "or serve only /metrics with metrics-listen"
+        )
+    for key in ("webhook", "alertmanager"):
+        _check_url(getattr(settings, key), key)
+    if settings.token_file:
+        token(settings.token_file, "token-file")
+    if settings.webhook_token_file:
+        token(settings.webhook_token_file, "webhook-token-file")
+    if settings.textfile and not os.path.isdir(settings.textfile):
+        raise UserError(f"textfile: {settings.textfile}: no such folder")
+    return settings
+
+
+def address(text: str, key: str) -> tuple[str, int]:
+    """HOST:PORT or [IPv6]:PORT."""
+    found = _ADDRESS.fullmatch(text)
+    if found is None or int(found["port"]) > 65535:
+        raise UserError(f"{key}: {text!r} is not HOST:PORT, such as 127.0.0.1:9479 or [::1]:9479")
+    return found["six"] or found["host"] or "0.0.0.0", int(found["port"])
+
+
+def token(path: str, key: str) -> str:
+    """A secret that only its owner can read. Never a FIFO or a device, never more than it can be."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise UserError(f"{key}: {path}: {(error.strerror or str(error)).lower()}") from error
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise UserError(f"{key}: {path}: not a regular file")
+        if found.st_mode & 0o077 or found.st_uid not in (0, os.geteuid()):
+            raise UserError(f"{key}: {path}: others can read or own it: chown it to the agent's user, and chmod 600")
+        text = os.read(handle, TOKEN_MOST).decode("ascii", "replace").strip()
+    finally:
+        os.close(handle)
+    if len(text) < TOKEN_LENGTH or not text.isprintable() or not text.isascii() or " " in text:
+        raise UserError(f"{key}: {path}: needs one word of {TOKEN_LENGTH} or more printable ASCII characters")
+    return text
+
+
+def _check_url(url: str, key: str) -> None:
+    if not url:
+        return
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good or not url.isascii() or not url.isprintable() or " " in url:
+        raise UserError(f"{key}: {url!r} is not an http:// or https:// address")
+    if parts.username is not None:
+        raise UserError(f"{key}: a password does not belong in an address: use webhook-token-file")

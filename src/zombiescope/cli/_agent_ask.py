@@ -1,0 +1,59 @@
+"""`agent --ask`: one line and an exit code from the running agent, for checks that must be quick.
+
+For node-problem-detector (0 fine, 1 not, 2 unknown, 80 characters) and Nagios (0, 1 warning, 2 critical, 3 unknown).
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+from typing import Any
+
+from zombiescope.agent.settings import Settings, address, token
+from zombiescope.core import UserError, harmless
+from zombiescope.core.errors import EXIT_STYLES
+
+PATIENCE = 3.0  # seconds: node-problem-detector gives five by default
+LONGEST = 80  # characters: node-problem-detector cuts there
+MOST = 4 << 20  # bytes of an answer
+GRADES = ("warning", "critical")
+NAGIOS_WARNING = 1
+
+
+def ask(settings: Settings, style: str) -> int:
+    """Says the worst of what goes on."""
+    if not settings.listen:
+        raise UserError("--ask: the agent has no port to be asked at (listen is empty)")
+    try:
+        troubles = _get(settings, "/healthz")["troubles"]
+        found = sorted(_get(settings, "/findings"), key=lambda it: GRADES.index(it["severity"]), reverse=True)
+        worst = found[0] if found else {}
+        line = f"{worst['severity'].upper()} {worst['sign']} {worst['subject']}" if worst else "OK nothing starves"
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as error:
+        return _told("blind", f"UNKNOWN the agent at {settings.listen} does not answer: {error}", style)
+    if not worst and troubles:
+        return _told("blind", f"UNKNOWN {troubles[0]}", style)
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    code = _told("found" if worst else "clear", harmless(line, most=LONGEST - len(more) - 2) + more, style)
+    return NAGIOS_WARNING if worst and style == "nagios" and worst["severity"] == "warning" else code
+
+
+def _told(state: str, line: str, style: str) -> int:
+    print(harmless(line, most=LONGEST - 1))
+    return EXIT_STYLES[style][state]
+
+
+def _get(settings: Settings, path: str) -> Any:
+    host, port = address(settings.listen, "listen")
+    headers = {"Host": f"localhost:{port}"}
+    if settings.token_file:
+        headers["Authorization"] = f"Bearer {token(settings.token_file, 'token-file')}"
+    connection = http.client.HTTPConnection("127.0.0.1" if host == "0.0.0.0" else host, port, timeout=PATIENCE)
+    try:
+        connection.request("GET", path, headers=headers)
+        answer = connection.getresponse()
+        if answer.status not in (200, 503):
+            raise ValueError(f"HTTP {answer.status}")
+        return json.loads(answer.read(MOST))
+    finally:
+        connection.close()

@@ -1,0 +1,119 @@
+"""The agent's settings, each both a flag and a key of its file: one table, so that neither lacks what the other has."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import stat
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from zombiescope.agent.settings import Settings, checked
+from zombiescope.agent.thresholds import why_not
+from zombiescope.cli._looking import duration, hertz
+from zombiescope.cli.record import _bytes as size
+from zombiescope.core import UserError
+
+MOST_FILE = 1 << 20  # bytes of a configuration file
+
+
+def share(text: str) -> float:
+    """1% or 0.01, of one core."""
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        value = -1.0
+    if not 0.0005 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share of one core from 0.05% to 100%")
+    return value
+
+
+def path(text: str) -> str:
+    return os.path.abspath(text) if text else ""
+
+
+def style(text: str) -> str:
+    if text not in ("text", "json", ""):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither text nor json")
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    read: Callable[[str], Any]
+    metavar: str
+    says: str
+
+
+KEYS: dict[str, Key] = {
+    "dir": Key(path, "DIR", "folder of the recording and the events [/var/lib/zombiescope]"),
+    "host": Key(
+        path, "PATH", "in a container: the folder where the node's root is mounted, such as /host [this machine]"
+    ),
+    "listen": Key(
+        str, "HOST:PORT", "serve everything here; not on loopback: needs token-file; '' for no port [127.0.0.1:9479]"
+    ),
+    "metrics_listen": Key(str, "HOST:PORT", "serve /metrics and /healthz alone here, without a token [none]"),
+    "token_file": Key(path, "FILE", "the word that clients of --listen must know; mode 0600 [none]"),
+    "textfile": Key(path, "DIR", "also write the metrics here, for node_exporter's textfile collector [none]"),
+    "every": Key(duration("seconds", 3600.0), "T", "time between looks; longer if they cost too much [60s]"),
+    "window": Key(duration("seconds", 6 * 3600.0), "T", "how far back each look goes [10m]"),
+    "budget": Key(share, "SHARE", "CPU for all processes together, of one core [1%%]"),
+    "hours": Key(duration("hours", 1e5), "T", "how much the recorder keeps: hours, or 90m, 2d [12]"),
+    "max_bytes": Key(size, "B", "size limit of the recording [2G]"),
+    "hz": Key(hertz, "F", "stack samples per second on each core, 0 for none [49]"),
+    "webhook": Key(str, "URL", "post each event here as JSON [none]"),
+    "webhook_token_file": Key(path, "FILE", "send this word as bearer token to the webhook; mode 0600 [none]"),
+    "alertmanager": Key(str, "URL", "tell this Alertmanager (v2) what goes on [none]"),
+    "log_format": Key(style, "text|json", "form of the log and of events [text on a terminal, else json]"),
+}
+
+
+def add_keys(parser: argparse.ArgumentParser) -> None:
+    for name, key in KEYS.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=key.read, metavar=key.metavar, help=key.says)
+
+
+def settings_of(file: str, flags: Mapping[str, Any], chosen: tuple[str, ...]) -> Settings:
+    """Defaults, then the file, then the flags."""
+    found = _from_file(file) if file else {}
+    found |= {name: value for name, value in flags.items() if name in KEYS and value is not None}
+    found["set"] = (*found.get("set", ()), *chosen)
+    if why := why_not(found["set"]):
+        raise UserError(why)
+    return checked(dataclasses.replace(Settings(), **found))
+
+
+def _from_file(file: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in _read(file).items():
+        key = name.replace("-", "_")
+        if key == "set":
+            if not isinstance(value, list) or not all(isinstance(it, str) for it in value):
+                raise UserError(f'{file}: set: a list such as ["saturated_core.FULL=0.8"]')
+            found[key] = tuple(value)
+            continue
+        if key not in KEYS:
+            raise UserError(f"{file}: no such key: {name}; there are {', '.join([*KEYS, 'set'])}")
+        if not isinstance(value, str | int | float) or isinstance(value, bool):
+            raise UserError(f"{file}: {name}: neither a text nor a number")
+        try:
+            found[key] = KEYS[key].read(str(value))
+        except argparse.ArgumentTypeError as error:
+            raise UserError(f"{file}: {name}: {error}") from None
+    return found
+
+
+def _read(file: str) -> dict[str, Any]:
+    try:
+        with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
+            if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+                raise UserError(f"{file}: not a regular file")
+            return tomllib.loads(opened.read(MOST_FILE).decode())
+    except OSError as error:
+        raise UserError(f"{file}: {(error.strerror or str(error)).lower()}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: not TOML: {error}") from error

@@ -1,0 +1,64 @@
+"""The resident: records, examines the last minutes again and again, and reports what begins, changes and ends.
+
+Serves /metrics for Prometheus; writes each event as one line to stdout and to DIR/agent/events.jsonl. Reads only: it
+never changes the node. SIGHUP reads its file anew, SIGTERM ends it. With --check it only says what it could not see.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from zombiescope.cli._agent_keys import add_keys, settings_of
+from zombiescope.cli._arguments import FILE, FOLDER, add_repeatable, complete
+from zombiescope.cli._looking import add_exit_style, host_of
+
+EXAMPLES = """examples:
+  zombiescope agent                                            record into /var/lib/zombiescope, serve 127.0.0.1:9479
+  zombiescope agent --config /etc/zombiescope/agent.toml       every option is also a key of this file
+  zombiescope agent --dir ./rec --listen '' --textfile /var/lib/prometheus/node-exporter
+  zombiescope agent --metrics-listen 0.0.0.0:9480              /metrics for everybody, the rest for this machine
+  zombiescope agent --webhook http://127.0.0.1:8080/events --alertmanager http://alertmanager:9093
+  zombiescope agent --ask --exit-style nagios                  what the running agent says, in one line
+  zombiescope agent --check                                    which capabilities are missing, and what is blind without
+
+exit codes: 0 stopped by a signal; 2 usage; --ask: as --exit-style says; --check: 3 if something is blind
+"""
+
+
+def add_args(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config", default="", metavar="FILE", help="read these settings; flags come before them [none]"
+    )
+    add_keys(parser)
+    add_repeatable(parser, "--set", "MEMBER.CONST=VALUE", "override a threshold or pace, as in diagnose; repeatable")
+    parser.add_argument("--ask", action="store_true", help="ask the running agent: one line, and an exit code")
+    add_exit_style(parser, "ci")
+    parser.add_argument("--check", action="store_true", help="say what would be blind here, and end")
+    complete(
+        parser,
+        config=FILE,
+        dir=FOLDER,
+        host=FOLDER,
+        textfile=FOLDER,
+        token_file=FILE,
+        webhook_token_file=FILE,
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    file = os.path.abspath(args.config) if args.config else ""
+    flags, chosen = dict(vars(args)), tuple(args.set)
+    settings = settings_of(file, flags, chosen)
+    if args.ask:
+        from zombiescope.cli._agent_ask import ask
+
+        return ask(settings, args.exit_style)
+    if args.check:
+        from zombiescope.cli._agent_check import report
+
+        return report(host_of(args))
+    from zombiescope.agent.resident import Resident
+
+    os.umask(0o077)
+    return Resident(settings, lambda: settings_of(file, flags, chosen)).run()

@@ -1,0 +1,115 @@
+"""A real agent, as a user starts it, for tests: its folder, its port, its lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+from tests.conftest import COMMAND
+
+PATIENCE = 60.0  # seconds for what takes less than one on an idle machine
+
+
+class Agent:
+    """A running one; `out` are its events, `log` what it says."""
+
+    def __init__(self, folder: Path, *options: str, env: dict[str, str] | None = None, listen: str = "127.0.0.1:0"):
+        self.folder, self.out, self.log = folder, list[str](), list[str]()
+        self.began = time.monotonic()
+        self.process = subprocess.Popen(
+            [str(COMMAND), "agent", "--dir", str(folder), "--listen", listen, "--hz", "0", *options],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | (env or {}),
+        )
+        self._readers = [
+            threading.Thread(target=to.extend, args=(stream,), daemon=True)
+            for stream, to in ((self.process.stdout, self.out), (self.process.stderr, self.log))
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    @property
+    def port(self) -> int:
+        return int(self.until(lambda: self.said(r"listens on http://[^/]*:(\d+)/"))[1])
+
+    def said(self, pattern: str) -> re.Match[str] | None:
+        return next((found for line in list(self.log) if (found := re.search(pattern, line))), None)
+
+    def until(self, happens: Callable[[], Any], patience: float = PATIENCE) -> Any:
+        deadline = time.monotonic() + patience
+        while not (found := happens()):
+            assert time.monotonic() < deadline, self.log[-20:]
+            assert self.process.poll() is None, self.log
+            time.sleep(0.05)
+        return found
+
+    def get(self, path: str, **headers: str) -> bytes:
+        request = Request(f"http://127.0.0.1:{self.port}{path}", headers=headers)
+        with urlopen(request, timeout=PATIENCE) as answer:
+            content: bytes = answer.read()
+        return content
+
+    def looked(self, times: int = 1) -> None:
+        """Wait until it has looked so often."""
+
+        def enough() -> bool:
+            found = re.search(rb'looks_total{result="done"} (\d+)', self.get("/metrics"))
+            return found is not None and int(found[1]) >= times
+
+        self.until(enough)
+
+    def children(self) -> dict[str, int]:
+        """Its processes by name."""
+        found = {}
+        for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            found["examiner" if b"zombiescope.agent.examiner" in words else "recorder"] = int(pid)
+        return found
+
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.folder / "agent" / "events.jsonl").read_text().splitlines()]
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.stop()
+        for reader, stream in zip(self._readers, (self.process.stdout, self.process.stderr), strict=True):
+            reader.join(PATIENCE)
+            assert stream is not None
+            stream.close()
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(how)
+        return self.process.wait(PATIENCE)
+
+
+@contextmanager
+def running(folder: Path, *options: str, **more: Any) -> Iterator[Agent]:
+    agent = Agent(folder, *options, **more)
+    try:
+        yield agent
+    finally:
+        agent.close()
+
+
+def raw(port: int, content: bytes, patience: float = 10.0) -> bytes:
+    """What the server answers to these very bytes."""
+    with socket.create_connection(("127.0.0.1", port), timeout=patience) as client:
+        client.sendall(content)
+        pieces = []
+        while piece := client.recv(65536):
+            pieces.append(piece)
+    return b"".join(pieces)

@@ -1,0 +1,168 @@
+"""One look: what becomes an event, how grave it is, and the figures, on the incident and on a quiet node."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import Run
+from tests.diagnosis.incident import RESETS, SECONDS, incident
+
+from zombiescope.agent.figures import figures
+from zombiescope.agent.look import followed
+from zombiescope.agent.metrics import BUCKETS
+from zombiescope.agent.severity import severity
+from zombiescope.core.harm import Harm
+from zombiescope.core.timeline import Timeline
+from zombiescope.diagnosis.examine import examine
+from zombiescope.outputs.json import shape
+from zombiescope.places.own_python import own_python
+
+
+def test_the_incident_is_one_event_with_its_chain() -> None:
+    case = examine(incident())
+    told = followed(case, shape(case))
+    roots = [it for it in told if it["root"]]
+    assert [(it["sign"], it["subject"], it["severity"]) for it in roots] == [
+        ("crash_looping_unit", "unit:ecs.service", "critical")
+    ]
+    signs = [it["sign"] for it in roots[0]["chain"]]
+    assert signs[0] == "crash_looping_unit" and {"zombie_cgroups", "driver_reset", "job_failure"} <= set(signs)
+    assert roots[0]["harm"]["broken"]["resets"] == len(RESETS) and roots[0]["evidence"]
+    inside = {(it["sign"], it["subject"]) for it in roots[0]["chain"]}
+    assert not inside & {(it["sign"], it["subject"]) for it in told if not it["root"]}
+    json.dumps(told, allow_nan=False)
+
+
+def test_the_figures_of_the_incident() -> None:
+    timeline = incident()
+    start = timeline.span.start
+    found = figures(timeline, examine(timeline), start)
+    assert found["cgroups"] == [["memory", 240.0, 68_380.0]]
+    assert found["kernel_ratio_max"] == pytest.approx(0.98) and found["saturated_seconds"] == pytest.approx(30, abs=1)
+    assert [(it[0], it[1], it[3]) for it in found["resets"]] == [("eth0", "transmit_stalled", 1)] * len(RESETS)
+    counts = dict(zip((*BUCKETS, float("inf")), found["softirq_delay"]["counts"], strict=True))
+    assert (counts[0.005], counts[1.0], sum(counts.values())) == (90, 30, SECONDS)
+    assert found["restarts"] == {"ecs.service": 120.0}
+
+
+def test_what_was_counted_before_is_not_counted_again() -> None:
+    timeline = incident()
+    case = examine(timeline)
+    whole, middle = timeline.span, timeline.span.start + SECONDS / 2
+    early, late = (figures(timeline, case, since) for since in (whole.start, middle))
+    assert late["saturated_seconds"] == pytest.approx(early["saturated_seconds"] / 2, rel=0.2)
+    assert len(late["resets"]) == 1 and len(early["resets"]) == 2
+    assert sum(late["softirq_delay"]["counts"]) == pytest.approx(SECONDS / 2, abs=2)
+    none = figures(timeline, case, whole.end + 1)
+    assert none["saturated_seconds"] == 0 and not none["resets"] and sum(none["softirq_delay"]["counts"]) == 0
+
+
+def test_nothing_recorded_is_nothing_known() -> None:
+    empty = Timeline()
+    found = figures(empty, examine(empty), 0.0)
+    assert not found["cgroups"] and found["softirq_delay"] is None and found["kernel_ratio_max"] is None
+    assert found["throttled_seconds"] is None and not found["restarts"]
+
+
+@pytest.mark.parametrize(
+    ("harm", "grade"),
+    [
+        (Harm(broken=(("jobs", 1),)), "critical"),
+        (Harm(broken=(("crashes", 900),)), "warning"),
+        (Harm(broken=(("drops", 10**6),)), "warning"),
+        (Harm(waited_cores=0.6), "critical"),
+        (Harm(waited_cores=0.1, burnt_cores=40.0), "warning"),
+        (Harm(soon_seconds=3600.0), "critical"),
+        (Harm(soon_seconds=5 * 86400.0), "warning"),
+        (Harm(unknown=("waited",)), "warning"),
+    ],
+)
+def test_severity_goes_by_harm(harm: Harm, grade: str) -> None:
+    assert severity(harm, accused=True) == grade
+    assert severity(harm, accused=False) == "info"
+
+
+class Examiner:
+    """The real process, asked by hand."""
+
+    def __init__(self, folder: Path) -> None:
+        command = own_python("zombiescope.agent.examiner", str(folder), str(os.getpid()))
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, window: float = 600.0) -> dict[str, Any]:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(json.dumps({"window": window, "since": 0.0}) + "\n")
+        self.process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return answer
+
+    def close(self) -> int:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.close()
+        code = self.process.wait(30)
+        self.process.stdout.close()
+        return code
+
+
+@pytest.mark.e2e
+def test_the_examiner(tmp_path: Path, zombiescope: Run) -> None:
+    """Answers while it can, says why it cannot, and ends with whoever asks."""
+    examiner = Examiner(tmp_path / "rec")
+    try:
+        assert "no such folder" in examiner.ask()["error"]
+        zombiescope("record", str(tmp_path / "rec"), "--for", "4s", "--hz", "0", expect=0)
+        first = examiner.ask()
+        assert first["states"] and first["figures"]["cgroups"] and first["span"][1] <= time.time() + 5
+        assert 0 < first["cpu_seconds"] < 10 and json.loads(first["case"])["schema"] == 1
+        held = [_rss(examiner.process.pid)]
+        for _ in range(5):
+            assert examiner.ask()["states"]
+            held.append(_rss(examiner.process.pid))
+        assert held[-1] - held[0] < 2_000_000  # what a look takes goes with its copy
+        (tmp_path / "rec" / "meta.json").write_text("{}")
+        assert examiner.ask()["error"]
+    finally:
+        assert examiner.close() == 0
+
+
+@pytest.mark.e2e
+def test_an_old_recording_is_not_the_present(tmp_path: Path, zombiescope: Run) -> None:
+    zombiescope("record", str(tmp_path / "rec"), "--for", "1s", "--hz", "0", expect=0)
+    for file in (tmp_path / "rec").glob("*/*.arrows"):
+        assert file.stat().st_size
+    examiner = Examiner(tmp_path / "rec")
+    try:
+        assert "stale" in examiner.ask(window=0.001)
+    finally:
+        examiner.close()
+
+
+@pytest.mark.e2e
+def test_a_look_that_is_killed_costs_that_look_only(tmp_path: Path, zombiescope: Run) -> None:
+    zombiescope("record", str(tmp_path / "rec"), "--for", "2s", "--hz", "0", expect=0)
+    examiner = Examiner(tmp_path / "rec")
+    try:
+        assert examiner.ask()["states"]
+        assert examiner.process.stdin and examiner.process.stdout
+        examiner.process.stdin.write('{"window": 600, "since": 0}\n')
+        examiner.process.stdin.flush()
+        children = Path(f"/proc/{examiner.process.pid}/task/{examiner.process.pid}/children")
+        while not (found := children.read_text().split()):
+            pass
+        os.kill(int(found[0]), signal.SIGKILL)
+        assert "killed by signal 9" in json.loads(examiner.process.stdout.readline())["error"]
+        assert examiner.ask()["states"]
+    finally:
+        examiner.close()
+
+
+def _rss(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/statm").read_text().split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
