@@ -6,8 +6,8 @@ import os
 import stat
 import zlib
 from collections.abc import Iterator
-from contextlib import closing
-from typing import IO
+from contextlib import ExitStack, closing
+from typing import IO, NamedTuple
 
 from zombiescope.core import UserError
 from zombiescope.core.errors import Unparsable
@@ -15,6 +15,10 @@ from zombiescope.core.samples import Samples
 
 KNOWN = "not a format we read: perf.data, the text of `perf script`, folded stacks, pprof; gzipped or not"
 PERF_DATA = (b"PERFILE2", b"PERFFILE", b"2ELIFREP")
+# `goroutine profile: total 7`, `heap profile: 1: 2 [3: 4] @ heap/8`, `--- mutex:`, and a dump of goroutines
+_GO_TEXT = (b"goroutine ", b"heap profile: ", b"threadcreate profile: ", b"--- mutex:", b"--- contention:")
+THREADS = "data"  # the file with the header in the folder of `perf record --threads`
+_MOST_THREADS = 900  # of one file each, which must all be open at once
 _GZIP = b"\x1f\x8b"
 _BLOCK = 1 << 20
 _BEGINNING = 64 << 10  # read to see what a file is
@@ -72,6 +76,14 @@ class Opened:
         )
 
 
+def of_threads(folder: str) -> list[str]:
+    """The files of a folder that `perf record --threads` wrote beside the first, `data`: one for each thread."""
+    found = [it for it in os.listdir(folder or ".") if it.startswith(f"{THREADS}.") and it[5:].isdecimal()]
+    if len(found) > _MOST_THREADS:
+        raise UserError(f"{folder}: {len(found):,} files of threads; at most {_MOST_THREADS:,} are read")
+    return [os.path.join(folder, it) for it in sorted(found, key=lambda it: int(it[5:][:9]))]
+
+
 def is_perf_data(path: str) -> bool:
     """By its first bytes, gzipped or not."""
     import gzip
@@ -96,38 +108,75 @@ def _regular(path: str) -> IO[bytes]:
     raise OSError(0, "not a regular file", path)
 
 
-def captured(path: str) -> Samples:
-    """The samples of one file, whatever it is."""
+class Asked(NamedTuple):
+    """Which of several events or values to show, by name; None for the file's own choice."""
+
+    event: str | None = None
+    value: str | None = None
+
+
+NOTHING_ASKED = Asked()
+
+
+def captured(path: str, asked: Asked = NOTHING_ASKED) -> Samples:
+    """The samples of one file, whatever it is; or of the folder that `perf record --threads` leaves."""
     from dataclasses import replace
 
-    label = os.path.basename(path)
-    with closing(Opened(path)) as file:
+    label = os.path.basename(os.path.normpath(path))
+    with closing(Opened(os.path.join(path, THREADS) if os.path.isdir(path) else path)) as file:
         if not file.size:
             raise UserError(f"{path}: empty")
         try:
-            found = _read(file, label)
+            found = _read(file, label, asked)
         except Unparsable as error:
             raise UserError(f"{path}: offset {error.line}: {error.text}") from error
     return replace(found, label=label, notes=(*file.notes, *found.notes))
 
 
-def _read(file: Opened, label: str) -> Samples:
+def _read(file: Opened, label: str, asked: Asked) -> Samples:
     beginning = file.read(0, _BEGINNING)
     if beginning.startswith(PERF_DATA):
         from zombiescope.naming.this_machine import Names
         from zombiescope.profile import perf_data
 
+        _refuse_value(file.path, asked, "perf.data")
         names = Names(file.path)
-        found = perf_data.capture(file.read, file.size, names.kernel, names.symbols, label=label)
+        with ExitStack() as stack:
+            parts = of_threads(os.path.dirname(file.path)) if os.path.basename(file.path) == THREADS else []
+            more = [stack.enter_context(closing(Opened(each))) for each in parts]
+            found = perf_data.capture(
+                file.read,
+                file.size,
+                names.kernel,
+                names.symbols,
+                label=label,
+                event=asked.event,
+                more=[(each.read, each.size) for each in more],
+            )
         file.notes += names.notes
         return found
     from zombiescope.profile import folded, perf_script, pprof
 
-    for looks_like, parse in (
-        (pprof.looks_like, pprof.parse),
-        (perf_script.looks_like, perf_script.parse),
-        (folded.looks_like, folded.parse),
-    ):
-        if looks_like(beginning):
-            return parse(file.pieces(), label)
-    raise UserError(f"{file.path}: {KNOWN} (it begins with {beginning[:16]!r})")
+    if pprof.looks_like(beginning):
+        if asked.event is not None:
+            raise UserError(f"{file.path}: pprof has values, not events: use --value {asked.event}")
+        return pprof.parse(file.pieces(), label, asked.value)
+    if perf_script.looks_like(beginning):
+        _refuse_value(file.path, asked, "the text of `perf script`")
+        return perf_script.parse(file.pieces(), label, asked.event)
+    if folded.looks_like(beginning):
+        if asked != NOTHING_ASKED:
+            raise UserError(f"{file.path}: folded stacks have one count: leave out --event and --value")
+        return folded.parse(file.pieces(), label)
+    raise UserError(f"{file.path}: {_unknown(beginning)}")
+
+
+def _unknown(beginning: bytes) -> str:
+    if beginning.startswith(_GO_TEXT):
+        return "Go's profile as text (debug=1 or 2): fetch it without ?debug=, which gives pprof"
+    return f"{KNOWN} (it begins with {beginning[:16]!r})"
+
+
+def _refuse_value(path: str, asked: Asked, what: str) -> None:
+    if asked.value is not None:
+        raise UserError(f"{path}: {what} has events, not values: use --event {asked.value}")

@@ -15,8 +15,8 @@ from dataclasses import replace
 from math import inf
 from typing import IO, TYPE_CHECKING
 
-from zombiescope.cli._arguments import FILE, complete
-from zombiescope.core import UserError, harmless
+from zombiescope.cli._arguments import FILE, add_measure, complete
+from zombiescope.core import UserError
 from zombiescope.core.errors import BLIND, CLEAR
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ EXAMPLES = """examples:
   zombiescope flame perf.data --from 12.5 --to 14 --baseline 0..10 --format folded
   zombiescope flame perf.data --comm kubelet --cpu 37 --format pprof -o kubelet.pb.gz
   zombiescope flame perf.data.1 perf.data.2 --format speedscope -o both.speedscope.json
+  zombiescope flame heap.pb.gz --value alloc_space           of a profile's values another one than its default
   zombiescope flame perf-script.txt.gz --format script -o for-flamescope.txt
 
 times: unix seconds, 2025-03-04T05:06:07 or 05:06:07 (UTC), or plain seconds since the capture began
@@ -50,12 +51,15 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--comm", metavar="C", help="threads of this name only [all]")
     parser.add_argument("--pid", type=_number, metavar="P", help="one process only [all]")
     parser.add_argument("--cgroup", metavar="PATH", help="this cgroup and all below it [all]")
+    add_measure(parser)
     parser.add_argument("--format", choices=FORMATS, help="output format [by the suffix of -o FILE, else text]")
     parser.add_argument("-o", dest="out", metavar="FILE", help="write to this file [stdout]")
     complete(parser, source=FILE, out=FILE)
 
 
 def run(args: argparse.Namespace) -> int:
+    from zombiescope.cli._about import say
+    from zombiescope.cli._files import Asked
     from zombiescope.cli._sources import opened
     from zombiescope.core.samples import Chosen
     from zombiescope.members.rooms import load
@@ -67,10 +71,9 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(f"--baseline does not work with {form}: use folded, json, pprof, png, svg or text")
     if not args.out and export is not None and export.BINARY and sys.stdout.isatty():
         raise UserError(f"{form} is binary: give -o FILE, or a pipe")
-    source = opened(*args.source, span=_span(args))
+    source = opened(*args.source, span=_span(args), asked=Asked(args.event, args.value))
     capture = source.capture
-    for note in capture.notes:
-        print(f"{harmless(source.label)}: {harmless(note)}", file=sys.stderr)
+    say(capture, source.label)
     start, end = _times(args.start, args.end, capture)
     chosen = Chosen(start=start, end=end, cpu=args.cpu, pid=args.pid, comm=args.comm, cgroup=args.cgroup)
     baseline = None

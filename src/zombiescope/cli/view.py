@@ -13,7 +13,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from zombiescope.cli._arguments import FILE, complete
+from zombiescope.cli._arguments import FILE, add_measure, complete
 from zombiescope.core import UserError, harmless
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--from", dest="start", metavar="T", help="start of the range [the first sample]")
     parser.add_argument("--to", dest="end", metavar="T", help="end of the range [the last sample]")
+    add_measure(parser)
     parser.add_argument(
         "-o",
         dest="out",
@@ -62,9 +63,10 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(f"{args.out}: unknown suffix: give a name that ends in .html, .png, .svg or .json")
     if not args.out or args.out.endswith(".html"):
         _ready(serving=not args.out)
+    from zombiescope.cli._about import say
+
     source = _opened(args)
-    for note in source.capture.notes:
-        print(f"{harmless(source.label)}: {harmless(note)}", file=sys.stderr)
+    say(source.capture, source.label)
     return _written(args.out, source) if args.out else _served(args, source)
 
 
@@ -82,10 +84,11 @@ def _opened(args: argparse.Namespace) -> Source:
     """The source, or the part of it that was asked for."""
     from dataclasses import replace
 
+    from zombiescope.cli._files import Asked
     from zombiescope.cli._sources import SECOND, instant, opened
     from zombiescope.core.model import Span
 
-    source = opened(*args.source, span=_span(args))
+    source = opened(*args.source, span=_span(args), asked=Asked(args.event, args.value))
     if args.start is None and args.end is None:
         return source
     capture = source.capture

@@ -50,6 +50,16 @@ class Function(NamedTuple):
         return f"{self.name} [{self.module}]" if self.kernel and self.module else self.name
 
 
+class Origin(NamedTuple):
+    """What samples were read from: the line that `info`, `view` and `flame` say first."""
+
+    format: str = ""  # "perf.data", "pprof", …
+    producer: str = ""  # what wrote it, where that is known: "perf 6.1.187 on node7, Linux 6.1.0"
+    measure: str = ""  # the event or value that was chosen, with its unit: "inuse_space in bytes"
+    others: tuple[str, ...] = ()  # the events or values that were left out
+    option: str = ""  # of the command line, that chooses another: "--value"
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Frames:
     """Distinct stacks: stack i is functions[of[starts[i] : starts[i + 1]]], outermost first."""
@@ -102,6 +112,8 @@ class Samples:
     hz: float = 0.0  # how often a busy core is sampled; 0 where unknown
     label: str = ""  # what it is of: a file's name
     notes: tuple[str, ...] = field(default=())  # what could not be read, was lost or left out, each in one line
+    origin: Origin = field(default=Origin())
+    parted: int | None = None  # a difference, if set: what was before this time is its baseline
 
     def __len__(self) -> int:
         return len(self.at)

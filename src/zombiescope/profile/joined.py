@@ -16,7 +16,14 @@ def joined(captures: Sequence[Samples], label: str) -> Samples:
     first = captures[0]
     if len(captures) == 1:
         return first
+    if any(it.parted is not None for it in captures):
+        raise UserError("a difference of two profiles is opened alone: give only one SOURCE")
     for other in captures:
+        if other.origin.measure != first.origin.measure:
+            raise UserError(
+                f"{other.label} and {first.label} cannot be joined: one has {other.origin.measure}, the other "
+                f"{first.origin.measure}; choose one with --event or --value"
+            )
         if (other.clock, other.unit) != (first.clock, first.unit):
             raise UserError(
                 f"{other.label} and {first.label} cannot be joined: clocks {other.clock!r} and {first.clock!r}, "
@@ -41,6 +48,7 @@ def joined(captures: Sequence[Samples], label: str) -> Samples:
         clock=first.clock,
         hz=max(it.hz for it in captures),
         label=label,
+        origin=first.origin,
         notes=tuple(f"{it.label}: {note}" for it in captures for note in it.notes),
     )
 

@@ -7,8 +7,9 @@ Damage ends the reading, and a note says where; what was read before is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,13 +21,16 @@ from zombiescope.core.words import harmless
 from zombiescope.knowledge.functions import is_idle
 from zombiescope.naming.kallsyms import Kallsyms, KallsymsText, Kernel
 from zombiescope.profile import perf_data_header
+from zombiescope.profile.events import chosen, left_out, origin
 from zombiescope.profile.perf_data_chains import Chains, Stacks
-from zombiescope.profile.perf_data_header import CPU, ID, STREAM_ID, TID, TIME, Event, Header, Read
+from zombiescope.profile.perf_data_facts import build_ids
+from zombiescope.profile.perf_data_header import CPU, ID, STREAM_ID, TID, TIME, Event, Header, Read, with_facts
 from zombiescope.profile.perf_data_mappings import Mappings
 from zombiescope.profile.perf_data_records import (
     CGROUP,
     HEADER_ATTR,
     HEADER_BUILD_ID,
+    HEADER_FEATURE,
     LOST,
     LOST_SAMPLES,
     THROTTLE,
@@ -44,6 +48,7 @@ MakeSymbols = Callable[[Kallsyms | None], "Symbols"]
 
 Ids = npt.NDArray[np.int32]
 
+_LONGEST_PERIOD = 1 << 42  # nanoseconds, of a clock: 73 minutes. Longer is damage, and sums would not be exact
 _MOST_GROUPS = 1 << 20  # paths of cgroups
 
 
@@ -66,7 +71,7 @@ class _Reading:
             self.lost += sum(int.from_bytes(it[8 * word : 8 * word + 8], "little") for it in piece.bytes_of(kind))
         self.throttled += len(piece.of(THROTTLE))
         for record in piece.bytes_of(HEADER_BUILD_ID):
-            self.build_ids.update(perf_data_header.build_ids(record))
+            self.build_ids.update(build_ids(record))
         for record in piece.bytes_of(CGROUP):
             if len(self.cgroups) < _MOST_GROUPS:
                 path = record[16 : len(record) - 8 * self.trailer].partition(b"\0")[0]
@@ -74,16 +79,27 @@ class _Reading:
 
 
 def capture(
-    read: Read, size: int, find_kernel: FindKernel, make_symbols: MakeSymbols, *, label: str = "perf.data"
+    read: Read,
+    size: int,
+    find_kernel: FindKernel,
+    make_symbols: MakeSymbols,
+    *,
+    label: str = "perf.data",
+    event: str | None = None,
+    more: Sequence[tuple[Read, int]] = (),
 ) -> Samples:
-    """All samples of a file of `size` bytes that `read` gives. A bad header raises Unparsable."""
+    """All samples of a file of `size` bytes that `read` gives. A bad header raises Unparsable.
+
+    `event` chooses one of several; `more` are files of records alone, one for each thread of `perf record --threads`.
+    """
     header = perf_data_header.parse(read, size, label)
     notes = list(header.notes)
     if header.compressed or not header.events:
         from zombiescope.profile.perf_data_stream import pieces
     else:
         from zombiescope.profile.perf_data_records import pieces
-    stream = pieces(read, header.start, header.end, notes)
+    parts = [pieces(read, header.start, header.end, notes), *(pieces(each, 0, length, notes) for each, length in more)]
+    stream: Iterator[Piece] = chain.from_iterable(parts)
     if not header.events:
         header, stream = _piped(header, stream, label)
     reading = _Reading(header, notes, label)
@@ -92,7 +108,7 @@ def capture(
         if reading.samples.count >= MOST or reading.samples.chains.is_full:
             notes.append(f"only the first {reading.samples.count:,} samples are read: more would not fit into memory")
             break
-    return _captured(reading, find_kernel, make_symbols, label)
+    return _captured(reading, find_kernel, make_symbols, label, event)
 
 
 def _piped(header: Header, stream: Iterator[Piece], label: str) -> tuple[Header, Iterator[Piece]]:
@@ -104,9 +120,10 @@ def _piped(header: Header, stream: Iterator[Piece], label: str) -> tuple[Header,
         if 64 <= size <= len(record) - 8:
             ids = np.frombuffer(record[8 + size :], np.uint64).tolist() if (len(record) - size) % 8 == 0 else []
             events.append(perf_data_header.event(record[8 : 8 + size], tuple(ids)))
+    facts = {int.from_bytes(it[8:16], "little"): it[16:] for it in (first.bytes_of(HEADER_FEATURE) if first else ())}
     if first is None or not events:
         raise Unparsable(label, 16, "perf.data from a pipe without events: cut off")
-    return header._replace(events=tuple(events)), _after(first, stream)
+    return with_facts(header._replace(events=tuple(events)), facts), _after(first, stream)
 
 
 def _after(first: Piece, rest: Iterable[Piece]) -> Iterator[Piece]:
@@ -122,17 +139,21 @@ def _trailer(event: Event) -> tuple[int, int]:
     return len(asked), len(asked) - asked.index(TIME) if TIME in asked else 0
 
 
-def _captured(reading: _Reading, find_kernel: FindKernel, make_symbols: MakeSymbols, label: str) -> Samples:
+def _captured(
+    reading: _Reading, find_kernel: FindKernel, make_symbols: MakeSymbols, label: str, wanted: str | None
+) -> Samples:
     samples, tasks, header = reading.samples, reading.tasks, reading.header
     tasks.settle()
-    at = samples.column("at", np.int64)
-    order = np.argsort(at, kind="stable")
+    event = chosen(samples.counts, wanted, label)
+    at, rows = samples.column("at", np.int64), samples.rows(event)
+    order = np.argsort(at, kind="stable") if rows is None else rows[np.argsort(at[rows], kind="stable")]
     at = at[order]
     pid, tid, cpu = (samples.column(name, np.int32)[order] for name in ("pid", "tid", "cpu"))
     stacks, stack = _split(samples.chains, samples.column("chain", np.int32)[order], pid, at, tasks)
     whos, who = _whos(pid, tid, at, samples.column("cgroup", np.int64)[order], reading)
     kernel = find_kernel(reading.mappings.kernel, header.kernel)
-    reading.notes.extend(_told(reading, kernel, stacks, stack))
+    unit, weight, hz = _weights(samples.column("period", np.int64), order, samples.event(event))
+    reading.notes.extend(_told(reading, kernel, stacks, stack, event))
     unix = header.to_unix
     return Samples(
         at=at if unix is None else at + unix,
@@ -140,15 +161,31 @@ def _captured(reading: _Reading, find_kernel: FindKernel, make_symbols: MakeSymb
         tid=tid,
         who=who,
         stack=stack,
-        weight=np.ones(len(at), np.int64),
+        weight=weight,
         whos=whos,
         idle=_idle(stacks, kernel),
         name=partial(_named, stacks, reading, kernel, make_symbols),
+        unit=unit,
         clock="machine" if unix is None else "unix",
-        hz=(samples.event or header.events[0]).hz,
+        hz=hz,
         label=label,
         notes=tuple(reading.notes),
+        origin=origin("perf.data", _producer(header), event, samples.counts, unit),
     )
+
+
+def _producer(header: Header) -> str:
+    parts = [f"perf {header.version}" if header.version else "perf"]
+    parts += [f"on {header.hostname}"] if header.hostname else []
+    return " ".join(parts) + (f", Linux {header.kernel}" if header.kernel else "")
+
+
+def _weights(period: Ints, order: Ints, event: Event) -> tuple[str, Ints, float]:
+    """Each sample counts as one. If the periods of a clock differ, they are what each stands for, in nanoseconds."""
+    its = period[order] if len(period) else period
+    if not len(its) or int(its.min()) <= 0 or int(its.min()) == int(its.max()):
+        return "samples", np.ones(len(order), np.int64), event.hz
+    return "nanoseconds", np.minimum(its, _LONGEST_PERIOD), event.hz
 
 
 def _named(stacks: Stacks, reading: _Reading, kernel: KallsymsText | None, make_symbols: MakeSymbols) -> Frames:
@@ -159,25 +196,25 @@ def _named(stacks: Stacks, reading: _Reading, kernel: KallsymsText | None, make_
     )
 
 
-def _split(chains: Chains, chain: Ids, pid: Ids, at: Ints, tasks: Tasks) -> tuple[Stacks, Ids]:
+def _split(chains: Chains, numbers: Ids, pid: Ids, at: Ints, tasks: Tasks) -> tuple[Stacks, Ids]:
     """A chain is a stack; but a chain of a process that ran two programs is two stacks."""
     words, starts, users = chains.all()
     count = len(chains)
     first = np.zeros(count, np.int64)
-    first[chain[::-1]] = np.arange(len(chain))[::-1]  # the sample each chain was first seen in
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]  # the sample each chain was first seen in
     stacks = Stacks(words, starts, np.arange(count, dtype=np.int32), pid[first], at[first])
-    again = np.flatnonzero(users[chain] & (first[chain] != np.arange(len(chain))))
-    spaces = [tasks.spaces_of(pid[rows].astype(np.int64), at[rows]) for rows in (again, first[chain[again]])]
+    again = np.flatnonzero(users[numbers] & (first[numbers] != np.arange(len(numbers))))
+    spaces = [tasks.spaces_of(pid[rows].astype(np.int64), at[rows]) for rows in (again, first[numbers[again]])]
     odd = spaces[0] != spaces[1]
     if not odd.any():
-        return stacks, chain
+        return stacks, numbers
     pairs, one, which = np.unique(
-        np.stack([chain[again[odd]], spaces[0][odd]]), axis=1, return_index=True, return_inverse=True
+        np.stack([numbers[again[odd]], spaces[0][odd]]), axis=1, return_index=True, return_inverse=True
     )
     rows = np.concatenate([first, again[odd][one]])
-    chain[again[odd]] = count + which.reshape(-1)
+    numbers[again[odd]] = count + which.reshape(-1)
     more = np.concatenate([stacks.chain, pairs[0].astype(np.int32)])
-    return Stacks(words, starts, more, pid[rows], at[rows]), chain
+    return Stacks(words, starts, more, pid[rows], at[rows]), numbers
 
 
 def _whos(pid: Ids, tid: Ids, at: Ints, cgroup: Ints, reading: _Reading) -> tuple[list[Who], Ids]:
@@ -220,7 +257,7 @@ def _idle(stacks: Stacks, kernel: KallsymsText | None) -> Mask:
 
 
 def _told(
-    reading: _Reading, kernel: KallsymsText | None, stacks: Stacks, stack: npt.NDArray[np.int32]
+    reading: _Reading, kernel: KallsymsText | None, stacks: Stacks, stack: npt.NDArray[np.int32], event: str
 ) -> Iterator[str]:
     samples = reading.samples
     if kernel is None:
@@ -231,10 +268,16 @@ def _told(
         )
     elif kernel.zeroed:
         yield "kernel symbols are hidden from this user: run as root, or set sysctl kernel.kptr_restrict=0"
+    if others := left_out(event, samples.counts):
+        yield others
+    if samples.stacks:
+        yield (
+            f"{samples.stacks:,} samples hold a copy of the user stack (--call-graph dwarf), which is not unwound: "
+            "of user code only the innermost function is shown; record with --call-graph fp, or use `perf script`"
+        )
     spoilt = int(stacks.spoilt()[stacks.chain][stack].sum())
     for count, what in (
         (reading.lost, "samples were lost by the kernel: the rings were full"),
-        (samples.left_out, "samples of other events are left out"),
         (samples.broken, "samples are cut short, and are left out"),
         (reading.throttled, "times the kernel throttled sampling, as it took too long"),
         (spoilt, "stacks hold invalid addresses; the rest of each stack is kept"),

@@ -20,7 +20,15 @@ Words = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
 
 MMAP, LOST, COMM, THROTTLE, FORK, SAMPLE, MMAP2, LOST_SAMPLES, CGROUP = 1, 2, 3, 5, 7, 9, 10, 13, 19
-HEADER_ATTR, TRACING_DATA, HEADER_BUILD_ID, AUXTRACE, COMPRESSED, COMPRESSED2 = 64, 66, 67, 71, 81, 83
+HEADER_ATTR, TRACING_DATA, HEADER_BUILD_ID, AUXTRACE, HEADER_FEATURE, COMPRESSED, COMPRESSED2 = (
+    64,
+    66,
+    67,
+    71,
+    80,
+    81,
+    83,
+)
 # 4 MB: the arrays made of a piece stay in the caches, and a file of any size takes the memory of a piece.
 PIECE = 4 << 20
 _KIND = 0xFFFFFFFF
