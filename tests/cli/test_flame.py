@@ -40,6 +40,16 @@ def test_folded_of_a_stretch_a_core_and_a_process(script: Path, zombiescope: Run
     assert folded("--from", "8", "--baseline", "0..8") == f"java;run 40 20\n{walk} 0 20\n"
 
 
+def test_a_difference_is_read_back_as_one(script: Path, tmp_path: Path, zombiescope: Run) -> None:
+    out = tmp_path / "difference.folded"
+    zombiescope("flame", str(script), "--from", "8", "--baseline", "0..8", "-o", str(out), expect=0)
+    again = zombiescope("flame", str(out), "--format", "folded", expect=0)
+    assert again.stdout == out.read_text() and "of two profiles, a difference" in again.stderr
+    assert "+50.00" in zombiescope("flame", str(out), expect=0).stdout
+    only = zombiescope("flame", str(out), "--format", "speedscope", expect=0)
+    assert "only the second profile is written" in only.stderr
+
+
 @pytest.mark.parametrize(
     ("form", "begins"),
     [

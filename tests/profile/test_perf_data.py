@@ -102,7 +102,7 @@ def test_what_was_lost_or_spoilt_is_told_and_the_rest_of_a_spoilt_stack_is_kept(
 def test_without_the_kernels_symbols_of_that_boot_it_says_so() -> None:
     found = read(one_of_everything().file(features={4: text_fact(b"6.1.0-9-cloud")}), kernel=False)
     assert "6.1.0-9-cloud" in found.notes[0] and "kallsyms" in found.notes[0]
-    assert told(found)[0][3] == "run;[unknown];[unknown]"
+    assert told(found)[0][3] == "run;0xffffffff81000210;0xffffffff81000110"
     assert not found.idle.any()
 
 

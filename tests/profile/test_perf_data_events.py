@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
 import pytest
-from tests.profile.perf_data_file import IDENTIFIER, KERNEL, PLAIN, USER, PerfData, attr, event_fact
+from tests.profile.perf_data_file import IDENTIFIER, KERNEL, PLAIN, USER, PerfData, attr, event_fact, one_of_everything
 from tests.profile.test_perf_data import WORK, read, told
 
 from zombiescope.core.errors import UserError
+from zombiescope.core.samples import Chosen, Function, Who
+from zombiescope.profile.gathering import Gathering
 from zombiescope.profile.heatmap import heatmap
+from zombiescope.profile.tree import planted
 
 BRANCH_STACK, RAW = 1 << 11, 1 << 10
 RUN, MAIN = 0x401010, 0x401110
@@ -66,3 +70,40 @@ def test_calls_recorded_by_the_processor_are_the_user_s_stack(index: bool, raw: 
     # Any branches, and not calls alone, are no stack.
     plain = read(made.file([(attr(sample_type=asked, branches=1 | (1 << 17) * index), [1])]))
     assert told(plain)[0][3] == "[unknown];run;read_stat"
+
+
+def test_a_thread_is_not_called_by_the_name_it_got_later() -> None:
+    made = PerfData()
+    made.sample(500, KERNEL, WORK, pid=7)
+    made.sample(600, KERNEL, WORK, pid=8)
+    made.comm(700, 7, b"later")
+    made.fork(800, 9, 7)
+    made.sample(900, KERNEL, WORK, pid=7)
+    assert [comm for _, _, comm, _ in told(read(made.file()))] == [":7", ":8", "later"]
+    made.comm(0, 7, b"before")
+    assert [comm for _, _, comm, _ in told(read(made.file()))] == ["before", ":8", "later"]
+
+
+def test_only_the_stacks_that_are_shown_need_names() -> None:
+    whole = read(one_of_everything().file())
+    some = whole.naming(np.array([0, 3]))
+    shown = whole.stack[[0, 3]].tolist()
+    assert [some.frames[it] for it in shown] == [whole.frames[it] for it in shown]
+    assert all(not some.frames[it] for it in range(len(whole.frames)) if it not in shown)
+    assert len(some.frames.functions) < len(whole.frames.functions)
+    assert planted(some).flame(Chosen(end=1001)).all == 1
+
+
+def test_functions_compiled_into_others_are_split() -> None:
+    made = Gathering("x")
+    agent = Function("A->B->C", False, "/tmp/perf-7.map")
+    plain = Function("T::operator->", False, "/bin/x")
+    numbers = [made.function(it) for it in (Function("main", False), agent, plain)]
+    for stack in (numbers, numbers[::-1], numbers[:1]):
+        made.add(at=0, cpu=0, tid=1, who=made.who(Who(1, "java")), stack=made.stack(stack))
+    frames = made.capture().frames
+    assert [frames.names(it) for it in range(3)] == [
+        ("main", "A", "B", "C", "T::operator->"),
+        ("T::operator->", "A", "B", "C", "main"),
+        ("main",),
+    ]

@@ -36,6 +36,15 @@ def add_measure(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_kallsyms(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--kallsyms",
+        metavar="FILE",
+        help="names of the kernel that perf.data is from: a copy of its /proc/kallsyms [SOURCE.kallsyms, "
+        "or this machine's if it is the same boot]",
+    )
+
+
 def complete(parser: argparse.ArgumentParser, **what: str | tuple[str, ...]) -> None:
     """`complete(parser, recording=FILE, finding=("signs", "remedies"))`: by an argument's dest; a room stands for the
     names of its members; FILE and FOLDER for paths. Arguments with choices need none of it."""

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from typing import IO, NamedTuple
+from functools import partial
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from zombiescope.core import UserError
 from zombiescope.core.errors import Unparsable
 from zombiescope.core.samples import Samples
+
+if TYPE_CHECKING:
+    from zombiescope.naming.kallsyms import KallsymsText, Kernel
+    from zombiescope.naming.this_machine import Names
 
 KNOWN = "not a format we read: perf.data, the text of `perf script`, folded stacks, pprof; gzipped or not"
 PERF_DATA = (b"PERFILE2", b"PERFFILE", b"2ELIFREP")
@@ -20,7 +26,10 @@ _GO_TEXT = (b"goroutine ", b"heap profile: ", b"threadcreate profile: ", b"--- m
 THREADS = "data"  # the file with the header in the folder of `perf record --threads`
 _MOST_THREADS = 900  # of one file each, which must all be open at once
 _GZIP = b"\x1f\x8b"
+_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_MARK = 3  # bytes of the longest
 _BLOCK = 1 << 20
+_KALLSYMS = 64 << 20  # bytes: 200,000 symbols are 10 MB
 _BEGINNING = 64 << 10  # read to see what a file is
 _LARGEST = 64 << 30  # bytes, unpacked: 12 hours of 96 cores at 49 Hz are 29 GB
 
@@ -49,10 +58,18 @@ class Opened:
             raise UserError(f"{self.path}: at byte {at}: {error}") from error
 
     def pieces(self) -> Iterator[bytes]:
+        """All of it; text with a byte-order mark, as Windows writes it, comes as UTF-8 without one."""
         at = 0
+        decoder = _decoder(self.read(0, _MARK))
         while piece := self.read(at, _BLOCK):
-            yield piece
+            yield piece if decoder is None else decoder.decode(piece).encode("utf-8", "replace")
             at += len(piece)
+
+    def beginning(self) -> bytes:
+        """The first part of it, enough to see what it is."""
+        raw = self.read(0, _BEGINNING)
+        decoder = _decoder(raw[:_MARK])
+        return raw if decoder is None else decoder.decode(raw).encode("utf-8", "replace")
 
     def _unpacked(self) -> IO[bytes]:
         """A temporary file without a name, gone when it is closed: the content may be larger than memory."""
@@ -74,6 +91,14 @@ class Opened:
         raise UserError(
             f"{self.path}: " + (f"larger than {_LARGEST >> 30} GB when unpacked" if size else (*self.notes, "empty")[0])
         )
+
+
+def _decoder(mark: bytes) -> codecs.IncrementalDecoder | None:
+    """For text that begins with a byte-order mark; None for anything else."""
+    for begins, encoding in _MARKS.items():
+        if mark.startswith(begins):
+            return codecs.getincrementaldecoder(encoding)("replace")
+    return None
 
 
 def of_threads(folder: str) -> list[str]:
@@ -109,10 +134,15 @@ def _regular(path: str) -> IO[bytes]:
 
 
 class Asked(NamedTuple):
-    """Which of several events or values to show, by name; None for the file's own choice."""
+    """Which of several events or values to show, by name, None for the file's own choice; and how to name functions."""
 
     event: str | None = None
     value: str | None = None
+    kallsyms: str | None = None  # a copy of the kernel's symbols, in place of what is found
+
+    @property
+    def chooses(self) -> bool:
+        return self.event is not None or self.value is not None
 
 
 NOTHING_ASKED = Asked()
@@ -134,7 +164,7 @@ def captured(path: str, asked: Asked = NOTHING_ASKED) -> Samples:
 
 
 def _read(file: Opened, label: str, asked: Asked) -> Samples:
-    beginning = file.read(0, _BEGINNING)
+    beginning = file.beginning()
     if beginning.startswith(PERF_DATA):
         from zombiescope.naming.this_machine import Names
         from zombiescope.profile import perf_data
@@ -147,7 +177,7 @@ def _read(file: Opened, label: str, asked: Asked) -> Samples:
             found = perf_data.capture(
                 file.read,
                 file.size,
-                names.kernel,
+                partial(_kernel, names, file.path, asked.kallsyms),
                 names.symbols,
                 label=label,
                 event=asked.event,
@@ -165,10 +195,24 @@ def _read(file: Opened, label: str, asked: Asked) -> Samples:
         _refuse_value(file.path, asked, "the text of `perf script`")
         return perf_script.parse(file.pieces(), label, asked.event)
     if folded.looks_like(beginning):
-        if asked != NOTHING_ASKED:
+        if asked.chooses:
             raise UserError(f"{file.path}: folded stacks have one count: leave out --event and --value")
         return folded.parse(file.pieces(), label)
     raise UserError(f"{file.path}: {_unknown(beginning)}")
+
+
+def _kernel(names: Names, path: str, given: str | None, kernel: Kernel | None, release: str) -> KallsymsText | None:
+    """The kernel's symbols: those given; else those of its own boot. A file that does not name its kernel has none."""
+    from zombiescope.naming.kallsyms import KallsymsText
+
+    if given is not None:
+        with closing(Opened(given)) as file:
+            try:
+                return KallsymsText(file.read(0, _KALLSYMS), given)
+            except Unparsable as error:
+                raise UserError(f"{given}: not a copy of /proc/kallsyms: line {error.line}: {error.text}") from error
+    named = bool(release) or (kernel is not None and bool(kernel.build_id))
+    return names.kernel(kernel, release) if named or os.path.exists(f"{path}.kallsyms") else None
 
 
 def _unknown(beginning: bytes) -> str:

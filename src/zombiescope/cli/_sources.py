@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from zombiescope.cli._files import NOTHING_ASKED, THREADS, Asked, captured, is_perf_data, of_threads
-from zombiescope.core import UserError
+from zombiescope.core import UserError, harmless
 from zombiescope.core.model import Span
 from zombiescope.core.samples import Origin, Samples
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline
     from zombiescope.recorder.replay import Recording
 
+_LONGEST_LINE = 2_000
 SECOND = 1_000_000_000
 
 
@@ -36,7 +38,7 @@ class Source:
 def opened(path: str, *more: str, span: Span | None = None, asked: Asked = NOTHING_ASKED) -> Source:
     """All of them as one; `span` selects a part of a recording, in unix seconds; `asked` one of several events."""
     if not more and is_recording(path):
-        if asked != NOTHING_ASKED:
+        if asked.chooses:
             raise UserError(f"{path}: a recording has one kind of samples: leave out --event and --value")
         return _recording(path, span)
     from zombiescope.profile.joined import joined
@@ -49,6 +51,14 @@ def opened(path: str, *more: str, span: Span | None = None, asked: Asked = NOTHI
 
 def is_recording(path: str) -> bool:
     return os.path.isdir(path) and os.path.isfile(os.path.join(path, "meta.json"))
+
+
+def say(source: Source) -> None:
+    """On stderr: what it is, then what could not be read."""
+    from zombiescope.profile.about import line
+
+    for said in (line(source.capture), *source.capture.notes):
+        print(f"{harmless(source.label)}: {harmless(said, most=_LONGEST_LINE)}", file=sys.stderr)
 
 
 def _recording(path: str, span: Span | None) -> Source:

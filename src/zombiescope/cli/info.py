@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from zombiescope.cli._arguments import FILE, add_format, add_measure, complete
+from zombiescope.cli._arguments import FILE, add_format, add_kallsyms, add_measure, complete
 from zombiescope.core import amount, harmless, lasting
 
 if TYPE_CHECKING:
@@ -35,8 +35,9 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         "source", metavar="SOURCE", nargs="+", help="a recording, or one or more files of samples, read as one"
     )
     add_measure(parser)
+    add_kallsyms(parser)
     add_format(parser, "text", "json")
-    complete(parser, source=FILE)
+    complete(parser, source=FILE, kallsyms=FILE)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     from zombiescope.cli._sources import is_recording
 
     if len(args.source) > 1 or not is_recording(args.source[0]):
-        return _of_samples(args.source, Asked(args.event, args.value), args.format)
+        return _of_samples(args.source, Asked(args.event, args.value, args.kallsyms), args.format)
     from zombiescope.recorder.replay import opened
 
     recording = opened(args.source[0])
@@ -57,17 +58,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _of_samples(paths: list[str], asked: Asked, form: str) -> int:
-    from zombiescope.cli import _about
     from zombiescope.cli._sources import opened
+    from zombiescope.profile import about
 
     source = opened(*paths, asked=asked)
-    missing = _about.missing(source.capture)
+    missing = about.missing(source.capture)
     if form == "json":
         print(
-            json.dumps({"label": harmless(source.label), **_about.shape(source.capture), "missing": missing}, indent=1)
+            json.dumps({"label": harmless(source.label), **about.shape(source.capture), "missing": missing}, indent=1)
         )
         return 0
-    print(f"{harmless(source.label)}: {_about.line(source.capture)}")
+    print(f"{harmless(source.label)}: {about.line(source.capture)}")
     for kind, said in (("missing", missing), ("note", [harmless(it) for it in source.capture.notes])):
         for text in said:
             print(f"{kind}\t{text}")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,6 +107,7 @@ class Samples:
     whos: Sequence[Who]
     idle: Mask  # of each distinct stack: the core had nothing to do. Judged by its leaf alone: interrupts are work
     name: Callable[[], Frames]  # works the names out; ask `frames`
+    name_some: Callable[[Ints], Frames] | None = None  # the same, but only these stacks: all others are left empty
     unit: str = "samples"
     clock: str = "machine"  # or "unix": since 1970; "none": without any time
     hz: float = 0.0  # how often a busy core is sampled; 0 where unknown
@@ -165,7 +166,14 @@ class Samples:
     def only(self, rows: slice | Mask | Ints) -> Samples:
         """Some of the samples; stacks and names are shared, and numbered as before."""
         columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in COLUMNS}
-        return replace(self, **columns, name=lambda: self.frames)
+        return replace(self, **columns, name=lambda: self.frames, name_some=None)
+
+    def naming(self, rows: Ints) -> Samples:
+        """The same samples, of which only these rows need names: that is quicker."""
+        if self.name_some is None or len(rows) == len(self):
+            return self
+        wanted = np.unique(self.stack[rows])
+        return replace(self, name=partial(self.name_some, wanted), name_some=None)
 
     def within(self, span: Span) -> Samples:
         return self.only(inside(self.at, span))

@@ -10,6 +10,7 @@ import numpy as np
 from zombiescope.core.errors import Unparsable
 from zombiescope.core.samples import Frames, Function, Ints, Mask, Origin, Samples, Who
 from zombiescope.knowledge.functions import is_idle
+from zombiescope.profile.inlined import unfolded
 
 MOST_SAMPLES = 20_000_000  # 40 bytes each: 800 MB. As text they would be some 8 GB
 LONGEST_LINE = 16 << 20  # a folded stack of 1,024 frames of 8 KB is 8 MB; anything longer is not text
@@ -89,11 +90,12 @@ class Gathering:
             raise Unparsable(self.source, *self._odd[0])
         at = np.array(self._at, np.int64)
         order = np.argsort(at, kind="stable") if rows is None else rows[np.argsort(at[rows], kind="stable")]
-        frames = Frames(
+        whole = Frames(
             functions=list(self._functions),
             of=np.array(self._frames, np.int32),
             starts=np.array(self._starts, np.int64),
         )
+        frames = unfolded(whole)
         return Samples(
             at=at[order],
             cpu=np.array(self._cpu, np.int32)[order],

@@ -165,6 +165,7 @@ def _captured(
         whos=whos,
         idle=_idle(stacks, kernel),
         name=partial(_named, stacks, reading, kernel, make_symbols),
+        name_some=partial(_named, stacks, reading, kernel, make_symbols),
         unit=unit,
         clock="machine" if unix is None else "unix",
         hz=hz,
@@ -188,12 +189,18 @@ def _weights(period: Ints, order: Ints, event: Event) -> tuple[str, Ints, float]
     return "nanoseconds", np.minimum(its, _LONGEST_PERIOD), event.hz
 
 
-def _named(stacks: Stacks, reading: _Reading, kernel: KallsymsText | None, make_symbols: MakeSymbols) -> Frames:
+def _named(
+    stacks: Stacks,
+    reading: _Reading,
+    kernel: KallsymsText | None,
+    make_symbols: MakeSymbols,
+    wanted: Ints | None = None,
+) -> Frames:
     from zombiescope.profile.perf_data_names import named  # a heatmap needs none
 
-    return named(
-        stacks, reading.tasks, reading.mappings, make_symbols(kernel.whole if kernel else None), reading.build_ids
-    )
+    symbols = make_symbols(kernel.whole if kernel else None)
+    tasks, mappings = reading.tasks, reading.mappings
+    return named(stacks, tasks, mappings, symbols, reading.build_ids, wanted, bare=kernel is None)
 
 
 def _split(chains: Chains, numbers: Ids, pid: Ids, at: Ints, tasks: Tasks) -> tuple[Stacks, Ids]:
@@ -263,8 +270,8 @@ def _told(
     if kernel is None:
         release = f" ({harmless(reading.header.kernel)})" if reading.header.kernel else ""
         yield (
-            f"no kernel symbols of that boot{release}: kernel functions have no names, and idle cores count as busy; "
-            "save a copy of /proc/kallsyms beside the file, as FILE.kallsyms"
+            f"no kernel symbols of that boot{release}: kernel functions are shown as addresses, idle cores count as "
+            "busy; give a copy of its /proc/kallsyms with --kallsyms, or save it beside the file, as FILE.kallsyms"
         )
     elif kernel.zeroed:
         yield "kernel symbols are hidden from this user: run as root, or set sysctl kernel.kptr_restrict=0"

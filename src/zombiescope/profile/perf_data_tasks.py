@@ -28,7 +28,8 @@ class Since:
     def __init__(self, key: Ints, time: Ints) -> None:
         self._known = np.unique(key)
         told = time[time > 0]
-        self._first = int(told.min()) if len(told) else 0
+        # One less, so that whatever is earlier than the first row with a time is not that row's.
+        self._first = int(told.min()) - 1 if len(told) else 0
         self._widest = max(int(time.max(initial=0)) - self._first, 0) + 1
         # Keys are numbered and times counted from the first, so that both fit into one word: a search for each answer.
         bits = self._widest.bit_length()

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from zombiescope.core import harmless, lasting
-
-if TYPE_CHECKING:
-    from zombiescope.core.samples import Samples
+from zombiescope.core.samples import Samples
 
 _SECOND = 1_000_000_000
 _MOST_OTHERS = 8  # names in the line; the JSON has all
-_LONGEST_LINE = 2_000
 _LONGEST = 120  # characters of a name
 
 
@@ -29,12 +27,6 @@ def line(capture: Samples) -> str:
         others.append(f"{len(origin.others) - _MOST_OTHERS} more")
     choice = f"; {origin.option} also takes {', '.join(others)}" if others else ""
     return f"{origin.format or 'samples'}{producer}: {measure}{size}{where}, {_span(capture)}{choice}"
-
-
-def say(capture: Samples, label: str) -> None:
-    """On stderr: what it is, then what could not be read."""
-    for said in (line(capture), *capture.notes):
-        print(f"{harmless(label)}: {harmless(said, most=_LONGEST_LINE)}", file=sys.stderr)
 
 
 def shape(capture: Samples) -> dict[str, Any]:
@@ -63,15 +55,13 @@ def shape(capture: Samples) -> dict[str, Any]:
 
 def missing(capture: Samples) -> list[str]:
     """What has no names, by file or by what stands in its place, most first."""
-    import numpy as np
-
     counts: dict[str, int] = {}
     frames = capture.frames
     weights = np.bincount(capture.stack, minlength=len(frames))
     lengths = np.diff(frames.starts)
     used = np.bincount(frames.of, np.repeat(weights, lengths), len(frames.functions)).astype(np.int64).tolist()
     for function, count in zip(frames.functions, used, strict=True):
-        if count and function.name.startswith("["):
+        if count and function.name.startswith(("[", "0x")):
             place = "the kernel" if function.kernel else harmless(function.module) or "unknown files"
             counts[place] = counts.get(place, 0) + count
     largest = sorted(counts.items(), key=lambda it: (-it[1], it[0]))[:_MOST_OTHERS]
@@ -79,8 +69,6 @@ def missing(capture: Samples) -> list[str]:
 
 
 def _cores(capture: Samples) -> list[int]:
-    import numpy as np
-
     found: list[int] = np.unique(capture.cpu[capture.cpu >= 0]).tolist()
     return found
 
