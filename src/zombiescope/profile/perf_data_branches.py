@@ -36,6 +36,18 @@ def behind_chain(words: Words, ends: Places, chain_at: Places, event: Event) -> 
     return np.minimum(at, ends)
 
 
+def behind_branches(words: Words, ends: Places, chain_at: Places, event: Event) -> Places:
+    """The word behind the branches as well, at the sample's end where it is cut short."""
+    at = behind_chain(words, ends, chain_at, event)
+    if not event.sample_type & asked.BRANCH_STACK:
+        return at
+    before = 1 + bool(event.branches & _INDEX)
+    there = at + before <= ends
+    number = np.where(there, words[np.where(there, at, 0)], np.uint64(0))
+    entries = np.minimum(number, np.uint64(_MOST)).astype(np.int64)
+    return np.minimum(at + before + _ENTRY * entries, ends)
+
+
 def with_calls(words: Words, ends: Places, chain_at: Places, event: Event) -> tuple[Words, Places]:
     """Chains in a row, each with its length in a word before it; and where these lengths are."""
     at = behind_chain(words, ends, chain_at, event)

@@ -11,7 +11,7 @@ Kernel: perf_output_sample in kernel/events/core.c.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ from zombiescope.profile.perf_data_branches import has_calls, with_calls
 from zombiescope.profile.perf_data_chains import KERNEL_MARK, LOWEST_MARK, USER_MARK, Chains
 from zombiescope.profile.perf_data_header import Event
 from zombiescope.profile.perf_data_records import SAMPLE, Piece, Places, Words, spread
+
+if TYPE_CHECKING:
+    from zombiescope.profile.unwind import Unwinder
 
 MOST = 40_000_000  # samples: 1.3 GB of columns. 96 cores at 99 Hz take 70 minutes for them
 _KERNEL, _GUEST_KERNEL = 1, 4  # the low three bits of misc: what ran when it was taken
@@ -54,13 +57,14 @@ class Layout(NamedTuple):
 class SampleRecords:
     """All samples so far, of all events; which of them are shown is chosen when all are known."""
 
-    def __init__(self, events: Sequence[Event]) -> None:
+    def __init__(self, events: Sequence[Event], unwinder: Unwinder | None = None) -> None:
         # A dummy event only requests task and mapping records. Events of many cores are mostly the same.
         sampling = [it for it in events if not it.is_dummy] or list(events)
         alike = {(plain(it.name), it.sample_type, it.read_format, it.branches, it.registers) for it in sampling}
         self._events = sampling if len(alike) > 1 else sampling[:1]
         self._names = list(dict.fromkeys(plain(it.name) for it in self._events))
         self.counts = dict.fromkeys(self._names, 0)
+        self._unwinder = unwinder
         self.chains = Chains()
         self.count = 0
         self.broken = 0  # that are cut short
@@ -122,9 +126,15 @@ class SampleRecords:
         name = plain(event.name)
         self.counts[name] += len(rows)
         self.stacks += len(rows) if event.sample_type & asked.STACK_USER else 0
-        flat, starts, lengths = _marked_chains(words, rows, ends, chain_at, event, layout.places.get(asked.IP))
+        at = np.minimum(_word(words, rows, layout.places.get(asked.TIME), 0), _LATEST).astype(np.int64)
+        source, chains = words, chain_at
+        if self._unwinder is not None and has_stack(event):
+            source, chains = self._unwinder.extended(words, ends, chain_at, event, (pid.astype(np.int64), at))
+        elif has_calls(event):
+            source, chains = with_calls(words, ends, chain_at, event)
+        flat, starts, lengths = _marked_chains(words, rows, source, chains, layout.places.get(asked.IP))
         added: dict[str, npt.NDArray[np.generic]] = {
-            "at": np.minimum(_word(words, rows, layout.places.get(asked.TIME), 0), _LATEST).astype(np.int64),
+            "at": at,
             "cpu": _word(words, rows, layout.places.get(asked.CPU), (1 << 64) - 1).astype(np.int32),
             "pid": pid.astype(np.int32),
             "tid": (who >> np.uint64(32)).astype(np.int32),
@@ -168,16 +178,22 @@ def _chain_at(
     return at, whole
 
 
+def has_stack(event: Event) -> bool:
+    """Whether samples of an event hold registers and a copy of the stack, to be unwound."""
+    wanted = asked.REGS_USER | asked.STACK_USER | asked.CALLCHAIN
+    return event.sample_type & wanted == wanted
+
+
 def _marked_chains(
-    words: Words, rows: Places, ends: Places, chain_at: Places, event: Event, ip_at: int | None
+    words: Words, rows: Places, source: Words, chain_at: Places, ip_at: int | None
 ) -> tuple[Words, Places, Places]:
-    """The chains in a row, each beginning with a mark; a sample without a chain has the address it was taken at."""
+    """The chains in a row, each beginning with a mark; a sample without a chain has the address it was taken at.
+
+    The samples are in `words`, their chains in `source`: the same, unless they were put together.
+    """
     heads, ips = words[rows], words[rows + ip_at] if ip_at else np.zeros(0, np.uint64)
-    if has_calls(event):
-        words, chain_at = with_calls(words, ends, chain_at, event)
-        asked_for: npt.NDArray[np.bool_] = np.ones(len(rows), np.bool_)
-    else:
-        asked_for = chain_at > 0
+    asked_for = (chain_at > 0) | (source is not words)
+    words = source
     nr = np.where(asked_for, words[chain_at], 0).astype(np.int64)
     first = words[np.where(nr > 0, chain_at + 1, 0)]
     bare = (nr == 0) & bool(ip_at)
