@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from tests import fuzzing
@@ -106,8 +107,12 @@ def test_a_console_also_has_what_programs_print() -> None:
 
 
 def test_records_of_many_writers() -> None:
-    entries = [ENTRY | {"MESSAGE": RESET}, ENTRY | {"SYSLOG_IDENTIFIER": "systemd", "_PID": "1", "MESSAGE": "up"}]
-    entries += [ENTRY | {"MESSAGE": None}, ENTRY | {"SYSLOG_IDENTIFIER": "joker", "MESSAGE": RESET}]
+    entries: list[dict[str, Any]] = [
+        {**ENTRY, "MESSAGE": RESET},
+        {**ENTRY, "SYSLOG_IDENTIFIER": "systemd", "_PID": "1", "MESSAGE": "up"},
+        {**ENTRY, "MESSAGE": None},
+        {**ENTRY, "SYSLOG_IDENTIFIER": "joker", "MESSAGE": RESET},
+    ]
     text = "\n".join(json.dumps(it) for it in entries) + '\n{"damaged": \n'
     log = parse_log(text, ended=ENDED, of=("kernel", "systemd").__contains__)
     assert [it.text for it in log.lines] == [RESET, "systemd[1]: up"]

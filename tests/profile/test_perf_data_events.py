@@ -13,6 +13,7 @@ from zombiescope.core.errors import UserError
 from zombiescope.core.samples import Chosen, Function, Who
 from zombiescope.profile.gathering import Gathering
 from zombiescope.profile.heatmap import heatmap
+from zombiescope.profile.joined import joined
 from zombiescope.profile.tree import planted
 
 BRANCH_STACK, RAW = 1 << 11, 1 << 10
@@ -92,6 +93,11 @@ def test_only_the_stacks_that_are_shown_need_names() -> None:
     assert all(not some.frames[it] for it in range(len(whole.frames)) if it not in shown)
     assert len(some.frames.functions) < len(whole.frames.functions)
     assert planted(some).flame(Chosen(end=1001)).all == 1
+    both = joined([read(one_of_everything().file()), read(one_of_everything().file())], "both")
+    rows = np.flatnonzero(both.at == 1000)
+    part = both.naming(rows)
+    assert [part.frames[it] for it in both.stack[rows]] == [whole.frames[whole.stack[0]]] * 2
+    assert sum(bool(part.frames[it]) for it in range(len(part.frames))) == 2
 
 
 def test_functions_compiled_into_others_are_split() -> None:

@@ -28,7 +28,7 @@ _AFTER = 1  # the time of samples of the second column; those of the first are b
 class _Line(NamedTuple):
     names: list[bytes]
     before: float | None  # the first of two counts
-    count: float
+    now: float
 
 
 class _Rounding:
@@ -65,7 +65,7 @@ def parse(pieces: Iterable[bytes], source: str = "folded stacks") -> Samples:
         stack = gathering.stack(list(_numbered(found.names[1:], gathering, known)))
         if found.before is not None and (weight := before(found.before)):
             gathering.add(at=0, cpu=-1, tid=-1, who=who, stack=stack, weight=weight)
-        if weight := now(found.count):
+        if weight := now(found.now):
             gathering.add(at=_AFTER if two else 0, cpu=-1, tid=-1, who=who, stack=stack, weight=weight)
     if fractions := now.fractions + before.fractions:
         gathering.note(f"{fractions:,} counts are fractions: they are rounded so that the sum stays the same")

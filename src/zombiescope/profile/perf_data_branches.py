@@ -45,7 +45,8 @@ def behind_branches(words: Words, ends: Places, chain_at: Places, event: Event) 
     there = at + before <= ends
     number = np.where(there, words[np.where(there, at, 0)], np.uint64(0))
     entries = np.minimum(number, np.uint64(_MOST)).astype(np.int64)
-    return np.minimum(at + before + _ENTRY * entries, ends)
+    found: Places = np.minimum(at + before + _ENTRY * entries, ends)
+    return found
 
 
 def with_calls(words: Words, ends: Places, chain_at: Places, event: Event) -> tuple[Words, Places]:

@@ -15,7 +15,7 @@ from zombiescope.core.samples import Function, Samples, Who
 from zombiescope.profile.gathering import MOST_SAMPLES, Gathering, named
 from zombiescope.profile.kernel_files import UNKNOWN, kernel_module
 from zombiescope.profile.pprof_values import COUNTED, NANOSECONDS, Kind, Values
-from zombiescope.profile.wire import fields, numbers, signed
+from zombiescope.profile.wire import fields, numbers, parts, signed
 
 LARGEST_FILE = 1 << 29  # bytes, unpacked: 512 MB. Whole days of a busy service are some 20 MB
 MOST_FRAMES = 10_000  # in one stack: deeper ones are cut, at their outer end
@@ -42,6 +42,7 @@ _LABELS = {
     "comm": ("comm", "thread_comm", "thread", "thread_name", "thread name"),
     "cgroup": ("cgroup", "container", "container_id"),
 }
+_MOST_KEPT = 200_000  # stacks, labels and values known by their bytes
 _FALLBACK = "[all]"  # the process, if unknown
 
 
@@ -97,6 +98,9 @@ class _Profile:
         self._numbers: dict[int, int] = {}
         self._period_unit = 0
         self._known: dict[_Line, int] = {}
+        self._stacks: dict[bytes, int] = {}  # by the numbers of their places, as written
+        self._whos: dict[bytes, tuple[int, int, int]] = {}  # by labels, as written
+        self._amounts: dict[bytes, list[int]] = {}  # by values, as written
         try:
             for field, told in fields(data, source):
                 self._take(field, told)
@@ -129,11 +133,11 @@ class _Profile:
 
     def _flat(self, where: slice) -> dict[int, int]:
         """The numbers of a message."""
-        return {
-            field: told
-            for field, told in fields(self._data, self._source, where.start, where.stop)
-            if isinstance(told, int)
-        }
+        return self._flat_of(self._data, where)
+
+    def _flat_of(self, data: bytes, where: slice) -> dict[int, int]:
+        told = fields(data, self._source, where.start, where.stop)
+        return {field: number for field, number in told if isinstance(number, int)}
 
     def _locate(self, where: slice) -> None:
         location, lines = {}, list[int]()
@@ -191,22 +195,57 @@ class _Profile:
                 return
 
     def _row(self, where: slice, values: Values) -> tuple[int, int, int, int]:
-        locations, its_values, labels = list[int](), list[int](), dict[str, str | int]()
+        """Stacks, labels and values come again and again, so each is looked up by its bytes first."""
+        found = parts(self._data, where.start, where.stop)
+        if found is None:
+            return self._odd_row(where, values)
+        places, amounts, told = found
+        stack = self._stacks.get(places)
+        if stack is None:
+            whole = list(numbers(places, slice(0, len(places)), self._source))
+            stack = self._stacks[places] = self._stack(whole)
+        who = self._whos.get(told)
+        if who is None:
+            who = self._whos[told] = self._labelled(
+                [self._flat_of(told, it) for _, it in fields(told, self._source) if isinstance(it, slice)]
+            )
+        row = self._amounts.get(amounts)
+        if row is None:
+            row = [signed(it) for it in numbers(amounts, slice(0, len(amounts)), self._source)]
+            if len(self._amounts) < _MOST_KEPT:
+                self._amounts[amounts] = row
+        values.add(row)
+        if len(self._stacks) > _MOST_KEPT or len(self._whos) > _MOST_KEPT:
+            self._stacks.clear()
+            self._whos.clear()
+        return stack, *who
+
+    def _odd_row(self, where: slice, values: Values) -> tuple[int, int, int, int]:
+        """The same for a sample that is written in an unusual way: numbers one by one, unknown fields."""
+        locations, its_values, labels = list[int](), list[int](), list[dict[int, int]]()
         for field, told in fields(self._data, self._source, where.start, where.stop):
             if field == 1:
                 locations += numbers(self._data, told, self._source)
             elif field == 2:
                 its_values += numbers(self._data, told, self._source)
             elif field == 3 and isinstance(told, slice):
-                label = self._flat(told)
-                labels[self._text(label.get(1, 0))] = self._text(label[2]) if label.get(2) else label.get(3, 0)
+                labels.append(self._flat(told))
+        row = self._stack(locations), *self._labelled(labels)
+        values.add([signed(it) for it in its_values])
+        return row
+
+    def _stack(self, locations: list[int]) -> int:
         lines = [line for it in locations[:MOST_FRAMES] for line in self._locations.get(it, [_Line(0, 0)])]
-        stack = self._gathering.stack([self._function(line) for line in lines[MOST_FRAMES - 1 :: -1]])
+        return self._gathering.stack([self._function(line) for line in lines[MOST_FRAMES - 1 :: -1]])
+
+    def _labelled(self, told: list[dict[int, int]]) -> tuple[int, int, int]:
+        """Process, thread and core, as labels give them."""
+        labels: dict[str, str | int] = {}
+        for label in told:
+            labels[self._text(label.get(1, 0))] = self._text(label[2]) if label.get(2) else label.get(3, 0)
         comm = str(_label(labels, "comm") or _FALLBACK)
         pid, tid, cpu = (_whole(_label(labels, name)) for name in ("pid", "tid", "cpu"))
-        who = self._gathering.who(Who(pid, comm, str(_label(labels, "cgroup") or "")))
-        values.add([signed(it) for it in its_values])
-        return stack, who, tid, cpu
+        return self._gathering.who(Who(pid, comm, str(_label(labels, "cgroup") or ""))), tid, cpu
 
     def _function(self, line: _Line) -> int:
         if line not in self._known:

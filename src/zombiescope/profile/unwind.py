@@ -55,7 +55,7 @@ class Unwinder:
         spaces = self._spaces_of(*who).tolist()
         at = behind_branches(words, ends, chain_at, event).tolist()
         bits = [bit for bit in range(64) if event.registers >> bit & 1]
-        raw = memoryview(words).cast("B")
+        raw = words.data.cast("B")
         parts, heads, size = list[Words](), list[int](), 0
         for row, (begin, end) in enumerate(zip(at, ends.tolist(), strict=True)):
             first = int(chain_at[row])
