@@ -172,8 +172,9 @@ class Samples:
         """The same samples, of which only these rows need names: that is quicker."""
         if self.name_some is None or len(rows) == len(self):
             return self
-        wanted = np.unique(self.stack[rows]).astype(np.int64)
-        return replace(self, name=partial(self.name_some, wanted), name_some=None)
+        wanted = np.zeros(len(self.idle), np.bool_)
+        wanted[self.stack[rows]] = True
+        return replace(self, name=partial(self.name_some, np.flatnonzero(wanted)), name_some=None)
 
     def within(self, span: Span) -> Samples:
         return self.only(inside(self.at, span))

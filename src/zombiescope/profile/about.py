@@ -11,6 +11,7 @@ from zombiescope.core.samples import Samples
 
 _SECOND = 1_000_000_000
 _MOST_OTHERS = 8  # names in the line; the JSON has all
+_MOST_CORES = 65_536  # more than any kernel can be built for
 _LONGEST = 120  # characters of a name
 
 
@@ -69,7 +70,10 @@ def missing(capture: Samples) -> list[str]:
 
 
 def _cores(capture: Samples) -> list[int]:
-    found: list[int] = np.unique(capture.cpu[capture.cpu >= 0]).tolist()
+    if not len(capture) or int(capture.cpu.max()) >= _MOST_CORES:
+        return sorted(set(capture.cpu[capture.cpu >= 0].tolist()))
+    seen = np.bincount(capture.cpu[capture.cpu >= 0])
+    found: list[int] = np.flatnonzero(seen).tolist()
     return found
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from zombiescope.core.samples import Ints
 from zombiescope.naming.kallsyms import Kernel
 from zombiescope.naming.ranges import Addresses, Ranges
-from zombiescope.profile.perf_data_records import MMAP, MMAP2, Piece, Places, Words, spread
+from zombiescope.profile.perf_data_records import MMAP, MMAP2, Piece, Places, Words, distinct, spread
 from zombiescope.profile.perf_data_tasks import Tasks
 
 _BODY = struct.Struct("<IHHIIQQQ")  # kind, misc, size, pid, tid, address, length, offset in the file
@@ -89,7 +89,7 @@ class Mappings:
 
     def atlas(self, spaces: Ints, tasks: Tasks, build_ids: Mapping[str, str]) -> Atlas:
         """What was mapped in these spaces, ready to be looked up."""
-        used = np.unique(spaces)
+        used = distinct(spaces)
         table, files = self._read(build_ids, _pids_of(used, tasks))
         rows, number = _of_spaces(used, tasks.spaces_of(table[:, _PID], table[:, _TIME]), table, tasks)
         starts, pages = table[rows, _START] >> _PAGE, table[rows, _LENGTH] >> _PAGE
@@ -142,11 +142,11 @@ def _pids_of(used: Ints, tasks: Tasks) -> Ints:
     seen = used[used >= 0]
     for _ in range(_MOST_PARENTS):
         above = parents[seen]
-        more = np.union1d(seen, above[above >= 0])
+        more = distinct(np.concatenate([seen, above[above >= 0]]))
         if len(more) == len(seen):
             break
         seen = more
-    found: Ints = np.unique(tasks.pid_of_space[seen])
+    found: Ints = distinct(tasks.pid_of_space[seen])
     return found
 
 

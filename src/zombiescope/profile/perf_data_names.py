@@ -46,7 +46,7 @@ def named(
     borders = np.searchsorted(ends, np.arange(_AT_ONCE, ends[-1] + _AT_ONCE if len(ends) else 0, _AT_ONCE), "right")
     parts = [np.empty(0, np.int32)]
     lengths = np.zeros(len(stacks.chain) + 1, np.int64)
-    for first, last in pairwise([0, *np.unique(borders).tolist(), len(ends)]):
+    for first, last in pairwise([0, *sorted(set(borders.tolist())), len(ends)]):
         block = some[first:last]
         of, lengths[block + 1] = _block(stacks, block, spaces[first:last], naming)
         parts.append(of)
