@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zombiescope.core.samples import Ints
+from zombiescope.core.samples import Ints, Mask
 from zombiescope.naming.kallsyms import Kernel
 from zombiescope.naming.ranges import Addresses, Ranges
 from zombiescope.profile.perf_data_records import MMAP, MMAP2, Piece, Places, Words, distinct, spread
@@ -127,13 +127,21 @@ class Mappings:
         pid = (words[begins + 1] & np.uint64(_ALL)).astype(np.int64)
         misc = (words[begins] >> np.uint64(32)).astype(np.int64)
         highest = np.uint64(1 << _PAGE + _SPACE)
-        good = np.isin(pid, pids) & (misc & _IS_DATA == 0) & (pid != _ALL)
+        good = _in_order(pid, pids) & (misc & _IS_DATA == 0) & (pid != _ALL)
         good &= (words[begins + 2] < highest) & (words[begins + 3] < highest) & (words[begins + 4] < np.uint64(_LATEST))
         begins, ends, pid = begins[good], ends[good], pid[good]
         time = words[ends - self._time_at] if self._time_at else np.zeros(len(begins), np.uint64)
         numbers = (np.minimum(time, np.uint64(_LATEST)), words[begins + 2], words[begins + 3], words[begins + 4])
         table = np.stack([pid, *(it.astype(np.int64) for it in numbers), np.zeros(len(pid), np.int64)], axis=1)
         return table, 8 * begins, 8 * ends
+
+
+def _in_order(numbers: Ints, some: Ints) -> Mask:
+    """Which numbers are among some that are in order."""
+    if not len(some):
+        return np.zeros(len(numbers), np.bool_)
+    found: Mask = some[np.minimum(np.searchsorted(some, numbers), len(some) - 1)] == numbers
+    return found
 
 
 def _pids_of(used: Ints, tasks: Tasks) -> Ints:

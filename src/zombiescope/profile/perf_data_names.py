@@ -13,7 +13,7 @@ from zombiescope.core.samples import Frames, Function, Ints, Mask
 from zombiescope.naming.kallsyms import UNKNOWN
 from zombiescope.naming.symbols import Symbols
 from zombiescope.profile.inlined import unfolded
-from zombiescope.profile.perf_data_chains import LOWEST_MARK, MARKS, Stacks
+from zombiescope.profile.perf_data_chains import LOWEST_MARK, MARKS, Stacks, among
 from zombiescope.profile.perf_data_mappings import Atlas, Mappings
 from zombiescope.profile.perf_data_records import Words, spread
 from zombiescope.profile.perf_data_tasks import Tasks
@@ -73,9 +73,9 @@ def _judged(words: Words) -> tuple[Mask, Mask]:
     """Of each word: whether it is an address, and whether of the kernel, as the last mark before it says."""
     high = words >= np.uint64(LOWEST_MARK)
     mark = np.zeros(len(words), np.bool_)
-    mark[high] = np.isin(words[high], MARKS)
+    mark[high] = among(words[high], MARKS)
     # A chain begins with a mark, so the last one before a word is of its own chain.
-    kernel = np.append(False, np.isin(words[mark], _KERNELS))
+    kernel = np.append(False, among(words[mark], _KERNELS))
     of_kernel: Mask = kernel[np.cumsum(mark)]
     return ~high, of_kernel
 
