@@ -90,8 +90,8 @@ def test_every_form_of_an_event(line: str, at: int, cpu: int, tid: int, who: Who
         ("\tffffffffad135f6f [unknown] ([unknown])", Function("[unknown]", True)),
         ("\t    7fff1 __vdso_gettimeofday ([vdso])", Function("__vdso_gettimeofday", False, "[vdso]")),
         (
-            "\t    7fa4 Lfoo/Bar;::xxx->Lfoo;::y (/tmp/perf-1.map)",
-            Function("Lfoo/Bar;::xxx->Lfoo;::y", False, "/tmp/perf-1.map"),
+            "\t    7fa4 Lfoo/Bar;::xxx (/tmp/perf-1.map)",
+            Function("Lfoo/Bar;::xxx", False, "/tmp/perf-1.map"),
         ),
         (
             "\t  7f operator()(int, char (*)[3]) (/a b (deleted))",
@@ -112,6 +112,11 @@ def test_every_form_of_an_event(line: str, at: int, cpu: int, tid: int, who: Who
 )
 def test_every_form_of_a_frame(line: str, function: Function) -> None:
     assert read(f"a 1 1.000000: cycles: \n{line}\n").frames[0] == [function]
+
+
+def test_functions_compiled_into_others_are_frames_of_their_own() -> None:
+    found = read("a 1 1.000000: cycles: \n\t    7fa4 Lfoo/Bar;::xxx->Lfoo;::y (/tmp/perf-1.map)\n")
+    assert found.frames.names(0) == ("Lfoo/Bar;::xxx", "Lfoo;::y")
 
 
 def test_events_without_stacks_have_their_frame_at_the_end_of_the_line() -> None:

@@ -77,7 +77,8 @@ def spread(starts: Places, lengths: Places) -> Places:
 def distinct(values: npt.NDArray[_Kind]) -> npt.NDArray[_Kind]:
     """In order. np.unique would import numpy.ma, which takes 20 ms."""
     found = np.sort(values)
-    return found[np.append(True, found[1:] != found[:-1])[: len(found)]]
+    once: npt.NDArray[_Kind] = found[np.append(True, found[1:] != found[:-1])[: len(found)]]
+    return once
 
 
 def pieces(read: Read, start: int, end: int, notes: list[str]) -> Iterator[Piece]:
