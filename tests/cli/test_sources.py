@@ -14,6 +14,7 @@ from zombiescope.cli._files import Asked
 from zombiescope.cli._sources import instant, opened
 from zombiescope.core import UserError
 from zombiescope.core.samples import Function, Who
+from zombiescope.profile.about import line
 
 EXTERNAL = Path(os.environ.get("ZOMBIESCOPE_EXTERNAL_DATA", Path(__file__).parents[2] / "../shared/data")) / "perf"
 SCRIPT = b"""bash  7/7  [001] 12.500000: cpu-clock:
@@ -150,3 +151,14 @@ def test_every_capture_of_others_opens() -> None:
     assert files
     for file in files:
         assert len(opened(str(file)).capture), file
+
+
+def test_every_capture_of_others_says_what_it_is() -> None:
+    if not EXTERNAL.is_dir():
+        pytest.skip(f"no captures of others at {EXTERNAL}: set ZOMBIESCOPE_EXTERNAL_DATA")
+    said = {path.name: line(opened(str(path)).capture) for path in sorted(EXTERNAL.iterdir())}
+    assert len(said) >= 8 and all(it.startswith("text of perf script") for it in said.values()), said
+    theirs = said["flamescope-perf.test01"]
+    assert theirs.startswith(
+        "text of perf script by perf 3.13.11 on i-xxx, Linux 3.13.0-105-generic: cpu-clock, 9 samples"
+    )

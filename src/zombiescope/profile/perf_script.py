@@ -35,8 +35,10 @@ _FRAME = re.compile(rb"[ \t]{0,64}([0-9a-fA-F]{1,16})(?:[ \t]{1,64}(.*))?", re.D
 _COMMON = re.compile(rb"\t *+([0-9a-f]{1,16}) ([^ ()+]++)(?:\+0x[0-9a-f]{1,16})? \(([^()]++)\)")  # nearly all frames
 _SOURCE_LINE = re.compile(rb"[ \t]{2,64}\S{1,4096}:\d{1,9}")  # below its frame, with -F +srcline
 _HZ = re.compile(rb"sample_freq \} = (\d{1,6})\b|cmdline : .{0,4096}? (?:-F|--freq)[ =]?(\d{1,6})\b")
-_VERSION, _HOST, _KERNEL = (
-    re.compile(rb"# %b : (\S{1,255})" % it) for it in (b"perf version", b"hostname", b"os release")
+# Of perf's own header: who wrote it.
+_SAYS = tuple(
+    (re.compile(rb"# %b : (\S{1,255})" % what), says)
+    for what, says in ((b"perf version", "perf {}"), (b"hostname", "on {},"), (b"os release", "Linux {}"))
 )
 _KERNEL_HALF = 0xFFFF_8000_0000_0000  # addresses of x86-64, arm64 and others from here on are the kernel's
 _UNIX = 10**18  # nanoseconds: above it, time since 1970: no machine has been up for 31 years
@@ -114,7 +116,8 @@ def _blocks(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
 class _Reader:
     def __init__(self, source: str, wanted: str | None = None) -> None:
         self.gathering = Gathering(source)
-        self._wanted, self._producer = wanted, ""
+        self._wanted = wanted
+        self._producer: dict[str, str] = {}
         self._line = 1
         self._hz = 0.0
         self._stacks: dict[bytes, int] = {}  # by text
@@ -252,19 +255,20 @@ class _Reader:
     def _learn(self, line: bytes) -> None:
         if found := _HZ.search(line):
             self._hz = self._hz or float(found[1] or found[2])
-        for form, says in ((_VERSION, "perf {}"), (_HOST, "on {}"), (_KERNEL, "Linux {}")):
-            if (found := form.match(line)) and len(self._producer) < _LONG:
-                self._producer += f"{' ' if self._producer else ''}{says.format(named(found[1]))}"
+        for form, says in _SAYS:
+            if found := form.match(line):
+                self._producer.setdefault(says, says.format(named(found[1])))
 
     def capture(self) -> Samples:
         choice = self._kinds.chosen(self._wanted, self.gathering.source)
         if others := left_out(choice.name, choice.counts):
             self.gathering.note(others)
+        producer = " ".join(self._producer[says] for _, says in _SAYS if says in self._producer)
         found = self.gathering.capture(
             unit=choice.unit,
             clock="machine" if self._form is _TIMED else "none",
             hz=choice.hz or self._hz,
-            origin=origin("text of perf script", self._producer, choice.name, choice.counts, choice.unit),
+            origin=origin("text of perf script", producer, choice.name, choice.counts, choice.unit),
             rows=choice.rows,
         )
         if found.start >= _UNIX:
