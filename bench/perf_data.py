@@ -16,7 +16,8 @@ from bench._commands import weigh
 from bench._perf_script import compare
 from zombiescope.cli._sources import opened
 from zombiescope.core import UserError
-from zombiescope.core.samples import Chosen, Samples
+from zombiescope.core.samples import Samples
+from zombiescope.profile.chosen import Chosen
 from zombiescope.profile.heatmap import SECOND, heatmap
 from zombiescope.profile.tree import planted
 
@@ -46,7 +47,7 @@ FOLDED = OPEN + (
 )
 
 ONE_SECOND = OPEN + (
-    "import numpy as np; from zombiescope.core.samples import Chosen; "
+    "from zombiescope.profile.chosen import Chosen; "
     "from zombiescope.profile.exports import folded; from zombiescope.profile.picture import Picture; "
     f"chosen = Chosen(start=found.start + 30 * {SECOND}, end=found.start + 31 * {SECOND}); "
     "folded.write(Picture(capture=found.naming(chosen.rows(found)), chosen=chosen), sys.stdout.buffer)"

@@ -1,10 +1,11 @@
 // The diagnosis beside the time axis: the chain, stage by stage. A click on a stage or on its evidence goes to its time.
 import { useSignal } from "@preact/signals";
-import type { Case, Evidence, Finding } from "./data";
+import type { Case, Evidence, Finding, Remedy } from "./data";
 import { SECOND, clock, stretch } from "./format";
 import type { State } from "./state";
 
 const SHOWN = 8; // of a list; the report has the rest
+const PLANS = 20; // remedies shown, as in the HTML report
 const AROUND = 3 * SECOND; // shown on both sides of a moment
 // What each kind of evidence means, in words.
 const GROUNDS: Record<string, string> = {
@@ -52,6 +53,17 @@ export function CasePanel({ state }: { state: State }) {
           </ul>
         </section>
       ) : null}
+      {it.remedies.length ? (
+        <section>
+          <h3>What to do</h3>
+          {it.remedies.slice(0, PLANS).map((remedy) => (
+            <Offer key={`${remedy.name} ${remedy.subject}`} remedy={remedy} />
+          ))}
+          <p>
+            <code>zombiescope fix</code> shows the commands, and how each is undone.
+          </p>
+        </section>
+      ) : null}
       {blind.length ? (
         <details>
           <summary>
@@ -67,6 +79,26 @@ export function CasePanel({ state }: { state: State }) {
         </details>
       ) : null}
     </aside>
+  );
+}
+
+/** A remedy as the reports show it: its risk, and that of a step where it is another one. */
+function Offer({ remedy }: { remedy: Remedy }) {
+  return (
+    <details class="remedy">
+      <summary>
+        <b>{remedy.name}</b> <span class={`badge ${remedy.risk}`}>{remedy.risk}</span>{" "}
+        <span class="subject">{remedy.subject}</span>
+      </summary>
+      <ol>
+        {remedy.steps.map((step, i) => (
+          <li key={i}>
+            {step.says}
+            {step.risk === remedy.risk ? null : <span class={`badge ${step.risk}`}>{step.risk}</span>}
+          </li>
+        ))}
+      </ol>
+    </details>
   );
 }
 

@@ -33,6 +33,13 @@ export interface Verdict {
   state: string;
   says: string;
 }
+export interface Remedy {
+  name: string;
+  cures: string;
+  subject: string;
+  risk: string; // safe, disruptive or advice
+  steps: { says: string; argv: string[]; risk: string }[];
+}
 export interface Case {
   node: string;
   kernel: string;
@@ -43,6 +50,7 @@ export interface Case {
   findings: Finding[];
   links: Link[];
   verdicts: Verdict[];
+  remedies: Remedy[]; // in the order in which every report offers them
   unexplained: { finding: number; candidates: { law: string; why_not: string }[] }[];
 }
 

@@ -118,6 +118,16 @@ class Diagnosis:
         return self.case.findings
 
     @property
+    def noted(self) -> tuple[Finding, ...]:
+        """Found, and harming nobody."""
+        return self.case.noted
+
+    @property
+    def past(self) -> tuple[Finding, ...]:
+        """What ended before the recording began."""
+        return self.case.past
+
+    @property
     def verdicts(self) -> tuple[Verdict, ...]:
         return self.case.verdicts
 

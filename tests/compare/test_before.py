@@ -17,8 +17,9 @@ from zombiescope.compare.measures import _means, of_series
 from zombiescope.compare.quiet_time import CONTROLS, Event, Windows, recorded, windows
 from zombiescope.compare.time_spent import Profile
 from zombiescope.core import Span, UserError
-from zombiescope.core.samples import Chosen, Function, Who
+from zombiescope.core.samples import Function, Who
 from zombiescope.core.timeline import Series, Timeline
+from zombiescope.profile.chosen import Chosen
 
 MARKS = (310.0, 800.0, 1130.0, 1600.0, 2105.0)
 S = 15.0

@@ -108,7 +108,7 @@ def test_dots_do_not_lead_out(root: Path, path: str) -> None:
     assert caught.value.source == path
 
 
-@pytest.mark.parametrize("target", ["../secret", "/etc/passwd", "../root-too/secret", "/", "second", "/proc/self/mem"])
+@pytest.mark.parametrize("target", ["../secret", "/etc/passwd", "../root-too/secret", "second", "/proc/self/mem"])
 def test_links_do_not_lead_out(root: Path, target: str) -> None:
     (root / "second").symlink_to("proc/../../secret")
     (root / "link").symlink_to(target)
@@ -125,6 +125,26 @@ def test_a_linked_folder_does_not_lead_out(root: Path) -> None:
     for act in (host.read, host.listing, host.folders, host.link):
         with pytest.raises(Unreadable, match="leads out of the recorded root"):
             act("/out/secret")
+
+
+@pytest.mark.parametrize("target", ["/proc/uptime", "/second/uptime", "../../../proc/uptime", "/x/../proc/./uptime"])
+def test_an_absolute_link_begins_at_the_root(root: Path, target: str) -> None:
+    """As for a process that is chrooted there; our own /proc/uptime says something else."""
+    (root / "second").symlink_to("/proc")
+    (root / "link").symlink_to(target)
+    host = Host(str(root))
+    assert host.read("/link") == "5.0 1.0\n"
+    assert host.real("/link") == str(root / "proc/uptime")
+    assert host.real("/link", follow=False) == str(root / "link")
+    assert host.real("/second/self", follow=False) == str(root / "proc/self")
+    with pytest.raises(Unreadable, match="no such file"):
+        Host(str(root), live=True).read("/second/nothing")
+
+
+def test_a_link_to_the_root_is_this_root(root: Path) -> None:
+    (root / "link").symlink_to("/")
+    assert Host(str(root)).listing("/link") == sorted(os.listdir(root))
+    assert Host(str(root)).real("/link/link/../link") == str(root)
 
 
 def test_links_within_are_followed_and_loops_end(root: Path) -> None:

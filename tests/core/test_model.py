@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from zombiescope import core
+from zombiescope.core.harm import Harm
 
 PROOF = (core.Reading(what="x", subject="node", value=1, at=1, source="/proc/x"),)
 SHAPES = (
@@ -19,6 +20,7 @@ SHAPES = (
     core.Check,
     core.Finding,
     core.Ground,
+    Harm,
     core.Link,
     core.Plan,
     core.Reading,

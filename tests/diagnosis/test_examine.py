@@ -10,6 +10,7 @@ import pytest
 from tests.nodes import T0, node, read
 
 from zombiescope.core import Blind, Finding, Ground, Plan, Reading, Span, Step, Unreadable
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.examine import Members, examine
 from zombiescope.members.rooms import Broken
@@ -27,7 +28,9 @@ def member(**parts: Any) -> ModuleType:
 def sign(*spans: tuple[float, float], needs: tuple[Any, ...] = ("seen",)) -> ModuleType:
     def find(timeline: Timeline) -> Iterator[Finding]:  # noqa: ARG001
         for place, (start, end) in enumerate(spans):
-            yield Finding(subject=f"thing:{place}", span=Span(T0 + start, T0 + end), says="seen", evidence=PROOF)
+            span = Span(T0 + start, T0 + end)
+            waits = Harm(parts=(Part(figure="waited", who=f"thing:{place}", amount=1.0, span=span),))
+            yield Finding(subject=f"thing:{place}", span=span, says="seen", evidence=PROOF, harm=waits)
 
     return member(NEEDS=needs, find=find)
 

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.conftest import Run
 from tests.gate.images import ECS, ETC, LIB, PLAIN, WANTS, clean, judged, objections
 
 LOOPS = "[Service]\nExecStart=/x\nRestart=always\nRestartSec=0.5\n[Unit]\nStartLimitIntervalSec=0\n"
@@ -43,6 +44,17 @@ def test_the_package_that_owns_the_file_decides(tmp_path: Path, package: str, ex
     assert bool(judged(root)["endless_restart"].objections) != exempt
     (root / f"{ETC}/{name}").write_text(LOOPS)
     assert judged(root)["endless_restart"].objections, "a copy in /etc is no package's"
+
+
+def test_a_package_of_one_s_own_is_named_in_a_file(zombiescope: Run, tmp_path: Path) -> None:
+    """Which packages are the system's is knowledge: a distribution that we do not know adds its own."""
+    name = "cloud-config.service"
+    owned = {f"{LIB}/{name}": LOOPS, "var/lib/dpkg/info/acme-base.list": f"/lib/systemd/system/{name}\n"}
+    root = clean(tmp_path / "root", owned, {f"{WANTS}/{name}": f"/{LIB}/{name}"})
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more/acme.toml").write_text('[[package]]\npackages = ["acme-*"]\nwhy = "our distribution"\n')
+    zombiescope("gate", "--root", str(root), expect=1)
+    zombiescope("gate", "--root", str(root), "--knowledge", str(tmp_path / "more"), expect=0)
 
 
 def test_a_drop_in_of_no_package_takes_the_exemption_away(tmp_path: Path) -> None:

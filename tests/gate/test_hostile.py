@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import stat
 import tarfile
 from pathlib import Path
 
 import pytest
 from tests.cli.gate_reports import gated
 from tests.conftest import Run
+from tests.gate.hostile_files import MAKERS, Maker, fifo, nul, outside, put
 from tests.gate.images import ETC, LIB, WANTS, build, clean, judged, objections
 from tests.gate.trees import LEAK, TREES, UNIT, lay_out
 
@@ -34,39 +33,12 @@ SAYS = {
 }
 
 
-def fifo(path: Path, _: Path) -> None:
-    os.mkfifo(path)
-
-
-def device(path: Path, _: Path) -> None:
-    os.mknod(path, 0o600 | stat.S_IFCHR, os.makedev(1, 5))
-
-
-def leads_out(path: Path, outside: Path) -> None:
-    path.symlink_to(os.path.relpath(outside, path.parent))
-
-
-def huge(path: Path, _: Path) -> None:
-    with path.open("wb") as file:
-        file.truncate(100 << 20)
-
-
-def folder(path: Path, _: Path) -> None:
-    path.mkdir()
-
-
 @pytest.mark.parametrize("says", SAYS)
-@pytest.mark.parametrize("make", [fifo, device, leads_out, huge, folder])
-def test_what_says_what_starts_and_cannot_be_read_is_blind(tmp_path: Path, says: str, make: object) -> None:
-    if make is device and os.geteuid():
-        pytest.skip("only root makes devices")
-    outside = tmp_path / "outside.service"
-    outside.write_text(LEAK)
+@pytest.mark.parametrize("make", [it for it in MAKERS if it != nul])
+def test_what_says_what_starts_and_cannot_be_read_is_blind(tmp_path: Path, says: str, make: Maker) -> None:
+    canary = outside(tmp_path)
     root = lay_out(tmp_path / "root", TREES["bootc"])
-    path = root / SAYS[says]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    make(path, outside)  # type: ignore[operator]
+    put(root / SAYS[says], make, canary)
     told = judged(root)
     assert not told["endless_restart"].objections, "the file outside was not read"
     assert told["unread_units"].state == "blind", told["unread_units"]
@@ -85,6 +57,21 @@ def test_more_names_than_we_list_are_blind(tmp_path: Path, monkeypatch: pytest.M
         (root / LIB / f"{number}.slice").touch()
     told = judged(root)["unread_units"]
     assert told.state == "blind" and told.unseen[0].why == "more than 50 names"
+
+
+def test_more_units_than_are_followed_are_blind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One file can name thousands of instances of a template, and what comes after them would not be seen."""
+    monkeypatch.setattr(boot, "MOST_UNITS", 50)
+    crowd = " ".join(f"p@{number}.service" for number in range(60))
+    files = {
+        f"{LIB}/app.service": f"[Unit]\nWants=last.service {crowd}\n{UNIT}",
+        f"{LIB}/last.service": f"[Unit]\nWants=ecs.service\n{UNIT}",
+        f"{LIB}/p@.service": UNIT,
+        f"{LIB}/ecs.service": LEAK,
+    }
+    told = judged(build(lay_out(tmp_path, TREES["ubuntu"]), files, {}))
+    assert not told["endless_restart"].objections, "or it tests nothing"
+    assert [it.why for it in told["unread_units"].unseen] == ["starts more than 50 units"]
 
 
 NAMES = (

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import PROJECT, Run
 from tests.gate.images import LIB, PLAIN, WANTS, clean
 
+from zombiescope.audit.loops import RestartPolicy, judge
+from zombiescope.audit.survey import Row, Survey
 from zombiescope.core import Host, UserError
+from zombiescope.gate import unknown_unit
 from zombiescope.gate._image import Image
-from zombiescope.gate._lists import read_allowed
-from zombiescope.gate._objection import Ruling
+from zombiescope.gate._lists import Allowance, read_allowed
+from zombiescope.gate._objection import Objection, Ruling
 from zombiescope.gate._rulings import rulings
+from zombiescope.knowledge.agents import agent_of
 
 TODAY = date(2026, 11, 16)
 ENTRY = "[[allow]]\nunit = 'nginx.*'\nowner = 'web@example.com'\nreason = 'the page'\n"
@@ -84,6 +90,40 @@ def test_audit_checks_a_node_against_the_same_list(zombiescope: Run, tmp_path: P
     )
     assert "policy:" not in zombiescope("audit", "--root", root, "--policy", str(policy), expect=0).stdout
     assert "no such file" in zombiescope("audit", "--root", root, "--policy", "/none", expect=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("changed", "allowed", "objects"),
+    [
+        ({}, [], True),
+        ({"state": "activating (auto-restart)"}, [], True),
+        ({"state": "inactive (dead)"}, [], False),
+        ({"enabled_by": ("multi-user.target",)}, [], False),  # another objection says so
+        ({"essential": True}, [], False),
+        ({"agent": None}, [], False),
+        ({}, ["ecs.service"], False),
+    ],
+)
+def test_a_known_agent_that_runs_without_being_enabled(
+    tmp_path: Path, changed: dict[str, Any], allowed: list[str], objects: bool
+) -> None:
+    """On a machine that runs: somebody has started it by hand, or something that no unit file names."""
+    image = Image(
+        Host(str(clean(tmp_path)), live=True),
+        allowed=[Allowance(unit=it) for it in ("nginx.service", "apt-daily.timer", *allowed)],
+    )
+    row = Row(
+        unit="ecs.service",
+        path=f"/{LIB}/ecs.service",
+        enabled="disabled",
+        state="active (running)",
+        policy=RestartPolicy(),
+        judged=judge(RestartPolicy(), None),
+        agent=agent_of("ecs.service"),
+    )
+    image.survey = Survey(rows=(replace(row, **changed),), unseen=())  # what systemd said
+    found = [it for it in unknown_unit.look(image) if isinstance(it, Objection)]
+    assert [it.subject for it in found] == ["unit:ecs.service"] * objects
 
 
 def test_the_template_is_a_policy(zombiescope: Run, tmp_path: Path) -> None:

@@ -182,12 +182,13 @@ def test_what_starts_and_cannot_be_read_keeps_the_gate_shut(tmp_path: Path) -> N
     clean(tmp_path, {f"{LIB}/huge.service": "x" * (2 << 20)}, {f"{WANTS}/huge.service": f"/{LIB}/huge.service"})
     (tmp_path / f"{LIB}/nginx.service").unlink()
     os.mkfifo(tmp_path / f"{LIB}/nginx.service")
-    (tmp_path / f"{ETC}/sshd.service.d").symlink_to("/etc")
+    (tmp_path / f"{ETC}/sshd.service.d").symlink_to("/elsewhere")
     (tmp_path / "usr/local/lib").mkdir(parents=True)
     (tmp_path / "usr/local/lib/systemd").symlink_to("/usr/lib/systemd")
     told = judged(tmp_path)["unread_units"]
-    # The folder in /usr/local leads to one that was read anyway.
-    expected = {f"/{ETC}/sshd.service.d", f"/{LIB}/huge.service", f"/{LIB}/nginx.service"}
+    # The folder in /usr/local leads to the other one, and comes before it, as it does for systemd.
+    local = "/usr/local/lib/systemd/system"
+    expected = {f"/{ETC}/sshd.service.d", f"{local}/huge.service", f"{local}/nginx.service"}
     assert told.state == "blind" and {it.source for it in told.unseen} == expected
 
 
@@ -206,7 +207,8 @@ def test_links_that_circle_or_lead_out_are_never_followed(tmp_path: Path) -> Non
     told = judged(root)
     assert not any(ruling.objections for ruling in told.values())
     unread = {it.source for it in told["unread_units"].unseen}
-    assert unread == {f"/{LIB}/evil.service", "/usr/local/lib/systemd/system", f"/{ETC}/loop.wants"}
+    hidden = {f"/usr/local/lib/systemd{it}" for it in ("", "/system", "/system-preset", "/system.conf.d")}
+    assert unread == {f"/{LIB}/evil.service", f"/{ETC}/loop.wants", "/usr/local/lib/udev/rules.d", *hidden}
     assert [it.source for it in told["cgroup_mode"].unseen] == ["/etc/default/grub.d"]
 
 

@@ -98,6 +98,19 @@ PLANTS = {
         {**_AT, f"{LIB}/timers.target.wants/x.timer": "", f"{LIB}/x.timer": "[Timer]\nOnBootSec=1\nUnit=ecs.service\n"}
     ),
     "path": Tree({**_AT, f"{LIB}/paths.target.wants/ecs.path": "", f"{LIB}/ecs.path": "[Path]\nPathExists=/\n"}),
+    "rule of udev": Tree(
+        {
+            **_AT,
+            "usr/lib/udev/rules.d/80-x.rules": 'SUBSYSTEM=="net", TAG+="systemd", ENV{SYSTEMD_WANTS}+="ecs.service"\n',
+        }
+    ),
+    "rule of udev, over several lines, that wants what wants it": Tree(
+        {
+            **_AT,
+            f"{LIB}/p@.service": f"[Unit]\nWants=ecs.service\n{UNIT}",
+            "etc/udev/rules.d/80-x.rules": '# x\nKERNEL=="sd*", \\\n ENV{SYSTEMD_WANTS}="a.service p@$name.service"\n',
+        }
+    ),
     "generator": Tree(
         {"run/systemd/generator/ecs.service": LEAK},
         {"run/systemd/generator/multi-user.target.wants/ecs.service": "../ecs.service"},
@@ -184,6 +197,16 @@ IDLE = {
         {f"{ETC}/ecs.timer": "/dev/null"},
     ),
     "wanted by what is not started": Tree({**_AT, f"{LIB}/idle.service": f"[Unit]\nRequires=ecs.service\n{UNIT}"}),
+    "a rule of udev that an administrator switched off": Tree(
+        {**_AT, "usr/lib/udev/rules.d/80-x.rules": 'ENV{SYSTEMD_WANTS}+="ecs.service"\n'},
+        {"etc/udev/rules.d/80-x.rules": "/dev/null"},
+    ),
+    "a rule of udev that compares, or is a comment": Tree(
+        {
+            **_AT,
+            "etc/udev/rules.d/80-x.rules": '#ENV{SYSTEMD_WANTS}="ecs.service"\nENV{SYSTEMD_WANTS}=="ecs.service"\n',
+        }
+    ),
     "requisite": Tree({**_AT, f"{LIB}/app.service": f"[Unit]\nRequisite=ecs.service\n{UNIT}"}),
     "disabled by a preset": Tree(
         {

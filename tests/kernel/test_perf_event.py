@@ -56,6 +56,37 @@ def test_a_program_that_spins_on_a_core_has_its_samples(start: Start) -> None:
 
 
 @kernel
+def test_samples_of_a_clock_stand_for_equal_parts_of_the_time() -> None:
+    with Sampler(hz=199) as sampler:
+        if sampler.event != "cpu-clock":
+            pytest.skip(CANNOT + f"sample by a clock: it samples by {sampler.event}")
+        sampler.read()
+        before = time.monotonic()
+        with collected(sampler, 2.0) as reads:
+            took = time.monotonic() - before
+        shares, cores = set(sampler._shares().values()), len(sampler.cpus)
+    weights = column(reads, "weight_ns")
+    assert set(weights.tolist()) == {10**9 // 199} and shares == {1.0}
+    assert weights.sum() / 1e9 == pytest.approx(took * cores, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("machine", "options", "blind"),
+    [
+        ("aarch64", "ro quiet", True),
+        ("aarch64", "ro irqchip.gicv3_pseudo_nmi=0", True),
+        ("aarch64", "ro irqchip.gicv3_pseudo_nmi=1 quiet", False),
+        ("x86_64", "ro quiet", False),
+    ],
+)
+def test_a_counter_without_nmi_does_not_see_what_runs_with_interrupts_off(
+    machine: str, options: str, blind: bool
+) -> None:
+    event = Event(name="cycles", hz=49, kernel=True, user=True)
+    assert any("pseudo_nmi" in sentence for sentence in blindness(event, 49, machine, options)) is blind
+
+
+@kernel
 def test_work_in_the_kernel_has_the_kernels_frames(start: Start) -> None:
     process = start(READ, last_cpu())
     with Sampler(hz=199) as sampler, collected(sampler, 1.0) as reads:

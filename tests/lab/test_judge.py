@@ -51,6 +51,19 @@ def test_outcomes(said: dict[str, Any], outcome: str) -> None:
     assert judge(TRUTH, said).outcome == outcome
 
 
+def test_what_is_real_and_harms_nobody_must_be_noted() -> None:
+    truth, seen = Truth(chain=("a",), noted=True), [{"sign": "a", "subject": "unit:a"}]
+    assert judge(truth, told(["a"], roots=()) | {"noted": seen}).right
+    assert judge(truth, told(["a"], roots=()) | {"noted": []}).outcome == "missed"
+    assert judge(truth, told(["a"]) | {"noted": []}).outcome == "wrong accusation"
+
+
+def test_an_innocent_who_is_only_noted_is_not_accused() -> None:
+    said = told(["a", "c"], ["innocent"], roots=("a",))
+    said["findings"][-1]["accused"] = False
+    assert judge(TRUTH, said).right
+
+
 def test_a_control_is_right_only_if_nobody_is_accused() -> None:
     assert judge(Truth(), told()).right
     assert judge(Truth(), told(["core"], roots=(), riddles=("core",))).right, "a symptom is no accusation"

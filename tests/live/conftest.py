@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.lab.machine_state import changes, machine_state
 
-from zombiescope.core.places import LEDGER_ENVIRONMENT
+from zombiescope.places.own_folders import LEDGER_ENVIRONMENT
 from zombiescope.treatment.ledger import Ledger
 
 PATIENCE = 30.0  # seconds for the kernel to let go of what was killed

@@ -20,9 +20,7 @@ LOOPS = looping("exit 1", pause=0.04) + WANTED
 
 
 @contextmanager
-def leaking(
-    logs: Path, *, place: str = "usr", others: dict[str, str] | None = None, dead: int = 8
-) -> Iterator[Booted]:
+def leaking(logs: Path, *, place: str = "usr", others: dict[str, str] | None = None, dead: int = 8) -> Iterator[Booted]:
     """A systemd with ecs.service crash-looping and leaking for a while, its unit file a package's or an admin's."""
     packaged = {"ecs.service": LEAKS} if place == "usr" else {}
     files = {} if place == "usr" else {"/etc/systemd/system/ecs.service": LEAKS}

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.conftest import Run
-from tests.live.leaking_agent import leaking, state
+from tests.conftest import PROJECT, Run
+from tests.live.leaking_agent import LEAKS, leaking, state
 
 from zombiescope.treatment.ledger import Ledger
 
@@ -41,6 +41,49 @@ def test_killed_after_each_step_in_turn_the_ledger_tells_the_truth_and_both_ways
             assert state(systemd) == before
             assert systemd.show("ecs.service", "ActiveState") in ("activating", "active")
             assert ledger.fix(identity).state == "undone"
+
+
+# Kills the process that applies the plan as soon as the links are removed, before it can write that down.
+KILLED_AT_DISABLE = """
+import sys
+from tests.treatment.killed_at_a_step import plan, tell
+from zombiescope.audit.systemd import system_of
+from zombiescope.core import Host, Step
+from zombiescope.treatment.apply import Machine, apply
+from zombiescope.treatment.ledger import Ledger
+units = system_of(Host())
+script = '"$@"; code=$?; case "$*" in *"systemctl disable"*) kill -9 $PPID;; esac; exit $code'
+machine = Machine(Host(), Host(units.root, live=True, enter=("sh", "-c", script, "sh", *units.enter)))
+step = Step(says="disable", argv=("systemctl", "disable", "--", "ecs.service"), unit="ecs.service")
+apply(plan(step), machine, Ledger(), tell)
+"""
+
+
+@pytest.mark.parametrize("way", ["--undo", "--resume"])
+def test_what_others_enable_and_disable_after_a_crash_stays(
+    zombiescope: Run, logs: Path, ledger: Ledger, way: str
+) -> None:
+    """The links of Also= come back with the unit's own; those of units that another admin changed since do not."""
+    helper = "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/bin/sleep 300\n[Install]\nWantedBy=basic.target\n"
+    others = {
+        "ecs.service": LEAKS + "Alias=agent.service\nAlso=helper.service\n",
+        **{f"{name}.service": helper for name in ("helper", "since", "gone")},
+    }
+    wants = "/etc/systemd/system/basic.target.wants"
+    with leaking(logs, others=others) as systemd:
+        systemd.systemctl("enable", "gone.service")
+        before = state(systemd)
+        done = subprocess.run([sys.executable, "-c", KILLED_AT_DISABLE], cwd=PROJECT, check=False, timeout=60)
+        assert done.returncode == -signal.SIGKILL and ledger.fix("1").state == "interrupted"
+        assert f"{wants}/helper.service" not in state(systemd)[0], "or it tests nothing"
+        systemd.systemctl("enable", "since.service")
+        systemd.systemctl("disable", "gone.service")
+        for argv in (["--resume", "1"], ["--undo", "1"]) if way == "--resume" else (["--undo", "1"],):
+            zombiescope("fix", *argv, expect=0)
+        after = state(systemd)
+        assert after[0].pop(f"{wants}/since.service")["kind"] == "link"
+        assert before[0].pop(f"{wants}/gone.service")["kind"] == "link"
+        assert after == before
 
 
 def test_undo_killed_before_the_unit_is_started_again_starts_it_the_next_time(

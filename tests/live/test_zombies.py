@@ -45,8 +45,10 @@ def test_a_thousand_and_nine_are_found_with_both_witnesses_and_clear_when_freed(
     before = dying(zombiescope)
     with leaked(1009, label="test") as leak:
         assert abs(dying(zombiescope) - before - 1009) <= 5
-        shape = json.loads(zombiescope("diagnose", "--seconds", "3", "--format", "json", expect=1).stdout)
+        shape = json.loads(zombiescope("diagnose", "--seconds", "3", "--format", "json").stdout)
         (found,) = (it for it in shape["findings"] if it["sign"] == "zombie_cgroups")
+        # They hold 16 MB and there are no more of them: noted, unless somebody else leaks beside this test.
+        assert not found["accused"] or found["harm"]["soon_seconds"] or found["harm"]["held_bytes"] > 1e8
         assert found["subject"] == "controller:memory"
         assert [it["source"] for it in found["evidence"][:2]] == [
             "/proc/cgroups",

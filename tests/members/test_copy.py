@@ -32,6 +32,8 @@ def recorded(folder, begins, storm):
     busy = [{"system": 0.02}] * 40 + [{"system": 0.99 if storm else 0.02}] * 20
     readings += cores({0: busy, 1: [{"user": 0.1}] * 60}, every=1.0)
     readings += v1([68_620.0] * 61)
+    waits = [0.0] * 40 + [0.5 if storm else 0.0] * 20
+    readings += [read("pressure_cpu_waiting_seconds_total", "node", sum(waits[:at]), at) for at in range(61)]
     readings += [read(what, "node", 1, at) for what in ("samples_total", "kernel_symbols") for at in range(61)]
     readings = [replace(it, at=it.at + begins) for it in readings]
     gives = {"probe": sorted({it.what for it in readings})}

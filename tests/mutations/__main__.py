@@ -2,6 +2,10 @@
 
     python -m tests.mutations --files treatment/prove.py treatment/apply.py --count 30 --seed 1
 
+How it is sampled: every comparison, boolean and arithmetic operator and every constant of these files is one mistake
+that could be made (see changes.py); `--count` of them are drawn without replacement by `random.Random(seed)`, so that
+every one is as likely and the same seed draws the same ones. It is noticed if any of the file's fast tests fails.
+
 The source is never touched: each mistake is made in a copy of the package, which the tests import instead.
 """
 
@@ -22,7 +26,7 @@ from tests.mutations.changes import Change, changes
 
 PROJECT = Path(__file__).parents[2]
 PACKAGE = PROJECT / "src/zombiescope"
-TREATMENT, AUDIT = "tests/treatment", "tests/audit"
+TREATMENT, AUDIT, GATE, REMEDIES = "tests/treatment", "tests/audit", "tests/gate", "tests/remedies"
 # The fast tests of each file: no live faults.
 TESTS = {
     "treatment/prove.py": (f"{TREATMENT}/test_prove.py",),
@@ -32,6 +36,19 @@ TESTS = {
     "treatment/apply.py": (f"{TREATMENT}/test_units_again.py", f"{TREATMENT}/test_apply.py"),
     "treatment/kept.py": (f"{TREATMENT}/test_kept.py", f"{TREATMENT}/test_apply.py"),
     "treatment/essential.py": (f"{TREATMENT}/test_essential.py",),
+    "treatment/reach.py": (f"{TREATMENT}/test_reach.py",),
+    "treatment/ready.py": (f"{TREATMENT}/test_apply.py", f"{TREATMENT}/test_units_again.py"),
+    "audit/activation.py": (f"{GATE}/test_activation.py", f"{GATE}/test_trees.py"),
+    "audit/boot.py": (f"{GATE}/test_trees.py",),
+    "audit/essential.py": (f"{GATE}/test_essential.py",),
+    "audit/presets.py": (f"{GATE}/test_trees.py",),
+    "audit/unit_syntax.py": (f"{AUDIT}/test_unit_files.py", f"{GATE}/test_hostile_files.py"),
+    "gate/_lists.py": (f"{GATE}/test_lists.py", f"{GATE}/test_policy.py"),
+    "gate/agent_without_use.py": (f"{GATE}/test_rules.py", f"{GATE}/test_activation.py"),
+    "gate/endless_restart.py": (f"{GATE}/test_rules.py", f"{GATE}/test_activation.py"),
+    "gate/unknown_unit.py": (f"{GATE}/test_rules.py", f"{GATE}/test_policy.py", f"{GATE}/test_activation.py"),
+    "remedies/move_irq_off_core.py": (f"{REMEDIES}/test_move_irq_off_core.py",),
+    "remedies/stop_leaking_unit.py": (f"{REMEDIES}/test_stop_leaking_unit.py",),
     "audit/use.py": (f"{AUDIT}/test_use.py",),
     "audit/loops.py": (f"{AUDIT}/test_loops.py",),
     "audit/running.py": (f"{AUDIT}/test_running.py",),
@@ -64,7 +81,7 @@ def _noticed(file: str, change: Change) -> bool:
         shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
         (package / file).write_text(change.text)
         environ = os.environ | {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
-        options = ("-q", "-x", "-p", "no:cacheprovider", f"--basetemp={folder}/tests")
+        options = ("-q", "-x", "-p", "no:cacheprovider", "-m", "not kernel", f"--basetemp={folder}/tests")
         command = [sys.executable, "-m", "pytest", *options, *TESTS[file]]
         try:
             done = subprocess.run(

@@ -56,12 +56,12 @@ def needs_root() -> None:
         pytest.skip(CANNOT + "make namespaces")
 
 
-def compiled(source: str, into: Path, *flags: str) -> Path:
+def compiled(source: str, into: Path, *flags: str, language: str = "c") -> Path:
     if shutil.which("gcc") is None:
         pytest.skip(CANNOT + "compile a program: no gcc")
     into.parent.mkdir(parents=True, exist_ok=True)
     made = into.with_name(into.name + ".new")
-    argv = ["gcc", "-O1", "-Wl,--build-id=sha1", *flags, "-x", "c", "-", "-o", str(made), "-ldl"]
+    argv = ["gcc", "-O1", "-Wl,--build-id=sha1", *flags, "-x", language, "-", "-o", str(made), "-ldl"]
     subprocess.run(argv, input=source, text=True, check=True)
     made.rename(into)  # as a package manager does: what is mapped stays as it was
     return into

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from tests.naming.elf_file import IFUNC, LOCAL, OBJECT, TEXT_ADDRESS, TEXT_OFFSET, WEAK, ElfFile, Symbol
 
 from zombiescope.core.errors import Unparsable
+from zombiescope.naming.demangled import demangled
 from zombiescope.naming.elf import Elf
 
 BY_HAND = (
@@ -127,7 +128,7 @@ def test_functions_are_those_readelf_sees(path: Path) -> None:
         row = line.split()
         if len(row) >= 8 and row[3] in ("FUNC", "IFUNC") and row[6] != "UND" and int(row[1], 16):
             address = int(row[1], 16)
-            expected[address].add(row[7].split("@")[0])
+            expected[address].add(demangled(row[7].split("@")[0]))
             sizes[address].add(int(row[2], 0))
     assert len(expected) > 5
     shift = {}
@@ -145,7 +146,8 @@ def test_functions_are_those_readelf_sees(path: Path) -> None:
             checked += 1
             biggest = max(sizes[address])
             if min(sizes[address]):
-                assert elf.name(address + move + biggest) not in names
+                another = expected.get(address + biggest, set())  # of the same name, with other parameters
+                assert elf.name(address + move + biggest) not in names - another
     assert checked > 5
     assert {start for start, _, _ in elf.functions} >= {start for start in expected if max(sizes[start])}
 

@@ -13,6 +13,8 @@ from tests.naming.elf_file import TEXT_ADDRESS, TEXT_OFFSET, ElfFile, Symbol
 from zombiescope.core.errors import Unreadable
 from zombiescope.knowledge.functions import is_idle, named
 from zombiescope.naming import symbols as module
+from zombiescope.naming.contents import Held
+from zombiescope.naming.debug_files import with_debug_file
 from zombiescope.naming.kallsyms import Kallsyms
 from zombiescope.naming.perf_map import PerfMap
 from zombiescope.naming.symbols import KERNEL, OTHERS, Symbols
@@ -157,13 +159,15 @@ def test_a_real_debug_file_names_a_stripped_program(tmp_path: Path) -> None:
     assert stripped.user(str(program), "", offset) == f"a+{offset:#x}"
     asked = []
 
-    def read_debug(_path: str, build_id: str) -> bytes:
-        asked.append(build_id)
-        return debug.read_bytes()
+    def door(path: str) -> Held:
+        asked.append(path)
+        return Held(debug.read_bytes())
 
-    symbols = Symbols(read=lambda path, _: Path(path).read_bytes(), debug=read_debug)
+    symbols = Symbols(
+        read=lambda path, _: Path(path).read_bytes(), debug=lambda elf, path: with_debug_file(elf, path, door, door)
+    )
     assert symbols.user(str(program), "", offset) == "hidden"
-    assert [len(build_id) for build_id in asked] == [40]
+    assert [len(path.partition("/.build-id/")[2]) for path in asked] == [len("xx/.debug") + 38]
 
 
 def test_idle_leaves() -> None:

@@ -102,7 +102,8 @@ def test_json_keeps_the_promise() -> None:
     assert (remedy["name"], remedy["cures"], remedy["risk"]) == ("stop_it", "leak", "safe")
     assert set(remedy["steps"][0]) == {"says", "argv", "stdin", "risk"}
     assert shape["links"][1]["grounds"][0]["evidence"][0]["value"] is None, "JSON has no NaN"
-    assert set(shape["findings"][0]) == {"sign", "subject", "says", "span", "evidence"}
+    assert set(shape["findings"][0]) == {"sign", "subject", "says", "span", "evidence", "harm", "accused"}
+    assert (shape["past"], shape["noted"], shape["unsure"]) == ([], [], [])
     assert set(shape["findings"][0]["evidence"][0]) == {"what", "subject", "value", "at", "source", "text"}
 
 

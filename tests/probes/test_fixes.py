@@ -9,7 +9,7 @@ from tests.treatment.killed_at_a_step import MACHINE, plan, tell
 from tests.treatment.test_apply import writing
 
 from zombiescope.core import Host, Unreadable
-from zombiescope.core.places import LEDGER_ENVIRONMENT
+from zombiescope.places.own_folders import LEDGER_ENVIRONMENT
 from zombiescope.probes import fixes
 from zombiescope.treatment.apply import apply, undo
 from zombiescope.treatment.ledger import Ledger

@@ -20,9 +20,10 @@ from tests.npm import text_of
 from tests.profile.captures import Row, capture
 
 from zombiescope.core.errors import UserError
-from zombiescope.core.samples import Chosen, Function, Samples, Who
+from zombiescope.core.samples import Function, Samples, Who
 from zombiescope.members.rooms import load, names
 from zombiescope.profile import folded, perf_script, pprof
+from zombiescope.profile.chosen import Chosen
 from zombiescope.profile.heatmap_images import as_png, as_svg, grid
 from zombiescope.profile.picture import Picture, shown
 

@@ -7,8 +7,9 @@ import io
 import pytest
 
 from zombiescope.core.errors import Unparsable
-from zombiescope.core.samples import Chosen, Function, Samples
+from zombiescope.core.samples import Function, Samples
 from zombiescope.profile import folded
+from zombiescope.profile.chosen import Chosen
 from zombiescope.profile.exports import folded as export
 from zombiescope.profile.picture import Picture
 

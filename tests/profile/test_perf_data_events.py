@@ -10,7 +10,8 @@ from tests.profile.perf_data_file import IDENTIFIER, KERNEL, PLAIN, USER, PerfDa
 from tests.profile.test_perf_data import WORK, read, told
 
 from zombiescope.core.errors import UserError
-from zombiescope.core.samples import Chosen, Function, Who
+from zombiescope.core.samples import Function, Who
+from zombiescope.profile.chosen import Chosen
 from zombiescope.profile.gathering import Gathering
 from zombiescope.profile.heatmap import heatmap
 from zombiescope.profile.joined import joined

@@ -14,8 +14,9 @@ import pytest
 from tests.profile.captures import Row, capture
 
 from zombiescope.core.errors import Unparsable
-from zombiescope.core.samples import Chosen, Function, Samples, Who
+from zombiescope.core.samples import Function, Samples, Who
 from zombiescope.profile import pprof
+from zombiescope.profile.chosen import Chosen
 from zombiescope.profile.exports import pprof as export
 from zombiescope.profile.picture import Picture
 from zombiescope.profile.wire import message, number, packed

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.profile.captures import Row, capture
 
-from zombiescope.core.samples import Chosen, Function, Samples, Who
+from zombiescope.core.samples import Function, Samples, Who
+from zombiescope.profile.chosen import Chosen
 from zombiescope.profile.heatmap import heatmap, heatmap_by_core
 from zombiescope.profile.tree import Flame, Tree, planted
 

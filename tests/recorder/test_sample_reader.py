@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -217,6 +218,30 @@ def test_a_tape_answers_as_a_recording_on_disk_does(tmp_path: Path) -> None:
     for name in COLUMNS:
         assert getattr(one, name).tolist() == getattr(other, name).tolist()
     assert one.whos == other.whos and one.reading("x") == other.reading("x")
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_what_a_sample_stands_for_is_recorded_or_one_period(tmp_path: Path, older: bool) -> None:
+    disk = Journal(str(tmp_path), {"hz": 100}, hours=1, most_bytes=10**9, events=())
+    disk.chunk("stacks", {"stack": [5], "frames": [("main",)], "kernel_frames": [0]})
+    at = np.round((T0 + np.arange(4)) * 1e9).astype(np.int64)
+    rows = {name: np.zeros(4, np.int64) for name in ("cpu", "pid", "tid", "cgroup")}
+    rest = {"comm": ["a"] * 4, "stack": np.full(4, 5, np.uint64)}
+    disk.chunk("samples", {**rows, **rest, "at": at, "weight": np.array([3_000_000, 10_000_000, 10_000_001, 1])})
+    disk.chunk("samples", {**rows, **rest, "at": at + 4 * 10**9})  # as sampled by a clock
+    disk.flush(T0)
+    disk.close()
+    expected = [3_000_000, 10_000_000, 10_000_001, 1] + [10_000_000] * 4
+    if older:  # a recording of 0.1, which has no such column
+        (path,) = tmp_path.glob("*/samples.arrows")
+        table = pa.ipc.open_stream(path.read_bytes()).read_all().drop_columns(["weight"])
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+            stream.write_table(table)
+        expected = [10_000_000] * 8
+    recording = opened(str(tmp_path))
+    timeline = recording.timeline()
+    assert timeline.samples().weight.tolist() == expected and not recording.damage
+    assert timeline.samples(cpu=0, wanted=lambda names: "main" in names).weight.tolist() == expected
 
 
 @pytest.mark.kernel

@@ -10,7 +10,8 @@ from tests.remedies.planned import plans, to_nobody
 from tests.signs.test_soft_lockup import soft
 from tests.signs.test_zombie_cgroups import v1
 
-from zombiescope.core import Host, Plan, Reading, Unreadable, own_python
+from zombiescope.core import Host, Plan, Reading, Unreadable
+from zombiescope.places import own_python
 from zombiescope.remedies import drain_and_reboot
 from zombiescope.treatment.apply import Machine, apply, undo
 from zombiescope.treatment.ledger import Ledger

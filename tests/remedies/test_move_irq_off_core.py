@@ -67,6 +67,13 @@ def test_never_onto_a_core_that_is_set_apart() -> None:
     assert planned(starved(*queues(1), *everywhere)) is None
 
 
+def test_where_it_is_not_known_which_cores_are_set_apart_nothing_is_moved() -> None:
+    active = read("unit_active", "unit:cron.service", 1, 0.0)
+    plan = planned(node([*STARVED, *spent(IDLE), active, *queues(1)], unseen={"cpu_reserved": "more than 4 folders"}))
+    assert plan is not None and plan.advice
+    assert "(more than 4 folders)" in plan.steps[0].says and "/proc/irq/40/smp_affinity_list" in plan.steps[0].says
+
+
 def test_irqbalance_would_undo_it_and_that_is_said_first() -> None:
     balancer = read("unit_active", "unit:irqbalance.service", 1, 0.0)
     plan = planned(starved(*queues(1), balancer))

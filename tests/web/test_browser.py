@@ -11,7 +11,7 @@ from tests.web import scene
 from tests.web.test_server import viewing
 from tests.web.viewer import Viewer, flame
 
-from zombiescope.core.samples import Chosen
+from zombiescope.profile.chosen import Chosen
 from zombiescope.profile.tree import planted
 from zombiescope.web._axis import SECOND
 

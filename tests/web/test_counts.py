@@ -13,8 +13,9 @@ from tests.profile.captures import capture
 from tests.web import scene
 from tests.web.viewer import Viewer, flame
 
-from zombiescope.core.samples import Chosen, Function, Samples, Who
+from zombiescope.core.samples import Function, Samples, Who
 from zombiescope.core.timeline import Timeline
+from zombiescope.profile.chosen import Chosen
 from zombiescope.profile.heatmap import heatmap
 from zombiescope.web import _rows
 from zombiescope.web._axis import CELL, SECOND

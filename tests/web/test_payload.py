@@ -16,8 +16,9 @@ from tests.profile.captures import Row, capture
 from tests.web import scene
 from tests.web.unpacked import Unpacked
 
-from zombiescope.core.samples import Chosen, Function, Samples, Who
+from zombiescope.core.samples import Function, Samples, Who
 from zombiescope.core.timeline import Timeline
+from zombiescope.profile.chosen import Chosen
 from zombiescope.profile.heatmap import heatmap
 from zombiescope.profile.tree import planted
 from zombiescope.web import _rows

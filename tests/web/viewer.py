@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zombiescope.core.samples import Chosen, Samples
+from zombiescope.core.samples import Samples
+from zombiescope.profile.chosen import Chosen
 from zombiescope.profile.tree import planted
 from zombiescope.web._axis import SECOND
 

@@ -1,7 +1,8 @@
 """Which units start at boot: those that default.target pulls in, directly or through others.
 
 A unit is pulled in by Wants=, Requires=, BindsTo=, Upholds= of a unit that starts, or by a link in its .wants,
-.requires or .upholds folder; a socket, timer or path that starts triggers its service. Without a default.target in
+.requires or .upholds folder; a socket, timer or path that starts triggers its service, a rule of udev what it wants.
+Without a default.target in
 the root, and for targets that a generator of this root may pull in, every target counts that is not for another
 occasion.
 """
@@ -35,14 +36,25 @@ _OTHER_OCCASIONS = (
 Load = Callable[[str], UnitFile | None]
 
 
-def pulled_in(load: Load, linked: Mapping[str, Iterable[str]], roots: Iterable[str]) -> dict[str, dict[str, bool]]:
+def pulled_in(
+    load: Load,
+    linked: Mapping[str, Iterable[str]],
+    roots: Iterable[str],
+    others: Mapping[str, str],
+    unread: dict[str, str],
+) -> dict[str, dict[str, bool]]:
     """What starts, by its name: the units that pull it in (True) or only trigger it (False).
 
     `load` gives a unit under its own name, whatever alias it was asked for; `linked` are the units that a unit's
-    folders of links name.
+    folders of links name; `others` are started by what is no unit: their names, and what starts them. That there are
+    more than are followed is added to `unread`: what the rest starts is not known.
     """
     found: dict[str, dict[str, bool]] = {}
     unvisited = list(roots)
+    for name, by in others.items():
+        if (other := load(name)) is not None:
+            found.setdefault(other.name, {})[by] = False
+            unvisited.append(other.name)
     visited: set[str] = set()
     while unvisited and len(visited) < MOST_UNITS:
         unit = load(unvisited.pop())
@@ -55,6 +67,8 @@ def pulled_in(load: Load, linked: Mapping[str, Iterable[str]], roots: Iterable[s
                 askers = found.setdefault(other.name, {})
                 askers[unit.name] = askers.get(unit.name, False) or pulls
                 unvisited.append(other.name)
+    if set(unvisited) - visited:
+        unread[DEFAULT] = f"starts more than {MOST_UNITS:,} units"
     return found
 
 

@@ -9,38 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from zombiescope.audit.packages import Owner, owners
 from zombiescope.audit.unit_file import UnitFile
 from zombiescope.audit.unit_syntax import parse
 from zombiescope.core import Host, Unreadable
+from zombiescope.knowledge.packages import of_the_system
 from zombiescope.knowledge.units import never_judge
 
-# Packages of Debian, Ubuntu, Fedora, Red Hat, SUSE and Amazon Linux that own the units of knowledge/units.toml.
-PACKAGES = (
-    *(
-        "systemd",
-        "systemd-*",
-        "udev",
-        "dracut*",
-        "plymouth*",
-        "kmod*",
-        "console-setup*",
-        "keyboard-configuration",
-        "kbd*",
-    ),
-    *("initramfs-tools*", "initscripts*", "dbus", "dbus-*", "polkit*", "policykit-1", "util-linux*", "login", "snapd"),
-    *("NetworkManager*", "network-manager*", "ifupdown*", "netplan*", "networkd-dispatcher", "network-scripts*"),
-    *("wpasupplicant", "wpa_supplicant", "dhcpcd*", "isc-dhcp-client", "nftables", "firewalld", "ufw"),
-    *("lvm2*", "dmsetup", "dmeventd", "device-mapper*", "multipath-tools*", "open-iscsi", "iscsi-initiator-utils*"),
-    *("nfs-*", "rpcbind", "mdadm", "zfs*", "cryptsetup*", "e2fsprogs*"),
-    *("nvidia-driver*", "nvidia-kernel*", "nvidia-utils*", "nvidia-compute-utils*", "nvidia-persistenced*"),
-    *("nvidia-fabric*manager*", "nvidia-imex*", "nvidia-powerd*", "xorg-x11-drv-nvidia*", "nvidia-dkms*"),
-    *("openssh*", "chrony", "ntp", "ntpsec*", "ntpd*", "audit", "auditd", "rsyslog*", "syslog-ng*"),
-    *("cron", "cron-*", "cronie*", "at", "irqbalance", "acpid", "haveged", "rng-tools*"),
-    *("cloud-init*", "cloud-guest-utils", "cloud-utils*", "apparmor*", "selinux*", "policycoreutils*"),
-)
 MOST_BYTES = 1 << 20  # of one drop-in
 _CHANGES = ("Exec", "Restart", "StartLimit")  # settings of a drop-in that make another service of it
 
@@ -75,7 +51,7 @@ def _trusted(owner: Owner | None) -> bool:
         return False
     # rpm says NAME-VERSION-RELEASE.
     name = owner.package.rsplit("-", 2)[0] if owner.source.startswith("$ rpm") else owner.package
-    return any(fnmatchcase(name, pattern) for pattern in PACKAGES)
+    return of_the_system(name)
 
 
 def _own_drop_ins(unit: UnitFile) -> Iterator[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+import stat
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -88,7 +89,7 @@ def _rpm_database(host: Host, no_dpkg: Unreadable) -> str:
         except Unreadable:
             continue
         if "rpmdb.sqlite" in names:
-            return _inside(host, f"{folder}/rpmdb.sqlite")
+            return _regular(host, f"{folder}/rpmdb.sqlite")
         for name, kind in _OLD_RPM.items():
             if name in names:
                 raise Unreadable(
@@ -97,11 +98,14 @@ def _rpm_database(host: Host, no_dpkg: Unreadable) -> str:
     raise Unreadable(no_dpkg.source, "neither a dpkg nor an rpm database here")
 
 
-def _inside(host: Host, path: str) -> str:
-    """The path as this machine opens it; a link that leads out of a recorded root is refused."""
-    real = os.path.realpath(os.path.join(host.root, path.lstrip("/")))
-    if host.root != "/" and not real.startswith(host.root + "/"):
-        raise Unreadable(path, "leads out of the recorded root")
+def _regular(host: Host, path: str) -> str:
+    """The path as this machine opens it, if it is a regular file: SQLite would wait for a FIFO, and act on a device."""
+    real = host.real(path)
+    try:
+        if not stat.S_ISREG(os.stat(real).st_mode):
+            raise Unreadable(path, "not a regular file")
+    except OSError as error:
+        raise Unreadable(path, (error.strerror or str(error)).lower()) from error
     return real
 
 

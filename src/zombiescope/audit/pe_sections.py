@@ -45,13 +45,11 @@ def section(host: Host, path: str, name: str) -> str:
 
 def _opened(host: Host, path: str) -> int:
     """The file itself, open; a link that leads out of the root, a FIFO or a device is refused."""
-    real = os.path.realpath(os.path.join(host.root, path.lstrip("/")))
-    if host.root != "/" and not real.startswith(host.root + "/"):
-        raise Unreadable(path, "leads out of the recorded root")
+    real = host.real(path)
     try:
-        if not stat.S_ISREG(os.lstat(real).st_mode):
+        if not stat.S_ISREG(os.stat(real).st_mode):
             raise Unreadable(path, "not a regular file")
-        handle = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+        handle = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
         raise Unreadable(path, (getattr(error, "strerror", None) or str(error)).lower()) from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):

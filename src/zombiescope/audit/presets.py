@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from zombiescope.audit.unit_file import INSTALLS, UnitFile, is_template
+from zombiescope.audit.unit_syntax import ended_lines
 from zombiescope.core import Host, Unreadable
-from zombiescope.kernel.text import lines
 
 MACHINE = "/etc/machine-id"
 _FRESH = "uninitialized"
@@ -39,7 +39,7 @@ def rules(texts: Iterable[str]) -> list[Rule]:
     """The rules of preset files in their order."""
     found = []
     for text in texts:
-        for line in lines(text):
+        for line in ended_lines(text):
             words = line.split()
             if len(words) > 1 and words[0] in ("enable", "disable", "ignore"):
                 found.append(Rule(words[0], words[1], tuple(words[2:]) if words[0] == "enable" else ()))

@@ -56,7 +56,7 @@ def sessions(host: Host) -> list[Session]:
         options = dict(word[2:].split("=", 1) for word in words_of(host, pid) if word.startswith("--") and "=" in word)
         logs, inside = options.get("log_dir", ""), f"/proc/{pid}/root"
         try:
-            session = _meet(found, Place(os.path.join(host.root, inside[1:]), logs, f"{inside}{logs}"))
+            session = _meet(found, Place(host.real(inside, follow=False), logs, f"{inside}{logs}"))
         except Unreadable:
             continue
         if name == "raylet" and options.get("node_id"):

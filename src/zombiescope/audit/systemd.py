@@ -81,7 +81,7 @@ class Systemd:
 
     def source(self, unit: Unit | None, name: str) -> str:
         """The command that shows the same property of a unit, or of systemd as a whole."""
-        if self._address == f"unix:path={SOCKET}":
+        if _is_nodes(self._address):
             return f"$ systemctl show -p {name}" + (f" {shlex.quote(unit.name)}" if unit else "")
         interface = _MANAGER if unit is None else _SERVICE if name in _SERVICES else _UNIT
         path = unit.path if unit else _PATH
@@ -174,7 +174,13 @@ def address_for(host: Host) -> str:
         raise Unreadable(SOCKET, "a recorded root has no D-Bus")
     if another := os.environ.get(ANOTHER_BUS):
         return another
-    return f"unix:path={os.path.join(host.root, SOCKET.lstrip('/'))}"
+    return f"unix:path={host.real(SOCKET)}"
+
+
+def _is_nodes(address: str) -> bool:
+    """Whether a person on the node reaches this bus without an address: its own, also through a mount of its root."""
+    other = _OTHER_ROOT.match(address)
+    return address.endswith(SOCKET) and (other is None or other[1] == "1")
 
 
 def system_of(host: Host) -> Host:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import fnmatch
 import posixpath
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
-from zombiescope.audit import boot, presets, sysv
+from zombiescope.audit import activation, boot, presets, sysv
 from zombiescope.audit.calendar_events import pace
 from zombiescope.audit.loops import BURST, INTERVAL, PAUSE, RestartPolicy
 from zombiescope.audit.unit_file import KINDS, TRIGGERS, UnitFile, dropped_in, is_template, template
@@ -39,7 +40,7 @@ FOLDERS = (
 PACKAGED = "/usr/lib/systemd/system"
 HELD = (".wants", ".requires", ".upholds")  # folders of links that start what they name
 MOST_BYTES = 1 << 20  # of one unit file; the largest in use have some kilobytes
-_MANAGER = tuple(f"{place}/systemd/system.conf" for place in ("/etc", "/run", "/usr/local/lib", "/usr/lib"))
+MANAGER = tuple(f"{place}/systemd/system.conf" for place in ("/etc", "/run", "/usr/local/lib", "/usr/lib"))
 
 
 class UnitFiles:
@@ -52,7 +53,7 @@ class UnitFiles:
         self._targets: dict[str, str] = {}  # where links lead
         self._roots: set[str] = set()  # where boot begins
         self._at: dict[str, str] = {}  # the path of a unit; the first folder wins
-        self._drop_ins: dict[str, list[str]] = {}  # folders of drop-ins, by unit
+        self._drop_ins: defaultdict[str, list[str]] = defaultdict(list)  # folders of drop-ins, by unit
         self._links: dict[str, dict[str, str]] = {}  # what a unit's .wants and .requires name, and in which folder
         for folder in self._folders():
             for name in self._listed(folder):
@@ -60,7 +61,7 @@ class UnitFiles:
                 if name.endswith(KINDS):
                     self._at.setdefault(name, f"{folder}/{name}")
                 elif kind == "d":
-                    self._drop_ins.setdefault(stem, []).append(f"{folder}/{name}")
+                    self._drop_ins[stem].append(f"{folder}/{name}")
                 elif dot + kind in HELD:
                     for wanted in self._listed(f"{folder}/{name}"):
                         self._links.setdefault(stem, {}).setdefault(wanted, folder)
@@ -144,18 +145,19 @@ class UnitFiles:
         real: dict[str, list[str]] = {}
         for name, held in linked.items():
             real.setdefault(self._aliases.get(name, name), []).extend(held)
-        targets = [name for name in {*self._at, *real} if name.endswith(".target")]
+        targets = sorted(name for name in {*self._at, *real} if name.endswith(".target"))
         default = self._aliases.get(boot.DEFAULT, boot.DEFAULT) in self._at
         roots = boot.roots(targets, default=default, generated=bool(boot.generators(self._host)))
         self._roots = {self._aliases.get(name, name) for name in roots}
-        return boot.pulled_in(self._load_or_name, real, roots)
+        others = activation.by_devices(self._host, self.unread)
+        return boot.pulled_in(self._load_or_name, real, roots, others, self.unread)
 
     @cached_property
     def _defaults(self) -> RestartPolicy:
         said: Settings = {}
-        here = [path for path in _MANAGER if posixpath.basename(path) in self._listed(posixpath.dirname(path))]
+        here = [path for path in MANAGER if posixpath.basename(path) in self._listed(posixpath.dirname(path))]
         parse(next((text for path in here if (text := self._said(path)) is not None), ""), said)
-        for path in self._first_of_each_name([f"{place}.d" for place in _MANAGER], ".conf"):
+        for path in self._first_of_each_name([f"{place}.d" for place in MANAGER], ".conf"):
             parse(self._text(path), said)
 
         def last(*keys: str) -> str:
@@ -193,16 +195,13 @@ class UnitFiles:
         text = sysv.SETTINGS if path.startswith(sysv.SCRIPTS) else self._text(path)
         names = [name, *(alias for alias, real in self._aliases.items() if real == name and "@" not in alias)]
         own = dict.fromkeys(it for alias in names for it in dropped_in(alias))
-        folders = [place for folder in FOLDERS for it in own if (place := f"{folder}/{it}.d") in self._dropped(it)]
-        folders += self._dropped(name.rpartition(".")[2])  # service.d, which any other folder overrides
+        folders = [place for folder in FOLDERS for it in own if (place := f"{folder}/{it}.d") in self._drop_ins[it]]
+        folders += self._drop_ins[name.rpartition(".")[2]]  # service.d, which any other folder overrides
         drop_ins = self._first_of_each_name(folders, ".conf")
         settings = parse(text)
         for file in drop_ins:
             parse(self._text(file), settings)
         return UnitFile(name=name, path=path, drop_ins=tuple(drop_ins), masked=not text, settings=settings)
-
-    def _dropped(self, name: str) -> list[str]:
-        return self._drop_ins.get(name, [])
 
     def _state(self, unit: UnitFile) -> str:
         """As `systemctl is-enabled` says it: by links in /etc, then in /run; what cannot be enabled is static."""

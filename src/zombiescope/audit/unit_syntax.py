@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from zombiescope.kernel.text import lines
-
+# What ends a line for systemd: a line feed, a carriage return or a NUL; different ones in a row end it once
+# (read_line_full in src/basic/fileio.c). Somebody who writes NUL for a line feed must not hide a setting from us.
+_END = re.compile(r"\n(?:\r\0?|\0\r?)?|\r(?:\n\0?|\0\n?)?|\0(?:\n\r?|\r\n?)?")
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zA-Zµ]*)\s*")
 _UNITS_OF_TIME = {
     **dict.fromkeys(("us", "usec", "µs"), 1e-6),
@@ -37,6 +38,11 @@ def parse(text: str, into: Settings | None = None) -> Settings:
     return settings
 
 
+def ended_lines(text: str) -> list[str]:
+    """The lines of a file of systemd; a byte order mark at its start is skipped."""
+    return _END.split(text.removeprefix("\ufeff"))
+
+
 def seconds(text: str, default: float) -> float:
     """A time span as systemd writes it: 10, 500ms, 1min 30s, infinity."""
     text = text.strip()
@@ -50,7 +56,7 @@ def seconds(text: str, default: float) -> float:
 
 def _joined(text: str) -> Iterator[str]:
     whole = ""
-    for line in lines(text):
+    for line in ended_lines(text):
         bare = line.strip()
         if not whole and (not bare or bare.startswith(("#", ";"))):
             continue

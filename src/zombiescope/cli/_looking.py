@@ -10,6 +10,7 @@ from collections.abc import Callable, Container
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from zombiescope.cli._arguments import FOLDER, complete
 from zombiescope.core import Host, Span, Unreadable, UserError, harmless
 from zombiescope.core.errors import EXIT_STYLES
 
@@ -81,6 +82,22 @@ def moment(text: str) -> float:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a time: unix seconds, 2025-03-04T05:06:07 or 05:06:07, in UTC"
         ) from None
+
+
+def add_host(parser: argparse.ArgumentParser) -> None:
+    """--host; `host_of` reads it."""
+    says = "in a container: the folder where the node's root is mounted, such as /host [this machine]"
+    parser.add_argument("--host", metavar="PATH", help=says)
+    complete(parser, host=FOLDER)
+
+
+def host_of(args: argparse.Namespace) -> Host:
+    """This machine, or the node whose root --host names."""
+    if args.host is None:
+        return Host()
+    from zombiescope.kernel.mounted_node import host_at
+
+    return host_at(args.host)
 
 
 def recorded_root(path: str) -> Host:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from zombiescope import __version__
 from zombiescope.cli._commands import Argument, Command, Takes
-from zombiescope.core.places import LAB_ENVIRONMENT, LEDGER_ENVIRONMENT, LEDGER_FILE, LEDGER_FOLDER
 from zombiescope.knowledge.tables import FOLDER as KNOWLEDGE_FOLDER
 from zombiescope.members.rooms import DEBUG, PATH
+from zombiescope.places.own_folders import LAB_ENVIRONMENT, LEDGER_ENVIRONMENT, LEDGER_FILE, LEDGER_FOLDER
 
 ENVIRONMENT = {
     PATH: "Folders with members of your own, separated by colons: `signs/`, `laws/`, `probes/`, `remedies/` and the "

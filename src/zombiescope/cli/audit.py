@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from zombiescope.cli._arguments import FILE, FOLDER, add_format, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
+from zombiescope.cli._looking import add_host, host_of
 from zombiescope.core import Host, Unreadable, UserError, harmless
 from zombiescope.core.errors import BLIND, CLEAR, FOUND
 
@@ -28,6 +29,7 @@ EXAMPLES = """examples:
   zombiescope audit                       known agents, and every service with a problem
   zombiescope audit --all                 every service
   zombiescope audit --root /mnt/image     an image, before it is rolled out
+  zombiescope audit --host /host          in a pod with hostPID: the node whose / is mounted at /host
   zombiescope audit --policy policy.toml  against the list of agents that may run here (see examples/gate/policy.toml)
   zombiescope audit --format json | jq '.units[] | select(.used == "unused")'
 
@@ -38,6 +40,7 @@ exit codes: 0 clear, 1 an agent is unused, a service restarts in a loop or the p
 
 def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", metavar="DIR", help="an image, or a copy of a root, instead of this machine [/]")
+    add_host(parser)
     parser.add_argument(
         "--all", action="store_true", help="every service, not only known agents and services with a problem"
     )
@@ -53,10 +56,12 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     use_knowledge(args)
+    if args.root and args.host:
+        raise UserError("--host and --root exclude each other: --host is a live node, --root an image or a copy")
     if args.root and not os.path.isdir(args.root):
         missing = "not a folder" if os.path.exists(args.root) else "no such folder"
         raise UserError(f"{args.root}: {missing}; --root takes the root of an image or of a copied machine")
-    host = Host(args.root, live=False) if args.root else Host()
+    host = Host(args.root, live=False) if args.root else host_of(args)
     result = shape(host, every=args.all, policy=args.policy or "")
     {"text": _text, "json": _json, "tsv": _tsv}[args.format](result)
     objections = any(it["level"] == "error" for it in result["objections"])
@@ -82,6 +87,8 @@ def shape(host: Host, *, every: bool, policy: str = "") -> dict[str, Any]:
         seen = Survey(rows=(), unseen=())
     # An image has no systemd to ask: that is expected, and not blind.
     blind += [str(error) for error in seen.unseen if host.live]
+    if not host.live and seen.rows:  # a unit whose file was not read is not clear
+        blind += [f"{it.source}: {it.why}" for it in image.unread_units()]
     objections = _against(image, blind) if policy else []
     owned, unowned = _owners(host, [row.path for row in seen.rows if row.path])
     units = [_unit(row, owned.get(row.path)) for row in seen.rows]
@@ -157,7 +164,8 @@ def _against(image: Image, blind: list[str]) -> list[dict[str, Any]]:
     from zombiescope.members.rooms import names
 
     found = rulings(image, set(names("gate")) - {"stale_allowance", "unknown_unit"})
-    blind += [f"{it.source}: {it.why}" for ruling in found for it in ruling.unseen]
+    unseen = [f"{it.source}: {it.why}" for ruling in found for it in ruling.unseen]
+    blind += [it for it in dict.fromkeys(unseen) if it not in blind]
     return [
         {"subject": it.subject, "level": it.level, "says": it.says, "where": it.where, "fix": list(it.fix)}
         for ruling in found

@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from zombiescope.cli._arguments import FILE, FOLDER, add_format, complete
-from zombiescope.cli._looking import add_exit_style, add_seconds, look, recorded_root
+from zombiescope.cli._looking import add_exit_style, add_host, add_seconds, host_of, look, recorded_root
 from zombiescope.core import Host, UserError, amount, harmless, lasting
 from zombiescope.core.errors import BLIND, CLEAR, EXIT_STYLES
 
@@ -41,6 +41,7 @@ EXAMPLES = """examples:
   zombiescope census --seconds 60 --names         also how fast each family grows, over a minute
   zombiescope census --watch                      every cgroup created, removed and released, as it happens
   zombiescope census --exit-style nagios          as a check: critical from 1,000 dying
+  zombiescope census --host /host                 in a pod with hostPID: the node whose / is mounted at /host
 
 exit codes: 0 counted, 2 usage, 3 could not count; with --exit-style also whether there are too many
 """
@@ -59,6 +60,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     )
     add_seconds(parser, 0.0, "measure growth for this long: seconds, or 90s, 10m; with --watch, stop after it [0]")
     parser.add_argument("--root", metavar="DIR", help="a copy of a machine's root instead of this machine [/]")
+    add_host(parser)
     add_format(parser, "text", "json", "tsv", "csv")
     add_exit_style(parser, None)
     complete(parser, btf=FILE, root=FOLDER)
@@ -66,7 +68,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     _check(args)
-    host = recorded_root(args.root) if args.root else Host()
+    host = recorded_root(args.root) if args.root else host_of(args)
     if args.watch:
         from zombiescope.cli._census_watch import stream
         from zombiescope.kernel.cgroup_events import memory_hierarchy
@@ -94,6 +96,8 @@ def _check(args: argparse.Namespace) -> None:
         raise UserError("--family, --pinned-by, --btf and --format csv need --names")
     if args.names and args.controller not in (None, "memory"):
         raise UserError("--names reads memory cgroups only: give --controller memory, or leave it out")
+    if args.root and args.host:
+        raise UserError("--host and --root exclude each other: --host is a live node, --root a copy of one")
     if args.root and (args.names or args.watch):
         raise UserError("--names and --watch need a live machine: a copied root has no names of dying cgroups")
 

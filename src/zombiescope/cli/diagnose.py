@@ -18,14 +18,17 @@ from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import (
     add_exit_style,
     add_hertz,
+    add_host,
     add_seconds,
+    duration,
+    host_of,
     look,
     moment,
     name_of,
     recorded,
     recorded_root,
 )
-from zombiescope.core import Host, harmless
+from zombiescope.core import Host, UserError, harmless
 from zombiescope.core.errors import EXIT_STYLES
 from zombiescope.core.model import Case, Span
 from zombiescope.members.rooms import load, names
@@ -33,18 +36,21 @@ from zombiescope.members.rooms import load, names
 if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline
 
+OLDEST = 366 * 86400.0  # seconds: no log that we read is older
 EXAMPLES = """examples:
   zombiescope diagnose                                record for 10 s, then report
   zombiescope diagnose -v                             with the evidence for every line
+  zombiescope diagnose --since 2h                     an OOM kill of an hour ago counts, and decides the exit code
   zombiescope diagnose --seconds 60 --format json     for a program
   zombiescope diagnose --set proc_stat.EVERY=0.05 --set saturated_core.SECONDS=0.3
                                                       also bursts of a third of a second
   zombiescope diagnose ./rec --from 05:10 --to 05:12  two minutes of a recording (UTC)
   zombiescope diagnose ./copied-root                  a copy of another machine's /proc and /sys
   zombiescope diagnose kern.log.1.gz                  a kernel log alone: dmesg, journalctl -k, kern.log
+  zombiescope diagnose --host /host                   in a pod with hostPID: the node whose / is mounted at /host
   zombiescope diagnose --format dot | dot -Tsvg       draw the chain
 
-exit codes: 0 OK, 1 PROBLEM, 2 usage, 3 NOT SURE: nothing found, but not everything could be checked
+exit codes: 0 OK (or noted: nobody is harmed), 1 PROBLEM, 2 usage, 3 NOT SURE: no harm found, but not all was checked
 """
 
 
@@ -58,6 +64,14 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to", dest="end", type=moment, metavar="T", help="read the recording up to this time [its end]"
     )
+    parser.add_argument(
+        "--since",
+        type=duration("seconds", OLDEST),
+        default=0.0,
+        metavar="T",
+        help="what ended this long ago or later counts too, such as 30m or 2h [only what goes on during the look]",
+    )
+    add_host(parser)
     parser.add_argument("--format", choices=names("outputs"), default="text", help="output format [text]")
     parser.add_argument(
         "-v", "--evidence", action="store_true", help="add the evidence: every reason, reading and check"
@@ -71,13 +85,16 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from zombiescope.diagnosis.examine import examine
-    from zombiescope.diagnosis.settings import override
+    from zombiescope.diagnosis.settings import override, reach_back
     from zombiescope.recorder.replay import is_recording
 
     use_knowledge(args)
     settings = override(args.set)
-    timeline, node, kernel = _recorded(args) if args.recording else _live(Host(), args.seconds, args.hz)
-    case = examine(timeline, node=node, kernel=kernel, settings=settings)
+    reach_back(args.since)
+    if args.recording and args.host:
+        raise UserError("--host is for a live node: leave out the recording, or --host")
+    timeline, node, kernel = _recorded(args) if args.recording else _live(host_of(args), args.seconds, args.hz)
+    case = examine(timeline, node=node, kernel=kernel, settings=settings, since=args.since)
     if args.recording and is_recording(args.recording):
         case = replace(case, recording=args.recording)
     output = load("outputs", args.format)
@@ -111,6 +128,7 @@ def _stretch(args: argparse.Namespace) -> Span | None:
 
 
 def _answer(case: Case) -> str:
-    if case.findings:
-        return "found"
-    return "clear" if all(verdict.state == "clear" for verdict in case.verdicts) else "blind"
+    """The exit code says what the report's first word says."""
+    from zombiescope.outputs._story import NOT_SURE, OK, PROBLEM, headline
+
+    return {PROBLEM: "found", OK: "clear", NOT_SURE: "blind"}[headline(case)[0]]

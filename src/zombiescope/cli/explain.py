@@ -53,7 +53,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _member(name: str) -> tuple[str, ModuleType]:
-    known = {found: (room, member) for room in reversed(ROOMS) for found, member in healthy(room).items()}
+    from zombiescope.diagnosis.settings import ENGINE
+
+    known = {name: ("engine", member) for name, member in ENGINE.items()}
+    known |= {found: (room, member) for room in reversed(ROOMS) for found, member in healthy(room).items()}
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name, known, n=3)

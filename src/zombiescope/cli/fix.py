@@ -65,6 +65,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ledger", default="", metavar="DIR", help="folder of the ledger of fixes [/var/lib/zombiescope]"
     )
+    parser.add_argument("--host", help=argparse.SUPPRESS)  # so that it is refused with a reason
     add_repeatable(parser, "--set", "MEMBER.CONST=VALUE", "override a threshold; repeatable")
     add_format(parser, "text", "json")
     add_knowledge(parser)
@@ -76,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
     from zombiescope.treatment.apply import Machine, abandon, resume, undo
     from zombiescope.treatment.ledger import Ledger
 
+    if args.host is not None:
+        raise UserError("fix acts on the machine it runs on, not through --host: run it on the node itself")
     if args.prove is not None and not args.apply:
         raise UserError("--prove needs --apply; for two recordings use `zombiescope prove BEFORE AFTER`")
     use_knowledge(args)
@@ -190,13 +193,18 @@ def _fixed_before(before: Examined, wanted: str, ledger: Ledger) -> str:
 def _dry(before: Examined, plans: list[Plan], args: argparse.Namespace) -> int:
     if any(not plan.advice for plan in plans):
         print("nothing was changed; add --apply to do it", file=sys.stderr)
-    if before.case.findings:
+    if before.case.problems or plans:
         if not plans:
             print("no remedy is known for what was found: see `zombiescope diagnose`", file=sys.stderr)
         return FOUND
-    unseen = [verdict.sign for verdict in before.case.verdicts if verdict.state != "clear"]
+    unseen = [verdict.sign for verdict in before.case.verdicts if verdict.state not in ("clear", "found")]
+    unseen += [it.sign for it in before.case.unsure]
     if args.format == "text":
-        print("nothing found: nothing to fix")
+        print(
+            "nothing found that harms anybody: nothing to fix"
+            if before.case.findings
+            else "nothing found: nothing to fix"
+        )
     if unseen:
         print(f"blind: {len(unseen)} signs could not be checked: {', '.join(unseen)}", file=sys.stderr)
     return BLIND if unseen else CLEAR

@@ -21,7 +21,8 @@ from zombiescope.core.errors import BLIND, CLEAR
 
 if TYPE_CHECKING:
     from zombiescope.core.model import Span
-    from zombiescope.core.samples import Chosen, Ints, Samples
+    from zombiescope.core.samples import Ints, Samples
+    from zombiescope.profile.chosen import Chosen
     from zombiescope.profile.picture import Picture
 
 PAGE = "html"  # the time-travel page as one file: web's, all others are in profile/exports
@@ -61,8 +62,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from zombiescope.cli._files import Asked
     from zombiescope.cli._sources import opened, say
-    from zombiescope.core.samples import Chosen
     from zombiescope.members.rooms import load
+    from zombiescope.profile.chosen import Chosen
     from zombiescope.profile.picture import Picture
 
     form = args.format or _by_name(args.out)

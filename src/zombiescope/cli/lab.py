@@ -18,8 +18,8 @@ from types import ModuleType
 from zombiescope.cli._arguments import FOLDER, add_format, complete
 from zombiescope.cli._looking import duration
 from zombiescope.core import UserError, harmless
-from zombiescope.core.places import LAB_ENVIRONMENT
 from zombiescope.members.rooms import healthy, names
+from zombiescope.places.own_folders import LAB_ENVIRONMENT
 
 EXAMPLES = """examples:
   zombiescope lab list                                 every scenario, and what it still needs

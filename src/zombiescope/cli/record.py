@@ -13,14 +13,14 @@ import signal
 import sys
 
 from zombiescope.cli._arguments import FOLDER, add_repeatable, complete
-from zombiescope.cli._looking import add_hertz, duration
-from zombiescope.core import Host
+from zombiescope.cli._looking import add_hertz, add_host, duration, host_of
 
 EXAMPLES = """examples:
   zombiescope record /var/lib/zombiescope             keep the last 12 hours, at most 2 GB
   zombiescope record ./rec --for 2m                   stop after two minutes
   zombiescope record ./rec --hours 48 --max-bytes 8G --hz 99
   zombiescope record ./rec --no-user                  without stacks of programs, kernel only
+  zombiescope record /rec --host /host                in a pod with hostPID: the node whose / is mounted at /host
 
 then: `zombiescope diagnose ./rec`, `zombiescope view ./rec --open`, `zombiescope info ./rec`
 exit codes: 0 recorded, 2 usage, or no room within --max-bytes
@@ -50,6 +50,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help="stop after this long: seconds, or 90s, 2m, 1h [until Ctrl-C]",
     )
+    add_host(parser)
     add_repeatable(parser, "--set", "MEMBER.CONST=VALUE", "override a threshold, as in diagnose; repeatable")
     complete(parser, folder=FOLDER)
 
@@ -58,12 +59,12 @@ def run(args: argparse.Namespace) -> int:
     from zombiescope.diagnosis.settings import override
     from zombiescope.recorder.flight import Flight
 
-    settings = override(args.set)
+    settings, host = override(args.set), host_of(args)
     os.umask(0o077)  # all that is made is private, also folders on the way
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # both end it cleanly
     status = _status if sys.stderr.isatty() else None
     with Flight(
-        Host(),
+        host,
         args.folder,
         hours=args.hours,
         most_bytes=args.max_bytes,

@@ -15,10 +15,11 @@ import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from zombiescope.core.errors import Unreadable
-from zombiescope.core.own_python import FOLDER, environment
+from zombiescope.places.in_root import resolved
+from zombiescope.places.own_python import FOLDER, environment
 
 MOST_BYTES = 16 << 20  # no file we read is near this; a hostile one, or a mount table gone mad, might be
 MOST_FOLDERS = 200_000  # at about 3 µs each this is 0.6 s, the most a count may ever cost
@@ -35,6 +36,7 @@ class Host:
         self.root = root if self._foreign else os.path.realpath(root)
         self.live = self.root == "/" if live is None else live
         self.enter = tuple(enter)
+        self.apart: frozenset[str] = frozenset()  # namespaces (net, cgroup …) in which we are not where the node is
 
     def now(self) -> float:
         """The time of a look: the clock, or when the recorded root was taken."""
@@ -57,10 +59,10 @@ class Host:
 
     def read_bytes(self, path: str, *, most: int = MOST_BYTES) -> bytes:
         try:
-            real = self._inside(path)
-            # A FIFO in a recorded root would never end, and a device may act when it is opened (a watchdog begins to
+            real = self.real(path)
+            # A FIFO in another root would never end, and a device may act when it is opened (a watchdog begins to
             # count): neither is. The live kernel's files are all regular.
-            if not self.live and not stat.S_ISREG(os.stat(real).st_mode):
+            if self._may_be_anything(path) and not stat.S_ISREG(os.stat(real).st_mode):
                 raise Unreadable(path, "not a regular file")
             handle = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except (OSError, ValueError) as error:
@@ -84,7 +86,7 @@ class Host:
     def held_open(self, path: str) -> Iterator[Callable[[], bytes]]:
         """A file of the live kernel that is read many times a second: one call each time, from its beginning."""
         try:
-            handle = os.open(self._inside(path), os.O_RDONLY | os.O_CLOEXEC)
+            handle = os.open(self.real(path), os.O_RDONLY | os.O_CLOEXEC)
         except (OSError, ValueError) as error:
             raise Unreadable(path, _why(error)) from error
 
@@ -105,14 +107,14 @@ class Host:
     def link(self, path: str) -> str:
         """What a symbolic link says, unresolved."""
         try:
-            return os.readlink(self._inside(path, follow=False))
+            return os.readlink(self.real(path, follow=False))
         except (OSError, ValueError) as error:
             raise Unreadable(path, _why(error)) from error
 
     def status(self, path: str) -> os.stat_result | None:
         """What stands at a path, a link not followed; None if nothing does."""
         try:
-            return os.lstat(self._inside(path, follow=False))
+            return os.lstat(self.real(path, follow=False))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError) as error:
@@ -121,7 +123,7 @@ class Host:
     def listing(self, path: str) -> list[str]:
         """The names in a folder, sorted."""
         try:
-            return sorted(os.listdir(self._inside(path)))
+            return sorted(os.listdir(self.real(path)))
         except (OSError, ValueError) as error:
             raise Unreadable(path, _why(error)) from error
 
@@ -132,7 +134,7 @@ class Host:
         so leaves, which are most of the tree and hold some fifty files each, are never opened. A file system that
         does not count (btrfs and overlayfs say 1) is walked in full.
         """
-        top = self._inside(path)
+        top = self.real(path)
         try:
             if not stat.S_ISDIR(os.lstat(top).st_mode):
                 raise Unreadable(path, "not a folder")
@@ -150,7 +152,7 @@ class Host:
 
     def tree(self, path: str, *, most: int = 10_000) -> dict[str, int]:
         """Every folder below `path` by its path from there ("/a/b"), with its inode; links not followed."""
-        top, found = self._inside(path), {}
+        top, found = self.real(path), {}
         unopened = [top]
         try:
             while unopened:
@@ -192,30 +194,33 @@ class Host:
             raise Unreadable(shown, f"exit code {done.returncode}" + (f": {said[0]}" if said else ""))
         return done.stdout.decode("utf-8", "surrogateescape")
 
-    def _inside(self, path: str, *, follow: bool = True) -> str:
-        """The path below our root. In a recorded root a link that leads out is refused, not followed."""
-        plain = os.path.join(self.root, path.lstrip("/"))
+    def real(self, path: str, *, follow: bool = True) -> str:
+        """The path as this process opens it. Below another root a link is resolved in that root, never in ours."""
         if self.root == "/" or self._foreign:
-            return plain
-        parent, name = os.path.split(plain)
-        real = os.path.realpath(plain) if follow else os.path.join(os.path.realpath(parent), name)
-        if real != self.root and not real.startswith(self.root + "/"):
-            raise Unreadable(path, "leads out of the recorded root")
+            return os.path.join(self.root, path.lstrip("/"))
+        return self._below(path, follow)
+
+    def _may_be_anything(self, path: str) -> bool:  # noqa: ARG002
+        """Whether the type of a file has to be known before it is opened, which costs as much as to read it."""
+        return self.root != "/"
+
+    def _below(self, path: str, follow: bool) -> str:
+        try:
+            real, out = resolved(self.root, path, follow=follow)
+            if out and not self.live and not os.path.lexists(real):
+                raise Unreadable(path, "leads out of the recorded root")  # the copy may lack it: it is not absent
+        except (OSError, ValueError) as error:
+            raise Unreadable(path, _why(error)) from error
         return real
 
 
 def _folders_in(folder: str) -> Iterator[tuple[str, int, int]]:
     """The folders in a folder with their link counts and inodes; what vanishes while we look was not there."""
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                try:
-                    if entry.is_dir(follow_symlinks=False):
-                        yield entry.path, entry.stat(follow_symlinks=False).st_nlink, entry.inode()
-                except FileNotFoundError:
-                    continue
-    except FileNotFoundError:
-        return
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):
+                if entry.is_dir(follow_symlinks=False):
+                    yield entry.path, entry.stat(follow_symlinks=False).st_nlink, entry.inode()
 
 
 def _why(error: OSError | ValueError) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from zombiescope.core.harm import NOTHING_KNOWN, Harm
 from zombiescope.core.story import Story
 
 SLACK = 1.0  # seconds: two things nearer than this began together; most probes look once a second
@@ -62,6 +63,7 @@ class Finding:
     sign: str = ""  # stamped with the file's name as it leaves the room
     symptom: bool = False  # never a root cause, only ever an effect of one: a starved thread, a job that died
     next_command: str = ""  # what shows more of it, to type next
+    harm: Harm = field(default=NOTHING_KNOWN, compare=False)  # of it alone; with what follows from it: Case.costs
 
     def __post_init__(self) -> None:
         if not self.evidence:
@@ -218,6 +220,10 @@ class Case:
     plans: tuple[Plan, ...] = ()
     settings: tuple[str, ...] = ()  # thresholds that were not ours: "saturated_core.FULL=0.8"
     recording: str = ""  # the folder it was read from, as the user named it; empty for this machine, now
+    costs: tuple[tuple[Finding, Harm], ...] = ()  # of each first cause with all that follows; the most harmful first
+    noted: tuple[Finding, ...] = ()  # nobody is harmed by them: not accused
+    unsure: tuple[Finding, ...] = ()  # whether they harm anybody could not be measured: not accused, and not clear
+    past: tuple[Finding, ...] = ()  # they ended before the look began
 
     _story: list[Story] = field(default_factory=list, init=False, repr=False, compare=False)  # worked out once
 
@@ -248,8 +254,31 @@ class Case:
         """Whom we accuse: the first of each chain, and what stands alone though every cause we know was looked for.
 
         A symptom is nobody's fault: if nothing explains it, it is unexplained. So is whatever may have a cause that
-        could not be seen.
+        could not be seen, and what harms nobody, or is over. The most harmful comes first.
         """
         doubtful = {item.finding for item in self.unexplained if any(it.blind for it in item.candidates)}
         firsts = [chain[0] for chain in self.chains if len(chain) > 1 or chain[0] not in doubtful]
-        return list(dict.fromkeys(it for it in firsts if not it.symptom))
+        ranks = {finding: place for place, (finding, _) in enumerate(self.costs)}
+        roots = dict.fromkeys(it for it in firsts if not it.symptom and it not in self.set_aside)
+        return sorted(roots, key=lambda it: ranks.get(it, len(ranks)))
+
+    @property
+    def set_aside(self) -> frozenset[Finding]:
+        """What accuses nobody and decides nothing."""
+        return frozenset((*self.noted, *self.unsure, *self.past))
+
+    @property
+    def problems(self) -> list[Finding]:
+        """What decides the verdict: everything found that harms somebody now."""
+        aside = self.set_aside
+        return [finding for finding in self.findings if finding not in aside]
+
+    @property
+    def riddles(self) -> list[Unexplained]:
+        """Problems without a cause, beside the root causes."""
+        aside = {*self.set_aside, *self.root_causes}
+        return [it for it in self.unexplained if it.finding not in aside]
+
+    def cost_of(self, finding: Finding) -> Harm:
+        """What a finding costs with all that follows from it, or else alone."""
+        return next((harm for it, harm in self.costs if it == finding), finding.harm)

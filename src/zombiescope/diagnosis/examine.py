@@ -12,6 +12,7 @@ from zombiescope.core import Answer, Blind, Case, Finding, Link, Plan, Reading, 
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis import broken
 from zombiescope.diagnosis.explain import explain
+from zombiescope.diagnosis.harm import judged, settled
 from zombiescope.diagnosis.join import ends, join, tally
 from zombiescope.members.rooms import Broken, guarded, members
 
@@ -26,12 +27,16 @@ def examine(
     node: str = "",
     kernel: str = "",
     settings: tuple[str, ...] = (),
+    since: float = 0.0,
     signs: Members | None = None,
     laws: Members | None = None,
     questions: Members | None = None,
     remedies: Members | None = None,
 ) -> Case:
-    """Signs know no other sign and laws know two, so their order never matters. Rooms are looked up unless given."""
+    """Signs know no other sign and laws know two, so their order never matters. Rooms are looked up unless given.
+
+    What ended before the timeline, or `since` seconds before its end if that is earlier, is past.
+    """
     verdicts: list[Verdict] = []
     found: dict[str, list[Finding]] = {}
     for name, sign in (members("signs") if signs is None else signs).items():
@@ -61,7 +66,7 @@ def examine(
         answers=tuple(_answers(timeline, members("questions") if questions is None else questions)),
         settings=settings,
     )
-    case = replace(case, unexplained=explain(case, sound))
+    case = judged(replace(case, unexplained=explain(case, sound)), timeline, since=since)
     return replace(case, plans=tuple(_plans(case, timeline, members("remedies") if remedies is None else remedies)))
 
 
@@ -81,8 +86,9 @@ def _look(name: str, sign: ModuleType | Broken, timeline: Timeline) -> tuple[lis
     if isinstance(seen, Broken) or isinstance(told, Broken):
         return [], Verdict(sign=name, state="broken", says=seen.why if isinstance(seen, Broken) else told.why)  # type: ignore[union-attr]
     symptom, after = bool(getattr(sign, "SYMPTOM", False)), str(getattr(sign, "NEXT", ""))
+    cores = len(timeline.subjects("cpu_idle_seconds_total", "cpu"))
     stamped = (replace(it, sign=name, symptom=symptom, next_command=after) for it in seen if isinstance(it, Finding))
-    findings = list(stamped)
+    findings = [replace(it, harm=settled(it.harm, cores=cores)) for it in stamped]
     unseen = [item for item in seen if isinstance(item, Blind)]
     if findings:
         cut = f", the first {MOST}" if len(seen) == MOST else ""

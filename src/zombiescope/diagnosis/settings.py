@@ -7,15 +7,25 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from zombiescope.core import UserError
+from zombiescope.diagnosis import harm
 from zombiescope.members.rooms import healthy
 
 ROOMS = ("signs", "probes", "laws", "questions")
+ENGINE = {"harm": harm}  # what decides an accusation, whatever the sign
 
 
 def override(wanted: Sequence[str]) -> tuple[str, ...]:
     """Set each `member.CONST=value` for the rest of this process; returns them as they will stand in the report."""
-    members = {name: member for room in ROOMS for name, member in healthy(room).items()} if wanted else {}
+    found = {name: member for room in ROOMS for name, member in healthy(room).items()} if wanted else {}
+    members = found | ENGINE
     return tuple(_set(item, members) for item in wanted)
+
+
+def reach_back(seconds: float) -> None:
+    """Let every probe that reads what was logged before the first sample (PAST) read at least so far back."""
+    for probe in healthy("probes").values() if seconds else ():
+        if "PAST" in constants(probe):
+            vars(probe)["PAST"] = max(vars(probe)["PAST"], seconds)
 
 
 def constants(member: ModuleType) -> dict[str, float]:

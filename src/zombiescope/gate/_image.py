@@ -12,12 +12,13 @@ from functools import cached_property
 from posixpath import basename, dirname, join, normpath, split
 from typing import TYPE_CHECKING
 
+from zombiescope.audit import presets
+from zombiescope.audit.activation import BUS_NAMES, RULES, by_bus
 from zombiescope.audit.essential import Essential, essential
 from zombiescope.audit.facts import Facts, facts
-from zombiescope.audit.presets import MACHINE
 from zombiescope.audit.survey import Survey, survey
 from zombiescope.audit.unit_file import UnitFile
-from zombiescope.audit.unit_files import FOLDERS, HELD, UnitFiles
+from zombiescope.audit.unit_files import FOLDERS, HELD, MANAGER, UnitFiles
 from zombiescope.core import Blind, Case, Host, Unreadable
 from zombiescope.gate._command_line import ABSENT, command_lines, unified_kernels
 from zombiescope.knowledge.kernels import version_of
@@ -30,6 +31,11 @@ AGAIN = 2.0  # seconds between two reads of the restart counters of a running ma
 _KINDS = (".service", ".socket", ".timer", ".path")  # of unit that make something run
 _STRANGE = "a link to a file of another name, outside the unit folders"
 _HELD = (*HELD, ".d")  # folders whose content says what starts, and how
+# Folders whose files say what starts, or how.
+_SAY = (
+    *(*FOLDERS, *presets.FOLDERS, *RULES, *BUS_NAMES),
+    *(place for file in MANAGER for place in (dirname(file), f"{file}.d")),
+)
 _KERNELS = ("vmlinuz-", "vmlinux-", "kernel-", "Image-")
 _MODULES = "/usr/lib/modules"
 _MOST_LINKS = 40  # as the kernel follows (MAXSYMLINKS in include/linux/namei.h)
@@ -83,9 +89,26 @@ class Image:
         return [unit for unit in units if unit.starts]
 
     @cached_property
+    def callable(self) -> dict[str, str]:
+        """Units that D-Bus would start at a call and nothing at boot does, each with the file that says so."""
+        found: dict[str, str] = {}
+        for name, path in by_bus(self.host, self.files.unread).items():
+            try:
+                unit = self.files.unit(name)
+            except Unreadable:
+                continue
+            if not unit.masked and not unit.starts:
+                found.setdefault(unit.name, path)
+        return found
+
+    def called(self, unit: str) -> str:
+        """How a unit that does not start at boot would be started; "" for any other."""
+        return f"not started at boot, but at a call over D-Bus ({path}): " if (path := self.callable.get(unit)) else ""
+
+    @cached_property
     def essential(self) -> Essential:
-        """Of the units that start, those that are not judged."""
-        return essential(self.host, self.starting)
+        """Of the units that start, or that D-Bus would start, those that are not judged."""
+        return essential(self.host, [*self.starting, *map(self.files.unit, self.callable)])
 
     @cached_property
     def installed(self) -> list[str]:
@@ -137,14 +160,19 @@ class Image:
 
     def unread_units(self) -> Iterator[Blind]:
         """Unit folders and files that exist but cannot be read, or that link to where we do not follow."""
-        seen = {self._resolved(folder) for folder in FOLDERS if self._lists(folder) == ""}
-        for folder in FOLDERS:
-            if self._resolved(folder) not in seen:
+        yield from {it.source: it for it in self._unread_units()}.values()
+
+    def _unread_units(self) -> Iterator[Blind]:
+        seen = {self._resolved(folder) for folder in _SAY if self._lists(folder) == ""}
+        for folder in _SAY:
+            place = self._resolved(folder)
+            # Where a link leads to a folder that is there, and has nothing of that name, nothing is left unread.
+            if place not in seen and (self._is_there(place) or not self._is_there(dirname(place))):
                 yield from self.unread(folder)
         for folder in FOLDERS:
             yield from self.unread(*(f"{folder}/{name}" for name in self.names(folder) if name.endswith(_HELD)))
             yield from (Blind(what="unit_files", source=it, why=_STRANGE) for it in self._strange_links(folder, seen))
-        starting = self.starting  # which reads the files in question
+        starting, _ = self.starting, self.callable  # which read the files in question
         reported = set()
         for path, why in self._blind_files():
             reported.add(path)
@@ -157,10 +185,10 @@ class Image:
     def _blind_files(self) -> Iterator[tuple[str, str]]:
         yield from self.files.blind()
         try:
-            self.host.read(MACHINE, most=4096)
+            self.host.read(presets.MACHINE, most=4096)
         except Unreadable as error:  # whether presets apply depends on it
             if error.why not in ABSENT:
-                yield MACHINE, error.why
+                yield presets.MACHINE, error.why
 
     def _strange_links(self, folder: str, seen: Collection[str]) -> Iterator[str]:
         """Units that link to a file of another name outside the unit folders: not an alias, and not read."""
@@ -189,6 +217,12 @@ class Image:
         except Unreadable as error:
             return "" if error.why in ABSENT else error.why
         return ""
+
+    def _is_there(self, path: str) -> bool:
+        try:
+            return self.host.status(path) is not None
+        except Unreadable:
+            return True
 
     def _resolved(self, path: str) -> str:
         """The path with its links followed as the image itself would, never outside it."""

@@ -97,9 +97,7 @@ def read_baseline(path: str) -> list[Acceptance]:
     return [_acceptance(entry, path, place) for place, entry in enumerate(entries, 1)]
 
 
-def accept(
-    found: Sequence[Ruling], baseline: Sequence[Acceptance], today: date, *, strict: bool = False
-) -> list[Ruling]:
+def accept(found: Sequence[Ruling], baseline: Sequence[Acceptance], today: date, *, strict: bool) -> list[Ruling]:
     """The rulings with accepted objections marked, and one ruling on the baseline itself."""
     sound = [entry for entry in baseline if not list(entry.faults(today))]
     used: set[Acceptance] = set()

@@ -23,6 +23,7 @@ from itertools import pairwise
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
+from zombiescope.audit.activation import BUS_NAMES, RULES
 from zombiescope.audit.packages import DPKG, RPM
 from zombiescope.core import UserError, amount
 from zombiescope.core.host import MOST_BYTES as MOST_READ
@@ -49,7 +50,7 @@ _PLACES = (
     ),
     *("boot/efi/EFI/BOOT", "usr/lib/kernel", *(folder.lstrip("/") for folder in FOLDERS)),
     *("usr/lib/os-release", "usr/lib/systemd", "usr/local/lib/systemd", "lib/systemd"),
-    *(place.lstrip("/") for place in (DPKG, *RPM)),
+    *(place.lstrip("/") for place in (DPKG, *RPM, *RULES, *BUS_NAMES)),
 )
 _NAMES = ("boot", "usr/lib/modules", "lib/modules")
 _CHUNK = 1 << 20

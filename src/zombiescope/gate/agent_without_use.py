@@ -4,7 +4,8 @@ Why it matters: images enable agents by default. An agent with nothing to regist
     something behind each time; its work is not missed, so the loop goes unnoticed.
 Passes: an agent whose configuration is on the image, that another unit needs, or that the allow-list names because it
     is configured at boot. An image that is not running has no processes and no cgroups, so only files and enabled
-    units can show use: without any, an agent that is known to leak is an error, any other is a note.
+    units can show use: without any, an agent that is known to leak is an error, any other is a note. So is one that
+    only D-Bus would start, at a call.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def look(image: Image) -> Iterator[Objection | Blind]:
             continue
         unseen = [seen for seen in row.use.seen if seen.held is None]
         if row.use.answer == "unused":
-            yield _objection(row, row.use.says, "error")
+            yield _objection(image, row, row.use.says, "error")
         elif image.host.live:
             if row.agent.claim and unseen:
                 yield Blind(what=row.unit, source=unseen[0].source, why=row.use.says)
@@ -37,11 +38,12 @@ def look(image: Image) -> Iterator[Objection | Blind]:
 
 
 def saw(image: Image) -> str:
-    return f"known agents that start at boot: {', '.join(row.unit for row in _agents(image)) or 'none'}"
+    return f"known agents that start: {', '.join(row.unit for row in _agents(image)) or 'none'}"
 
 
 def _agents(image: Image) -> list[Row]:
-    return [row for row in image.survey.rows if row.agent and not row.essential and (row.starts or row.running)]
+    agents = [row for row in image.survey.rows if row.agent and not row.essential]
+    return [row for row in agents if row.starts or row.running or row.unit in image.callable]
 
 
 def _at_rest(image: Image, row: Row, unseen: list[Seen]) -> Iterator[Objection | Blind]:
@@ -55,18 +57,18 @@ def _at_rest(image: Image, row: Row, unseen: list[Seen]) -> Iterator[Objection |
     users = [unit.name for unit in image.starting if any(fnmatchcase(unit.name, pattern) for pattern in wanted)]
     absent = [seen for seen in row.use.seen if seen.held is False and seen.sign.kind in _AT_REST]
     if absent and not users and not row.use.needed_by:
-        says = f"starts at boot, and none of the {len(absent)} files that would configure it exists"
-        yield _objection(row, says, "error" if row.agent.leaks else "note")
+        says = f"starts, and none of the {len(absent)} files that would configure it exists"
+        yield _objection(image, row, says, "error" if row.agent.leaks else "note")
 
 
-def _objection(row: Row, says: str, level: str) -> Objection:
+def _objection(image: Image, row: Row, says: str, level: str) -> Objection:
     agent = row.agent
     leaks = f"; known to leak: {agent.leaks}" if agent and agent.leaks else ""
-    by = f"enabled by {', '.join(row.enabled_by)}: " if row.enabled_by else ""
+    by = f"enabled by {', '.join(row.enabled_by)}: " if row.enabled_by else image.called(row.unit)
     return Objection(
         subject=f"unit:{row.unit}",
         says=f"{by}{says}{leaks}",
         where=row.path or f"$ {command('cat', row.unit)}",
-        level=level,
+        level="note" if image.called(row.unit) and not row.running else level,
         fix=(*(agent.fix if agent else ()), "or, if it is configured at boot, add it to the allow-list"),
     )

@@ -6,6 +6,7 @@ Why it matters: systemd gives up on a unit after 5 starts in 10 s. A unit that w
 Passes: essential services. Many sound services are meant to come back forever, so that alone is a note. It is an error
     if the program has an exit code that means "do not restart me" and the unit ignores it, as the ECS agent's unit of
     the Debian package does, or if the start limit is off for a service that restarts faster than the default allows.
+    A service that only D-Bus would start, at a call, is a note.
 """
 
 from __future__ import annotations
@@ -28,11 +29,14 @@ def look(image: Image) -> Iterator[Objection | Blind]:
         if row.judged.for_ever:
             code = gives_up_with(row.unit)
             unlimited = row.policy.interval <= 0 or row.policy.burst <= 0
+            called = image.called(row.unit)
             yield Objection(
                 subject=f"unit:{row.unit}",
-                says=f"{row.judged.says} (up to {DAY / max(row.policy.pause, 0.1):,.0f} starts a day)",
+                says=f"{called}{row.judged.says} (up to {DAY / max(row.policy.pause, 0.1):,.0f} starts a day)",
                 where=row.path or f"$ {command('cat', row.unit)}",
-                level="error" if code is not None or (unlimited and row.policy.pause < FAST) else "note",
+                level="error"
+                if not called and (code is not None or (unlimited and row.policy.pause < FAST))
+                else "note",
                 fix=_fix(row, code),
             )
 
@@ -40,11 +44,11 @@ def look(image: Image) -> Iterator[Objection | Blind]:
 def saw(image: Image) -> str:
     services = _services(image)
     again = sum(row.policy.restarts for row in services)
-    return f"services that start at boot, without the essential ones: {len(services)}; with a restart policy: {again}"
+    return f"services that start, without the essential ones: {len(services)}; with a restart policy: {again}"
 
 
 def _services(image: Image) -> list[Row]:
-    return [row for row in image.survey.rows if row.starts and not row.essential]
+    return [row for row in image.survey.rows if (row.starts or row.unit in image.callable) and not row.essential]
 
 
 def _fix(row: Row, code: int | None) -> tuple[str, ...]:

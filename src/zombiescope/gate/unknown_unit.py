@@ -5,7 +5,7 @@ Why it matters: packages enable the units they ship. A list of what the image is
 Passes: units in the allow-list (--allow FILE; without one this rule is skipped), and essential units, which a machine
     needs to boot and to be reached: those need not be listed, if a package of the system owns them. A service of the
     same name as the timer, socket or path that triggers it goes with that one. On a running machine a known agent
-    that runs without being enabled counts too.
+    that runs without being enabled counts too. A unit that only D-Bus would start, at a call, is a note.
 """
 
 from __future__ import annotations
@@ -29,6 +29,15 @@ def look(image: Image) -> Iterator[Objection | Blind]:
                 says=f"enabled by {', '.join(unit.enabled_by)}, but not in the allow-list",
                 where=unit.path,
                 fix=(command("disable", unit.name), "or add it to the allow-list"),
+            )
+    for name in image.callable:
+        if name not in image.essential.names and not image.is_allowed(name):
+            yield Objection(
+                subject=f"unit:{name}",
+                says=f"{image.called(name)}not in the allow-list",
+                where=image.files.unit(name).path,
+                level="note",
+                fix=(command("mask", name), "or add it to the allow-list"),
             )
     for row in image.survey.rows if image.host.live else ():
         if row.agent and row.running and not row.starts and not row.essential and not image.is_allowed(row.unit):

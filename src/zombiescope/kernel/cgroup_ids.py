@@ -30,9 +30,11 @@ class CgroupIds:
         if not found or not host.live:
             raise Unreadable(MOUNTINFO, "the cgroup hierarchy that samples refer to is not mounted here")
         self.mount = found[0].path
-        self._above = found[0].root.rstrip("/")  # the mount may show only a part of the hierarchy
+        # The mount may show only a part of the hierarchy, or more than our cgroup namespace ("/..").
+        self._above = os.path.normpath(found[0].root).rstrip("/")
         try:
-            self._folder = os.open(self.mount, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._folder = os.open(host.real(self.mount), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._top = os.readlink(f"/proc/self/fd/{self._folder}")  # as paths of folders in it begin
         except OSError as error:
             raise Unreadable(self.mount, (error.strerror or "").lower()) from error
         try:
@@ -55,8 +57,8 @@ class CgroupIds:
         finally:
             os.close(found)
         # A folder outside this mount namespace has a path from another root.
-        inside = path == self.mount or path.startswith(f"{self.mount}/")
-        return self._above + path.removeprefix(self.mount) or "/" if inside else None
+        inside = path == self._top or path.startswith(f"{self._top}/")
+        return self._above + path.removeprefix(self._top) or "/" if inside else None
 
     def __enter__(self) -> CgroupIds:
         return self

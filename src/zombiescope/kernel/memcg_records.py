@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -20,7 +21,7 @@ _Columns = dict[str, npt.NDArray[Any]]
 
 _FILE_WORDS = ("file_name", "file_directory")  # long, and mostly the same: read where needed
 
-_MOUNTS = "/proc/self/mountinfo"
+_MOUNTS = ("/proc/1/mountinfo", "/proc/self/mountinfo")  # as the node names them; the first, unless it is hidden
 # A live css counts its references per CPU; the number in one place is then only a bias, 2^63 on 64-bit machines.
 _MOST_REFERENCES = 1 << 48
 
@@ -234,11 +235,11 @@ def _text(field: bytes) -> str:
 
 # 25 20 0:22 / /dev/shm rw,nosuid,nodev shared:3 - tmpfs tmpfs rw
 def _mount_points() -> dict[tuple[int, int], str]:
-    try:
-        with open(_MOUNTS, "rb") as file:
+    lines: list[bytes] = []  # without it a file at the top of its file system is given without a directory
+    for table in _MOUNTS:
+        with suppress(OSError), open(table, "rb") as file:
             lines = file.read().splitlines()
-    except OSError:  # without it a file at the top of its file system is given without a directory
-        return {}
+            break
     points: dict[tuple[int, int], str] = {}
     for line in lines:
         device, root, point = [*line.split(b" "), b"", b"", b"", b"", b""][2:5]

@@ -37,6 +37,11 @@ class CgroupMount:
     line: str
 
     @property
+    def from_top(self) -> bool:
+        """From the top of the reader's cgroup namespace, or from above it, which reads as "/.." or "/../.."."""
+        return self.root.replace("/..", "") in ("", "/")
+
+    @property
     def subjects(self) -> list[str]:
         """The subjects of readings of this hierarchy."""
         return [f"controller:{name}" for name in self.controllers] or [f"hierarchy:{self.name or 'v2'}"]
@@ -47,7 +52,7 @@ def cgroup_mounts(host: Host) -> list[CgroupMount]:
     found: dict[tuple[object, ...], CgroupMount] = {}
     for mount in parse(host.read(MOUNTINFO)):
         key = (mount.version, mount.controllers, mount.name)
-        if key not in found or (found[key].root != "/" and mount.root == "/"):
+        if key not in found or (not found[key].from_top and mount.from_top):
             found[key] = mount
     return list(found.values())
 
@@ -63,12 +68,22 @@ def mount_of(host: Host, controller: str) -> CgroupMount:
 
 def whole(host: Host, mount: CgroupMount) -> bool:
     """True if the mount shows every cgroup of the node: not a part of it, and not from inside a container."""
-    if mount.root != "/":
+    if not mount.from_top:
         return False
     try:
-        return host.link("/proc/self/ns/cgroup") == _INITIAL_NAMESPACE
+        if host.link("/proc/self/ns/cgroup") == _INITIAL_NAMESPACE:
+            return mount.root == "/"
     except Unreadable:  # before 4.6 there were no cgroup namespaces; a recorded root may not have kept the link
-        return True
+        return mount.root == "/"
+    return _is_top(host, mount)
+
+
+def _is_top(host: Host, mount: CgroupMount) -> bool:
+    """By the files that only the top of a hierarchy has (release_agent), or all but the top (cgroup.events)."""
+    if mount.version == 1:
+        return host.status(f"{mount.path}/release_agent") is not None
+    procs, events = (host.status(f"{mount.path}/cgroup.{name}") for name in ("procs", "events"))
+    return procs is not None and events is None
 
 
 # 35 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory

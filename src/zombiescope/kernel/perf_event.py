@@ -29,6 +29,7 @@ from zombiescope.kernel.closing import Closing
 from zombiescope.kernel.perf_records import Record, Throttle, parse
 from zombiescope.kernel.perf_ring import Ring, blindness, refusal, richest
 from zombiescope.kernel.perf_stacks import RawStack, StackTable
+from zombiescope.kernel.perf_weights import Weights
 from zombiescope.kernel.text import cores
 
 # A core that is late by a whole period missed a tick; less is normal timer jitter, above all on virtual machines.
@@ -51,7 +52,8 @@ class RawSamples:
     tid: npt.NDArray[np.int32]
     cgroup: npt.NDArray[np.uint64]  # its id in the hierarchy of perf_event (v2 if it is there); 0: not known
     ip: npt.NDArray[np.uint64]  # the instruction pointer; the leaf of its stack, if that could be walked
-    period: npt.NDArray[np.int64]  # what the sample stands for: cycles, or nanoseconds of the cpu-clock
+    period: npt.NDArray[np.int64]  # what was counted since the sample before: cycles, or nanoseconds of the cpu-clock
+    weight_ns: npt.NDArray[np.int64]  # time that the sample stands for
     stack: npt.NDArray[np.int64]  # for Sampler.stacks()
     lost: int  # records for which the rings had no space
     records: list[Record]
@@ -87,6 +89,7 @@ class Sampler(Closing):
             undo.pop_all()
         self.blind: tuple[str, ...] = blindness(self._event, hz)
         self.event = self._event.name  # what makes the samples: "cycles" or "cpu-clock"
+        self._weights = Weights(self._event.name, self._event.hz)
         self.hz = self._event.hz  # samples a second and core; less than asked for if the kernel allows no more
         self.reports_code = self._event.ksymbol  # whether BPF programs are reported as they are loaded (Ksymbol)
 
@@ -126,11 +129,15 @@ class Sampler(Closing):
             cgroup=parsed.cgroup,
             ip=parsed.ip,
             period=parsed.period,
+            weight_ns=self._weights.of(parsed.time_ns, parsed.cpu, parsed.period, self._shares()),
             stack=self._table.numbers(parsed.chains),
             lost=lost,
             records=parsed.records,
             damage=damage + parsed.damage,
         )
+
+    def _shares(self) -> dict[int, float]:
+        return {cpu: ring.share() for cpu, ring in self._rings.items()}
 
     def stacks(self, from_index: int) -> list[RawStack]:
         """The stacks from that number on: item i has the number from_index + i.

@@ -11,6 +11,8 @@ import errno
 import fcntl
 import mmap
 import os
+import platform
+import re
 import struct
 import time
 from collections.abc import Iterator, Sequence
@@ -43,9 +45,12 @@ _DISABLED, _EXCLUDE_KERNEL, _EXCLUDE_HV, _MMAP, _COMM, _FREQ, _TASK = (
 _SAMPLE_ID_ALL, _NO_KERNEL_CHAIN, _NO_USER_CHAIN, _MMAP2 = 1 << 18, 1 << 21, 1 << 22, 1 << 23
 _COMM_EXEC, _USE_CLOCKID, _KSYMBOL, _BUILD_ID = 1 << 24, 1 << 25, 1 << 29, 1 << 34
 _FORMAT_LOST = 1 << 4
-_HEAD, _TAIL = 1024 // 8, 1032 // 8  # struct perf_event_mmap_page, in words
+_LOCK, _ENABLED, _RUNNING, _HEAD, _TAIL = 8 // 8, 24 // 8, 32 // 8, 1024 // 8, 1032 // 8  # struct perf_event_mmap_page
 
 _PARANOID = "/proc/sys/kernel/perf_event_paranoid"
+_BOOT_OPTIONS = "/proc/cmdline"
+# Only with it can an interrupt of the PMU come while interrupts are off. Read by kstrtobool, so in these spellings.
+_PSEUDO_NMI = re.compile(r"(?:^|\s)irqchip\.gicv3_pseudo_nmi=(?:1|y|Y|on|t|T)")
 # PROC_PID_INIT_INO: the number that the first pid namespace has had since 98f842e675f9 (v3.8).
 _FIRST_PID_NAMESPACE = 0xEFFFFFFC
 
@@ -89,6 +94,7 @@ class Ring:
         self.lost = 0  # since the beginning, as far as known
         self._told = 0
         self._last_count = -1
+        self._last_times, self._last_share = (0, 0), 1.0
         self._counts_lost = event.counts_lost
         self._descriptor = event.open(cpu)
         try:
@@ -140,6 +146,20 @@ class Ring:
         moved, self._last_count = count != self._last_count, count
         return moved
 
+    def share(self) -> float:
+        """The part of the time since the last call in which the event counted: less than 1 if counters are short.
+
+        The kernel writes both times beside the ring when a sample is made or counters change hands. A lock that has
+        changed says that it was writing just then: the next call will know.
+        """
+        words = self._words
+        lock = words[_LOCK]
+        times = words[_ENABLED], words[_RUNNING]
+        enabled, running = (now - before for now, before in zip(times, self._last_times, strict=True))
+        if words[_LOCK] == lock and enabled > 0 and 0 <= running <= enabled:
+            self._last_times, self._last_share = times, running / enabled
+        return self._last_share
+
     # The count and, where offered, how many records were lost. An event that cannot be scheduled reads as nothing.
     def _read(self) -> tuple[int, int]:
         count, lost = struct.unpack("=QQ", os.read(self._descriptor, 16).ljust(16, b"\0"))
@@ -184,7 +204,9 @@ def refusal(error: OSError) -> Unreadable:
     return Unreadable(SOURCE, f"sampling a core: {(error.strerror or '').lower()}")
 
 
-def blindness(event: Event, wanted_hz: int) -> tuple[str, ...]:
+def blindness(
+    event: Event, wanted_hz: int, machine: str = platform.machine(), boot_options: str | None = None
+) -> tuple[str, ...]:
     """What an event cannot see, each in a sentence with how to fix it."""
     blind = []
     if not event.kernel:
@@ -196,6 +218,12 @@ def blindness(event: Event, wanted_hz: int) -> tuple[str, ...]:
         blind.append(
             "Code that runs with interrupts off shows only as a gap between samples, as there is no hardware counter: "
             "use a machine with a PMU (most cloud providers offer it only on full-host sizes)."
+        )
+    options = text_of(_BOOT_OPTIONS) if boot_options is None else boot_options
+    if event.name == "cycles" and machine == "aarch64" and not _PSEUDO_NMI.search(options):
+        blind.append(
+            "Code that runs with interrupts off is not sampled: this arm64 kernel samples by ordinary interrupts, "
+            "and the sample comes when they are on again: boot with irqchip.gicv3_pseudo_nmi=1."
         )
     if not event.cgroup:
         blind.append(

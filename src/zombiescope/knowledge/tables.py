@@ -34,6 +34,7 @@ KINDS = {
     "function": "functions",
     "kernel": "kernels",
     "kernel_message": "kernel_messages",
+    "package": "packages",
     "ray_message": "ray_messages",
     "timer": "agents",
     "unit": "units",

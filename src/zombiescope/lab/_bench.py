@@ -14,11 +14,11 @@ from types import ModuleType
 from typing import Any
 
 from zombiescope.core.errors import UserError
-from zombiescope.core.own_python import FOLDER, environment, own_python
-from zombiescope.core.places import LAB_ENVIRONMENT
 from zombiescope.lab._judge import Judgement, judge
 from zombiescope.lab._litter import others
 from zombiescope.lab._scenario import name_for
+from zombiescope.places.own_folders import LAB_ENVIRONMENT
+from zombiescope.places.own_python import FOLDER, environment, own_python
 
 SETTLE = 1.0  # seconds for a fault to build up before the diagnosis starts
 PATIENCE = 60.0  # seconds to wait for another lab on this machine to end

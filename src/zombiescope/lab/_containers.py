@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from zombiescope.core import Host, UserError
-from zombiescope.core.own_python import environment
 from zombiescope.kernel.mounts import cgroup_mounts
 from zombiescope.lab._scenario import name_for
+from zombiescope.places.own_python import environment
 
 IMAGE = "localhost/zslab:1"
 _LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")

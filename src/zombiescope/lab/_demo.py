@@ -20,11 +20,11 @@ import textwrap
 import time
 
 from zombiescope.core import UserError, harmless, lasting
-from zombiescope.core.own_python import FOLDER, environment, own_python
-from zombiescope.core.places import LAB_ENVIRONMENT
 from zombiescope.lab._loads import load as job
 from zombiescope.lab._scenario import missing, name_for
 from zombiescope.members.rooms import load
+from zombiescope.places.own_folders import LAB_ENVIRONMENT
+from zombiescope.places.own_python import FOLDER, environment, own_python
 
 INCIDENT = load("lab", "pinterest")
 COMMAND = own_python("zombiescope")

@@ -29,15 +29,25 @@ def judge(truth: Truth, told: Mapping[str, Any]) -> Judgement:
     """The first root cause must be true, the chain of each true one complete, and nothing innocent accused."""
     accused = [(it["sign"], it["subject"]) for it in told["root_causes"]]
     findings = told["findings"]
-    innocent = [it for it in findings if it["sign"] in truth.innocent]
+    innocent = [it for it in findings if it["sign"] in truth.innocent and it.get("accused", True)]
     innocent += [it for link in told["links"] if (it := findings[link["cause"]])["sign"] in truth.harmless]
     if innocent:
         return Judgement("wrong accusation", f"{innocent[0]['sign']} of {innocent[0]['subject']}")
     if not truth.root:
         return Judgement("wrong accusation", _named(accused)) if accused else Judgement("right")
+    if truth.noted:
+        return _noted(truth, accused, told)
     faults = (truth, *truth.also)
     first = bool(accused) and any(_is(fault, *accused[0]) for fault in faults)
     return max((_one(fault, first, accused, told) for fault in faults), key=lambda it: OUTCOMES.index(it.outcome))
+
+
+def _noted(truth: Truth, accused: Sequence[tuple[str, str]], told: Mapping[str, Any]) -> Judgement:
+    if accused:
+        return Judgement("wrong accusation", _named(accused))
+    if any(_is(truth, it["sign"], it["subject"]) for it in told["noted"]):
+        return Judgement("right")
+    return Judgement("missed", f"{truth.root} is not noted")
 
 
 def _one(truth: Truth, first: bool, accused: Sequence[tuple[str, str]], told: Mapping[str, Any]) -> Judgement:

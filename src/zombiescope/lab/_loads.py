@@ -14,11 +14,11 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 
 import numpy as np
 
-from zombiescope.core.own_python import environment
 from zombiescope.lab._cgroups import remove
 from zombiescope.lab._scenario import name_for
 from zombiescope.lab._worker import LONGEST, die_with_parent, play, ready, worker
 from zombiescope.lab._zombies import memory_folder
+from zombiescope.places.own_python import environment
 
 GROUP = "239.255.77.1"  # a multicast address for use within an organisation (RFC 2365)
 _PORT, _CHUNK = 7077, 1 << 20

@@ -20,10 +20,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from zombiescope.core import UserError
-from zombiescope.core.own_python import FOLDER, environment
 from zombiescope.lab._scenario import PREFIX, name_for
 from zombiescope.lab._veth import End, cable, ip
 from zombiescope.lab._worker import die_with_parent
+from zombiescope.places.own_python import FOLDER, environment
 
 # By default Ray checks a node every 3 s, waits 10 s for the answer, and declares it dead after five failures.
 CHECKS = {"period_ms": 500, "timeout_ms": 1000, "failure_threshold": 3, "initial_delay_ms": 0}

@@ -27,6 +27,7 @@ class Truth:
 
     chain: tuple[str, ...] = ()  # the signs in order, root cause first; empty for a control: nothing may be accused
     unexplained: bool = False  # a symptom whose cause we have no sign for: found, and nothing accused
+    noted: bool = False  # real, and harming nobody: found and noted, and nothing accused
     subject: str = ""  # a pattern for the subject of the root cause
     also: tuple[Truth, ...] = ()  # further faults at the same time: each must be reported as well, in any order
     harmless: tuple[str, ...] = ()  # signs that are rightly found but caused nothing here

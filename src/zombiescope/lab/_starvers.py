@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from zombiescope.lab._scenario import PREFIX
 from zombiescope.lab._worker import LONGEST, play, ready, worker
 
+MOST_CHILDREN = 2_000  # zombies that one parent adds: far below any limit of pids
 PRIORITY = 50  # real-time, in the middle; kernel threads for interrupts have the same
 BUSY, REST = 0.9, 0.05  # seconds of each burst and pause; real-time throttling would stop it after 0.95 of each second
 
@@ -49,12 +50,19 @@ def _hog(core: str) -> None:
 
 
 def _neglect(children: str) -> None:
-    """A parent that does not reap its zombie children."""
+    """A parent that does not reap its zombie children, and goes on making them."""
     for _ in range(int(children)):
         if not os.fork():
             os._exit(0)
     ready()
-    time.sleep(LONGEST)
+    end = time.monotonic() + LONGEST
+    for _ in range(MOST_CHILDREN):
+        if time.monotonic() > end:
+            return
+        if not os.fork():
+            os._exit(0)
+        time.sleep(0.1)
+    time.sleep(max(end - time.monotonic(), 0.0))
 
 
 def _vfork(fifo: str) -> None:

@@ -20,9 +20,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from zombiescope.core import Host, UserError
-from zombiescope.core.own_python import FOLDER, environment, own_python
 from zombiescope.kernel.mounts import CgroupMount, cgroup_mounts
 from zombiescope.lab._scenario import name_for
+from zombiescope.places.own_python import FOLDER, environment, own_python
 
 TO_BOOT = ("root", "systemd", "unshare")  # what a scenario needs that boots it
 PACKAGES = ("systemd", "dbus", "util-linux", "iproute2")  # of Debian: for busctl, dbus-daemon, nsenter, ip

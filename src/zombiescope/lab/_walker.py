@@ -15,8 +15,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from zombiescope.core.own_python import FOLDER, environment, own_python
 from zombiescope.lab._worker import call_me, die_with_parent
+from zombiescope.places.own_python import FOLDER, environment, own_python
 
 
 @contextmanager

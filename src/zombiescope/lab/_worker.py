@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from zombiescope.core import UserError
-from zombiescope.core.own_python import FOLDER, environment, own_python
 from zombiescope.lab._scenario import PREFIX
+from zombiescope.places.own_python import FOLDER, environment, own_python
 
 LONGEST = 600  # seconds: longer than anyone keeps a fault for study
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15

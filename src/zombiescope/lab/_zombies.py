@@ -14,11 +14,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from zombiescope.core import Host, UserError
-from zombiescope.core.own_python import FOLDER, environment, own_python
 from zombiescope.kernel.lru_drain import drain
 from zombiescope.kernel.mounts import cgroup_mounts
 from zombiescope.lab._cgroups import remove
 from zombiescope.lab._scenario import name_for
+from zombiescope.places.own_python import FOLDER, environment, own_python
 
 TMPFS = "/dev/shm"
 _PAGE = 4096  # one byte is written to each page; where pages are larger, fewer are held, which does no harm

@@ -1,4 +1,4 @@
-"""A parent with seventy zombie children that it never reaps."""
+"""A parent with seventy zombie children that it never reaps, and ten more every second."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
     with starver("neglect", str(children)) as pid:
         yield Fault(
             subject=f"process:{PREFIX}neglect[{pid}]",
-            says=f"process {pid} has {children} zombie children that it does not reap",
+            says=f"process {pid} has {children} zombie children that it does not reap, and makes ten more a second",
         )

@@ -7,7 +7,9 @@ in place of the line); tables outside the file are cut or left out. Only tables 
 
 from __future__ import annotations
 
+import os
 import struct
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +31,7 @@ _MOST_NOTES = 4096  # libc has some hundred (SystemTap probes), and the build-id
 _MOST_SYMBOLS = 2 << 20  # a browser with everything linked in has one million; all nested, a million take 4 s
 _LARGEST_NOTES = 4 << 20  # bytes, of all sections together
 _LARGEST_NAMES = 128 << 20  # bytes of names; of a browser with everything linked in 90 MB
+_LONGEST_LINK = 512  # a name of 255 bytes, and a checksum
 _LONGEST_ID = 64  # SHA-1 has 20 bytes, the longest hash in use 64
 _LARGEST_MINI = (
     64 << 20
@@ -53,11 +56,24 @@ _SYMBOL = {
 }
 
 
-class Elf:
-    """One file: `build_id` in hexadecimal ("" for none), and its functions by file offset."""
+class DebugLink(NamedTuple):
+    """What a stripped program says of its debug file (.gnu_debuglink)."""
 
-    def __init__(self, build_id: str, segments: Table, tables: tuple[Functions, ...]) -> None:
-        self.build_id = build_id
+    name: str
+    checksum: int  # CRC-32 of the whole file
+
+
+class Elf:
+    """One file: `build_id` in hexadecimal ("" for none), and its functions by file offset.
+
+    `stripped`: it has no symbols but those of dynamic linking; `debug_link` then says where the others may be.
+    """
+
+    def __init__(
+        self, build_id: str, segments: Table, tables: tuple[Functions, ...], debug_link: DebugLink | None = None
+    ) -> None:
+        self.build_id, self.debug_link = build_id, debug_link
+        self.stripped = not tables or not len(tables[0])
         self._program = segments
         self._tables = tuple(table for table in tables if len(table))
         offsets, addresses = segments["offset"].astype(np.uint64), segments["vaddr"].astype(np.uint64)
@@ -71,7 +87,7 @@ class Elf:
 
     @property
     def functions(self) -> list[tuple[int, int, str]]:
-        """Virtual address, size and name of every function there is, table by table."""
+        """Virtual address, size and symbol of every function there is, table by table."""
         return [row for table in self._tables for row in table.listed()]
 
     def __len__(self) -> int:
@@ -142,8 +158,9 @@ class _Reader:
             tables += self._mini_debug_information()
         loads = self._segments[self._segments["type"] == _PT_LOAD][:_MOST_SEGMENTS]
         code = loads[loads["flags"] & _PF_X != 0]
+        link = None if len(tables[0]) else self._debug_link()
         # Two segments may share a page of the file; samples are from the one that can be executed.
-        return Elf(self._build_id(), code if len(code) else loads, tuple(tables))
+        return Elf(self._build_id(), code if len(code) else loads, tuple(tables), link)
 
     def _section_headers(self) -> Table:
         layout, size = _SECTION[self._class], self._shentsize
@@ -206,19 +223,32 @@ class _Reader:
 
     # Fedora, Red Hat and Amazon Linux keep the names of functions in a compressed ELF file inside of each program.
     def _mini_debug_information(self) -> list[Functions]:
-        if not self._shstrndx < len(self._sections):
+        raw = _unpacked(self._section(b".gnu_debugdata", _LARGEST_MINI))
+        if raw[:4] != b"\x7fELF":
             return []
+        try:
+            return list(_Reader(Held(raw), self._source).elf(mini=False)._tables)
+        except Unparsable:  # damaged, while the file itself is not
+            return []
+
+    # The name of the debug file, padded to a multiple of four bytes, and its checksum.
+    def _debug_link(self) -> DebugLink | None:
+        raw = self._section(b".gnu_debuglink", _LONGEST_LINK)
+        name = raw.partition(b"\0")[0]
+        at = len(name) + 4 & ~3
+        if not name or len(raw) < at + 4:
+            return None
+        return DebugLink(os.fsdecode(name), int(struct.unpack_from(self._order + "I", raw, at)[0]))
+
+    def _section(self, name: bytes, most: int) -> bytes:
+        if not self._shstrndx < len(self._sections):
+            return b""
         offset, size = self._contents(self._shstrndx)
-        called = self._file.read(offset, min(size, _LARGEST_NOTES)).find(b".gnu_debugdata\0")
+        called = self._file.read(offset, min(size, _LARGEST_NOTES)).find(name + b"\0")
         for number in np.flatnonzero(self._sections["name"] == called)[:1].tolist() if called > 0 else ():
             offset, size = self._contents(number)
-            raw = _unpacked(self._file.read(offset, min(size, _LARGEST_MINI)))
-            if raw[:4] == b"\x7fELF":
-                try:
-                    return list(_Reader(Held(raw), self._source).elf(mini=False)._tables)
-                except Unparsable:  # damaged, while the file itself is not
-                    return []
-        return []
+            return self._file.read(offset, min(size, most))
+        return b""
 
 
 def _unpacked(data: bytes) -> bytes:

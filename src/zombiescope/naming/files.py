@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 from zombiescope.core.errors import Unparsable, Unreadable
 from zombiescope.naming.aside import Aside, Task
+from zombiescope.naming.debug_files import with_debug_file
 from zombiescope.naming.elf import Elf
 from zombiescope.naming.file_systems import MountTables
 from zombiescope.naming.mapped import Mapped
 from zombiescope.naming.mappings import Region
-from zombiescope.naming.opening import Identity, contents
-from zombiescope.naming.this_machine import debug_file
+from zombiescope.naming.opening import Identity, contents, regular
 from zombiescope.naming.vdso import vdso
 
 # A node runs some hundred programs with some hundred libraries; a container image each makes them more.
@@ -146,15 +146,15 @@ class Files:
                 raise Unreadable("[vdso]", "of another word size than ours")
             return _Loaded(Identity((0, 0), 0, len(image), 0, 0), Elf.parse(image, "[vdso]"))
         with ExitStack() as stack:
-            descriptor, which, ours = stack.enter_context(Mapped(pid, region, self._tables)).found()
+            mapped = stack.enter_context(Mapped(pid, region, self._tables))
+            descriptor, which = mapped.found()
             known = self._by_identity.get(which)
             if known is not None and known.elf is not None:
                 _check(region, known.elf.build_id)
                 return _Loaded(which, None)
             elf = Elf.parse(stack.enter_context(closing(contents(descriptor, which.size, region.path))), region.path)
             _check(region, elf.build_id)
-            debug = debug_file(elf.build_id) if ours and elf.build_id else None
-            return _Loaded(which, elf if debug is None else elf.named_by(debug))
+            return _Loaded(which, with_debug_file(elf, region.path, mapped.opened, regular))
 
 
 # The kernel reports 20 bytes: longer build-ids are cut, shorter ones padded with zeros.

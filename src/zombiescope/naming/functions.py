@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from zombiescope.core.errors import Unparsable
 from zombiescope.naming.contents import Contents
+from zombiescope.naming.demangled import demangled
 from zombiescope.naming.ranges import Addresses, Indexes, Ranges, best_aliases
 
 Table = npt.NDArray[np.void]  # records with named fields
@@ -62,16 +63,19 @@ class Functions:
         return self._ranges.find_one(address)
 
     def name(self, number: int) -> str:
-        """The name of a function, as it is in the file (not demangled)."""
+        """The name of a function, as people write it."""
+        return demangled(self._symbol(number))
+
+    def _symbol(self, number: int) -> str:
         at = int(self._name_at[number])
         raw = self._strings[at : at + _LONGEST_NAME]
         return raw.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
 
     def listed(self) -> list[tuple[int, int, str]]:
-        """Virtual address, size and name of every function; of those nested in another, the pieces outside."""
+        """Virtual address, size and symbol of every function; of those nested in another, the pieces outside."""
         ranges = self._ranges
         rows = zip(ranges.starts.tolist(), ranges.sizes.tolist(), ranges.owners.tolist(), strict=True)
-        return [(start, size, self.name(owner)) for start, size, owner in rows]
+        return [(start, size, self._symbol(owner)) for start, size, owner in rows]
 
 
 def _reach(starts: Addresses, sections: npt.NDArray[Any], section_ends: Addresses) -> Addresses:

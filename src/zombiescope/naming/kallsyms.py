@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core.errors import Unparsable
+from zombiescope.naming.demangled import demangled
 from zombiescope.naming.ranges import Addresses, Indexes, Ranges, best_aliases, named
 
 UNKNOWN = "[unknown]"
@@ -135,7 +136,8 @@ class Kallsyms:
         return self._names[at : self._names.index(b"\n", at)]
 
     def _name(self, index: int) -> str:
-        return self._raw_name(index).replace(b"\t", b" ").decode("utf-8", "surrogateescape")
+        symbol, _, module = self._raw_name(index).decode("utf-8", "surrogateescape").partition("\t")
+        return f"{demangled(symbol)} {module}" if module else demangled(symbol)  # parts of newer kernels are in Rust
 
     def saved(self) -> bytes:
         """A compact form to keep beside a recording: 5.4 MB of text become 0.6 MB. Equal symbols give equal bytes."""

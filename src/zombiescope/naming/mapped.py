@@ -11,9 +11,10 @@ import os
 from contextlib import ExitStack
 
 from zombiescope.core.errors import Unreadable
+from zombiescope.naming.contents import OnDisk
 from zombiescope.naming.file_systems import MountTables, mount_namespace
 from zombiescope.naming.mappings import Region
-from zombiescope.naming.opening import Identity, identity, inside, place
+from zombiescope.naming.opening import Identity, contents, identity, inside, place
 
 
 class Mapped:
@@ -33,8 +34,8 @@ class Mapped:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def found(self) -> tuple[int, Identity, bool]:
-        """A descriptor that is not open for reading, which file it is, and whether it is of our mount namespace."""
+    def found(self) -> tuple[int, Identity]:
+        """A descriptor that is not open for reading, and which file it is."""
         region, why = self._region, Unreadable(self._region.path, "no such file or directory")
         self._mounts.check_path(region.path)
         for search in (self._by_mapping, self._by_their_root, self._by_our_root):
@@ -45,11 +46,24 @@ class Mapped:
                 which = identity(descriptor, region.path)
                 self._mounts.check_device(region.path, which.device)
                 if search == self._by_mapping or self._same(which) or region.build_id:  # the build-id is checked later
-                    return descriptor, which, self._ours
+                    return descriptor, which
                 why = Unreadable(region.path, "replaced by another file")
             except Unreadable as error:
                 why = error
         raise why
+
+    def opened(self, path: str) -> OnDisk:
+        """Another file of the process's root, if it is a regular one; to be closed. The caller checks whose it is."""
+        if self._gone and not self._ours:
+            raise Unreadable(path, "the process is gone")
+        self._mounts.check_path(path)
+        with (
+            place("/" if self._gone else f"/proc/{self._pid}/root") as root,
+            inside(root, path, follow=True) as descriptor,
+        ):
+            which = identity(descriptor, path)
+            self._mounts.check_device(path, which.device)
+            return contents(descriptor, which.size, path)
 
     # A mapping made since at the same address has another path, or is another file.
     def _by_mapping(self) -> int | None:

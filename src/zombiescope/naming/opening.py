@@ -55,9 +55,9 @@ def place(path: str) -> Iterator[int]:
 
 
 @contextmanager
-def inside(root: int, path: str) -> Iterator[int]:
-    """A descriptor of a path in a root: every link on the way is resolved in that root, the last part is none."""
-    descriptor = _resolved(root, path)
+def inside(root: int, path: str, *, follow: bool = False) -> Iterator[int]:
+    """A descriptor of a path in a root: every link on the way is resolved in that root; the last part, if `follow`."""
+    descriptor = _resolved(root, path, _PLACE & ~os.O_NOFOLLOW if follow else _PLACE)
     try:
         yield descriptor
     finally:
@@ -94,11 +94,11 @@ def regular(path: str) -> OnDisk:
         return contents(descriptor, identity(descriptor, path).size, path)
 
 
-def _resolved(root: int, path: str) -> int:
+def _resolved(root: int, path: str, flags: int) -> int:
     wanted = path.lstrip("/")
     if not wanted or "\0" in wanted:
         raise Unreadable(path, "no such file or directory")
-    how = struct.pack("=QQQ", _PLACE, 0, _IN_ROOT | _NO_MAGIC_LINKS)
+    how = struct.pack("=QQQ", flags, 0, _IN_ROOT | _NO_MAGIC_LINKS)
     for _ in range(3):  # EAGAIN: somebody renamed a folder on the way
         descriptor: int = _libc.syscall(_OPENAT2, root, os.fsencode(wanted), how, len(how))
         if descriptor >= 0:

@@ -13,6 +13,7 @@ import re
 
 import numpy as np
 
+from zombiescope.naming.demangled import demangled
 from zombiescope.naming.ranges import Addresses, Ranges, named
 
 LARGEST = 64 << 20  # a runtime that recompiles for days writes some tens of MB; lines beyond are counted as skipped
@@ -71,4 +72,4 @@ class PerfMap:
         return named(self._ranges.find(addresses.astype(np.uint64, copy=False)), self._name, None)
 
     def _name(self, index: int) -> str:
-        return self._names[index].decode("utf-8", "surrogateescape")
+        return demangled(self._names[index].decode("utf-8", "surrogateescape"))

@@ -40,10 +40,10 @@ class Symbols:
         kernel: Kallsyms | None = None,
         read: Read | None = None,
         *,
-        debug: Read | None = None,
+        debug: Callable[[Elf, str], Elf] | None = None,
         perf_maps: Mapping[int, PerfMap] | None = None,
     ) -> None:
-        """`debug` reads a file's separate debug file (/usr/lib/debug/.build-id/…), if available."""
+        """`debug` adds the names of a file's debug file, if there is one (debug_files.py)."""
         self._kernel, self._read, self._debug = kernel, read, debug
         self._perf_maps: Mapping[int, PerfMap] = perf_maps or {}
         self._files: OrderedDict[str, Elf | None] = OrderedDict()
@@ -138,9 +138,8 @@ class Symbols:
 
     def _opened(self, path: str, build_id: str) -> tuple[Elf | None, str]:
         elf, why = _parsed(self._read, path, build_id)
-        debug, _ = _parsed(self._debug, path, build_id or (elf.build_id if elf is not None else ""))
-        if elf is not None and debug is not None and len(debug):
-            elf = elf.named_by(debug)
+        if elf is not None and self._debug is not None:
+            elf = self._debug(elf, path)
         if elf is not None and not len(elf):
             why = "has no function names (stripped)"
         return elf, why

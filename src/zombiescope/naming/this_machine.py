@@ -9,6 +9,7 @@ from functools import cache
 
 from zombiescope.core.errors import Unparsable, Unreadable
 from zombiescope.naming.contents import Contents, Held
+from zombiescope.naming.debug_files import with_debug_file
 from zombiescope.naming.elf import Elf
 from zombiescope.naming.kallsyms import Kallsyms, KallsymsText, Kernel
 from zombiescope.naming.opening import identity, place, regular
@@ -18,7 +19,6 @@ from zombiescope.naming.vdso import vdso
 
 _KALLSYMS = _PERF_MAP = 64 << 20
 _CACHE = "~/.debug"  # where perf keeps copies of what it found in samples
-_DEBUG = "/usr/lib/debug/.build-id"
 
 
 class Names:
@@ -49,7 +49,7 @@ class Names:
         return kept if kept is not None and kernel is not None and kept.text_base == kernel.address else None
 
     def symbols(self, kernel: Kallsyms | None) -> Symbols:
-        return Symbols(kernel, _program, debug=_debug_file, perf_maps=_PerfMaps() if self._of_this_boot else None)
+        return Symbols(kernel, _program, debug=_with_debug_file, perf_maps=_PerfMaps() if self._of_this_boot else None)
 
 
 class _PerfMaps(Mapping[int, PerfMap]):
@@ -113,21 +113,8 @@ def _program(path: str, build_id: str) -> Contents | None:
     return (_opened(kept) if build_id else None) or _opened(path)
 
 
-def _debug_file(_path: str, build_id: str) -> Contents | None:
-    return _opened(f"{_DEBUG}/{build_id[:2]}/{build_id[2:]}.debug") if build_id else None
-
-
-def debug_file(build_id: str) -> Elf | None:
-    """The functions of a program of this machine whose symbols were taken out, if its debug package is installed."""
-    found = _debug_file("", build_id)
-    if found is None:
-        return None
-    with closing(found):
-        try:
-            debug = Elf.parse(found, _DEBUG)
-        except Unparsable:
-            return None
-    return debug if len(debug) and debug.build_id == build_id else None
+def _with_debug_file(elf: Elf, path: str) -> Elf:
+    return with_debug_file(elf, path, regular, regular)
 
 
 def _opened(path: str) -> Contents | None:

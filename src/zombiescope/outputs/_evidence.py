@@ -49,7 +49,8 @@ def link(case: Case, finding: Finding, width: int, shown: Shown) -> Lines:
             )
     for other in besides[:OTHERS]:
         kinds = ", ".join(ground_kind(ground) for ground in other.grounds)
-        words = f"other possible cause: {sentence(other.cause)} ({other.cause.sign}; {kinds})"
+        cost = f"; {says}" if (says := case.cost_of(other.cause).says).startswith("would") else ""
+        words = f"other possible cause: {sentence(other.cause)} ({other.cause.sign}; {kinds}){cost}"
         yield from wrapped(words, width, first="    ? ", style="dim")
     if len(besides) > OTHERS:
         yield Text(f"    ? … and {len(besides) - OTHERS} more", "dim")

@@ -26,7 +26,7 @@ def meant(case: Case) -> list[Plan]:
 
     One for each finding: of several the first that is offered.
     """
-    roots, harmful = case.root_causes, {link.cause for link in case.links}
+    roots, harmful = case.root_causes, {link.cause for link in case.links} - case.set_aside
     wanted = [plan for plan in offers(case) if plan.cures in roots or (plan.aftermath and plan.cures in harmful)]
     return first_of_each(wanted)
 

@@ -48,15 +48,21 @@ class Unseen:
 
 def headline(case: Case) -> tuple[str, str]:
     """The answer in one word, and in one sentence."""
-    if case.findings:
-        roots = case.root_causes
-        puzzles = [it.finding for it in case.unexplained if it.finding not in roots]
-        said = [_named(roots), f"no cause found for {_named(puzzles)}" if puzzles else ""]
-        return PROBLEM, "; ".join(words for words in said if words)
+    if case.problems:
+        puzzles = [it.finding for it in case.riddles]
+        said = [_named(case.root_causes), f"no cause found for {_named(puzzles)}" if puzzles else ""]
+        return PROBLEM, "; ".join(words for words in said if words) or _named(case.problems)
     unseen = [verdict for verdict in case.verdicts if verdict.state in ("blind", "broken")]
+    harms = " that harms anybody" if case.noted or case.past or case.unsure else ""
+    doubts = []
+    if case.unsure:
+        signs = ", ".join(dict.fromkeys(it.sign for it in case.unsure))
+        doubts.append(f"what {signs} costs could not be measured")
     if unseen or not case.verdicts:
-        return NOT_SURE, f"nothing found, but {len(unseen)} of {len(case.verdicts)} checks could not look"
-    return OK, f"all {len(case.verdicts)} checks looked and found nothing"
+        doubts.append(f"{len(unseen)} of {len(case.verdicts)} checks could not look")
+    if doubts:
+        return NOT_SURE, f"nothing found{harms}, but {' and '.join(doubts)}"
+    return OK, f"all {len(case.verdicts)} checks looked and found nothing{harms}"
 
 
 def _named(findings: Sequence[Finding]) -> str:
@@ -97,7 +103,10 @@ def strongest(link: Link) -> Ground:
 def tellings(case: Case) -> list[Telling]:
     """The longest chain first. One whose signs are the same, or end earlier, ran like it."""
     groups: list[list[Chain]] = []
+    aside = case.set_aside
     for chain in case.chains:
+        if aside.issuperset(chain):
+            continue  # it accuses nobody, and has a line of its own
         signs = [finding.sign for finding in chain]
         alike = (group for group in groups if [it.sign for it in group[0]][: len(signs)] == signs)
         group = next(alike, None)
@@ -150,9 +159,9 @@ def next_commands(case: Case) -> list[str]:
     """What to type next."""
     roots = case.root_causes
     commands = [fix_command(case)] * bool(meant(case))
-    commands += [f"zombiescope explain {finding.sign}" for finding in roots or case.findings]
+    commands += [f"zombiescope explain {finding.sign}" for finding in roots or case.problems]
     if not case.recording:  # they show this machine, as it is now
-        commands += [finding.next_command for finding in case.findings if finding.next_command]
+        commands += [finding.next_command for finding in case.problems if finding.next_command]
     return list(dict.fromkeys(commands))
 
 

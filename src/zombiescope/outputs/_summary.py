@@ -20,6 +20,8 @@ Row = tuple[str, str]
 def rows(case: Case, root: Finding) -> Iterator[Row]:
     """What a person asks first about a root cause, each answer with its label."""
     chains = [chain for chain in case.chains if chain[0] == root]
+    if case.cost_of(root).says:
+        yield "costs", case.cost_of(root).says.removeprefix("costs ")
     yield "since", since(case, chains)
     yield "broke", broke(chains)
     yield "sure", _sure(case, chains)

@@ -15,10 +15,12 @@ from typing import TextIO
 
 from zombiescope import __version__
 from zombiescope.core import Case, Plan, Step, Verdict
+from zombiescope.core.harm import Harm
 from zombiescope.core.model import STATES
 from zombiescope.core.timeline import Timeline
 from zombiescope.knowledge.blind_causes import what_to_do
 from zombiescope.outputs import _map
+from zombiescope.outputs._aside import asides, in_one_line
 from zombiescope.outputs._offers import kind, kind_of, offers, pasted
 from zombiescope.outputs._stages import Stages, badge, evidence, said, sign
 from zombiescope.outputs._story import OK, PROBLEM, consistency, headline, next_commands, sentence, taken, tellings
@@ -47,6 +49,7 @@ def write(case: Case, timeline: Timeline, out: TextIO) -> None:
         _chains(case, stages),
         _remedies(case),
         _riddles(case, stages),
+        _asides(case, stages),
         _answers(case),
         _consistency(case),
         _looked(case),
@@ -83,7 +86,7 @@ def _header(case: Case) -> str:
     causes = case.root_causes
     roots = [
         f'<li>{sign(root.sign)} <span class="subject">{said(root.subject, most=120)}</span>'
-        f"<p>{said(sentence(root))}</p></li>"
+        f"<p>{said(sentence(root))}</p>{_cost(case.cost_of(root))}</li>"
         for root in causes[:ROOTS]
     ]
     told = (
@@ -102,6 +105,10 @@ def _header(case: Case) -> str:
 <div><dt>looked at</dt><dd>{taken(case.span)}</dd></div>
 <div><dt>signs</dt><dd>{_counted(case)}</dd></div></dl>
 </header>"""
+
+
+def _cost(harm: Harm) -> str:
+    return f'<p class="cost">{said(harm.says)}</p>' if harm.says else ""
 
 
 def _counted(case: Case) -> str:
@@ -154,7 +161,7 @@ def _short(subject: str, most: int = 24) -> str:
 
 
 def _remedies(case: Case) -> str:
-    if not case.findings:
+    if not case.problems:
         return ""
     plans = "\n".join(_plan(plan) for plan in offers(case)[:PLANS])
     commands = "\n".join(f"<li><code>{said(command)}</code></li>" for command in next_commands(case))
@@ -187,18 +194,34 @@ def _step(plan: Plan, step: Step) -> str:
 
 
 def _riddles(case: Case, stages: Stages) -> str:
-    if not case.unexplained:
+    aside = case.set_aside
+    unexplained = [it for it in case.unexplained if it.finding not in aside]
+    if not unexplained:
         return ""
     riddles = []
-    for riddle in case.unexplained[:RIDDLES]:
+    for riddle in unexplained[:RIDDLES]:
         whys = "\n".join(
             f"<li>{'could not be checked' if it.blind else 'ruled out'}: "
             f"<code>{said(it.law.partition('_to_')[0])}</code>: {said(it.why_not)}{_to_see_it(it.why_not)}</li>"
             for it in riddle.candidates
         )
         riddles.append(f"<li>{stages.pointer(riddle.finding)}\n<ul>\n{whys}\n</ul></li>")
-    listed = "\n".join(riddles + _more(case.unexplained, RIDDLES))
+    listed = "\n".join(riddles + _more(unexplained, RIDDLES))
     return f'<section id="unexplained"><h2>Unexplained</h2>\n<ul class="riddles">\n{listed}\n</ul></section>'
+
+
+def _asides(case: Case, stages: Stages) -> str:
+    """What accuses nobody: what is over, what could not be weighed, what harms nobody; each with its evidence."""
+    parts = []
+    for aside in asides(case):
+        rows = [
+            f'<li id="{stages.address(it)}"><p>{said(in_one_line(case, aside, it))}</p>{evidence(it.evidence)}</li>'
+            for it in aside.findings[:RIDDLES]
+        ]
+        listed = "\n".join(rows + _more(aside.findings, RIDDLES))
+        heading = said(aside.heading.rstrip(":"))
+        parts.append(f'<section id="{aside.name}"><h2>{heading}</h2>\n<ul class="asides">\n{listed}\n</ul></section>')
+    return "\n".join(parts)
 
 
 def _more(items: Sequence[object], shown: int) -> list[str]:

@@ -8,10 +8,12 @@ from typing import Any, TextIO
 
 from zombiescope import __version__
 from zombiescope.core import Case, Finding, Plan, Reading, Step, harmless
+from zombiescope.core.harm import Harm
 from zombiescope.core.timeline import Timeline
 from zombiescope.outputs._offers import kind, kind_of, offers, pasted
 
 SCHEMA = 1
+WHOM = 3  # victims by name; `says` counts the rest
 
 
 def write(case: Case, timeline: Timeline, out: TextIO) -> None:
@@ -21,17 +23,26 @@ def write(case: Case, timeline: Timeline, out: TextIO) -> None:
 
 def shape(case: Case) -> dict[str, Any]:
     index = {finding: number for number, finding in enumerate(case.findings)}
+    aside = case.set_aside
     return {
         "zombiescope": __version__,
         "schema": SCHEMA,
         "node": _text(case.node),
         "kernel": _text(case.kernel),
         "span": {"start": case.span.start, "end": case.span.end},
-        "root_causes": [_brief(finding) for finding in case.root_causes],
+        "root_causes": [_brief(it) | {"harm": _harm(case.cost_of(it))} for it in case.root_causes],
+        "past": [_brief(it) | {"ago_seconds": round(case.span.end - it.span.end, 3)} for it in case.past],
+        "noted": [_brief(finding) for finding in case.noted],
+        "unsure": [_brief(finding) for finding in case.unsure],
         "chains": [[_brief(finding) for finding in chain] for chain in case.chains],
         "findings": [
             _brief(finding)
-            | {"span": {"start": finding.span.start, "end": finding.span.end}, "evidence": _readings(finding.evidence)}
+            | {
+                "span": {"start": finding.span.start, "end": finding.span.end},
+                "evidence": _readings(finding.evidence),
+                "harm": _harm(finding.harm) | {"evidence": _readings(finding.harm.evidence)},
+                "accused": finding not in aside,
+            }
             for finding in case.findings
         ],
         "links": [
@@ -72,6 +83,20 @@ def shape(case: Case) -> dict[str, Any]:
 
 def _brief(finding: Finding) -> dict[str, Any]:
     return {"sign": finding.sign, "subject": _text(finding.subject), "says": _text(finding.says)}
+
+
+def _harm(harm: Harm) -> dict[str, Any]:
+    """Figures that nobody measured are null, and named; `soon_seconds` is null too for what does not grow."""
+    return {
+        "broken": dict(harm.broken),
+        "waited_cores": harm.waited_cores,
+        "burnt_cores": harm.burnt_cores,
+        "held_bytes": None if harm.held_bytes is None else round(harm.held_bytes),
+        "soon_seconds": None if harm.soon_seconds is None else round(harm.soon_seconds, 1),
+        "whom": [_text(who) for who in harm.whom[:WHOM]],
+        "unknown": list(harm.unknown),
+        "says": _text(harm.says),
+    }
 
 
 def _remedy(plan: Plan) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from zombiescope import __version__
 from zombiescope.core import Case, Finding, Verdict, harmless
 from zombiescope.core.timeline import Timeline
 from zombiescope.outputs import _evidence
+from zombiescope.outputs._aside import asides, in_one_line
 from zombiescope.outputs._lines import wrapped
 from zombiescope.outputs._story import (
     NAMED,
@@ -72,6 +73,7 @@ def _lines(case: Case, width: int, evidence: bool) -> Lines:
             yield from _alone(case, telling, width, evidence)
     yield from _puzzles(case, width, evidence)
     yield from _answers(case, width, evidence)
+    yield from _asides(case, width, evidence)
     if evidence:
         yield from _evidence.consistently(case, width)
     yield from _checks(case, width, evidence)
@@ -90,9 +92,10 @@ def _answer(case: Case, width: int) -> Lines:
             yield from wrapped(words, width, first=f"  {label:<{_LABEL - 2}}", rest=" " * _LABEL, most=LINES)
     if len(roots) > NAMED:
         yield Text(f"… and {len(roots) - NAMED} more root causes", "bold red")
-    puzzles = [it for it in case.unexplained if it.finding not in roots]
-    for puzzle in puzzles[:NAMED] if not roots else ():
+    for puzzle in case.riddles[:NAMED] if not roots else ():
         yield from _problem(puzzle.finding, width)
+        if says := puzzle.finding.harm.says:
+            yield from wrapped(says.removeprefix("costs "), width, first="  costs  ", most=LINES)
         yield from wrapped(no_cause(puzzle), width, first="  cause  ", most=LINES)
     for place, command in enumerate(commands(case)):
         yield from wrapped(command, width, first="  next   " if not place else " " * _LABEL, style="bold")
@@ -152,8 +155,7 @@ def _alone(case: Case, telling: Telling, width: int, evidence: bool) -> Lines:
 
 def _puzzles(case: Case, width: int, evidence: bool) -> Lines:
     """Findings without a cause, beside those that have one."""
-    roots = case.root_causes
-    puzzles = [it for it in case.unexplained if it.finding not in roots]
+    roots, puzzles = case.root_causes, case.riddles
     for place, puzzle in enumerate(puzzles[: len(puzzles) if evidence else AGAIN]):
         if not place and (roots or evidence):
             yield Text()
@@ -164,6 +166,20 @@ def _puzzles(case: Case, width: int, evidence: bool) -> Lines:
             yield from _evidence.candidates(puzzle, width)
     if len(puzzles) > AGAIN and not evidence:
         yield Text(f"  … and {len(puzzles) - AGAIN} more without a cause", "dim")
+
+
+def _asides(case: Case, width: int, evidence: bool) -> Lines:
+    """What accuses nobody, a line each: what is over with its age, what could not be weighed, what harms nobody."""
+    for aside in asides(case):
+        yield Text()
+        yield Text(aside.heading, "bold")
+        for finding in aside.findings if evidence else aside.findings[:AGAIN]:
+            words = in_one_line(case, aside, finding)
+            yield from wrapped(
+                words, width, first="  ", rest="    ", end=f" ({finding.sign})", most=0 if evidence else 1
+            )
+        if len(aside.findings) > AGAIN and not evidence:
+            yield Text(f"  … and {len(aside.findings) - AGAIN} more (-v lists them)", "dim")
 
 
 def _answers(case: Case, width: int, evidence: bool) -> Lines:

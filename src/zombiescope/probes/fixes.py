@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from zombiescope.core import Host, Reading, Unreadable
-from zombiescope.core.places import LEDGER_ENVIRONMENT, LEDGER_FILE, LEDGER_FOLDER
 from zombiescope.kernel.text import lines
+from zombiescope.places.own_folders import LEDGER_ENVIRONMENT, LEDGER_FILE, LEDGER_FOLDER
 
 EVERY = 30.0
 GIVES = ("fix_event",)

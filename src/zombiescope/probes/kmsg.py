@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from zombiescope.core import Blind, Host, Reading, Unparsable
-from zombiescope.core.places import LAB_ENVIRONMENT
 from zombiescope.kernel.kmsg import SOURCE, KernelLog, Line, parse_all
+from zombiescope.places.own_folders import LAB_ENVIRONMENT
 
 EVERY = 1.0
 GIVES = ("kernel_log", "kernel_log_lost_total", "lab_run")
@@ -30,7 +30,7 @@ _UPTIME = "/proc/uptime"
 @contextmanager
 def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
     """Keeps the log open, so that each sample gives the lines since the last one."""
-    with closing(KernelLog(os.path.join(host.root, SOURCE.lstrip("/")))) as log:
+    with closing(KernelLog(host.real(SOURCE))) as log:
         first = True
 
         def look() -> Iterator[Reading | Blind]:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.ethtool import Ethtool
+from zombiescope.kernel.mounted_node import NO_NETWORK
 from zombiescope.kernel.text import count, lines
 
 EVERY = 10.0
@@ -48,6 +49,8 @@ Counters = Mapping[str, int]
 @contextmanager
 def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
     """Keeps the socket and the names of the counters."""
+    if "net" in host.apart:
+        raise Unreadable("$ ethtool -S", NO_NETWORK)
     with Ethtool() as ethtool:
         named: dict[str, tuple[float, list[str]]] = {}
 

@@ -62,7 +62,7 @@ def _read(host: Host, slow: dict[str, float]) -> Iterator[Reading | Blind]:
                     path, f"would take about {walks:.1f} s on this kernel; stat_read.BUDGET allows {BUDGET:g}"
                 )
             at = host.now()
-            took = timed_read(path, core)
+            took = timed_read(host.real(path), core)
         except Unreadable as error:
             unseen.append(Blind(what=GIVES[0], source=source, why=error.why, subject=subject))
             continue

@@ -10,6 +10,7 @@ import numpy as np
 from zombiescope.core.errors import Unparsable
 from zombiescope.core.samples import Frames, Function, Ints, Mask, Origin, Samples, Who
 from zombiescope.knowledge.functions import is_idle
+from zombiescope.naming.demangled import demangled
 from zombiescope.profile.inlined import unfolded
 
 MOST_SAMPLES = 20_000_000  # 40 bytes each: 800 MB. As text they would be some 8 GB
@@ -42,6 +43,9 @@ class Gathering:
         return len(self._at) >= MOST_SAMPLES
 
     def function(self, function: Function) -> int:
+        name = demangled(function.name)  # perf does it, unless it was built without or told not to
+        if name is not function.name:
+            function = function._replace(name=name)
         return self._functions.setdefault(function, len(self._functions))
 
     def who(self, who: Who) -> int:

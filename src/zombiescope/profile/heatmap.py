@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from zombiescope.core.samples import EVERYTHING, Chosen, Ints, Mask, Samples
+from zombiescope.core.samples import Ints, Mask, Samples
+from zombiescope.profile.chosen import EVERYTHING, Chosen
 
 SECOND = 1_000_000_000
 MOST_CELLS = 50_000_000  # 12 hours of 20 ms are 2.2 million; 96 cores of them at 1 s are 4.1 million

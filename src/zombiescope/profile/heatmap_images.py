@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core import UserError, harmless
-from zombiescope.core.samples import EVERYTHING, Chosen, Ints, Samples
+from zombiescope.core.samples import Ints, Samples
+from zombiescope.profile.chosen import EVERYTHING, Chosen
 from zombiescope.profile.heatmap import SECOND, heatmap
 
 ROWS = 50

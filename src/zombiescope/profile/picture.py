@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from zombiescope.core import harmless
-from zombiescope.core.samples import EVERYTHING, Chosen, Ints, Samples
+from zombiescope.core.samples import Ints, Samples
+from zombiescope.profile.chosen import EVERYTHING, Chosen
 from zombiescope.profile.kernel_files import UNKNOWN
 from zombiescope.profile.tree import KINDS, Flame, Node, Tree, planted
 

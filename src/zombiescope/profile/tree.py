@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.core.samples import EVERYTHING, Chosen, Frames, Ints, Samples
+from zombiescope.core.samples import Frames, Ints, Samples
+from zombiescope.profile.chosen import EVERYTHING, Chosen
 
 KINDS = ("root", "process", "user", "kernel")
 

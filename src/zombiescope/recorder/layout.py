@@ -38,6 +38,7 @@ SCHEMAS = {
             "comm": _WORD,
             "cgroup": pa.uint64(),
             "stack": pa.uint64(),
+            "weight": pa.int64(),  # nanoseconds that it stands for; null: one period of the rate
         }
     ),
     "stacks": pa.schema(
@@ -48,6 +49,8 @@ SCHEMAS = {
         }
     ),
 }
+# As versions before 0.2 wrote them.
+WITHOUT_WEIGHT = SCHEMAS["samples"].remove(SCHEMAS["samples"].get_field_index("weight"))
 # zstd at its default level: two minutes of readings shrink about tenfold. The head's batches are too small for that:
 # setting up the compressor for each of some twenty buffers a second cost more than everything else together.
 WHOLE = pa.ipc.IpcWriteOptions(compression="zstd")

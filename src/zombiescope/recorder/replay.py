@@ -18,7 +18,7 @@ from zombiescope.core import Span, UserError, amount
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.recorder.arrow_stream import Extent, extent
 from zombiescope.recorder.journal import LOOKED, UNSEEN
-from zombiescope.recorder.layout import FIRST, LAST, META, SCHEMAS, file_name, is_segment
+from zombiescope.recorder.layout import FIRST, LAST, META, SCHEMAS, WITHOUT_WEIGHT, file_name, is_segment
 from zombiescope.recorder.meta import open_regular, read_meta
 from zombiescope.recorder.rows import cgroup_paths, cut, held, looks_of, only, series_of
 from zombiescope.recorder.sample_reader import SampleReader
@@ -168,13 +168,14 @@ class Recording:
         self, content: bytes, found: Extent, path: str, kind: str, columns: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
         """Batches up to the first that is torn: that is where the recorder was stopped."""
-        wanted = [SCHEMAS[kind].get_field_index(name) for name in columns]
-        options = pa.ipc.IpcReadOptions(included_fields=wanted) if wanted else None
         damage = found.damage
         source = pa.BufferReader(pa.py_buffer(content).slice(0, found.end))
         try:
-            if not pa.ipc.read_schema(source).equals(SCHEMAS[kind]):
+            schema = pa.ipc.read_schema(source)
+            if not schema.equals(SCHEMAS[kind]) and not (kind == "samples" and schema.equals(WITHOUT_WEIGHT)):
                 raise ValueError(f"not the columns of {kind}")
+            wanted = [schema.get_field_index(name) for name in columns if name in schema.names]
+            options = pa.ipc.IpcReadOptions(included_fields=wanted) if wanted else None
             source.seek(0)
             stream = pa.ipc.open_stream(source, options=options)
             while True:

@@ -23,7 +23,8 @@ from zombiescope.recorder.distinct_stacks import DistinctStacks, Ids
 MOST = 20_000_000  # samples: 640 MB. Two cores, at 99 Hz and always busy, take 28 hours for them; 96 cores half an hour
 _NEAR = 10_000  # nanoseconds: a gap's end was kept as a float, and so rounded
 _KINDS = {"at": np.int64, "cpu": np.int32, "tid": np.int32, "who": np.int32, "stack": np.int32}
-_READ = ("at", "cpu", "pid", "tid", "comm", "cgroup", "stack")
+_KINDS |= {"weight": np.int64}
+_READ = ("at", "cpu", "pid", "tid", "comm", "cgroup", "stack", "weight")
 
 
 class Part(Protocol):
@@ -135,7 +136,8 @@ class SampleReader:
             order = np.argsort(at, kind="stable")
             for column in columns.values():
                 column[:] = column[order]
-        weight = np.full(len(at), round(SECOND / self._hz) if self._hz else 1, np.int64)
+        weight, even = columns.pop("weight"), round(SECOND / self._hz) if self._hz else 1
+        np.copyto(weight, even, where=weight <= 0)
         if self._hz:
             _weigh(timeline, at, columns["cpu"], weight, self._hz)
         used = np.zeros(len(self._stacks.ids) + 1, np.bool_)
@@ -173,7 +175,7 @@ class _Found:
         if self._count > MOST:
             raise UserError(f"more than {MOST:,} samples: choose a part with --from and --to")
         own = {name: columns[name].to_numpy()[rows] for name in ("at", "cpu", "tid")}
-        own |= {"who": self._known(columns, rows), "stack": places}
+        own |= {"who": self._known(columns, rows), "stack": places, "weight": _weights(columns, rows)}
         for name, column in own.items():
             self._chunks[name].append(column.astype(_KINDS[name], copy=False))
 
@@ -192,6 +194,15 @@ class _Found:
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """All of them; can be asked once, as each column is let go when it is made whole."""
         return {name: np.concatenate(self._chunks.pop(name)) for name in _KINDS}
+
+
+def _weights(columns: Mapping[str, pa.ChunkedArray], rows: Ints) -> Ints:
+    """As recorded; 0 where each stands for one period of the rate."""
+    column = columns.get("weight")
+    if column is None or column.null_count == len(column):
+        return np.zeros(len(rows), np.int64)
+    found: Ints = column.fill_null(0).to_numpy()[rows]
+    return found
 
 
 def _weigh(timeline: Timeline, at: Ints, cpu: npt.NDArray[np.int32], weight: Ints, hz: float) -> None:

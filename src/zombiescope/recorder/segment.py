@@ -72,8 +72,11 @@ class Segment:
 
 def as_batch(kind: str, rows: Rows) -> pa.RecordBatch:
     schema = SCHEMAS[kind]
-    arrays = []
+    arrays: list[pa.Array] = []
     for field in schema:
+        if field.name == "weight" and "weight" not in rows:
+            arrays.append(pa.nulls(len(arrays[0]), field.type))
+            continue
         column = rows[field.name]
         if pa.types.is_dictionary(field.type):
             arrays.append(_words(column))

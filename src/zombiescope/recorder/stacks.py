@@ -125,6 +125,7 @@ class StackStream:
 
     def _take(self, sampler: Sampler) -> None:
         taken = sampler.read()
+        self._forget(sampler)  # also if there is nothing new to name
         self._ahead = ahead_ns()  # the wall clock may have been set since the last read
         self._namer.feed(taken.records)
         for record in taken.records:
@@ -161,7 +162,9 @@ class StackStream:
         for number, raw in enumerate(fresh, self._next):
             self._name(number, raw, first_seen.get(number, int(taken.time_ns[-1])), 0)
         self._next += len(fresh)
-        # Exactly what the sampler has forgotten: never a stack that a sample of this read speaks of.
+
+    def _forget(self, sampler: Sampler) -> None:
+        """Exactly what the sampler has forgotten: never a stack that a sample of this read speaks of."""
         if len(self._known) > self._next - sampler.oldest:
             self._known = {number: stack for number, stack in self._known.items() if number >= sampler.oldest}
             self._unsettled = {number: it for number, it in self._unsettled.items() if number >= sampler.oldest}
@@ -203,6 +206,7 @@ class StackStream:
                 "comm": [self._comm(number) for number in tid.tolist()],
                 "cgroup": taken.cgroup[busy],
                 "stack": np.array([stack.id for stack in kept], np.uint64),
+                **({} if self.event == "cpu-clock" else {"weight": taken.weight_ns[busy]}),
             },
         )
         if self._cgroups is not None:

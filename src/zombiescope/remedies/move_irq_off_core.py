@@ -2,7 +2,9 @@
 
 Interrupts go to the idlest cores of the same NUMA node, one each: these are nearest to the card's memory. Where one
 interrupt alone fills a core, moving it would move the problem: then the advice is to spread its packets. Cores that are
-isolated, without a tick (nohz_full) or exclusive to a cgroup are never used.
+isolated, without a tick (nohz_full) or exclusive to a cgroup or to a container of the kubelet's static CPU manager are
+never used; where that could not be read, nothing is moved. Cores that other means give to one job alone (a taskset, a
+batch system without cpusets) cannot be known.
 
 Safe: an interrupt that is moved is not lost; packets of a connection may arrive out of order for a moment. Undo
     restores the old affinity.
@@ -38,6 +40,10 @@ def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
         return None
     if finding.sign == "irq_pile_up" and sum(_served(queue, finding, timeline) > 0 for queue in queues) < 2:
         return Plan(cures=finding, risk="safe", proof=(finding.sign,), steps=(_spread(queues[0], others),))
+    if why := _unknown(timeline):
+        says = f"which cores are set apart could not be read ({harmless(why)}), so none is chosen: move it yourself"
+        steps = tuple(Step(says=f"{says}: echo CORE > {_file(queue)}") for queue in queues[:MOST])
+        return Plan(cures=finding, risk="safe", proof=(finding.sign,), steps=steps)
     moves = (_move(queue, core) for queue, core in zip(queues[:MOST], cycle(others), strict=False))
     steps = (*_balanced(queues[:MOST], timeline), *moves)
     return Plan(cures=finding, risk="safe", proof=(finding.sign,), steps=steps)
@@ -63,8 +69,18 @@ def _idlest(cpu: int, finding: Finding, timeline: Timeline) -> list[int]:
     return sorted(near, key=lambda core: (-idle[core], core))
 
 
+def _unknown(timeline: Timeline) -> str:
+    """Why it is not known which cores are set apart; "" if it is."""
+    looks = timeline.looks("cpu_reserved")
+    return looks.latest.text or "no reason given" if len(looks) and not looks.latest.value else ""
+
+
+def _file(queue: Queue) -> str:
+    return f"/proc/irq/{queue.irq}/smp_affinity_list"
+
+
 def _move(queue: Queue, core: int) -> Step:
-    path = f"/proc/irq/{queue.irq}/smp_affinity_list"
+    path = _file(queue)
     return Step(
         says=f"let core {core} serve interrupt {harmless(queue.words)}",
         argv=("tee", path),

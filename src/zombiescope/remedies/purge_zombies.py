@@ -18,8 +18,8 @@ References: see `zombiescope census --names` for what pins each.
 from __future__ import annotations
 
 from zombiescope.core import Case, Finding, Plan, Step
-from zombiescope.core.own_python import own_python
 from zombiescope.core.timeline import Timeline
+from zombiescope.places.own_python import own_python
 
 CURES = ("zombie_cgroups",)
 AFTERMATH = True

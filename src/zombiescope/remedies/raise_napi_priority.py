@@ -19,9 +19,9 @@ import re
 from collections.abc import Iterator
 
 from zombiescope.core import Case, Finding, Plan, Step, harmless
-from zombiescope.core.own_python import own_python
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.nic_queues import served
+from zombiescope.places.own_python import own_python
 
 CURES = ("starved_softirq", "realtime_hog")
 COMMAND = own_python("zombiescope.treatment.napi_command")

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from zombiescope.core import Finding, Reading, Span, harmless, lasting
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.kernel_log import LOG, lines_of
 
@@ -49,7 +50,10 @@ def find(timeline: Timeline) -> Iterator[Finding]:
     hung = timeline.series("hung_tasks_total")
     if not stuck and len(hung) and hung.latest.value > hung.first.value:
         says = f"has {hung.latest.value - hung.first.value:,.0f} more hung tasks by the kernel's count"
-        yield Finding(subject="node", span=hung.span, says=says, evidence=(hung.first, hung.latest))
+        more = Part(figure="waited", who="node", amount=hung.latest.value - hung.first.value, span=hung.span)
+        yield Finding(
+            subject="node", span=hung.span, says=says, evidence=(hung.first, hung.latest), harm=Harm(parts=(more,))
+        )
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
@@ -91,4 +95,5 @@ def _finding(timeline: Timeline, subject: str, stuck: list[_Stuck]) -> Finding:
         span=Span(min(it.span.start for it in stuck), max(it.span.end for it in stuck)),
         says=says,
         evidence=(*(it.reading for it in stuck[:SHOWN]), *timeline.latest("blocked_processes")),
+        harm=Harm(parts=tuple(Part(figure="waited", who=it.subject, amount=1.0, span=it.span) for it in stuck)),
     )

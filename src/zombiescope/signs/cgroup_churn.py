@@ -13,11 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from zombiescope.cgroups.census import bytes_each, count
 from zombiescope.cgroups.families import family
 from zombiescope.cgroups.owners import owner, owners
 from zombiescope.core import Blind, Finding, Reading, Span
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.model import SLACK
 from zombiescope.core.timeline import Series, Timeline
+from zombiescope.derived.waits import waited_anywhere
+from zombiescope.knowledge.functions import shows
 
 NEEDS = ("cgroup_births_total", "cgroup_removals_total")
 TIMES = 20  # made and removed within one recording: fewer is a rollout, a batch of jobs or a person at work
@@ -41,10 +45,11 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
         least = PER_MINUTE if left >= KEPT * removals.latest.value else FAST
         if times >= TIMES and minutes and times / minutes >= least and not _counted(timeline, subject, times):
             whose = owner(timeline, subject)
+            span = _span(timeline, births, times / minutes)
             kept = f", {left:,.0f} still held by the kernel (dying)" if timeline.looked("cgroup_releases_total") else ""
             yield Finding(
                 subject=subject,
-                span=_span(timeline, births, times / minutes),
+                span=span,
                 says=(
                     f"came and went {times / minutes:,.0f} times a minute: {births.latest.value:,.0f} made, "
                     f"{removals.latest.value:,.0f} removed{kept}" + (f"; owner: {whose}" if whose else "")
@@ -55,6 +60,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
                     *([releases.latest] if len(releases) else []),
                     *owners(timeline, subject)[:NAMED],
                 ),
+                harm=_harm(timeline, subject, span, left),
             )
 
     if not timeline.looked("cgroup_releases_total"):
@@ -70,6 +76,23 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     if not births:
         return f"no cgroup was made in {timeline.looks(NEEDS[0]).span.seconds:.0f} s", (looked,)
     return f"most often made: {births[0].subject.removeprefix('family:')}, {births[0].value:,.0f} times", (births[0],)
+
+
+def _harm(timeline: Timeline, subject: str, span: Span, left: float) -> Harm:
+    """What it left behind, and the CPU time of making and removing cgroups; how the dying grow, zombie_cgroups says."""
+    unknown = [] if count(timeline) else ["soon"]
+    parts = []
+    if left:
+        held = left * bytes_each(timeline)
+        parts.append(Part(figure="held", who=subject, amount=held, span=span, within=("controller:memory",)))
+    if timeline.looked("samples_total", 2):
+        made = timeline.samples(span, wanted=lambda it: shows(it, "cgroup_making"))
+        spent = made.seconds / max(span.seconds, 1.0)
+        waited = waited_anywhere(timeline, span)
+        parts.append(Part(figure="burnt", who=subject, amount=spent, span=span, contended=waited))
+    else:
+        unknown.append("burnt")
+    return Harm(parts=tuple(parts), unknown=tuple(unknown))
 
 
 def _counted(timeline: Timeline, subject: str, times: float) -> bool:

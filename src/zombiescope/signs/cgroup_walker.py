@@ -15,8 +15,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from zombiescope.core import Finding, Reading, Span, harmless, percent
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.samples import SECOND, Samples
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.waits import waited_for
 from zombiescope.knowledge.functions import visits, walked_in, walks
 
 NEEDS = ("samples_total", "kernel_symbols")
@@ -49,6 +51,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                     spell.reading(subject, "walk_sampled_seconds"),
                     *([visiting.reading(subject, "visit_sampled_seconds")] if len(visiting) else []),
                 ),
+                harm=Harm(parts=tuple(_burnt(timeline, subject, spell))),
             )
 
 
@@ -59,6 +62,15 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
         return f"none of {taken.value:,.0f} stack samples shows a walk through cgroups", (taken,)
     words = f"longest walk: {harmless(most[0].removeprefix('process:'))} for {most[1].seconds:.2f} s"
     return words, (most[1].reading(most[0], "walk_sampled_seconds"), taken)
+
+
+def _burnt(timeline: Timeline, subject: str, spell: Samples) -> Iterator[Part]:
+    """Its time on each core, and who else waited for that core, or for a share of the node's time."""
+    span = Span(float(spell.at_seconds[0]), float(spell.at_seconds[-1]))
+    for cpu in np.unique(spell.cpu).tolist():
+        cores = spell.only(spell.cpu == cpu).seconds / max(span.seconds, 1.0)
+        waited = waited_for(timeline, cpu, span, but=subject)
+        yield Part(figure="burnt", who=subject, amount=cores, span=span, within=(f"cpu:{cpu}",), contended=waited)
 
 
 def walkers(timeline: Timeline) -> list[tuple[str, Samples]]:

@@ -15,14 +15,17 @@ from dataclasses import replace
 import numpy as np
 
 from zombiescope.core import Blind, Finding, Reading, Span, percent
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.episodes import episodes
+from zombiescope.derived.growth import reaches
 from zombiescope.derived.kernel_log import LOG, Line, lines_of
 
 _ENTRIES, _LIMIT, _DROPS = "conntrack_entries", "conntrack_limit", "conntrack_drops_total"
 NEEDS = ((_ENTRIES, LOG),)
 FULL = 0.95  # of the limit: there the kernel already drops connections to make room (early drop)
 EPISODE = 60.0  # seconds: the kernel's message is rate-limited, so a full table is logged only now and then
+GROWN = 100  # more entries over a recording: fewer is connections that come and go
 SHOWN = 4  # lines of one episode, as evidence
 
 
@@ -79,4 +82,17 @@ def _finding(subject: str, span: Span, heard: list[Line], timeline: Timeline) ->
         span=span,
         says="; ".join(said),
         evidence=(*evidence, *(line.reading for line in heard[:SHOWN])),
+        harm=_harm(subject, span, len(heard), timeline),
     )
+
+
+def _harm(subject: str, span: Span, heard: int, timeline: Timeline) -> Harm:
+    """Packets that were dropped: as counted, or at least one for each line; else when the table will be full."""
+    dropped = timeline.series(_DROPS).between(span) if subject == "node" else timeline.series(_DROPS, subject)
+    lost = dropped.latest.value - dropped.first.value if len(dropped) else 0.0
+    if lost or heard:
+        lost = max(lost, heard)
+        return Harm(parts=(Part(figure="broken", kind="drops", who=subject, amount=lost, span=span),))
+    entries, limit = timeline.series(_ENTRIES), timeline.series(_LIMIT)
+    harm = Harm(unknown=() if len(dropped) else ("broken",))
+    return reaches(timeline, entries, limit.latest.value, least=GROWN, called="the table is full").added_to(harm)

@@ -14,7 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from zombiescope.cgroups.owners import owner, owners
-from zombiescope.core import Finding, Reading, lasting, percent
+from zombiescope.core import Finding, Reading, Span, lasting, percent
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.cores import cores, idle_cores
 
@@ -53,6 +54,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                         ),
                         *owners(timeline, subject)[:1],
                     ),
+                    harm=_harm(timeline, subject, spell.span, stopped),
                 )
 
 
@@ -66,6 +68,17 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     ratio = most.figure("cgroup_throttled_ratio", most.mean())
     path = most.subject.removeprefix("cgroup:")
     return f"most throttled: {path}, in {percent(ratio.value)} of its periods", (ratio,)
+
+
+def _harm(timeline: Timeline, subject: str, span: Span, stopped: float) -> Harm:
+    """Its threads are runnable while it is throttled: a core's queue is stopped only where it has some.
+
+    Queues of idle cores are not stopped, so there are never more of them than cores that the quota had woken.
+    """
+    quota = timeline.series("cgroup_cpu_quota_cores", subject)
+    waits = min(stopped, float(len(cores(timeline))))
+    demand = waits + (quota.latest.value if len(quota) else 0.0)
+    return Harm(parts=(Part(figure="waited", who=subject, amount=waits, span=span, demand=demand),))
 
 
 def _share(timeline: Timeline, subject: str) -> Series:

@@ -15,8 +15,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from zombiescope.core import Blind, Finding, Reading, Span, lasting
+from zombiescope.core.harm import Harm
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.kernel_log import Line, lines_of
+from zombiescope.derived.unit_results import WELL, crashes, ended
 
 COUNTER, LOG = "unit_restarts_total", "kernel_log"
 NEEDS = ((COUNTER, LOG),)
@@ -87,6 +89,7 @@ def _finding(timeline: Timeline, counter: Series, span: Span, pace: str) -> Find
         span=span,
         says=f"{_verb(counter)}: " + ", ".join([pace, f"{counter.values[-1]:,.0f} in all", *_last(counter), *judged]),
         evidence=(counter.first, counter.latest, *(one.latest for one in told_too if len(one))),
+        harm=crashes(counter, span),
     )
 
 
@@ -108,23 +111,18 @@ def _logged(timeline: Timeline) -> Iterator[Finding]:
                 span=Span(first.at, last.at),
                 says=f"keeps restarting: {pace}{total}",
                 evidence=(first, last),
+                harm=Harm(unknown=("broken",)),  # these lines do not say how its runs ended
             )
-
-
-def _ended(counter: Series) -> tuple[str, str]:
-    """How systemd says it last ended: ("exit-code", "1"), from "Result=exit-code, ExecMainStatus=1"."""
-    told = dict(part.split("=", 1) for part in counter.latest.text.split(", ") if "=" in part)
-    return told.get("Result", ""), told.get("ExecMainStatus", "")
 
 
 def _verb(counter: Series) -> str:
     """A service that ends with success restarts as it was configured to; it does not crash."""
-    return "keeps restarting" if _ended(counter)[0] in ("", "success") else "keeps crashing"
+    return "keeps restarting" if ended(counter)[0] in ("", WELL) else "keeps crashing"
 
 
 def _last(counter: Series) -> list[str]:
     """How it last ended, in words; systemd's own word for the rarer results (timeout, watchdog, oom-kill)."""
-    result, status = _ended(counter)
+    result, status = ended(counter)
     if result in ("exit-code", "success") and status:
         return [f"last exit code {status}"]
     if result in ("signal", "core-dump") and status:

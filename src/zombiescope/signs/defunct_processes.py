@@ -13,10 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.core import Finding, Reading, harmless
-from zombiescope.core.timeline import Timeline
+from zombiescope.core.harm import Harm
+from zombiescope.core.timeline import Series, Timeline
+from zombiescope.derived.growth import reaches
 
 NEEDS = ("defunct_children",)
 FEW = 20  # of one parent: a pipeline or a pool that reaps slowly has one for each of a dozen workers
+GROWN = 10  # more over a recording: fewer is a pool that reaps late
 SCARCE = 0.5  # of all pids: the rest is used up within hours or minutes
 
 
@@ -38,7 +41,16 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                     f"{scarce} ({harmless(latest.text)})"
                 ),
                 evidence=(latest, *([limit.latest] if len(limit) else []), *timeline.latest("defunct_processes")),
+                harm=_harm(timeline, left, scarce=bool(scarce)),
             )
+
+
+def _harm(timeline: Timeline, left: Series, *, scarce: bool) -> Harm:
+    """When no pid is left. Where most are used up already, whether a fork was refused is not counted anywhere."""
+    harm, limit = Harm(unknown=("broken",) if scarce else ()), timeline.series("pid_limit")
+    if not len(limit):
+        return Harm(unknown=("soon", *harm.unknown))
+    return reaches(timeline, left, limit.latest.value, least=GROWN, called="no pid is left").added_to(harm)
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from zombiescope.core import Blind, Finding, Reading, Span, amount, lasting, percent
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.cores import WAITING, stalled_for_memory
 
@@ -67,6 +68,7 @@ def _node(timeline: Timeline, spell: Series) -> Iterator[Finding]:
                 _figure(stalls, spell.span, often),
                 _figure(scans, spell.span, pages),
             ),
+            harm=_harm("node", spell.span, spell.mean()),
         )
 
 
@@ -80,7 +82,8 @@ def _at_limits(timeline: Timeline, spell: Series) -> Iterator[Finding]:
             says = _waited(spell)
             if len(hitting) > 1:
                 says += f"; {len(hitting)} cgroups hit their limits, and v1 does not say which one waited"
-            yield _limited(timeline, subject, spell.span, says, times, _over(spell, spell.mean()))
+            waits = spell.mean() * times / sum(hitting.values())
+            yield _limited(timeline, subject, spell.span, says, times, _over(spell, spell.mean()), waits)
 
 
 def _by_own_waiting(timeline: Timeline) -> Iterator[Finding]:
@@ -92,10 +95,13 @@ def _by_own_waiting(timeline: Timeline) -> Iterator[Finding]:
             if times >= HITTING:
                 length = lasting(spell.span.seconds)
                 says = f"its tasks waited for memory {percent(spell.mean())} of the time for {length}"
-                yield _limited(timeline, subject, spell.span, says, times, _figure(waiting, spell.span, spell.mean()))
+                waited = _figure(waiting, spell.span, spell.mean())
+                yield _limited(timeline, subject, spell.span, says, times, waited, spell.mean())
 
 
-def _limited(timeline: Timeline, subject: str, span: Span, says: str, times: float, waited: Reading) -> Finding:
+def _limited(
+    timeline: Timeline, subject: str, span: Span, says: str, times: float, waited: Reading, cores: float
+) -> Finding:
     usage, limit = (timeline.series(f"cgroup_memory_{name}_bytes", subject) for name in ("usage", "limit"))
     full = (usage.latest, limit.latest) if len(usage) and len(limit) else ()
     at = f" of {amount(limit.latest.value)}" if full else ""
@@ -104,7 +110,13 @@ def _limited(timeline: Timeline, subject: str, span: Span, says: str, times: flo
         span=span,
         says=f"hit its memory limit{at} {times:,.0f} times a second and did direct reclaim each time; {says}",
         evidence=(waited, _figure(timeline.rate(HITS, subject), span, times), *full),
+        harm=_harm(subject, span, cores),
     )
+
+
+def _harm(subject: str, span: Span, cores: float) -> Harm:
+    """Of a cgroup that reports its own pressure at least this much: the kernel counts the time, not the tasks."""
+    return Harm(parts=(Part(figure="waited", who=subject, amount=cores, span=span),))
 
 
 def _waited(spell: Series) -> str:

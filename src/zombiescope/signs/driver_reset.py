@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from zombiescope.core import Blind, Finding, Reading, Span, lasting
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.episodes import episodes
 from zombiescope.derived.kernel_log import INJECTED, LOG, Line, lines_of, unheard
@@ -49,17 +50,20 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
             span=span,
             says=_says(lines) + _injected(lines),
             evidence=(*(line.reading for line in _telling(lines)), *_ends(counted)),
+            harm=_harm(nic, span, _ends(counted), logged=True) if _was_reset(lines) else _late(nic, lines),
         )
     # What the card counted and the log does not have: older kernels warn of the watchdog only once a boot.
     for nic, its in steps.items():
         for group in _groups(its):
             ends = _ends(group)
+            span = Span(group[0][0].at, max(after.at for _, after in group))
             if {_RESETS, _TIMEOUTS} & {reading.what for reading in ends}:
                 yield Finding(
                     subject=nic,
-                    span=Span(group[0][0].at, max(after.at for _, after in group)),
+                    span=span,
                     says="shows in its counters: " + _said(ends) + "; the kernel's log has no line about it",
                     evidence=ends,
+                    harm=_harm(nic, span, ends, logged=True),
                 )
     if not timeline.looked(_RESETS, 2) and (deaf := unheard(timeline)):
         yield deaf
@@ -91,12 +95,30 @@ def _episodes(timeline: Timeline) -> Iterator[tuple[str, list[Line]]]:
             yield nic, episode
 
 
+def _was_reset(lines: list[Line]) -> bool:
+    return any(line.message.kind in (_RESET, _STARVED) for line in lines)
+
+
+def _harm(nic: str, span: Span, ends: tuple[Reading, ...], *, logged: bool) -> Harm:
+    """How often it was reset: by its counter if that rose, else once."""
+    resets = [reading.value for reading in ends if reading.what == _RESETS]
+    times = max(resets[-1] - resets[0] if resets else 0.0, float(logged))
+    return Harm(parts=(Part(figure="broken", kind="resets", who=nic, amount=times, span=span),) if times else ())
+
+
+def _late(nic: str, lines: list[Line]) -> Harm:
+    """Packets waited as long as the queue was stuck, if the driver says for how long; nothing is broken yet."""
+    stuck = [(line.reading.at, float(line.message.fields.get("stuck_seconds", 0))) for line in lines]
+    spans = [Span(at - seconds, at) for at, seconds in stuck if seconds]
+    return Harm(parts=tuple(Part(figure="waited", who=nic, amount=1.0, span=span) for span in spans))
+
+
 def _says(lines: list[Line]) -> str:
     kinds = {line.message.kind for line in lines}
     driver = next((line.message.fields["driver"] for line in lines if "driver" in line.message.fields), "")
     who = f"driver {driver}" if driver else "the driver"
     why = list(_why(lines, kinds))
-    if _RESET in kinds or _STARVED in kinds:
+    if _was_reset(lines):
         return f"was reset by {who}" + (f": {'; '.join(why)}" if why else "")
     return f"was not reset, but {who} reports: {'; '.join(why)}"
 

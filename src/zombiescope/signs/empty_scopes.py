@@ -13,11 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from zombiescope.cgroups.census import bytes_each
 from zombiescope.cgroups.families import family
 from zombiescope.core import Finding, Reading, harmless
-from zombiescope.core.timeline import Timeline
+from zombiescope.core.harm import Harm, Part
+from zombiescope.core.timeline import Series, Timeline
+from zombiescope.derived.growth import reaches
 
 NEEDS = ("empty_scopes",)
+UNITS = 131_072  # systemd's MANAGER_MAX_NAMES, src/core/unit.c: it refuses to load more
+GROWN = 10  # more over a recording: fewer is sessions that come and go
 MANY = 100  # as many as a full node has pods; a healthy node has none for longer than a moment
 
 
@@ -34,7 +39,15 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             span=spell.span,
             says=f"keeps {latest.value:,.0f}{of} scopes without a process{more}: {harmless(', '.join([*kinds][:3]))}",
             evidence=(latest, *([all_scopes.latest] if len(all_scopes) else [])),
+            harm=_harm(timeline, spell),
         )
+
+
+def _harm(timeline: Timeline, spell: Series) -> Harm:
+    """Each keeps a cgroup; at its limit of units systemd starts nothing any more."""
+    held = Part(figure="held", who="node", amount=spell.latest.value * bytes_each(timeline), span=spell.span)
+    empty, called = timeline.series(NEEDS[0]), f"systemd's limit of {UNITS:,} units"
+    return reaches(timeline, empty, UNITS, least=GROWN, called=called).added_to(Harm(parts=(held,)))
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:

@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.core import Finding, Reading, Span, lasting
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.cores import cores
+from zombiescope.derived.waits import waited_anywhere
 
 NEEDS = ("forks_total",)
 PER_CORE = 500.0  # a second for each core of the node: a quarter of what it can make, and more than any build does
@@ -34,7 +36,19 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             span=storm.span,
             says=f"made {storm.mean():,.0f} processes or threads a second for {lasting(storm.span.seconds)}{named}",
             evidence=(_figure(storm), *([suspect] if suspect else [])),
+            harm=_harm(timeline, suspect, storm.span),
         )
+
+
+def _harm(timeline: Timeline, suspect: Reading | None, span: Span) -> Harm:
+    """The CPU time of the children that were made, and who else waited for the CPU."""
+    if suspect is None:
+        return Harm(unknown=("burnt",))
+    counter = timeline.series("process_children_seconds_total", suspect.subject).between(span)
+    seconds = max(float(counter.at[-1] - counter.at[0]), 1e-3)
+    cores = (counter.latest.value - counter.first.value) / seconds
+    waited = waited_anywhere(timeline, span)
+    return Harm(parts=(Part(figure="burnt", who=suspect.subject, amount=cores, span=span, contended=waited),))
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.core import Finding, Reading, Span, lasting
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.ray_log import Line, lines_of, nodes_here, ray_nodes
 
@@ -100,7 +101,12 @@ def _finding(subject: str, how: str, spell: list[Line], timeline: Timeline) -> F
         span=Span(min(times), max(times)),
         says=_says(subject, how, spell, timeline),
         evidence=tuple(one.reading for one in lines[:SHOWN]),
+        harm=_lost(subject, Span(min(times), max(times))),
     )
+
+
+def _lost(subject: str, span: Span, times: float = 1.0) -> Harm:
+    return Harm(parts=(Part(figure="broken", kind="jobs", who=subject, amount=times, span=span),))
 
 
 def _says(subject: str, how: str, spell: list[Line], timeline: Timeline) -> str:
@@ -130,12 +136,14 @@ def _containers(timeline: Timeline) -> Iterator[Finding]:
         rose = [place for place in range(1, len(counter)) if counter.values[place] > counter.values[place - 1]]
         times = sum(float(counter.values[place] - counter.values[place - 1]) for place in rose)
         if rose and times >= RESTARTS:
+            span = Span(float(counter.at[rose[0]]), counter.until)
             yield Finding(
                 subject=subject,
-                span=Span(float(counter.at[rose[0]]), counter.until),
+                span=span,
                 says=(
                     f"was restarted {times:,.0f} times in {lasting(counter.span.seconds)}, "
                     f"{counter.latest.value:,.0f} times in all"
                 ),
                 evidence=(counter.reading(rose[0] - 1), counter.latest),
+                harm=_lost(subject, span, times),
             )

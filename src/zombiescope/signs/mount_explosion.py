@@ -10,11 +10,20 @@ References: Documentation/admin-guide/sysctl/fs.rst (mount-max).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from zombiescope.core import Finding, Reading
+import numpy as np
+
+from zombiescope.core import Finding, Reading, Span
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.growth import reaches
+from zombiescope.derived.waits import waited_anywhere
+from zombiescope.knowledge.functions import shows
 
 NEEDS = ("mounts",)
+OURS = 0.5  # seconds around our own reads: two reads of the longest table that is allowed take less
+GROWN = 20  # more over a recording: a pod that starts makes a dozen
 MANY = 3_000  # four times a full node: one read of the table takes 6 ms of a core, for each program that follows mounts
 
 
@@ -38,7 +47,32 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                 ]
             ),
             evidence=(spell.latest, *alike, *(it.latest for it in (spent, limit) if len(it))),
+            harm=_harm(timeline, spell.span),
         )
+
+
+def _harm(timeline: Timeline, span: Span) -> Harm:
+    """Who reads the table, by sampled stacks, and when the kernel allows no more mounts."""
+    harm = Harm(unknown=("burnt",))
+    if timeline.looked("samples_total", 2):
+        harm = Harm(parts=tuple(_readers(timeline, span)))
+    limit = timeline.series("mounts_limit")
+    if not len(limit):
+        return replace(harm, unknown=(*harm.unknown, "soon"))
+    called = f"the kernel's limit of {limit.latest.value:,.0f} mounts"
+    return reaches(timeline, timeline.series(NEEDS[0]), limit.latest.value, least=GROWN, called=called).added_to(harm)
+
+
+def _readers(timeline: Timeline, span: Span) -> Iterator[Part]:
+    """Without the moments in which we read it ourselves."""
+    reads = timeline.samples(wanted=lambda it: shows(it, "mount_table"))
+    ours = timeline.looks(NEEDS[0]).at
+    nearest = np.abs(reads.at_seconds[:, None] - ours[None, :]).min(axis=1, initial=np.inf)
+    seconds = max(timeline.looks("samples_total").span.seconds, 1.0)
+    waited = waited_anywhere(timeline, span)
+    for name, pid, own in reads.only(nearest > OURS).processes():
+        who, cores = f"process:{name}[{pid}]", own.seconds / seconds
+        yield Part(figure="burnt", who=who, amount=cores, span=span, contended=waited)
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from zombiescope.core import Blind, Finding, Reading, Span, amount
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.episodes import episodes
 from zombiescope.derived.kernel_log import LOG, Line, lines_of, unheard
@@ -102,12 +103,18 @@ def _finding(subject: str, kills: list[_Kill]) -> Finding:
     homes = sorted({kill.task for kill in kills if kill.task and f"cgroup:{kill.task}" != subject})
     where = f", in {', '.join(homes[:NAMED])}" if homes else ""
     lines = [line for kill in kills for line in kill.lines]
+    span = Span(lines[0].reading.at, lines[-1].reading.at)
     return Finding(
         subject=subject,
-        span=Span(lines[0].reading.at, lines[-1].reading.at),
+        span=span,
         says=f"had {_processes(len(kills))} OOM-killed{limit}: {', '.join(named)}{more}{where}",
         evidence=tuple(line.reading for line in lines[:SHOWN]),
+        harm=_harm(subject, len(kills), span),
     )
+
+
+def _harm(subject: str, kills: float, span: Span) -> Harm:
+    return Harm(parts=(Part(figure="broken", kind="kills", who=subject, amount=kills, span=span),))
 
 
 def _counted(timeline: Timeline, told_at: list[float]) -> Iterator[Finding]:
@@ -123,6 +130,7 @@ def _counted(timeline: Timeline, told_at: list[float]) -> Iterator[Finding]:
             span=run.span,
             says=f"had {_processes(killed)} OOM-killed by the kernel's count; the log does not say which",
             evidence=(between.first, between.latest),
+            harm=_harm("node", killed, run.span),
         )
 
 

@@ -16,8 +16,10 @@ from dataclasses import replace
 import numpy as np
 
 from zombiescope.core import Finding, Reading, Span, harmless, lasting, percent
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.cores import in_modes
+from zombiescope.derived.waits import waited_anywhere
 
 FAULTS, MAJOR, FORKS = "vmstat_pgfault_total", "vmstat_pgmajfault_total", "forks_total"
 WAITING = "pressure_memory_waiting_seconds_total"
@@ -49,6 +51,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                 f"{system / faults.mean() * 1e6:.1f} µs for each{_named(who)}"
             ),
             evidence=(_figure(faults, faults.mean()), _cores(timeline, storm.span, system), *who),
+            harm=_harm(timeline, storm.span, system, who),
         )
     waiting, major = timeline.rate(WAITING), timeline.rate(MAJOR)
     for spell in waiting.runs(above=THRASHING, lasting=SECONDS, bridging=BRIDGE):
@@ -62,7 +65,19 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                     f"needed again, and tasks waited for them {percent(spell.mean())} of the time"
                 ),
                 evidence=(_figure(major.between(spell.span), often), _figure(spell, spell.mean())),
+                harm=Harm(parts=(Part(figure="waited", who="node", amount=spell.mean(), span=spell.span),)),
             )
+
+
+def _harm(timeline: Timeline, span: Span, system: float, who: list[Reading]) -> Harm:
+    """The kernel's time, of which the named process spent its own, and who else waited for the CPU."""
+    waited = waited_anywhere(timeline, span)
+    spent = {"node": system} | {it.subject: min(it.value, system) for it in who}
+    return Harm(
+        parts=tuple(
+            Part(figure="burnt", who=it, amount=cores, span=span, contended=waited) for it, cores in spent.items()
+        )
+    )
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:

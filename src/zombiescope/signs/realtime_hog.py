@@ -16,7 +16,9 @@ from dataclasses import replace
 import numpy as np
 
 from zombiescope.core import Finding, Reading, harmless, lasting, percent
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
+from zombiescope.derived.waits import waited_for_core
 
 NEEDS = ("process_realtime_priority", "process_user_seconds_total", "process_system_seconds_total")
 HOG = 0.5  # of a core: audio and control loops use a few percent, and a half-free core starves nobody for long
@@ -78,4 +80,15 @@ def _finding(timeline: Timeline, kind: str, spell: Series) -> Finding:
             priority,
             *([core.latest] if len(core) else []),
         ),
+        harm=_harm(timeline, spell, int(core.latest.value) if len(core) else None),
     )
+
+
+def _harm(timeline: Timeline, spell: Series, cpu: int | None) -> Harm:
+    """Others can run on other cores: only who waits for this one is harmed."""
+    waited = waited_for_core(timeline, cpu, spell.span, but=spell.subject) if cpu is not None else None
+    within = (f"cpu:{cpu}",) if cpu is not None else ()
+    burnt = Part(
+        figure="burnt", who=spell.subject, amount=spell.mean(), span=spell.span, within=within, contended=waited
+    )
+    return Harm(parts=(burnt,))

@@ -15,7 +15,9 @@ from dataclasses import replace
 import numpy as np
 
 from zombiescope.core import Blind, Finding, Reading, Span, lasting, percent
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Floats, Series, Timeline
+from zombiescope.derived.waits import waited_for_core
 
 _KERNEL = ("system", "irq", "softirq")
 _USER = ("user", "nice")  # guest time is counted in these already
@@ -53,9 +55,17 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
                     hidden.figure("cpu_busy_ratio", hidden.mean()),
                     *stack,
                 ),
+                harm=_harm(timeline, cpu, spell, stack),
             )
     if all(np.isnan(_kernel(shares).values).all() for shares in cores.values()):
         yield Blind(what=NEEDS[0], source="/proc/stat", why="no core reports all the CPU modes needed")
+
+
+def _harm(timeline: Timeline, cpu: str, spell: Series, stack: tuple[Reading, ...]) -> Harm:
+    """What the core did in the kernel, and who else waited for this core."""
+    runs = stack[0].subject if stack else ""
+    waited = waited_for_core(timeline, int(cpu.removeprefix("cpu:")), spell.span, but=runs)
+    return Harm(parts=(Part(figure="burnt", who=cpu, amount=spell.mean(), span=spell.span, contended=waited),))
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:

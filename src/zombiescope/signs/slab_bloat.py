@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Finding, Reading, amount, percent
+from zombiescope.core import Finding, Reading, Span, amount, percent
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
 
 UNRECLAIMABLE, TOTAL, NEGATIVE = "memory_slab_unreclaimable_bytes", "memory_total_bytes", "dentries_negative"
@@ -34,6 +35,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                 f"{percent(spell.latest.value / total.value)} of all memory{_kinds(timeline)}"
             ),
             evidence=(spell.latest, total, *_largest(timeline)),
+            harm=_held("cache:slab", spell.latest.value, spell.span),
         )
     for spell in timeline.series(NEGATIVE).runs(above=NAMES * total.value / EACH, lasting=0.0):
         held = spell.latest.value * EACH
@@ -45,7 +47,12 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                 f"{amount(held)}, {percent(held / total.value)} of all memory"
             ),
             evidence=(spell.latest, total),
+            harm=_held("cache:dentry", held, spell.span),
         )
+
+
+def _held(cache: str, size: float, span: Span) -> Harm:
+    return Harm(parts=(Part(figure="held", who=cache, amount=size, span=span),))
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:

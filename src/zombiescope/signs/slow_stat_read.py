@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.core import Finding, Reading, Span
+from zombiescope.core.harm import Harm
 from zombiescope.core.timeline import Timeline
 
 SYMPTOM = True
@@ -41,6 +42,8 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             span=Span(float(spent.at[worst]), float(spent.at[worst]) + seconds),
             says=f"took {seconds * 1e3:.0f} ms of CPU time{each}",
             evidence=tuple(evidence),
+            # What agents spend on such reads, sampled stacks show: see cgroup_walker.
+            harm=Harm(unknown=() if timeline.looked("samples_total", 2) else ("burnt",)),
         )
 
 

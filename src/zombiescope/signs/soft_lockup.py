@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.core import Blind, Finding, Reading, Span, lasting
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.episodes import episodes
 from zombiescope.derived.kernel_log import LOG, Line, lines_of, unheard
@@ -71,4 +72,14 @@ def _finding(subject: str, lines: list[Line]) -> Finding:
         span=Span(began, lines[-1].reading.at),
         says="; ".join(said),
         evidence=tuple(line.reading for line in lines[:SHOWN]),
+        harm=_harm(subject, stuck),
     )
+
+
+def _harm(subject: str, stuck: list[tuple[float, Line]]) -> Harm:
+    """All that was to run on the core waited, one thread at least. Other stalls do not say for how long."""
+    parts = [
+        Part(figure="waited", who=subject, amount=1.0, span=Span(line.reading.at - seconds, line.reading.at))
+        for seconds, line in stuck
+    ]
+    return Harm(parts=tuple(parts), unknown=() if parts else ("waited",))

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from zombiescope.core import Finding, Reading, Span, lasting, percent
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Floats, Series, Timeline
 from zombiescope.derived.gaps import core_gaps
 
@@ -40,6 +41,8 @@ class _Spell:
     span: Span
     words: str
     evidence: tuple[Reading, ...]
+    who: str  # the thread that waited; the core where interrupts were off
+    waited: float  # seconds of each second
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
@@ -56,6 +59,12 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                 span=span,
                 says="starved its softirqs: " + "; ".join([*(it.words for it in group), served]),
                 evidence=(*(one for it in group for one in it.evidence), *queues, *_rate(squeezed)),
+                harm=Harm(
+                    parts=tuple(
+                        Part(figure="waited", who=it.who, amount=it.waited, span=it.span, within=(f"cpu:{cpu}",))
+                        for it in group
+                    )
+                ),
             )
 
 
@@ -100,6 +109,8 @@ def _waiting(timeline: Timeline, thread: str) -> Iterator[_Spell]:
                 Reading(what=what, subject=thread, value=round(value, 4), at=spell.span.start, source=delay.sources[0])
                 for what, value in (("thread_run_delay_ratio", waits), ("thread_run_ratio", runs))
             ),
+            thread,
+            min(waits, 1.0),
         )
 
 
@@ -134,6 +145,8 @@ def _interrupts_off(timeline: Timeline, cpu: int) -> Iterator[_Spell]:
                 replace(spell.first, what="core_gap_ratio", value=round(spell.mean(), 4)),
                 gaps.reading(longest),
             ),
+            f"cpu:{cpu}",
+            min(spell.mean(), 1.0),
         )
 
 

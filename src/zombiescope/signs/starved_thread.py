@@ -16,6 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from zombiescope.core import Finding, Reading, harmless, lasting, percent
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Floats, Series, Timeline
 from zombiescope.derived.cores import cores
 
@@ -119,4 +120,19 @@ def _finding(timeline: Timeline, spell: Series, ran: float, got: float, fair: fl
             spell.figure("run_ratio", ran),
             *(series.latest for series in (core, allowed, group) if len(series)),
         ),
+        harm=_harm(spell, ran, fair, f"cgroup:{group.latest.text}" if len(group) else ""),
     )
+
+
+def _harm(spell: Series, ran: float, fair: float, group: str) -> Harm:
+    """What it should have run by its fair share, and did not."""
+    wanted = ran + spell.mean()
+    waited = Part(
+        figure="waited",
+        who=spell.subject,
+        amount=max(fair * wanted - ran, 0.0),
+        span=spell.span,
+        within=(group,) if group else (),
+        demand=wanted,
+    )
+    return Harm(parts=(waited,))

@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from zombiescope.core import Finding, Reading, lasting, percent
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 
 NEEDS = ("cpu_steal_seconds_total",)
@@ -27,7 +28,8 @@ def find(timeline: Timeline) -> Iterator[Finding]:
     stolen = {cpu: timeline.rate(NEEDS[0], cpu) for cpu in timeline.subjects(NEEDS[0], "cpu")}
     # Steal on all cores at once is a finding of the node, not of a core.
     whole = _spells(_least(stolen)) if len(stolen) > 1 else []
-    yield from map(_finding, whole or [spell for rate in stolen.values() for spell in _spells(rate)])
+    spells = whole or [spell for rate in stolen.values() for spell in _spells(rate)]
+    yield from (_finding(spell, stolen) for spell in spells)
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
@@ -51,13 +53,25 @@ def _spells(rate: Series) -> list[Series]:
     return rate.runs(above=STOLEN, lasting=SECONDS, bridging=BRIDGE)
 
 
-def _finding(spell: Series) -> Finding:
+def _finding(spell: Series, stolen: dict[str, Series]) -> Finding:
     where = " on every core" if spell.subject == "node" else ""
     return Finding(
         subject=spell.subject,
         span=spell.span,
         says=f"had {percent(spell.mean())} CPU steal{where} for {lasting(spell.span.seconds)}",
         evidence=(_figure(spell),),
+        harm=Harm(
+            parts=tuple(
+                Part(
+                    figure="waited",
+                    who=cpu,
+                    amount=float(np.nan_to_num(rate.between(spell.span).mean())),
+                    span=spell.span,
+                )
+                for cpu, rate in stolen.items()
+                if spell.subject in ("node", cpu)
+            )
+        ),
     )
 
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.core import Blind, Finding, Reading
+from zombiescope.core.harm import Harm
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.unit_results import crashes
 
 ENABLED, USE, USES, UNSEEN, LEAKS = "agent_enabled", "agent_use", "agent_uses", "agent_uses_unseen", "agent_leaks"
 NEEDS = (ENABLED,)
@@ -53,7 +55,15 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
 def _finding(timeline: Timeline, enabled: Reading, harm: list[Reading], uses: Reading) -> Finding:
     looked = _looked(timeline, enabled.subject)
     says = f"is unused (none of {len(looked)} signs of use was found): {enabled.text}, {harm[0].text}"
-    return Finding(subject=enabled.subject, span=timeline.span, says=says, evidence=(enabled, *harm, *looked, uses))
+    restarts = timeline.series("unit_restarts_total", enabled.subject)
+    fails = harm[0].what == "unit_restarts_total"
+    return Finding(
+        subject=enabled.subject,
+        span=timeline.span,
+        says=says,
+        evidence=(enabled, *harm, *looked, uses),
+        harm=crashes(restarts, timeline.span) if fails else Harm(),  # what it leaves behind, zombie_cgroups says
+    )
 
 
 def _harm(timeline: Timeline, subject: str, *, known: bool) -> Iterator[Reading]:

@@ -20,7 +20,9 @@ import numpy as np
 from zombiescope.cgroups.census import Census, bytes_each, bytes_held, count, uncounted
 from zombiescope.cgroups.owners import owner, owners
 from zombiescope.core import Blind, Check, Finding, Reading, amount, lasting, percent
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
+from zombiescope.derived.growth import first_of, reaches
 
 LEFT_BEHIND = True  # stopping the leak does not free them: they must not grow, and a remedy of their own frees them
 NEXT = "zombiescope census --names"
@@ -48,6 +50,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
                 says=", ".join([f"include {_counted(census)}", *_held(census, timeline), *_pace(census, timeline)])
                 + whose,
                 evidence=(*census.evidence, *_grown_from(census), *_memory(census, timeline), *leaked),
+                harm=_harm(census, timeline),
             )
     for controller in uncounted(timeline):
         known = timeline.series("cgroups_known", f"controller:{controller}").latest
@@ -147,6 +150,20 @@ def _until_trouble(census: Census, timeline: Timeline, per_hour: float) -> Itera
     what, hours = min(limits.items(), key=lambda limit: limit[1])
     if hours > 0:
         yield f"at this pace {what} in {lasting(hours * 3600)}"
+
+
+def _harm(census: Census, timeline: Timeline) -> Harm:
+    """The memory they hold, and when they hurt at this pace: see _until_trouble."""
+    grows = Harm()
+    limits = [reaches(timeline, census.dying, TROUBLE, least=GROWTH, called=f"{TROUBLE:,} dying cgroups")]
+    if "memory" in census.controllers:
+        held = bytes_held(timeline, census.dead)
+        grows = Harm(parts=(Part(figure="held", who=census.subject, amount=held, span=census.dying.span),))
+        available = timeline.series("memory_available_bytes")
+        if len(available):
+            most = census.dead + available.latest.value / bytes_each(timeline)
+            limits.append(reaches(timeline, census.dying, most, least=GROWTH, called="no memory is left"))
+    return first_of(*limits).added_to(grows)
 
 
 def _grown_from(census: Census) -> tuple[Reading, ...]:

@@ -17,6 +17,7 @@ from typing import Any
 from zombiescope.core import Host, Plan, Step, Unreadable, UserError
 from zombiescope.treatment.kept import ABSENT, State, changed, kept, link_farm, restoring, unit_files
 from zombiescope.treatment.ledger import Event, Fix, Ledger, who
+from zombiescope.treatment.reach import disabled_with, may_have_changed
 from zombiescope.treatment.ready import refuse_unready
 
 PATIENCE = 600.0  # seconds for a step: a starved node is slow, and a purge has its own time limits
@@ -119,16 +120,20 @@ def _go_on(identity: str, machine: Machine, ledger: Ledger, say: Say) -> Fix:
         say(f"step {number + 1} of {len(fix.plan['steps'])}: {step.says}")
         host = machine.of(step)
         try:
-            before = {"files": _kept(host, step), "runs": _runs(host, step)}
+            files = _kept(host, step)
+            before = {"files": files, "runs": _runs(host, step), "disables": disabled_with(host, step, files)}
             ledger.write(identity, "begins", step=number, before=before, command=shown(machine, step))
             said = host.act(step.argv, stdin=step.stdin.encode("utf-8", "surrogateescape"), timeout=PATIENCE)
         except Unreadable as error:
             ledger.write(identity, "failed", step=number, why=str(error))
             raise
-        # A step that was begun before and runs again: its first state counts.
-        first = fix.steps().get(number, {}).get("begins", {"before": before})["before"]["files"]
         now = _kept(host, step)
-        after = {path: now.get(path, ABSENT) for path in changed(first, now)}
+        ours = changed(files, now)
+        if begun := fix.steps().get(number):
+            # It was begun before and has run again: its first state counts, without what others changed in between.
+            earlier = begun["begins"]["before"]
+            ours = may_have_changed(step, earlier["files"], now, earlier.get("disables"))[0]
+        after = {path: now.get(path, ABSENT) for path in ours}
         ledger.write(identity, "done", step=number, after={"files": after}, said=said[:MOST_SAID])
         for line in said.strip().splitlines():
             say(f"  {line}")
@@ -139,10 +144,14 @@ def _go_on(identity: str, machine: Machine, ledger: Ledger, say: Say) -> Fix:
 def _undo_step(
     identity: str, number: int, step: Step, events: dict[str, Event], machine: Machine, ledger: Ledger, say: Say
 ) -> None:
-    host, before = machine.of(step), events["begins"]["before"]["files"]
-    now = _kept(host, step)
-    # Only what the step changed, if that is known: links of other units may have been changed by others since.
-    ours = _changed_by(events) if "done" in events else changed(before, now)
+    host, began = machine.of(step), events["begins"]["before"]
+    before, now = began["files"], _kept(host, step)
+    # Only what the step changed, or can have changed if it was interrupted: others may have enabled units since.
+    ours, unknown = may_have_changed(step, before, now, began.get("disables"))
+    if "done" in events:
+        ours, unknown = _changed_by(events), []
+    for path in unknown:
+        say(f"  left alone, because others may have removed it: {path}; if not: ln -s {before[path]['to']} {path}")
     commands = restoring({it: before.get(it, ABSENT) for it in ours}, {it: now.get(it, ABSENT) for it in ours})
     ledger.write(identity, "undoing", step=number, commands=[shlex.join(argv) for argv, _ in commands])
     for argv, stdin in commands:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zombiescope.core.errors import Unreadable, UserError
-from zombiescope.core.places import LEDGER_ENVIRONMENT, LEDGER_FILE, LEDGER_FOLDER
+from zombiescope.places.own_folders import LEDGER_ENVIRONMENT, LEDGER_FILE, LEDGER_FOLDER
 
 MOST_BYTES = 256 << 20  # a fix takes a few KB
 PROVING, PROVED = "proving", "proved"  # events of a proof: they come after the fix, and are no part of its state

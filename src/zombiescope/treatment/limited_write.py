@@ -9,7 +9,7 @@ import sys
 import time
 
 from zombiescope.core import Unreadable
-from zombiescope.core.own_python import environment
+from zombiescope.places.own_python import environment
 
 _LAST_PASS = 5.0  # seconds; one pass over 70,000 zombies takes 1.5 s (26 times 0.8 µs each), then signals are seen
 # While such a write lasts, a rmdir of that cgroup waits for it and holds the lock of all cgroups: so it is made by a

@@ -14,7 +14,7 @@ from typing import IO
 
 import numpy as np
 
-from zombiescope.core.samples import Chosen
+from zombiescope.profile.chosen import Chosen
 from zombiescope.profile.kernel_files import file_of
 from zombiescope.profile.picture import Picture, shown
 from zombiescope.profile.wire import message, number, packed

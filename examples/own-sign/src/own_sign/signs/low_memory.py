@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from zombiescope.core import Finding, Reading, amount
+from zombiescope.core import Finding, Reading, Span, amount
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
 
 NEEDS = ("memory_available_bytes", "memory_total_bytes")
@@ -27,7 +28,16 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             span=period.span,
             says=f"{amount(left.value)} of {amount(total.latest.value)} memory available",
             evidence=(left, total.latest),
+            harm=_harm(timeline, period.span),
         )
+
+
+def _harm(timeline: Timeline, span: Span) -> Harm:
+    """Who waits for memory because of it: cores' worth of time; unknown where the kernel does not count pressure."""
+    waiting = timeline.rate("pressure_memory_waiting_seconds_total").between(span)
+    if not len(waiting):
+        return Harm(unknown=("waited",))
+    return Harm(parts=(Part(figure="waited", who="node", amount=waiting.mean(), span=span),))
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Run
 
 from zombiescope.core import Host
-from zombiescope.core.own_python import PATH, environment, own_python
+from zombiescope.places.own_python import PATH, environment, own_python
 
 TRAPS = ("numpy", "json", "argparse", "re", "zombiescope", "dbus_fast", "sitecustomize", "usercustomize", "rich")
 
@@ -50,7 +50,7 @@ def test_our_own_modules_import_nothing_from_the_working_directory(
 def test_our_own_modules_are_this_package_and_no_other_copy() -> None:
     import zombiescope
 
-    code = own_python("zombiescope.core.own_python")[2]
+    code = own_python("zombiescope.places.own_python")[2]
     assert os.path.dirname(os.path.dirname(code)) == os.path.dirname(os.path.abspath(zombiescope.__file__))
 
 
@@ -76,7 +76,6 @@ def test_a_command_gets_a_safe_path_and_no_variable_that_is_not_ours(
     "argv",
     [
         ("fix", "purge_zombies", "--apply", "--seconds", "1", "--hz", "0"),
-        ("lab", "run", "defunct"),
         ("lab", "run", "crash_loop"),
     ],
     ids=" ".join,

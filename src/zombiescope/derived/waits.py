@@ -1,0 +1,73 @@
+"""Who else wanted the CPU: how much others waited for one core, or for any core of the node, over a span."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from zombiescope.core.model import Span
+from zombiescope.core.timeline import Timeline
+from zombiescope.derived.cores import busy_cores, cores, risen
+
+PROCESS, THREAD = "process_run_delay_seconds_total", "thread_run_delay_seconds_total"
+PRESSURE = "pressure_cpu_waiting_seconds_total"
+_BOUND = re.compile(r".*/(\d+)", re.DOTALL)  # ksoftirqd/3
+
+
+def waited_for_core(timeline: Timeline, cpu: int, span: Span, *, but: str = "") -> float | None:
+    """Cores' worth of waiting of all that were followed on one core, without one of them; None: nothing was followed.
+
+    A lower bound: processes are followed by their first thread, the runnable ones and the busiest first.
+    """
+    known = [_mean(timeline, what, it, span) for what, it in _on_core(timeline, cpu, span) if it != but]
+    if not known and not (timeline.looked(PROCESS, 2) or timeline.looked(THREAD, 2)):
+        return None
+    return float(sum(known))
+
+
+def waited_anywhere(timeline: Timeline, span: Span) -> float | None:
+    """On how many cores somebody waited for the CPU; None where neither pressure nor run delay is known."""
+    pressure = timeline.rate(PRESSURE)
+    if len(pressure):
+        edges = _edges(span)
+        share = float(risen(pressure, edges)[0])
+        if np.isnan(share):  # the span is not wholly within what was sampled
+            share = float(np.nan_to_num(pressure.between(span).mean()))
+        # The kernel weighs each core by the time that it was busy.
+        busy = float(busy_cores(timeline, edges)[0]) if cores(timeline) else 1.0
+        return share * busy
+    if not timeline.looked(PROCESS, 2):
+        return None
+    return float(sum(_mean(timeline, PROCESS, it, span) for it in timeline.subjects(PROCESS)))
+
+
+def waited_for(timeline: Timeline, cpu: int, span: Span, *, but: str = "") -> float | None:
+    """For that core, or for the share of the node's CPU time that it is: whichever is more; None: neither is known."""
+    known = [waited_for_core(timeline, cpu, span, but=but), waited_anywhere(timeline, span)]
+    return max((it for it in known if it is not None), default=None)
+
+
+def _on_core(timeline: Timeline, cpu: int, span: Span) -> list[tuple[str, str]]:
+    """Threads bound to the core, and processes that ran, or waited, there when they were last sampled in the span."""
+    found = []
+    for thread in timeline.subjects(THREAD, "thread"):
+        bound, ran = _BOUND.fullmatch(thread), timeline.series("thread_cpu", thread).between(span)
+        if len(ran) and not thread.startswith("thread:ksoftirqd/"):
+            here = int(ran.latest.value) == cpu
+        else:
+            here = bound is not None and int(bound[1][:9]) == cpu
+        found += [(THREAD, thread)] * here
+    for process in timeline.subjects(PROCESS, "process"):
+        ran = timeline.series("process_cpu", process).between(span)
+        found += [(PROCESS, process)] * bool(len(ran) and int(ran.latest.value) == cpu)
+    return found
+
+
+def _mean(timeline: Timeline, what: str, subject: str, span: Span) -> float:
+    rate = timeline.rate(what, subject).between(span)
+    return float(np.nan_to_num(rate.mean())) if len(rate) else 0.0
+
+
+def _edges(span: Span) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return np.array([span.start, max(span.end, span.start + 1e-3)])

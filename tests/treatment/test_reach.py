@@ -1,0 +1,114 @@
+"""What an interrupted step can have changed, and what only others can have: undo restores the first alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.gate.images import LIB, build
+
+from zombiescope.core import Host, Step
+from zombiescope.treatment.kept import State, kept, link_farm, unit_files
+from zombiescope.treatment.reach import disabled_with, may_have_changed
+
+ETC = "etc/systemd/system"
+WANTS = f"{ETC}/multi-user.target.wants"
+UNIT = "[Service]\nExecStart=/x\n[Install]\nWantedBy=multi-user.target\n"
+DISABLE = Step(says="x", argv=("systemctl", "disable", "--", "a.service"), unit="a.service")
+
+
+def files(root: Path) -> dict[str, State]:
+    host = Host(str(root), live=False)
+    return kept(host, unit_files("a.service")) | link_farm(host)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """a.service has an alias and brings b.service along, which brings c@x.service; o.service is somebody else's."""
+    units = {f"{LIB}/{name}.service": UNIT for name in ("o", "p", "c@")}
+    units[f"{LIB}/a.service"] = f"{UNIT}Also=b.service\nAlias=alias.service\n"
+    units[f"{LIB}/b.service"] = f"{UNIT}Also=c@x.service a.service\n"
+    links = {f"{WANTS}/{name}.service": f"/{LIB}/{name}.service" for name in ("a", "b", "o")}
+    links |= {
+        f"{ETC}/alias.service": f"/{LIB}/a.service",
+        f"{ETC}/own.target.wants/alias.service": f"/{LIB}/a.service",
+        f"{ETC}/only.target.wants/c@x.service": f"/{LIB}/c@.service",
+        f"{ETC}/theirs.target.wants/o.service": f"/{LIB}/o.service",
+    }
+    return build(tmp_path, units, links)
+
+
+OURS = (
+    *(f"/{WANTS}/{name}.service" for name in ("a", "b")),
+    f"/{ETC}/alias.service",
+    f"/{ETC}/own.target.wants/alias.service",
+    f"/{ETC}/own.target.wants",
+    f"/{ETC}/only.target.wants/c@x.service",
+    f"/{ETC}/only.target.wants",
+)
+
+
+def disturb(root: Path) -> None:
+    """Half of it by our step, and in between another administrator disables o, enables p and writes a drop-in."""
+    for path in OURS:
+        it = root / path.lstrip("/")
+        it.rmdir() if it.is_dir() else it.unlink()
+    (root / WANTS / "o.service").unlink()
+    (root / f"{ETC}/theirs.target.wants/o.service").unlink()
+    (root / f"{ETC}/theirs.target.wants").rmdir()
+    (root / WANTS / "p.service").symlink_to(f"/{LIB}/p.service")
+    (root / f"{ETC}/a.service.d").mkdir()
+    (root / f"{ETC}/a.service.d/theirs.conf").write_text("[Service]\nNice=5\n")
+
+
+def test_of_disable_only_links_of_the_unit_its_aliases_and_what_it_brings_along(root: Path) -> None:
+    before = files(root)
+    units = disabled_with(Host(str(root), live=False), DISABLE, before)
+    assert units == ["a.service", "alias.service", "b.service", "c@x.service"]
+    disturb(root)
+    ours, unknown = may_have_changed(DISABLE, before, files(root), units)
+    assert (ours, unknown) == (sorted(OURS), [])
+
+
+def test_what_cannot_be_known_is_said_and_left(root: Path) -> None:
+    (root / f"{LIB}/a.service").write_text(f"{UNIT}Also=%H.service\n")
+    before = files(root)
+    assert disabled_with(Host(str(root), live=False), DISABLE, before) is None
+    disturb(root)
+    ours, unknown = may_have_changed(DISABLE, before, files(root), None)
+    assert set(ours) < set(OURS) and f"/{WANTS}/a.service" in ours
+    assert f"/{WANTS}/b.service" in unknown and f"/{WANTS}/o.service" in unknown
+    assert not {*ours, *unknown} & {f"/{WANTS}/p.service", f"/{ETC}/a.service.d/theirs.conf"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "ours"),
+    [
+        (("systemctl", "stop", "--", "a.service"), []),
+        (("systemctl", "daemon-reload"), []),
+        (("systemctl", "mask", "--", "a.service"), [f"/{ETC}/a.service"]),
+        (
+            ("install", "-D", "-m", "644", "-T", "/dev/stdin", f"/{ETC}/a.service.d/90-zombiescope.conf"),
+            [f"/{ETC}/a.service.d", f"/{ETC}/a.service.d/90-zombiescope.conf"],
+        ),
+    ],
+    ids=["stop", "reload", "mask", "drop-in"],
+)
+def test_other_steps(root: Path, argv: tuple[str, ...], ours: list[str]) -> None:
+    before = files(root)
+    disturb(root)
+    (root / f"{ETC}/a.service.d/90-zombiescope.conf").write_text("[Service]\nRestart=no\n")
+    (root / f"{ETC}/a.service").symlink_to("/dev/null")
+    step = Step(says="x", argv=argv, unit="a.service")
+    assert disabled_with(Host(str(root), live=False), step, before) == []
+    assert may_have_changed(step, before, files(root), []) == (ours, [])
+
+
+def test_a_unit_of_its_own_in_the_place_of_a_mask_is_theirs(root: Path) -> None:
+    before = files(root)
+    (root / f"{ETC}/a.service").write_text(UNIT)
+    step = Step(says="x", argv=("systemctl", "mask", "--", "a.service"), unit="a.service")
+    assert may_have_changed(step, before, files(root), []) == ([], [])
+    os.unlink(root / f"{ETC}/a.service")
+    assert may_have_changed(step, before, files(root), []) == ([], [])
