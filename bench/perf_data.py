@@ -47,10 +47,10 @@ FOLDED = OPEN + (
 )
 
 ONE_SECOND = OPEN + (
-    "from zombiescope.profile.chosen import Chosen; "
+    "from zombiescope.profile.chosen import Chosen, naming; "
     "from zombiescope.profile.exports import folded; from zombiescope.profile.picture import Picture; "
     f"chosen = Chosen(start=found.start + 30 * {SECOND}, end=found.start + 31 * {SECOND}); "
-    "folded.write(Picture(capture=found.naming(chosen.rows(found)), chosen=chosen), sys.stdout.buffer)"
+    "folded.write(Picture(capture=naming(found, chosen.rows(found)), chosen=chosen), sys.stdout.buffer)"
 )
 
 

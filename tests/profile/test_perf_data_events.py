@@ -11,7 +11,7 @@ from tests.profile.test_perf_data import WORK, read, told
 
 from zombiescope.core.errors import UserError
 from zombiescope.core.samples import Function, Who
-from zombiescope.profile.chosen import Chosen
+from zombiescope.profile.chosen import Chosen, naming
 from zombiescope.profile.gathering import Gathering
 from zombiescope.profile.heatmap import heatmap
 from zombiescope.profile.joined import joined
@@ -88,7 +88,7 @@ def test_a_thread_is_not_called_by_the_name_it_got_later() -> None:
 
 def test_only_the_stacks_that_are_shown_need_names() -> None:
     whole = read(one_of_everything().file())
-    some = whole.naming(np.array([0, 3]))
+    some = naming(whole, np.array([0, 3]))
     shown = whole.stack[[0, 3]].tolist()
     assert [some.frames[it] for it in shown] == [whole.frames[it] for it in shown]
     assert all(not some.frames[it] for it in range(len(whole.frames)) if it not in shown)
@@ -96,7 +96,7 @@ def test_only_the_stacks_that_are_shown_need_names() -> None:
     assert planted(some).flame(Chosen(end=1001)).all == 1
     both = joined([read(one_of_everything().file()), read(one_of_everything().file())], "both")
     rows = np.flatnonzero(both.at == 1000)
-    part = both.naming(rows)
+    part = naming(both, rows)
     assert [part.frames[it] for it in both.stack[rows]] == [whole.frames[whole.stack[0]]] * 2
     assert sum(bool(part.frames[it]) for it in range(len(part.frames))) == 2
 

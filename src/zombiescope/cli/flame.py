@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     from zombiescope.cli._files import Asked
     from zombiescope.cli._sources import opened, say
     from zombiescope.members.rooms import load
-    from zombiescope.profile.chosen import Chosen
+    from zombiescope.profile.chosen import Chosen, naming
     from zombiescope.profile.picture import Picture
 
     form = args.format or _by_name(args.out)
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.baseline:
         start, end = _times(*_stretch(args.baseline), capture)
         baseline = replace(chosen, start=start, end=end)
-    capture = capture.naming(_meant(capture, chosen, baseline))
+    capture = naming(capture, _meant(capture, chosen, baseline))
     picture = Picture(capture=capture, chosen=chosen, baseline=baseline)
     with _door(args.out) as out:
         if export is None:

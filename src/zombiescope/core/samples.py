@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,14 +167,6 @@ class Samples:
         """Some of the samples; stacks and names are shared, and numbered as before."""
         columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in COLUMNS}
         return replace(self, **columns, name=lambda: self.frames, name_some=None)
-
-    def naming(self, rows: Ints) -> Samples:
-        """The same samples, of which only these rows need names: that is quicker."""
-        if self.name_some is None or len(rows) == len(self):
-            return self
-        wanted = np.zeros(len(self.idle), np.bool_)
-        wanted[self.stack[rows]] = True
-        return replace(self, name=partial(self.name_some, np.flatnonzero(wanted)), name_some=None)
 
     def within(self, span: Span) -> Samples:
         return self.only(inside(self.at, span))
