@@ -46,6 +46,13 @@ FOLDED = OPEN + (
     "folded.write(Picture(capture=found), sys.stdout.buffer)"
 )
 
+ONE_SECOND = OPEN + (
+    "from zombiescope.profile.chosen import Chosen, naming; "
+    "from zombiescope.profile.exports import folded; from zombiescope.profile.picture import Picture; "
+    f"chosen = Chosen(start=found.start + 30 * {SECOND}, end=found.start + 31 * {SECOND}); "
+    "folded.write(Picture(capture=naming(found, chosen.rows(found)), chosen=chosen), sys.stdout.buffer)"
+)
+
 
 def ratios() -> Iterator[tuple[str, float, float, str]]:
     if not shutil.which("perf"):
@@ -93,7 +100,8 @@ def _installed() -> Iterator[None]:
 def _whole_processes(path: str) -> Iterator[tuple[str, float, float, str]]:
     large = os.path.join(FOLDER, "large.data")
     _repeated(path, large, 6)
-    ours = {name: (sys.executable, "-c", program, path) for name, program in (("heat", HEATMAP), ("folded", FOLDED))}
+    programs = {"heat": HEATMAP, "folded": FOLDED, "second": ONE_SECOND}
+    ours = {name: (sys.executable, "-c", program, path) for name, program in programs.items()}
     commands = {"perf": ("perf", "script", "-i", path), **ours}
     for argv in ours.values():
         weigh(*argv)  # bytecode is written
@@ -104,7 +112,11 @@ def _whole_processes(path: str) -> Iterator[tuple[str, float, float, str]]:
             used, most = weigh(*argv)
             cost[name], memory[name] = min(cost[name], used), max(memory[name], most)
     perf = cost["perf"]
-    for name, what, limit in (("heat", "perf.data to heatmap", 1 / 5), ("folded", "perf.data to folded stacks", 1.0)):
+    for name, what, limit in (
+        ("heat", "perf.data to heatmap", 1 / 5),
+        ("second", "perf.data to the folded stacks of one second", 1 / 2),
+        ("folded", "perf.data to folded stacks", 1.0),
+    ):
         detail = f"{cost[name]:.2f} s CPU against {perf:.2f} s: {perf / cost[name]:.1f} times as fast"
         yield f"{what}, whole process, against perf script", cost[name] / perf, limit, detail
     most = memory["folded"]

@@ -6,14 +6,14 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from importlib.resources import files
+from pkgutil import get_data  # importlib.resources takes 20 ms to import
 from types import ModuleType
 from typing import Any, TextIO
 
 from zombiescope import __version__
-from zombiescope.cli._exit_codes import BLIND, USAGE
 from zombiescope.core.errors import Unparsable, Unreadable, UserError
 from zombiescope.members.rooms import Broken, guarded, member, names, strangers
+from zombiescope.outputs.exit_codes import BLIND, USAGE
 
 DESCRIPTION = "Find out why a Linux node that looks healthy starves its work, with evidence."
 EXAMPLES = """examples:
@@ -97,7 +97,7 @@ def _overview() -> argparse.ArgumentParser:
         if name in strangers("cli"):
             _add_verb(verbs, name, member("cli", name))
         else:
-            text = files("zombiescope.cli").joinpath(f"{name}.py").read_text("utf-8")
+            text = (get_data("zombiescope.cli", f"{name}.py") or b"").decode()
             verbs.add_parser(name, help=_summary(text.removeprefix('"""')))
     return parser
 

@@ -65,7 +65,7 @@ def plain(offered: list[str]) -> list[str]:
         ("gate --skip ", names("gate")),
         ("gate --skip cgroup_mode --skip looping", ["looping_unit"]),
         ("gate --root perf.d", ["perf.data"]),
-        ("info ", FOLDERS),
+        ("info ", HERE),
         ("prove rec ", FOLDERS),
         ("view perf.data ", HERE),
         ("view -o a", ["a file.txt"]),

@@ -15,6 +15,7 @@ from tests.conftest import COMMAND, Run
 pytestmark = pytest.mark.e2e
 
 WALK = "\tffffffff81000200 mem_cgroup_nr_lru_pages+0x1f ([kernel.kallsyms])\n\t          400100 main (/bin/kubelet)\n"
+ABOUT = "capture: text of perf script: cpu-clock, 120 samples on 2 cores, over 9.9 s\n"  # said first, on stderr
 LOOP = "\t          7f0001 run (libjvm.so)\n"
 
 
@@ -39,6 +40,16 @@ def test_folded_of_a_stretch_a_core_and_a_process(script: Path, zombiescope: Run
     assert folded("--from", "8", "--baseline", "0..8") == f"java;run 40 20\n{walk} 0 20\n"
 
 
+def test_a_difference_is_read_back_as_one(script: Path, tmp_path: Path, zombiescope: Run) -> None:
+    out = tmp_path / "difference.folded"
+    zombiescope("flame", str(script), "--from", "8", "--baseline", "0..8", "-o", str(out), expect=0)
+    again = zombiescope("flame", str(out), "--format", "folded", expect=0)
+    assert again.stdout == out.read_text() and "of two profiles, a difference" in again.stderr
+    assert "+50.00" in zombiescope("flame", str(out), expect=0).stdout
+    only = zombiescope("flame", str(out), "--format", "speedscope", expect=0)
+    assert "only the second profile is written" in only.stderr
+
+
 @pytest.mark.parametrize(
     ("form", "begins"),
     [
@@ -59,7 +70,8 @@ def test_every_format_to_a_file_and_to_a_pipe(form: str, begins: bytes, script: 
     argv = [str(COMMAND), "flame", str(script), "--format", form]
     subprocess.run([*argv, "-o", str(out)], check=True)
     piped = subprocess.run(argv, check=True, capture_output=True)
-    assert out.read_bytes().startswith(begins) and piped.stdout == out.read_bytes() and not piped.stderr
+    assert out.read_bytes().startswith(begins) and piped.stdout == out.read_bytes()
+    assert piped.stderr.decode() == ABOUT
     assert sorted(it.name for it in tmp_path.iterdir()) == ["capture", "out"]
 
 
@@ -127,7 +139,7 @@ def test_mistakes(argv: tuple[str, ...], says: str, script: Path, tmp_path: Path
 
 def test_no_samples_there_is_told_and_exits_3(script: Path, zombiescope: Run) -> None:
     done = zombiescope("flame", str(script), "--comm", "nobody", "--format", "folded", expect=3)
-    assert (done.stdout, done.stderr) == ("", "no samples of busy cores in that range\n")
+    assert (done.stdout, done.stderr) == ("", f"{ABOUT}no samples of busy cores in that range\n")
 
 
 def test_damage_is_told_on_stderr_and_the_rest_is_shown(script: Path, zombiescope: Run) -> None:
@@ -150,4 +162,5 @@ def test_a_full_disk_leaves_no_half_file(script: Path) -> None:
     with open("/dev/full", "w") as full:
         argv = [str(COMMAND), "flame", str(script), "--format", "svg"]
         done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (2, "zombiescope: cannot write the output: no space left on device\n")
+    assert done.returncode == 2
+    assert done.stderr == f"{ABOUT}zombiescope: cannot write the output: no space left on device\n"

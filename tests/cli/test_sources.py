@@ -10,9 +10,11 @@ import pytest
 from tests.profile.captures import capture
 from tests.profile.perf_data_file import one_of_everything, text_fact
 
+from zombiescope.cli._files import Asked
 from zombiescope.cli._sources import instant, opened
 from zombiescope.core import UserError
 from zombiescope.core.samples import Function, Who
+from zombiescope.profile.about import line
 
 EXTERNAL = Path(os.environ.get("ZOMBIESCOPE_EXTERNAL_DATA", Path(__file__).parents[2] / "../shared/data")) / "perf"
 SCRIPT = b"""bash  7/7  [001] 12.500000: cpu-clock:
@@ -57,11 +59,38 @@ def test_kernel_functions_are_named_by_the_symbols_of_the_boot_it_was_made_in(tm
     path, beside = tmp_path / "perf.data", tmp_path / "perf.data.kallsyms"
     path.write_bytes(one_of_everything().file(features={4: text_fact(b"4.4.0-another")}))
     found = opened(str(path)).capture
-    assert "4.4.0-another" in found.notes[0] and found.frames[found.stack[-1]][-1].name == "[unknown]"
+    assert "4.4.0-another" in found.notes[0] and found.frames[found.stack[-1]][-1].name == "0xffffffff81000210"
     beside.write_bytes(b"ffffffff81000000 T _text\nffffffff81000200 T vfs_read\nffffffff81000300 T do_idle\n")
     named = opened(str(path)).capture
     assert named.frames[named.stack[-1]][-1].name == "vfs_read"
     assert named.idle[named.stack].tolist() == [False, False, True, False, False, False]
+
+
+def test_a_file_that_does_not_name_its_kernel_gets_no_names_of_this_machine_s(tmp_path: Path) -> None:
+    path, given = tmp_path / "perf.data", tmp_path / "theirs"
+    path.write_bytes(one_of_everything().file())
+    found = opened(str(path)).capture
+    assert found.frames[found.stack[-1]][-1].name == "0xffffffff81000210"
+    assert found.notes[0].startswith("no kernel symbols of that boot: ") and "--kallsyms" in found.notes[0]
+    given.write_bytes(b"ffffffff81000000 T _text\nffffffff81000200 T vfs_read\nffffffff81000300 T do_idle\n")
+    named = opened(str(path), asked=Asked(kallsyms=str(given))).capture
+    assert named.frames[named.stack[-1]][-1].name == "vfs_read"
+    given.write_bytes(b"what is this\n")
+    with pytest.raises(UserError, match="not a copy of /proc/kallsyms"):
+        opened(str(path), asked=Asked(kallsyms=str(given)))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-8-sig"])
+@pytest.mark.parametrize(("text", "samples"), [(SCRIPT.decode(), 1), ("bash;main;wörk 42\r\nbash 1\r\n", 43)])
+def test_text_with_a_byte_order_mark(tmp_path: Path, text: str, samples: int, encoding: str) -> None:
+    path = tmp_path / "powershell.txt"
+    mark = b"\xfe\xff" if encoding == "utf-16-be" else b""
+    path.write_bytes(mark + text.encode(encoding))
+    found = opened(str(path)).capture
+    assert int(found.weight.sum()) == samples and not found.notes
+    assert "wörk" in found.frames.names(0) or samples == 1
+    path.write_bytes((mark + text.encode(encoding))[:-1] + b"\xdc")  # cut in the middle of a character
+    assert opened(str(path)).capture.weight.sum() >= 1
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
@@ -122,3 +151,14 @@ def test_every_capture_of_others_opens() -> None:
     assert files
     for file in files:
         assert len(opened(str(file)).capture), file
+
+
+def test_every_capture_of_others_says_what_it_is() -> None:
+    if not EXTERNAL.is_dir():
+        pytest.skip(f"no captures of others at {EXTERNAL}: set ZOMBIESCOPE_EXTERNAL_DATA")
+    said = {path.name: line(opened(str(path)).capture) for path in sorted(EXTERNAL.iterdir())}
+    assert len(said) >= 8 and all(it.startswith("text of perf script") for it in said.values()), said
+    theirs = said["flamescope-perf.test01"]
+    assert theirs.startswith(
+        "text of perf script by perf 3.13.11 on i-xxx, Linux 3.13.0-105-generic: cpu-clock, 9 samples"
+    )

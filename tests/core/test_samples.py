@@ -11,6 +11,7 @@ from tests.nodes import T0, Sampled, node, read
 
 from zombiescope.core import Span
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.sampled_processes import processes
 from zombiescope.knowledge.functions import visits, walked_in, walks
 
 WALK = "start;read;ksys_read;memory_stat_show;css_rstat_flush;_raw_spin_unlock_irq"
@@ -37,7 +38,7 @@ def test_answers_are_those_of_going_through_every_sample(
     found = node([], samples=samples).samples(span, cpu=cpu, wanted=walks)
     true = [it for it in samples if span.holds(T0 + it[0]) and it[1] == cpu and it[3] != SPIN]
     assert len(found) == len(true) and found.seconds == pytest.approx(len(true) / 100)
-    assert Counter(f"{name}[{pid}]" for name, pid, own in found.processes() for _ in range(len(own))) == Counter(
+    assert Counter(f"{name}[{pid}]" for name, pid, own in processes(found) for _ in range(len(own))) == Counter(
         it[2] for it in true
     )
 
@@ -47,12 +48,12 @@ def test_a_sample_that_ends_a_gap_stands_for_all_of_it() -> None:
     samples = node(gaps, samples=[(1.3, 1, "kubelet[7]", WALK), (1.31, 1, "python[9]", SPIN)]).samples()
     assert samples.weight.tolist() == [295_000_000, 10_000_000]
     assert samples.weight_seconds.tolist() == [0.295, 0.01]
-    assert samples.processes()[0][0] == "kubelet" and samples.reading("process:x").value == pytest.approx(0.305)
+    assert processes(samples)[0][0] == "kubelet" and samples.reading("process:x").value == pytest.approx(0.305)
 
 
 def test_no_stacks_is_no_samples() -> None:
     nothing = Timeline().samples()
-    assert len(nothing) == 0 and nothing.seconds == 0 and nothing.hottest() == () and nothing.processes() == []
+    assert len(nothing) == 0 and nothing.seconds == 0 and nothing.hottest() == () and processes(nothing) == []
     assert len(nothing.where(walks)) == 0 and len(nothing.within(Span(0, 1))) == 0
     assert len(nothing.at_seconds) == len(nothing.weight_seconds) == len(nothing.pid) == len(nothing.frames) == 0
 

@@ -216,3 +216,13 @@ def test_a_spinning_child_is_at_the_top() -> None:
     assert len(mine) == 1 and mine[0] > 0.1
     (defunct,) = [it for it in seen if isinstance(it, Reading) and it.what == "defunct_processes"]
     assert defunct.value >= 1
+
+
+def test_one_odd_line_of_a_copied_root_costs_that_process_alone(tmp_path: Path) -> None:
+    files = node(stat(1, 212, 478, name="systemd"), stat(2, 5)) | {"proc/7/stat": "7 (cut of", "proc/8/stat": "\n"}
+    host = machine(tmp_path, files)
+    assert told(processes, host)["process_user_seconds_total", "process:systemd[1]"] == 2.12
+    blind = {it.subject: it.source for it in processes.read(host) if isinstance(it, Blind) and it.subject}
+    assert blind == {"process:[7]": "/proc/7/stat", "process:[8]": "/proc/8/stat"}
+    with pytest.raises(Unreadable, match=r"/proc"):
+        told(processes, machine(tmp_path / "worse", {"proc/7/stat": "7 (cut of"}))

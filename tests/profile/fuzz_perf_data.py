@@ -10,7 +10,16 @@ import random
 import struct
 
 from tests import fuzzing
-from tests.profile.perf_data_file import IDENTIFIER, PLAIN, PerfData, attr, build_id_fact, one_of_everything, text_fact
+from tests.profile.perf_data_file import (
+    IDENTIFIER,
+    PLAIN,
+    PerfData,
+    attr,
+    build_id_fact,
+    event_fact,
+    one_of_everything,
+    text_fact,
+)
 
 from zombiescope.core.errors import Unparsable
 from zombiescope.naming.kallsyms import KallsymsText
@@ -32,6 +41,10 @@ def seeds() -> list[bytes]:
     for at in range(20):
         two.sample(at, (1 << 64) - 128, 0xFFFFFFFF81000110, event=at % 3)
     events = [(attr(sample_type=two.sample_type), [0]), (attr(2, 7, sample_type=two.sample_type), [1, 2])]
+    calls = PerfData(PLAIN | 1 << 11)  # of lbr: from, to and flags of each call behind the chain
+    for at in range(12):
+        calls.sample(at, (1 << 64) - 128, 0xFFFFFFFF81000110, (1 << 64) - 512, 0x401010, behind=[2, 0, *range(1, 7)])
+    lbr = attr(sample_type=calls.sample_type, branches=1 | 1 << 11 | 1 << 17)
     packed = PerfData(made.sample_type)
     sink = io.BytesIO()
     with pa.CompressedOutputStream(pa.PythonFile(sink, mode="w"), "zstd") as stream:
@@ -45,6 +58,8 @@ def seeds() -> list[bytes]:
         made.file(features=facts),
         made.piped(),
         two.file(events),
+        two.file(events, features={12: event_fact(*((raw, b"cycles:ppp", ids) for raw, ids in events))}),
+        calls.file([(lbr, [1])]),
         packed.file(features={27: bytes(20)}),
     ]
 
@@ -58,9 +73,9 @@ def ask_everything(data: bytes) -> bool:
     except Unparsable:
         return False
     assert len(found.frames) == len(found.idle)
-    assert planted(found).flame().all == int(found.busy.sum())
+    assert planted(found).flame().all == int(found.weight[found.busy].sum())
     assert (found.at[1:] >= found.at[:-1]).all()
-    if found.end - found.start < 1 << 40:
+    if found.end - found.start < 1 << 40 and found.unit == "samples":
         assert int(heatmap(found, 1 << 20).sum()) == int(found.busy.sum())
     return len(found) > 0
 

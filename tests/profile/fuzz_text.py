@@ -36,6 +36,7 @@ java 12 1794000000.000001:   4b931e Lfoo;::bar (/tmp/perf-1.map)
 plain 7 cycles:
 \tabc main (/bin/x)
 """
+DIFFERENCE = b"cksum;main;cksum 31 42\nbash;a 7 0.25\nbash;b_[k] 1 1e1\n"
 FOLDED = b"# {}\nkubelet;main;read_[k] 42\njava;a b;c;d_[j] 7\r\n;; 1\nalone 3.5\n"
 CROOKED = (
     b"\n",
@@ -87,7 +88,13 @@ def fuzz(times: int, seed: int) -> int:
     return fuzzing.tried(
         times,
         seed,
-        ((perf_script, SCRIPT), (perf_script, SCRIPT.replace(b"\n", b"\r\n")), (folded, FOLDED), (pprof, profile())),
+        (
+            (perf_script, SCRIPT),
+            (perf_script, SCRIPT.replace(b"\n", b"\r\n")),
+            (folded, FOLDED),
+            (folded, DIFFERENCE),
+            (pprof, profile()),
+        ),
         lambda whole, random_: fuzzing.damaged(whole[1], random_, crooked),
         lambda whole, data, random_: read(whole[0], data, random_),
     )

@@ -15,11 +15,19 @@ EXECED = 1 << 13
 
 
 def attr(
-    kind: int = 1, config: int = 0, *, sample_type: int = PLAIN, size: int = 136, read_format: int = 4, more: int = 0
+    kind: int = 1,
+    config: int = 0,
+    *,
+    sample_type: int = PLAIN,
+    size: int = 136,
+    read_format: int = 4,
+    more: int = 0,
+    branches: int = 0,
 ) -> bytes:
     """A struct perf_event_attr: cpu-clock at 999 Hz, with sample_id_all."""
     flags = 1 << 10 | 1 << 18 | more
-    return struct.pack("<IIQQQQQ", kind, size, config, 999, sample_type, read_format, flags).ljust(size, b"\0")
+    head = struct.pack("<IIQQQQQ", kind, size, config, 999, sample_type, read_format, flags)
+    return (head.ljust(72, b"\0") + struct.pack("<Q", branches))[:size].ljust(size, b"\0")
 
 
 class PerfData:
@@ -45,6 +53,8 @@ class PerfData:
         read: Sequence[int] = (),
         cgroup: int = 0,
         ip: int = 0,
+        period: int = 1,
+        behind: Sequence[int] = (),
     ) -> None:
         asked = self.sample_type
         words = [event] if asked & IDENTIFIER else []
@@ -53,9 +63,10 @@ class PerfData:
         words += [at] if asked & TIME else []
         words += [event] if asked & ID else []
         words += [cpu] if asked & CPU else []
-        words += [1] if asked & PERIOD else []
+        words += [period] if asked & PERIOD else []
         words += read if asked & READ else []
         words += [len(chain), *chain] if asked & CALLCHAIN else []
+        words += behind
         words += [cgroup] if asked & CGROUP else []
         self.add(9, struct.pack(f"<{len(words)}Q", *words), misc)
 
@@ -141,6 +152,14 @@ def build_id_fact(path: bytes, build_id: bytes) -> bytes:
     body = struct.pack("<i", -1) + build_id.ljust(20, b"\0") + bytes([len(build_id), 0, 0, 0]) + path + b"\0"
     body += bytes(-len(body) % 8)
     return struct.pack("<IHH", 0, 1 << 15 | 2, 8 + len(body)) + body
+
+
+def event_fact(*events: tuple[bytes, bytes, Sequence[int]]) -> bytes:
+    """The names of events: how many, the size of each; of each itself, how many ids, its name as a text, the ids."""
+    found = struct.pack("<II", len(events), len(events[0][0]))
+    for raw, name, ids in events:
+        found += raw + struct.pack("<I", len(ids)) + text_fact(name) + struct.pack(f"<{len(ids)}Q", *ids)
+    return found
 
 
 def _pair(low: int, high: int) -> int:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from bench._perf_script import compare
 
+from zombiescope.cli._files import Asked
 from zombiescope.cli._sources import opened
 from zombiescope.profile.tree import planted
 
@@ -72,3 +74,33 @@ def test_rolling_files_open_as_one(folder: Path) -> None:
     assert (whole.at[1:] >= whole.at[:-1]).all()
     assert planted(whole).flame().all == sum(planted(it).flame().all for it in parts)
     assert len(opened(*map(str, files)).capture) == len(whole)
+
+
+@pytest.mark.kernel
+def test_of_several_events_binary_and_text_say_the_same(folder: Path) -> None:
+    path, text = f"{folder}/several.data", f"{folder}/several.txt"
+    record("-e", "cpu-clock,page-faults", "-o", path)
+    with open(text, "wb") as out:
+        subprocess.run(["perf", "script", "-i", path], stdout=out, stderr=subprocess.DEVNULL, check=True)
+    for event, others in (("cpu-clock", ("page-faults",)), ("page-faults", ("cpu-clock",)), (None, ("page-faults",))):
+        binary, printed = (opened(it, asked=Asked(event=event)).capture for it in (path, text))
+        assert binary.origin.others == printed.origin.others == others
+        assert binary.origin.measure == printed.origin.measure == (event or "cpu-clock")
+        assert len(binary) > 10 and (binary.unit, len(binary)) == (printed.unit, len(printed))
+        assert (binary.at // 1000).tolist() == (printed.at // 1000).tolist()  # text has microseconds
+
+
+@pytest.mark.kernel
+def test_a_folder_of_threads_opens_as_one_file(folder: Path) -> None:
+    path = f"{folder}/threads.data"
+    record("--threads", "-o", path)
+    found = compare(opened(path).capture, path)
+    assert found.samples > 1000 and (found.time_and_cpu, found.who, found.kernel) == (0, 0, 0), found
+
+
+@pytest.mark.kernel
+def test_a_chosen_clock_gives_wall_clock_times(folder: Path) -> None:
+    before = time.time()
+    record("-k", "mono", "-o", f"{folder}/mono.data")
+    capture = opened(f"{folder}/mono.data").capture
+    assert capture.clock == "unix" and before < capture.start / 1e9 < capture.end / 1e9 < time.time()

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.profile.fuzz_text import SCRIPT, fuzz
 
-from zombiescope.core.errors import Unparsable
+from zombiescope.core.errors import Unparsable, UserError
 from zombiescope.core.samples import Function, Samples, Who
 from zombiescope.profile import gathering, perf_script
 from zombiescope.profile.heatmap_images import grid
@@ -32,9 +32,9 @@ MAIN = Function("main", False, "/bin/x")
 FRAMES = "\n\t  400 main (/bin/x)\n\n"
 
 
-def read(text: str | bytes, size: int = 1 << 20) -> Samples:
+def read(text: str | bytes, size: int = 1 << 20, event: str | None = None) -> Samples:
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
-    return perf_script.parse([data[at : at + size] for at in range(0, len(data), size)], "capture.txt")
+    return perf_script.parse([data[at : at + size] for at in range(0, len(data), size)], "capture.txt", event)
 
 
 def others(name: str) -> bytes:
@@ -90,8 +90,8 @@ def test_every_form_of_an_event(line: str, at: int, cpu: int, tid: int, who: Who
         ("\tffffffffad135f6f [unknown] ([unknown])", Function("[unknown]", True)),
         ("\t    7fff1 __vdso_gettimeofday ([vdso])", Function("__vdso_gettimeofday", False, "[vdso]")),
         (
-            "\t    7fa4 Lfoo/Bar;::xxx->Lfoo;::y (/tmp/perf-1.map)",
-            Function("Lfoo/Bar;::xxx->Lfoo;::y", False, "/tmp/perf-1.map"),
+            "\t    7fa4 Lfoo/Bar;::xxx (/tmp/perf-1.map)",
+            Function("Lfoo/Bar;::xxx", False, "/tmp/perf-1.map"),
         ),
         (
             "\t  7f operator()(int, char (*)[3]) (/a b (deleted))",
@@ -114,10 +114,15 @@ def test_every_form_of_a_frame(line: str, function: Function) -> None:
     assert read(f"a 1 1.000000: cycles: \n{line}\n").frames[0] == [function]
 
 
+def test_functions_compiled_into_others_are_frames_of_their_own() -> None:
+    found = read("a 1 1.000000: cycles: \n\t    7fa4 Lfoo/Bar;::xxx->Lfoo;::y (/tmp/perf-1.map)\n")
+    assert found.frames.names(0) == ("Lfoo/Bar;::xxx", "Lfoo;::y")
+
+
 def test_events_without_stacks_have_their_frame_at_the_end_of_the_line() -> None:
     found = read(
         "java 14341 [016] 252732.474759: cycles:      7f36 nmethod::is_nmethod() const (/l.so)\n"
-        "     swapper     0 [002] 6035557.056977:   10101010 cpu-clock:  ffffffff81 default_idle+0xa (/boot/vmlinux)\n"
+        "     swapper     0 [002] 6035557.056977:   10101010 cycles:  ffffffff81 default_idle+0xa (/boot/vmlinux)\n"
         "         bad  123 [000] 6035557.056978: cycles:  ffffffff82 schedule ([kernel.kallsyms])\n"
     )
     assert [frames[0].name for frames in map(found.frames.__getitem__, found.stack)] == [
@@ -173,10 +178,35 @@ def test_the_rate_is_in_perf_s_header_and_wall_clock_times_are_known_by_their_si
 @given(st.integers(1, 400), st.booleans(), st.booleans())
 def test_pieces_line_ends_and_more_empty_lines_do_not_matter(size: int, windows: bool, airy: bool) -> None:
     text = SCRIPT.replace(b"\n\n", b"\n \n\n\n") if airy else SCRIPT
-    found, plain = read(text.replace(b"\n", b"\r\n") if windows else text, size), read(SCRIPT)
-    assert found.at.tolist() == plain.at.tolist() and len(found) == 3
-    assert [found.frames[it] for it in found.stack] == [plain.frames[it] for it in plain.stack]
-    assert len(found.notes) == len(plain.notes)
+    text = text.replace(b"\n", b"\r\n") if windows else text
+    for event in ("cpu-clock", "sched:sched_switch", "[no name]"):
+        found, plain = read(text, size, event), read(SCRIPT, event=event)
+        assert found.at.tolist() == plain.at.tolist() and len(found) == 1
+        assert [found.frames[it] for it in found.stack] == [plain.frames[it] for it in plain.stack]
+        assert len(found.notes) == len(plain.notes)
+
+
+def test_of_several_events_the_cpu_s_is_shown_and_the_others_are_listed() -> None:
+    text = f"a 1 1.0: 7 cpu-clock:ppp: {FRAMES}" + f"a 1 2.0: 1 sched:sched_switch: x {FRAMES}" * 3
+    found = read(text)
+    assert (len(found), found.origin.measure, found.origin.others) == (1, "cpu-clock:ppp", ("sched:sched_switch",))
+    assert found.notes == ("3 samples of other events are left out: --event chooses",)
+    assert len(read(text, event="sched:sched_switch")) == 3
+    with pytest.raises(UserError, match="has no event 'cycles': --event takes cpu-clock:ppp, sched:sched_switch"):
+        read(text, event="cycles")
+    hybrid = "".join(f"a 1 {at}.0: 1 cpu_{kind}/cycles/P: {FRAMES}" for at, kind in enumerate(("core", "atom")))
+    assert (len(read(hybrid)), read(hybrid).origin.measure) == (2, "cycles")
+
+
+def test_without_times_and_tabs_and_with_a_bad_line_first() -> None:
+    frame = "        401000 main (/bin/x)\n\n"
+    text = f"what is this\nbash 7 cycles:\n{frame}  cafe 8 cycles:\n{frame}"
+    assert perf_script.looks_like(text.encode())
+    found = read(text)
+    assert [found.whos[it].comm for it in found.who] == ["bash", "cafe"]
+    assert [found.frames.names(it) for it in found.stack] == [("main",), ("main",)]
+    assert len(found.notes) == 1 and "line 1" in found.notes[0] and "what is this" in found.notes[0]
+    assert found.clock == "none" and found.origin.measure == "cycles"
 
 
 def test_samples_are_sorted_by_time() -> None:

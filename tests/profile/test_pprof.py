@@ -88,9 +88,33 @@ def test_values_that_are_no_time_and_negative_ones_are_told() -> None:
     found = read(foreign(packed(2, [5]), packed(2, [-5]), packed(2, [0]), kinds=((11, 2),)))
     assert found.weight.tolist() == [5]
     assert found.notes == (
-        "the values are x, in count, counted as samples",
-        "2 samples with zero or negative value are left out",
+        "the values are x in count, counted as samples",
+        "1 samples with a negative value are left out: a difference of two profiles",
     )
+
+
+def test_of_several_values_the_last_that_is_not_all_zero_is_shown() -> None:
+    first = foreign(packed(1, [9]) + packed(2, [4, 0]))
+    found = read(first)
+    assert (found.weight.tolist(), found.origin.measure, found.origin.others) == ([4], "samples in count", ("cpu",))
+    both = foreign(packed(1, [9]) + packed(2, [4, 0]), packed(1, [9]) + packed(2, [0, 7]))
+    assert read(both).origin.measure == "cpu in milliseconds" and read(both).weight.tolist() == [7_000_000]
+    assert pprof.parse([both], value="samples").weight.tolist() == [4]
+    none = foreign(packed(1, [9]) + packed(2, [0, 0]))
+    assert not len(read(none)) and "it has no samples" in read(none).notes
+
+
+def test_a_profile_without_sample_type_and_with_an_empty_one() -> None:
+    body = foreign(packed(1, [9]) + packed(2, [4]), kinds=())
+    assert pprof.looks_like(body) and read(body).weight.tolist() == [4]
+    empty = message(1, b"") + body
+    assert pprof.looks_like(empty) and read(empty).weight.tolist() == [4]
+    assert read(empty).origin.measure == "[no name] in no unit"
+
+
+def test_text_is_no_profile() -> None:
+    for text in (b"pppppppp", b"2!aaaaaaaa", b"java;a;b 12\n", b"hhhh", b"x" * 300, b"*\n((((((((((", b"\n\n\n\n"):
+        assert not pprof.looks_like(text), text
 
 
 def test_unpacked_numbers_and_unknown_places_are_read() -> None:

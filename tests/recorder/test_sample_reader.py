@@ -19,6 +19,7 @@ from tests.recorder.written import T0, Sampled, written
 
 from zombiescope.core import Host, Reading, Span, Unreadable, UserError
 from zombiescope.core.samples import COLUMNS, Function, Samples, Who
+from zombiescope.derived.sampled_processes import processes
 from zombiescope.kernel.cgroup_ids import CgroupIds
 from zombiescope.recorder import sample_reader
 from zombiescope.recorder.replay import Recording, opened
@@ -213,7 +214,7 @@ def test_a_tape_answers_as_a_recording_on_disk_does(tmp_path: Path) -> None:
         assert set(found.whos) == {Who(7, "a"), Who(8, "b", "/pods/3")}
         assert found.frames[int(found.stack[0])] == [Function("main", False), Function("read", True)]
         assert sorted(found.weight.tolist()) == [10_000_000] * 5 + [595_000_000]
-        assert found.processes()[0][:2] == ("b", 8) and found.hottest() == ("main",)
+        assert processes(found)[0][:2] == ("b", 8) and found.hottest() == ("main",)
     one, other = (timeline.samples(Span(T0 + 1, T0 + 3), cpu=1) for timeline in timelines)
     for name in COLUMNS:
         assert getattr(one, name).tolist() == getattr(other, name).tolist()

@@ -26,6 +26,25 @@ def add_repeatable(
     parser.add_argument(option, action="append", default=[], choices=choices, metavar=metavar, help=says)
 
 
+def add_measure(parser: argparse.ArgumentParser) -> None:
+    """Which of several events or values of a file is shown."""
+    parser.add_argument(
+        "--event", metavar="NAME", help="of perf's events the one to show [the CPU's, else the most sampled]"
+    )
+    parser.add_argument(
+        "--value", metavar="NAME", help="of pprof's values the one to show [its default, else the last that is not 0]"
+    )
+
+
+def add_kallsyms(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--kallsyms",
+        metavar="FILE",
+        help="names of the kernel that perf.data is from: a copy of its /proc/kallsyms [SOURCE.kallsyms, "
+        "or this machine's if it is the same boot]",
+    )
+
+
 def complete(parser: argparse.ArgumentParser, **what: str | tuple[str, ...]) -> None:
     """`complete(parser, recording=FILE, finding=("signs", "remedies"))`: by an argument's dest; a room stands for the
     names of its members; FILE and FOLDER for paths. Arguments with choices need none of it."""

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 import zlib
 from collections.abc import Iterator
-from contextlib import closing
-from typing import IO
+from contextlib import ExitStack, closing
+from functools import partial
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from zombiescope.core import UserError
 from zombiescope.core.errors import Unparsable
 from zombiescope.core.samples import Samples
 
+if TYPE_CHECKING:
+    from zombiescope.naming.contents import Contents
+    from zombiescope.naming.kallsyms import KallsymsText, Kernel
+    from zombiescope.naming.this_machine import Names
+    from zombiescope.profile.perf_data_mappings import File
+
 KNOWN = "not a format we read: perf.data, the text of `perf script`, folded stacks, pprof; gzipped or not"
 PERF_DATA = (b"PERFILE2", b"PERFFILE", b"2ELIFREP")
+# `goroutine profile: total 7`, `heap profile: 1: 2 [3: 4] @ heap/8`, `--- mutex:`, and a dump of goroutines
+_GO_TEXT = (b"goroutine ", b"heap profile: ", b"threadcreate profile: ", b"--- mutex:", b"--- contention:")
+THREADS = "data"  # the file with the header in the folder of `perf record --threads`
+_MOST_THREADS = 900  # of one file each, which must all be open at once
 _GZIP = b"\x1f\x8b"
+_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_MARK = 3  # bytes of the longest
 _BLOCK = 1 << 20
+_KALLSYMS = 64 << 20  # bytes: 200,000 symbols are 10 MB
 _BEGINNING = 64 << 10  # read to see what a file is
 _LARGEST = 64 << 30  # bytes, unpacked: 12 hours of 96 cores at 49 Hz are 29 GB
 
@@ -45,10 +60,18 @@ class Opened:
             raise UserError(f"{self.path}: at byte {at}: {error}") from error
 
     def pieces(self) -> Iterator[bytes]:
+        """All of it; text with a byte-order mark, as Windows writes it, comes as UTF-8 without one."""
         at = 0
+        decoder = _decoder(self.read(0, _MARK))
         while piece := self.read(at, _BLOCK):
-            yield piece
+            yield piece if decoder is None else decoder.decode(piece).encode("utf-8", "replace")
             at += len(piece)
+
+    def beginning(self) -> bytes:
+        """The first part of it, enough to see what it is."""
+        raw = self.read(0, _BEGINNING)
+        decoder = _decoder(raw[:_MARK])
+        return raw if decoder is None else decoder.decode(raw).encode("utf-8", "replace")
 
     def _unpacked(self) -> IO[bytes]:
         """A temporary file without a name, gone when it is closed: the content may be larger than memory."""
@@ -70,6 +93,22 @@ class Opened:
         raise UserError(
             f"{self.path}: " + (f"larger than {_LARGEST >> 30} GB when unpacked" if size else (*self.notes, "empty")[0])
         )
+
+
+def _decoder(mark: bytes) -> codecs.IncrementalDecoder | None:
+    """For text that begins with a byte-order mark; None for anything else."""
+    for begins, encoding in _MARKS.items():
+        if mark.startswith(begins):
+            return codecs.getincrementaldecoder(encoding)("replace")
+    return None
+
+
+def of_threads(folder: str) -> list[str]:
+    """The files of a folder that `perf record --threads` wrote beside the first, `data`: one for each thread."""
+    found = [it for it in os.listdir(folder or ".") if it.startswith(f"{THREADS}.") and it[5:].isdecimal()]
+    if len(found) > _MOST_THREADS:
+        raise UserError(f"{folder}: {len(found):,} files of threads; at most {_MOST_THREADS:,} are read")
+    return [os.path.join(folder, it) for it in sorted(found, key=lambda it: int(it[5:][:9]))]
 
 
 def is_perf_data(path: str) -> bool:
@@ -96,38 +135,106 @@ def _regular(path: str) -> IO[bytes]:
     raise OSError(0, "not a regular file", path)
 
 
-def captured(path: str) -> Samples:
-    """The samples of one file, whatever it is."""
+class Asked(NamedTuple):
+    """Which of several events or values to show, by name, None for the file's own choice; and how to name functions."""
+
+    event: str | None = None
+    value: str | None = None
+    kallsyms: str | None = None  # a copy of the kernel's symbols, in place of what is found
+
+    @property
+    def chooses(self) -> bool:
+        return self.event is not None or self.value is not None
+
+
+NOTHING_ASKED = Asked()
+
+
+def captured(path: str, asked: Asked = NOTHING_ASKED) -> Samples:
+    """The samples of one file, whatever it is; or of the folder that `perf record --threads` leaves."""
     from dataclasses import replace
 
-    label = os.path.basename(path)
-    with closing(Opened(path)) as file:
+    label = os.path.basename(os.path.normpath(path))
+    with closing(Opened(os.path.join(path, THREADS) if os.path.isdir(path) else path)) as file:
         if not file.size:
             raise UserError(f"{path}: empty")
         try:
-            found = _read(file, label)
+            found = _read(file, label, asked)
         except Unparsable as error:
             raise UserError(f"{path}: offset {error.line}: {error.text}") from error
     return replace(found, label=label, notes=(*file.notes, *found.notes))
 
 
-def _read(file: Opened, label: str) -> Samples:
-    beginning = file.read(0, _BEGINNING)
+def _read(file: Opened, label: str, asked: Asked) -> Samples:
+    beginning = file.beginning()
     if beginning.startswith(PERF_DATA):
         from zombiescope.naming.this_machine import Names
         from zombiescope.profile import perf_data
 
+        _refuse_value(file.path, asked, "perf.data")
         names = Names(file.path)
-        found = perf_data.capture(file.read, file.size, names.kernel, names.symbols, label=label)
+        with ExitStack() as stack:
+            parts = of_threads(os.path.dirname(file.path)) if os.path.basename(file.path) == THREADS else []
+            more = [stack.enter_context(closing(Opened(each))) for each in parts]
+            found = perf_data.capture(
+                file.read,
+                file.size,
+                partial(_kernel, names, file.path, asked.kallsyms),
+                names.symbols,
+                label=label,
+                event=asked.event,
+                more=[(each.read, each.size) for each in more],
+                open_file=_program,
+            )
         file.notes += names.notes
         return found
     from zombiescope.profile import folded, perf_script, pprof
 
-    for looks_like, parse in (
-        (pprof.looks_like, pprof.parse),
-        (perf_script.looks_like, perf_script.parse),
-        (folded.looks_like, folded.parse),
-    ):
-        if looks_like(beginning):
-            return parse(file.pieces(), label)
-    raise UserError(f"{file.path}: {KNOWN} (it begins with {beginning[:16]!r})")
+    if pprof.looks_like(beginning):
+        if asked.event is not None:
+            raise UserError(f"{file.path}: pprof has values, not events: use --value {asked.event}")
+        return pprof.parse(file.pieces(), label, asked.value)
+    if perf_script.looks_like(beginning):
+        _refuse_value(file.path, asked, "the text of `perf script`")
+        return perf_script.parse(file.pieces(), label, asked.event)
+    if folded.looks_like(beginning):
+        if asked.chooses:
+            raise UserError(f"{file.path}: folded stacks have one count: leave out --event and --value")
+        return folded.parse(file.pieces(), label)
+    raise UserError(f"{file.path}: {_unknown(beginning)}")
+
+
+def _kernel(names: Names, path: str, given: str | None, kernel: Kernel | None, release: str) -> KallsymsText | None:
+    """The kernel's symbols: those given; else those of its own boot. A file that does not name its kernel has none."""
+    from zombiescope.naming.kallsyms import KallsymsText
+
+    if given is not None:
+        with closing(Opened(given)) as file:
+            try:
+                return KallsymsText(file.read(0, _KALLSYMS), given)
+            except Unparsable as error:
+                raise UserError(f"{given}: not a copy of /proc/kallsyms: line {error.line}: {error.text}") from error
+    named = bool(release) or (kernel is not None and bool(kernel.build_id))
+    return names.kernel(kernel, release) if named or os.path.exists(f"{path}.kallsyms") else None
+
+
+def _program(file: File) -> Contents | None:
+    """A program or library of this machine, by which stacks are unwound."""
+    from zombiescope.naming.contents import Held
+    from zombiescope.naming.opening import regular
+    from zombiescope.naming.vdso import vdso
+
+    if file.path == "[vdso]":
+        return Held(vdso())
+    return regular(file.path) if file.path.startswith("/") and not file.path.endswith(" (deleted)") else None
+
+
+def _unknown(beginning: bytes) -> str:
+    if beginning.startswith(_GO_TEXT):
+        return "Go's profile as text (debug=1 or 2): fetch it without ?debug=, which gives pprof"
+    return f"{KNOWN} (it begins with {beginning[:16]!r})"
+
+
+def _refuse_value(path: str, asked: Asked, what: str) -> None:
+    if asked.value is not None:
+        raise UserError(f"{path}: {what} has events, not values: use --event {asked.value}")

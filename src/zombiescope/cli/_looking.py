@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from zombiescope.cli._arguments import FOLDER, complete
-from zombiescope.cli._exit_codes import EXIT_STYLES
 from zombiescope.core import Host, Span, Unreadable, UserError, harmless
+from zombiescope.outputs.exit_codes import EXIT_STYLES
 
 if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline

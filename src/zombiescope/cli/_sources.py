@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from zombiescope.cli._files import captured, is_perf_data
-from zombiescope.core import UserError
+from zombiescope.cli._files import NOTHING_ASKED, THREADS, Asked, captured, is_perf_data, of_threads
+from zombiescope.core import UserError, harmless
 from zombiescope.core.model import Span
-from zombiescope.core.samples import Samples
+from zombiescope.core.samples import Origin, Samples
 
 if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline
     from zombiescope.recorder.replay import Recording
 
+_LONGEST_LINE = 2_000
 SECOND = 1_000_000_000
 
 
@@ -33,16 +35,30 @@ class Source:
     timeline: Timeline | None = None  # the readings beside the samples: only a recording has them
 
 
-def opened(path: str, *more: str, span: Span | None = None) -> Source:
-    """All of them as one; `span` selects a part of a recording, in unix seconds."""
-    if os.path.isdir(path) and not more and os.path.isfile(os.path.join(path, "meta.json")):
+def opened(path: str, *more: str, span: Span | None = None, asked: Asked = NOTHING_ASKED) -> Source:
+    """All of them as one; `span` selects a part of a recording, in unix seconds; `asked` one of several events."""
+    if not more and is_recording(path):
+        if asked.chooses:
+            raise UserError(f"{path}: a recording has one kind of samples: leave out --event and --value")
         return _recording(path, span)
     from zombiescope.profile.joined import joined
 
     paths = [file for each in (path, *more) for file in _files(each)]
-    captures = [captured(each) for each in paths]
+    captures = [captured(each, asked) for each in paths]
     label = os.path.basename(os.path.normpath(path)) + (f" and {len(more)} more" if more else "")
     return Source(joined(captures, label), label)
+
+
+def is_recording(path: str) -> bool:
+    return os.path.isdir(path) and os.path.isfile(os.path.join(path, "meta.json"))
+
+
+def say(source: Source) -> None:
+    """On stderr: what it is, then what could not be read."""
+    from zombiescope.profile.about import line
+
+    for said in (line(source.capture), *source.capture.notes):
+        print(f"{harmless(source.label)}: {harmless(said, most=_LONGEST_LINE)}", file=sys.stderr)
 
 
 def _recording(path: str, span: Span | None) -> Source:
@@ -51,7 +67,9 @@ def _recording(path: str, span: Span | None) -> Source:
     recording = replay.opened(path)
     label = str(recording.meta.get("node") or os.path.basename(os.path.normpath(path)))
     timeline = recording.timeline(span)
-    return Source(timeline.samples(), label, recording, timeline)
+    producer = f"zombiescope on {label}, Linux {recording.meta.get('kernel') or 'unknown'}"
+    samples = replace(timeline.samples(), origin=Origin("recording", producer, "CPU time in nanoseconds"))
+    return Source(samples, label, recording, timeline)
 
 
 def _files(path: str) -> list[str]:
@@ -65,6 +83,8 @@ def _files(path: str) -> list[str]:
         raise UserError(f"{path}: {(error.strerror or str(error)).lower()}") from error
     if "meta.json" in map(os.path.basename, found):
         raise UserError(f"{path}: this is a recording, which is opened alone: give only one SOURCE")
+    if of_threads(path) and is_perf_data(os.path.join(path, THREADS)):
+        return [path]
     rolling = [each for each in found if is_perf_data(each)]
     if not rolling:
         raise UserError(f"{path}: not a recording: this folder has no meta.json and no perf.data file")

@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zombiescope.cli._arguments import FILE, add_optional, add_repeatable, complete
-from zombiescope.cli._exit_codes import EXIT_STYLES
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import (
     add_exit_style,
@@ -32,6 +31,7 @@ from zombiescope.cli._looking import (
 from zombiescope.core import Host, UserError, harmless
 from zombiescope.core.model import Case, Span
 from zombiescope.members.rooms import load, names
+from zombiescope.outputs.exit_codes import EXIT_STYLES
 
 if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline

@@ -15,13 +15,14 @@ from dataclasses import replace
 from math import inf
 from typing import IO, TYPE_CHECKING
 
-from zombiescope.cli._arguments import FILE, complete
-from zombiescope.cli._exit_codes import BLIND, CLEAR
-from zombiescope.core import UserError, harmless
+from zombiescope.cli._arguments import FILE, add_kallsyms, add_measure, complete
+from zombiescope.core import UserError
+from zombiescope.outputs.exit_codes import BLIND, CLEAR
 
 if TYPE_CHECKING:
     from zombiescope.core.model import Span
-    from zombiescope.core.samples import Samples
+    from zombiescope.core.samples import Ints, Samples
+    from zombiescope.profile.chosen import Chosen
     from zombiescope.profile.picture import Picture
 
 PAGE = "html"  # the time-travel page as one file: web's, all others are in profile/exports
@@ -32,6 +33,7 @@ EXAMPLES = """examples:
   zombiescope flame perf.data --from 12.5 --to 14 --baseline 0..10 --format folded
   zombiescope flame perf.data --comm kubelet --cpu 37 --format pprof -o kubelet.pb.gz
   zombiescope flame perf.data.1 perf.data.2 --format speedscope -o both.speedscope.json
+  zombiescope flame heap.pb.gz --value alloc_space           of a profile's values another one than its default
   zombiescope flame perf-script.txt.gz --format script -o for-flamescope.txt
 
 times: unix seconds, 2025-03-04T05:06:07 or 05:06:07 (UTC), or plain seconds since the capture began
@@ -50,15 +52,18 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--comm", metavar="C", help="threads of this name only [all]")
     parser.add_argument("--pid", type=_number, metavar="P", help="one process only [all]")
     parser.add_argument("--cgroup", metavar="PATH", help="this cgroup and all below it [all]")
+    add_measure(parser)
+    add_kallsyms(parser)
     parser.add_argument("--format", choices=FORMATS, help="output format [by the suffix of -o FILE, else text]")
     parser.add_argument("-o", dest="out", metavar="FILE", help="write to this file [stdout]")
-    complete(parser, source=FILE, out=FILE)
+    complete(parser, source=FILE, out=FILE, kallsyms=FILE)
 
 
 def run(args: argparse.Namespace) -> int:
-    from zombiescope.cli._sources import opened
+    from zombiescope.cli._files import Asked
+    from zombiescope.cli._sources import opened, say
     from zombiescope.members.rooms import load
-    from zombiescope.profile.chosen import Chosen
+    from zombiescope.profile.chosen import Chosen, naming
     from zombiescope.profile.picture import Picture
 
     form = args.format or _by_name(args.out)
@@ -67,16 +72,18 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(f"--baseline does not work with {form}: use folded, json, pprof, png, svg or text")
     if not args.out and export is not None and export.BINARY and sys.stdout.isatty():
         raise UserError(f"{form} is binary: give -o FILE, or a pipe")
-    source = opened(*args.source, span=_span(args))
+    source = opened(*args.source, span=_span(args), asked=Asked(args.event, args.value, args.kallsyms))
     capture = source.capture
-    for note in capture.notes:
-        print(f"{harmless(source.label)}: {harmless(note)}", file=sys.stderr)
+    say(source)
     start, end = _times(args.start, args.end, capture)
     chosen = Chosen(start=start, end=end, cpu=args.cpu, pid=args.pid, comm=args.comm, cgroup=args.cgroup)
     baseline = None
-    if args.baseline:
+    if capture.parted is not None:
+        chosen, baseline = _halves(chosen, capture.parted, form, compares=export is not None and export.COMPARES)
+    elif args.baseline:
         start, end = _times(*_stretch(args.baseline), capture)
         baseline = replace(chosen, start=start, end=end)
+    capture = naming(capture, _meant(capture, chosen, baseline))
     picture = Picture(capture=capture, chosen=chosen, baseline=baseline)
     with _door(args.out) as out:
         if export is None:
@@ -86,6 +93,20 @@ def run(args: argparse.Namespace) -> int:
         else:
             export.write(picture, out)
     return _judged(picture)
+
+
+def _halves(chosen: Chosen, parted: int, form: str, *, compares: bool) -> tuple[Chosen, Chosen | None]:
+    """A source that is a difference of two profiles already: what is shown, and what it is compared with."""
+    if not compares:
+        print(f"{form} shows no difference: only the second profile is written", file=sys.stderr)
+    return replace(chosen, start=parted), replace(chosen, end=parted) if compares else None
+
+
+def _meant(capture: Samples, *choices: Chosen | None) -> Ints:
+    """The rows that will be shown: only their functions need names."""
+    import numpy as np
+
+    return np.concatenate([it.rows(capture) for it in choices if it is not None])
 
 
 def _judged(picture: Picture) -> int:

@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from zombiescope.cli._arguments import FILE, add_format, add_repeatable, complete
-from zombiescope.cli._exit_codes import EXIT_STYLES
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import LONGEST, add_exit_style, duration, look
 from zombiescope.core import Host, UserError, harmless
 from zombiescope.members.rooms import load, names
+from zombiescope.outputs.exit_codes import EXIT_STYLES
 
 if TYPE_CHECKING:
     from zombiescope.cli._gate_report import Report

@@ -1,4 +1,7 @@
-"""What a recording holds: time span, sizes, rates, gaps, what was blind, and its overhead."""
+"""What a recording or profile is and holds: format, producer, events or values, span, samples, cores, what is missing.
+
+Of a recording also sizes, rates, gaps, what was blind, and its overhead.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from zombiescope.cli._arguments import FOLDER, add_format, complete
+from zombiescope.cli._arguments import FILE, add_format, add_kallsyms, add_measure, complete
 from zombiescope.core import amount, harmless, lasting
 
 if TYPE_CHECKING:
+    from zombiescope.cli._files import Asked
     from zombiescope.core.timeline import Timeline
     from zombiescope.recorder.replay import Recording
 
@@ -19,26 +23,55 @@ GAP = 3.0  # seconds without any sample: the recorder was stopped, stalled or st
 EXAMPLES = """examples:
   zombiescope info ./rec                    what is in it, and where it has gaps
   zombiescope info ./rec --format json
+  zombiescope info perf.data                which events, how many samples, which names are missing
+  zombiescope info heap.pb.gz               which values --value takes
 
 exit codes: 0 shown, 2 usage
 """
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("recording", metavar="RECORDING", help="a folder that `zombiescope record` wrote")
+    parser.add_argument(
+        "source", metavar="SOURCE", nargs="+", help="a recording, or one or more files of samples, read as one"
+    )
+    add_measure(parser)
+    add_kallsyms(parser)
     add_format(parser, "text", "json")
-    complete(parser, recording=FOLDER)
+    complete(parser, source=FILE, kallsyms=FILE)
 
 
 def run(args: argparse.Namespace) -> int:
+    from zombiescope.cli._files import Asked
+    from zombiescope.cli._sources import is_recording
+
+    if len(args.source) > 1 or not is_recording(args.source[0]):
+        return _of_samples(args.source, Asked(args.event, args.value, args.kallsyms), args.format)
     from zombiescope.recorder.replay import opened
 
-    recording = opened(args.recording)
+    recording = opened(args.source[0])
     shown = shape(recording)
     if args.format == "json":
         print(json.dumps(shown, indent=1))
     else:
         _text(shown)
+    return 0
+
+
+def _of_samples(paths: list[str], asked: Asked, form: str) -> int:
+    from zombiescope.cli._sources import opened
+    from zombiescope.profile import about
+
+    source = opened(*paths, asked=asked)
+    missing = about.missing(source.capture)
+    if form == "json":
+        print(
+            json.dumps({"label": harmless(source.label), **about.shape(source.capture), "missing": missing}, indent=1)
+        )
+        return 0
+    print(f"{harmless(source.label)}: {about.line(source.capture)}")
+    for kind, said in (("missing", missing), ("note", [harmless(it) for it in source.capture.notes])):
+        for text in said:
+            print(f"{kind}\t{text}")
     return 0
 
 

@@ -11,6 +11,7 @@ from zombiescope.compare.measures import Measure, Measured
 from zombiescope.compare.quiet_time import Windows
 from zombiescope.core.samples import Ints, Mask, Samples
 from zombiescope.core.timeline import Floats
+from zombiescope.derived.sampled_processes import process_names
 
 MOST_FUNCTIONS = 500  # by time: the last of them has far less than the least that is shown
 MOST_PROCESSES = 200
@@ -149,7 +150,7 @@ def processes(capture: Samples) -> tuple[list[str], Ints]:
     A process has the name of its first thread, if that was sampled. Processes of one name count as one: a service that
     crashes and restarts stays the same.
     """
-    best = capture.process_names()
+    best = process_names(capture)
     called = [best.get(who.pid, who.comm) if who.pid >= 0 else who.comm for who in capture.whos]
     numbers: dict[str, set[int]] = {}
     for name, who in zip(called, capture.whos, strict=True):

@@ -50,6 +50,16 @@ class Function(NamedTuple):
         return f"{self.name} [{self.module}]" if self.kernel and self.module else self.name
 
 
+class Origin(NamedTuple):
+    """What samples were read from: the line that `info`, `view` and `flame` say first."""
+
+    format: str = ""  # "perf.data", "pprof", …
+    producer: str = ""  # what wrote it, where that is known: "perf 6.1.187 on node7, Linux 6.1.0"
+    measure: str = ""  # the event or value that was chosen, with its unit: "inuse_space in bytes"
+    others: tuple[str, ...] = ()  # the events or values that were left out
+    option: str = ""  # of the command line, that chooses another: "--value"
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Frames:
     """Distinct stacks: stack i is functions[of[starts[i] : starts[i + 1]]], outermost first."""
@@ -97,11 +107,14 @@ class Samples:
     whos: Sequence[Who]
     idle: Mask  # of each distinct stack: the core had nothing to do. Judged by its leaf alone: interrupts are work
     name: Callable[[], Frames]  # works the names out; ask `frames`
+    name_some: Callable[[Ints], Frames] | None = None  # the same, but only these stacks: all others are left empty
     unit: str = "samples"
     clock: str = "machine"  # or "unix": since 1970; "none": without any time
     hz: float = 0.0  # how often a busy core is sampled; 0 where unknown
     label: str = ""  # what it is of: a file's name
     notes: tuple[str, ...] = field(default=())  # what could not be read, was lost or left out, each in one line
+    origin: Origin = field(default=Origin())
+    parted: int | None = None  # a difference, if set: what was before this time is its baseline
 
     def __len__(self) -> int:
         return len(self.at)
@@ -152,7 +165,7 @@ class Samples:
     def only(self, rows: slice | Mask | Ints) -> Samples:
         """Some of the samples; stacks and names are shared, and numbered as before."""
         columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in COLUMNS}
-        return replace(self, **columns, name=lambda: self.frames)
+        return replace(self, **columns, name=lambda: self.frames, name_some=None)
 
     def within(self, span: Span) -> Samples:
         return self.only(inside(self.at, span))
@@ -164,28 +177,6 @@ class Samples:
         for stack in np.flatnonzero(good).tolist():
             good[stack] = wanted(self.frames.names(stack))
         return self.only(good[self.stack])
-
-    def process_names(self) -> dict[int, str]:
-        """What each process is called, by pid: as its first thread, if that was seen, else as most of its samples."""
-        pids = np.array([who.pid for who in self.whos], np.int64)
-        first = np.bincount(self.who[self.tid == pids[self.who]], minlength=len(pids)).tolist()
-        every = np.bincount(self.who, minlength=len(pids)).tolist()
-        counts: dict[int, dict[str, tuple[int, int]]] = {}
-        for place, who in enumerate(self.whos):
-            if every[place]:
-                own = counts.setdefault(who.pid, {})
-                before = own.get(who.comm, (0, 0))
-                own[who.comm] = (before[0] + first[place], before[1] + every[place])
-        return {pid: max(sorted(own), key=lambda comm: own[comm]) for pid, own in counts.items()}
-
-    def processes(self) -> list[tuple[str, int, Samples]]:
-        """By process, the one with most time first: its name, its pid, its samples."""
-        names = self.process_names()
-        pids, which = np.unique(self.pid, return_inverse=True)
-        ends = np.cumsum(np.bincount(which, minlength=len(pids)))
-        rows = np.split(np.argsort(which, kind="stable"), ends[:-1])
-        found = [(names[pid], pid, self.only(own)) for pid, own in zip(pids.tolist(), rows, strict=False)]
-        return sorted(found, key=lambda one: -one[2].seconds)
 
     def hottest(self) -> tuple[str, ...]:
         """The names of the stack in which most time was spent."""

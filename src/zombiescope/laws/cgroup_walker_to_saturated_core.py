@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from zombiescope.core import Finding, Ground, percent
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.core_work import sampled_on
+from zombiescope.derived.sampled_processes import processes
 from zombiescope.knowledge.functions import walks
 
 WITHIN = 1.0  # seconds: the core is busy while the walk goes on
@@ -18,7 +19,7 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     of_kernel = cause.subject.startswith("process:kworker (")
     mine, others = 0.0, 0.0
     walk = there.only(slice(0))
-    for name, pid, samples in there.processes():
+    for name, pid, samples in processes(there):
         if f"process:{name}[{pid}]" == cause.subject or (of_kernel and name.startswith("kworker/")):
             walk = samples.where(walks)
             mine += walk.seconds

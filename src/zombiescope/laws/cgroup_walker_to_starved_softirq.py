@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.gaps import core_gaps
+from zombiescope.derived.sampled_processes import processes
 from zombiescope.knowledge.functions import visits
 
 WITHIN = 2.0  # seconds: both are there while the walk goes on
@@ -23,7 +24,7 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     of_kernel = cause.subject.startswith("process:kworker (")
     mine = [
         own
-        for name, pid, own in late.processes()
+        for name, pid, own in processes(late)
         if f"process:{name}[{pid}]" == cause.subject or (of_kernel and name.startswith("kworker/"))
     ]
     off, all_off = sum(own.seconds for own in mine), float(gaps.values.sum())

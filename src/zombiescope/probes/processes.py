@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from zombiescope.core import Blind, Host, Reading, Unreadable
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.text import count
 from zombiescope.probes import _process_threads, _process_waits
 from zombiescope.probes._process_stat import Process, parse
@@ -37,6 +37,7 @@ MOST = 5_000  # processes read in a sample, 0.13 s; the loop then samples less o
 FOLLOWED = 500  # processes reported in all: each was among the busiest once and is still alive
 PARENTS = 3  # a sample, by CPU time of their children: one whose children fill a node is the first
 THREADED = 5  # busiest processes whose threads are read
+_ODD = 20  # processes whose damaged line is reported
 _PID_MAX = "/proc/sys/kernel/pid_max"
 _Key = tuple[int, int]  # pid and birth
 
@@ -48,6 +49,7 @@ class _Look:
     at: float
     processes: dict[_Key, Process]
     count: int
+    odd: dict[str, str] = field(default_factory=dict)  # by pid: why its line is not understood
     told: dict[_Key, str] = field(default_factory=dict)
 
     @property
@@ -89,6 +91,8 @@ def read(host: Host) -> Iterator[Reading | Blind]:
 def _look(host: Host, memory: _Memory) -> Iterator[Reading | Blind]:
     now = _seen(host, memory)
     last, memory.last = memory.last, now
+    for pid, why in now.odd.items():
+        yield Blind(what=TIMES[0], source=f"/proc/{pid}/stat", why=why, subject=f"process:[{pid}]")
     used = _used(now, last)
     first = [key for key in heapq.nlargest(TOP, used, key=lambda key: used[key]) if used[key] > 0]
     yield from _users(now, last, used, first)
@@ -119,16 +123,22 @@ def _seen(host: Host, memory: _Memory) -> _Look:
     at = host.now()
     pids = sorted((name for name in host.listing("/proc") if name.isdecimal()), key=lambda pid: (len(pid), pid))
     found, before, memory.parsed = {}, memory.parsed, {}
+    odd: dict[str, str] = {}
     for pid in pids[:MOST]:
         try:
             line = host.read_short(f"/proc/{pid}/stat")
         except Unreadable:
             continue  # it has exited
-        process = before.get(line) or parse(line.decode("utf-8", "surrogateescape"), pid)
+        try:
+            process = before.get(line) or parse(line.decode("utf-8", "surrogateescape"), pid)
+        except Unparsable as error:
+            if len(odd) < _ODD:
+                odd[pid] = error.why
+            continue  # damaged in a copied root: it costs that process
         found[process.key] = memory.parsed[line] = process
     if not found:
-        raise Unreadable("/proc", "no process is visible")
-    return _Look(at, found, len(pids))
+        raise Unreadable("/proc", next(iter(odd.values()), "no process is visible"))
+    return _Look(at, found, len(pids), odd)
 
 
 def _used(now: _Look, last: _Look | None) -> dict[_Key, float]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -43,3 +44,12 @@ class Chosen:
 
 
 EVERYTHING = Chosen()
+
+
+def naming(samples: Samples, rows: Ints) -> Samples:
+    """The same samples, of which only these rows need names: that is quicker."""
+    if samples.name_some is None or len(rows) == len(samples):
+        return samples
+    wanted = np.zeros(len(samples.idle), np.bool_)
+    wanted[samples.stack[rows]] = True
+    return replace(samples, name=partial(samples.name_some, np.flatnonzero(wanted)), name_some=None)

@@ -8,14 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from zombiescope.core.errors import Unparsable
-from zombiescope.core.samples import Frames, Function, Mask, Samples, Who
+from zombiescope.core.samples import Frames, Function, Ints, Mask, Origin, Samples, Who
 from zombiescope.knowledge.functions import is_idle
 from zombiescope.naming.demangled import demangled
+from zombiescope.profile.inlined import unfolded
 
 MOST_SAMPLES = 20_000_000  # 40 bytes each: 800 MB. As text they would be some 8 GB
 LONGEST_LINE = 16 << 20  # a folded stack of 1,024 frames of 8 KB is 8 MB; anything longer is not text
 MOST_TOLD = 3  # lines not understood that are shown; the rest are only counted
 LARGEST = (1 << 53) - 1  # weight of one sample: larger sums would not be exact (104 days of nanoseconds)
+NOWHERE = Origin()
 
 
 class Gathering:
@@ -77,17 +79,27 @@ class Gathering:
         if len(self._odd) < MOST_TOLD:
             self._odd.append((line, text if isinstance(text, str) else named(text[:200])))
 
-    def capture(self, *, unit: str = "samples", clock: str = "machine", hz: float = 0.0) -> Samples:
-        """All samples, by time. If no line is understood, an error names the first."""
+    def capture(
+        self,
+        *,
+        unit: str = "samples",
+        clock: str = "machine",
+        hz: float = 0.0,
+        origin: Origin = NOWHERE,
+        parted: int | None = None,
+        rows: Ints | None = None,
+    ) -> Samples:
+        """All samples, or these rows of them, by time. If no line is understood, an error names the first."""
         if not len(self) and self._odd:
             raise Unparsable(self.source, *self._odd[0])
         at = np.array(self._at, np.int64)
-        order = np.argsort(at, kind="stable")
-        frames = Frames(
+        order = np.argsort(at, kind="stable") if rows is None else rows[np.argsort(at[rows], kind="stable")]
+        whole = Frames(
             functions=list(self._functions),
             of=np.array(self._frames, np.int32),
             starts=np.array(self._starts, np.int64),
         )
+        frames = unfolded(whole)
         return Samples(
             at=at[order],
             cpu=np.array(self._cpu, np.int32)[order],
@@ -103,6 +115,8 @@ class Gathering:
             hz=hz,
             label=self.source,
             notes=tuple(self._told()),
+            origin=origin,
+            parted=parted,
         )
 
     def _told(self) -> Iterator[str]:

@@ -54,7 +54,8 @@ def _filled(capture: Samples, rows: Ints, first: int, cell: int, count: int) -> 
     if capture.unit == "nanoseconds":
         # A sample at the end of a period with interrupts off covers all of that period: it belongs to the cells before.
         long = spells(capture, cell)[rows]
-        at, weight = _spread(at[long], weight[long], at[~long], weight[~long], cell)
+        if int((weight[long] // cell).sum()) <= MOST_CELLS:  # more is no time that anything took
+            at, weight = _spread(at[long], weight[long], at[~long], weight[~long], cell)
     place = (at - first) // cell
     inside = (place >= 0) & (place < count)
     found: Ints = np.bincount(place[inside], weight[inside], count).astype(np.int64)

@@ -127,6 +127,11 @@ def when(at: int, capture: Samples) -> str:
 
 def told(amount: float, capture: Samples) -> str:
     """An amount in the capture's unit."""
+    if capture.origin.option == "--value" and capture.origin.measure:
+        kind, _, unit = capture.origin.measure.rpartition(" in ")
+        return (
+            f"{amount / SECOND:.3f} s of {kind}" if capture.unit == "nanoseconds" else f"{amount:,.0f} {unit} of {kind}"
+        )
     return f"{amount / SECOND:.3f} s of CPU time" if capture.unit == "nanoseconds" else f"{amount:,.0f} samples"
 
 

@@ -9,14 +9,16 @@ that: sixteen bytes, then records, the first of which describe the events.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from zombiescope.core.errors import Unparsable
+from zombiescope.profile import perf_data_facts as facts
 
 Read = Callable[[int, int], bytes]  # offset and size to bytes: fewer where the file ends
 
 IP, TID, TIME, ADDR, READ, CALLCHAIN, ID, CPU, PERIOD, STREAM_ID, RAW = (1 << bit for bit in range(11))
+BRANCH_STACK, REGS_USER, STACK_USER = (1 << bit for bit in (11, 12, 13))
 IDENTIFIER, AUX, CGROUP, DATA_PAGE_SIZE, CODE_PAGE_SIZE = (1 << bit for bit in (16, 20, 21, 22, 23))
 READ_ENABLED, READ_RUNNING, READ_ID, READ_GROUP, READ_LOST = (1 << bit for bit in range(5))
 
@@ -24,14 +26,21 @@ _MAGICS = (b"PERFILE2", b"PERFFILE")
 _SWAPPED = b"2ELIFREP"
 _HEAD = struct.Struct("<8s8Q")  # magic, sizes of head and of an event, then offset and size of events, records, types
 _ATTR = struct.Struct("<IIQQQQQ")  # type, size, config, period or rate, sample_type, read_format, flags
-_CLOCK_AT = 88  # in an event: __s32 clockid, since v4.1
+_BRANCHES_AT, _REGS_AT, _CLOCK_AT = 72, 80, 92  # in an event, each if it is long enough
 _FREQUENCY, _SAMPLE_ID_ALL, _USE_CLOCKID = 1 << 10, 1 << 18, 1 << 25
-_BUILD_ID, _HOSTNAME, _OSRELEASE, _COMPRESSED, _CLOCK_DATA = 2, 3, 4, 27, 29  # bits of the features
 _FEATURES = 256
-_MOST_EVENTS = 4096  # at worst one per core and event
 _MOST_IDS = 1 << 20
-_LARGEST_FACT = 16 << 20  # build-ids of 100,000 files
-_HARDWARE, _SOFTWARE = 0, 1
+_HARDWARE, _SOFTWARE, _TRACEPOINT, _RAW = 0, 1, 2, 4
+_NAMES: dict[int, tuple[str, ...]] = {
+    _HARDWARE: (
+        *("cycles", "instructions", "cache-references", "cache-misses", "branches", "branch-misses", "bus-cycles"),
+        *("stalled-cycles-frontend", "stalled-cycles-backend", "ref-cycles"),
+    ),
+    _SOFTWARE: (
+        *("cpu-clock", "task-clock", "page-faults", "context-switches", "cpu-migrations", "minor-faults"),
+        *("major-faults", "alignment-faults", "emulation-faults", "dummy", "bpf-output", "cgroup-switches"),
+    ),
+}
 _CPU_CLOCK, _TASK_CLOCK, _DUMMY = 0, 1, 9
 
 
@@ -47,11 +56,9 @@ class Event(NamedTuple):
     trailed: bool  # sample_id_all: all other records say who, when and where as well
     clock: int | None  # of clock_gettime(2), if it was chosen
     ids: tuple[int, ...] = ()
-
-    @property
-    def what(self) -> tuple[int, int]:
-        """What is counted. Of machines with two kinds of cores, `config` says above bit 32 which of them."""
-        return self.kind, self.config & 0xFFFFFFFF if self.kind == _HARDWARE else self.config
+    name: str = ""
+    branches: int = 0  # branch_sample_type
+    registers: int = 0  # a bit for each of a process's registers that samples hold
 
     @property
     def is_dummy(self) -> bool:
@@ -74,6 +81,7 @@ class Header(NamedTuple):
     compressed: bool = False
     hostname: str = ""
     kernel: str = ""
+    version: str = ""  # of perf
     build_ids: tuple[tuple[str, str], ...] = ()  # path and build-id in hexadecimal
     to_unix: int | None = None  # nanoseconds to add to the samples' clock for unix time, if the file has it
     notes: tuple[str, ...] = ()
@@ -104,7 +112,7 @@ def parse(read: Read, size: int, source: str) -> Header:
     header = Header(events=events, start=start, end=min(start + records, size))
     if start + records > size:
         note = f"cut off: {size} bytes, of {start + records}"
-        return header._replace(notes=(note,), compressed=_has(head, _COMPRESSED))
+        return header._replace(notes=(note,), compressed=_has(head, facts.COMPRESSED))
     return _told(header, read, head, start + records)
 
 
@@ -122,15 +130,23 @@ def event(raw: bytes, ids: tuple[int, ...] = ()) -> Event:
         trailed=bool(flags & _SAMPLE_ID_ALL),
         clock=int.from_bytes(raw[_CLOCK_AT : _CLOCK_AT + 4], "little", signed=True) if chosen else None,
         ids=ids,
+        name=_usual_name(kind, config),
+        branches=_word(raw, _BRANCHES_AT),
+        registers=_word(raw, _REGS_AT),
     )
+
+
+def _word(raw: bytes, at: int) -> int:
+    """A word of an event that older ones do not have."""
+    return int.from_bytes(raw[at : at + 8], "little") if len(raw) >= at + 8 else 0
 
 
 def _events(read: Read, source: str, each: int, at: int, total: int, size: int) -> Iterator[Event]:
     # An event, then where its ids are; perf itself takes any size up from the first version's.
     if not 64 + 16 <= each <= 1 << 16 or not total or total % each or at + total > size:
         raise Unparsable(source, 16, f"{total} bytes of events, {each} each, at offset {at} of {size} bytes")
-    if total // each > _MOST_EVENTS:
-        raise Unparsable(source, 32, f"{total // each} events; at most {_MOST_EVENTS} are accepted")
+    if total // each > facts.MOST_EVENTS:
+        raise Unparsable(source, 32, f"{total // each} events; at most {facts.MOST_EVENTS} are accepted")
     left = _MOST_IDS
     for place in range(at, at + total, each):
         raw = read(place, each)
@@ -148,7 +164,7 @@ def _has(head: bytes, bit: int) -> bool:
 
 def _told(header: Header, read: Read, head: bytes, at: int) -> Header:
     """The facts after the records: for each bit that is set, in order, its offset and size."""
-    facts: dict[int, bytes] = {}
+    found: dict[int, bytes] = {}
     for bit in range(_FEATURES):
         if _has(head, bit):
             place = read(at, 16)
@@ -156,39 +172,36 @@ def _told(header: Header, read: Read, head: bytes, at: int) -> Header:
             if len(place) < 16:
                 return header._replace(notes=(f"offset {at}: the facts about the machine are cut off",))
             offset, size = struct.unpack("<QQ", place)
-            if bit in (_BUILD_ID, _HOSTNAME, _OSRELEASE, _CLOCK_DATA) and size <= _LARGEST_FACT:
-                facts[bit] = read(offset, size)
+            if bit in facts.WANTED and size <= facts.LARGEST:
+                found[bit] = read(offset, size)
+    return with_facts(header._replace(compressed=_has(head, facts.COMPRESSED)), found)
+
+
+def with_facts(header: Header, found: Mapping[int, bytes]) -> Header:
+    """What the facts say of the machine, of perf and of the events."""
+    clock = next((it.clock for it in header.events if it.clock is not None), None)
     return header._replace(
-        compressed=_has(head, _COMPRESSED),
-        hostname=_text(facts.get(_HOSTNAME, b"")[4:]),
-        kernel=_text(facts.get(_OSRELEASE, b"")[4:]),
-        build_ids=tuple(build_ids(facts.get(_BUILD_ID, b""))),
-        to_unix=_to_unix(facts.get(_CLOCK_DATA, b""), header.events),
+        events=_named(header.events, facts.event_names(found.get(facts.EVENT_DESC, b""))),
+        hostname=facts.text_of(found, facts.HOSTNAME),
+        kernel=facts.text_of(found, facts.OSRELEASE),
+        version=facts.text_of(found, facts.VERSION),
+        build_ids=tuple(facts.build_ids(found.get(facts.BUILD_ID, b""))),
+        to_unix=facts.to_unix(found.get(facts.CLOCK_DATA, b""), clock),
     )
 
 
-def build_ids(data: bytes) -> Iterator[tuple[str, str]]:
-    """Records: a header, a pid, 20 bytes of build-id, 4 more that newer ones have their number in, the path."""
-    at = 0
-    while at + 36 < len(data):
-        misc, size = struct.unpack_from("<HH", data, at + 4)
-        if size < 36:
-            return
-        length = data[at + 32] if misc & 1 << 15 else 20
-        yield _text(data[at + 36 : at + size]), data[at + 12 : at + 12 + min(length, 20)].hex()
-        at += size
+def _named(events: tuple[Event, ...], told: list[tuple[str, tuple[int, ...]]]) -> tuple[Event, ...]:
+    """Events with their names: in the same order, or else by an id that both have."""
+    if len(told) == len(events):
+        return tuple(it._replace(name=name or it.name) for it, (name, _) in zip(events, told, strict=True))
+    by_id = {number: name for name, ids in told for number in ids}
+    return tuple(it._replace(name=next((by_id[i] for i in it.ids if i in by_id), it.name)) for it in events)
 
 
-def _to_unix(data: bytes, events: tuple[Event, ...]) -> int | None:
-    """`perf record --clockid` stores one moment in both clocks."""
-    clock = next((it.clock for it in events if it.clock is not None), None)
-    if clock == 0:  # CLOCK_REALTIME itself
-        return 0
-    if len(data) < 24:
-        return None
-    _version, told, unix, its_own = struct.unpack_from("<IIQQ", data)
-    return unix - its_own if told == clock and unix < 1 << 62 and its_own < 1 << 62 else None
-
-
-def _text(raw: bytes) -> str:
-    return raw.partition(b"\0")[0].decode("utf-8", "surrogateescape")
+def _usual_name(kind: int, config: int) -> str:
+    """As perf would call an event that has no other name."""
+    usual = _NAMES.get(kind, ())
+    low = config & 0xFFFFFFFF
+    if low < len(usual):
+        return usual[low]
+    return f"r{config:x}" if kind == _RAW else f"tracepoint {config}" if kind == _TRACEPOINT else f"{kind}:{config:#x}"

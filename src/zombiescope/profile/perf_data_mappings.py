@@ -7,15 +7,15 @@ address is looked up in what was mapped there last while the process ran that pr
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from zombiescope.core.samples import Ints
+from zombiescope.core.samples import Ints, Mask
 from zombiescope.naming.kallsyms import Kernel
 from zombiescope.naming.ranges import Addresses, Ranges
-from zombiescope.profile.perf_data_records import MMAP, MMAP2, Piece, Places, Words, spread
+from zombiescope.profile.perf_data_records import MMAP, MMAP2, Piece, Places, Words, distinct, spread
 from zombiescope.profile.perf_data_tasks import Tasks
 
 _BODY = struct.Struct("<IHHIIQQQ")  # kind, misc, size, pid, tid, address, length, offset in the file
@@ -89,42 +89,73 @@ class Mappings:
 
     def atlas(self, spaces: Ints, tasks: Tasks, build_ids: Mapping[str, str]) -> Atlas:
         """What was mapped in these spaces, ready to be looked up."""
-        table, files = self._read(build_ids)
-        used = np.unique(spaces)
+        used = distinct(spaces)
+        table, files = self._read(build_ids, _pids_of(used, tasks))
         rows, number = _of_spaces(used, tasks.spaces_of(table[:, _PID], table[:, _TIME]), table, tasks)
         starts, pages = table[rows, _START] >> _PAGE, table[rows, _LENGTH] >> _PAGE
         ranges = Ranges((number << _SPACE | starts).astype(np.uint64), pages.astype(np.uint64))
         return Atlas(files, used, ranges, table[rows])
 
-    def _read(self, build_ids: Mapping[str, str]) -> tuple[Ints, list[File]]:
-        """A row for each mapping of a process, in order of time; and the files."""
+    def _read(self, build_ids: Mapping[str, str], pids: Ints) -> tuple[Ints, list[File]]:
+        """A row for each mapping of these processes, in order of time; and the files."""
         number: dict[File, int] = {}
         known: dict[bytes, int] = {}  # by all that identifies a file: most are mapped many times
-        rows: list[tuple[int, ...]] = []
-        for record in self._records():
-            told = record[_BODY.size : len(record) - 8 * self._trailer]
-            if not told:
-                continue
-            _, misc, _, pid, _, start, length, offset = _BODY.unpack_from(record)
-            if misc & _IS_DATA or pid == _ALL or start >> _PAGE + _SPACE or length >> _PAGE + _SPACE or offset >> 62:
-                continue
-            place = known.get(told, -1)
-            if place < 0:
-                file = _file(record, self._trailer)
-                if not file.build_id:
-                    file = File(file.path, build_ids.get(file.path, ""))
-                place = known[told] = number.setdefault(file, len(number))
-            time = int.from_bytes(record[-8 * self._time_at :][:8], "little") if self._time_at else 0
-            rows.append((pid, min(time, _LATEST), start, length, offset, place))
-        rows.sort(key=lambda row: row[_TIME])
-        return np.array(rows, np.int64).reshape(-1, 6), list(number)
-
-    def _records(self) -> Iterator[bytes]:
+        tables = [np.empty((0, 6), np.int64)]
         for words, sizes in self._told:
-            raw, at = words.tobytes(), 0
-            for size in (8 * sizes).tolist():
-                yield raw[at : at + size]
-                at += size
+            table, begins, ends = self._columns(words, sizes, pids)
+            raw = words.tobytes()
+            places = []
+            for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+                told = raw[begin + _BODY.size : end - 8 * self._trailer]
+                place = known.get(told, -1)
+                if place < 0:
+                    file = _file(raw[begin:end], self._trailer)
+                    if not file.build_id:
+                        file = File(file.path, build_ids.get(file.path, ""))
+                    place = known[told] = number.setdefault(file, len(number))
+                places.append(place)
+            table[:, _FILE] = places
+            tables.append(table)
+        whole = np.concatenate(tables)
+        return whole[np.argsort(whole[:, _TIME], kind="stable")], list(number)
+
+    def _columns(self, words: Words, sizes: Places, pids: Ints) -> tuple[Ints, Ints, Ints]:
+        """Of the records of these processes the numbers, the file left open; and the bytes each begins and ends at."""
+        ends = np.cumsum(sizes)
+        long = sizes * 8 > _BODY.size + 8 * self._trailer  # there is a path
+        begins, ends = (ends - sizes)[long], ends[long]
+        pid = (words[begins + 1] & np.uint64(_ALL)).astype(np.int64)
+        misc = (words[begins] >> np.uint64(32)).astype(np.int64)
+        highest = np.uint64(1 << _PAGE + _SPACE)
+        good = _in_order(pid, pids) & (misc & _IS_DATA == 0) & (pid != _ALL)
+        good &= (words[begins + 2] < highest) & (words[begins + 3] < highest) & (words[begins + 4] < np.uint64(_LATEST))
+        begins, ends, pid = begins[good], ends[good], pid[good]
+        time = words[ends - self._time_at] if self._time_at else np.zeros(len(begins), np.uint64)
+        numbers = (np.minimum(time, np.uint64(_LATEST)), words[begins + 2], words[begins + 3], words[begins + 4])
+        table = np.stack([pid, *(it.astype(np.int64) for it in numbers), np.zeros(len(pid), np.int64)], axis=1)
+        return table, 8 * begins, 8 * ends
+
+
+def _in_order(numbers: Ints, some: Ints) -> Mask:
+    """Which numbers are among some that are in order."""
+    if not len(some):
+        return np.zeros(len(numbers), np.bool_)
+    found: Mask = some[np.minimum(np.searchsorted(some, numbers), len(some) - 1)] == numbers
+    return found
+
+
+def _pids_of(used: Ints, tasks: Tasks) -> Ints:
+    """The processes whose mappings these spaces may have: their own, and those they were forked from."""
+    _, parents = tasks.spaces()
+    seen = used[used >= 0]
+    for _ in range(_MOST_PARENTS):
+        above = parents[seen]
+        more = distinct(np.concatenate([seen, above[above >= 0]]))
+        if len(more) == len(seen):
+            break
+        seen = more
+    found: Ints = distinct(tasks.pid_of_space[seen])
+    return found
 
 
 def _file(record: bytes, trailer: int) -> File:

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from zombiescope.core.samples import Frames, Function, Ints, Mask
 from zombiescope.naming.kallsyms import UNKNOWN
 from zombiescope.naming.symbols import Symbols
-from zombiescope.profile.perf_data_chains import LOWEST_MARK, MARKS, Stacks
+from zombiescope.profile.inlined import unfolded
+from zombiescope.profile.perf_data_chains import LOWEST_MARK, MARKS, Stacks, among
 from zombiescope.profile.perf_data_mappings import Atlas, Mappings
 from zombiescope.profile.perf_data_records import Words, spread
 from zombiescope.profile.perf_data_tasks import Tasks
@@ -23,21 +24,36 @@ _NO_FILE = re.compile(r"$|//anon$|/dev/zero|/anon_hugepage|/SYSV|/memfd:|\[(?!vd
 _KERNELS = np.array([(1 << 64) - below for below in (32, 128, 2176)], np.uint64)
 
 
-def named(stacks: Stacks, tasks: Tasks, mappings: Mappings, symbols: Symbols, build_ids: Mapping[str, str]) -> Frames:
-    """Every stack as functions, outermost first, without marks and invalid addresses."""
-    spaces = tasks.spaces_of(stacks.pid.astype(np.int64), stacks.at)
-    naming = _Naming(symbols, tasks, mappings.atlas(spaces, tasks, build_ids))
-    ends = np.cumsum(np.diff(stacks.starts)[stacks.chain])
+def named(
+    stacks: Stacks,
+    tasks: Tasks,
+    mappings: Mappings,
+    symbols: Symbols,
+    build_ids: Mapping[str, str],
+    wanted: Ints | None = None,
+    *,
+    bare: bool = False,
+) -> Frames:
+    """Every stack as functions, outermost first, without marks and invalid addresses.
+
+    `wanted`: only these stacks are named, the others are empty. `bare`: without symbols of the kernel its addresses
+    are shown.
+    """
+    some = np.arange(len(stacks.chain)) if wanted is None else wanted
+    spaces = tasks.spaces_of(stacks.pid[some].astype(np.int64), stacks.at[some])
+    naming = _Naming(symbols, tasks, mappings.atlas(spaces, tasks, build_ids), bare=bare)
+    ends = np.cumsum(np.diff(stacks.starts)[stacks.chain[some]])
     borders = np.searchsorted(ends, np.arange(_AT_ONCE, ends[-1] + _AT_ONCE if len(ends) else 0, _AT_ONCE), "right")
-    parts, lengths = [np.empty(0, np.int32)], [np.zeros(1, np.int64)]
-    for first, last in pairwise([0, *np.unique(borders).tolist(), len(ends)]):
-        of, counts = _block(stacks, slice(first, last), spaces[first:last], naming)
+    parts = [np.empty(0, np.int32)]
+    lengths = np.zeros(len(stacks.chain) + 1, np.int64)
+    for first, last in pairwise([0, *sorted(set(borders.tolist())), len(ends)]):
+        block = some[first:last]
+        of, lengths[block + 1] = _block(stacks, block, spaces[first:last], naming)
         parts.append(of)
-        lengths.append(counts)
-    return Frames(functions=naming.functions, of=np.concatenate(parts), starts=np.cumsum(np.concatenate(lengths)))
+    return unfolded(Frames(functions=naming.functions, of=np.concatenate(parts), starts=np.cumsum(lengths)))
 
 
-def _block(stacks: Stacks, block: slice, spaces: Ints, naming: _Naming) -> tuple[npt.NDArray[np.int32], Ints]:
+def _block(stacks: Stacks, block: Ints, spaces: Ints, naming: _Naming) -> tuple[npt.NDArray[np.int32], Ints]:
     """Some of the stacks: the functions of each in a row, and how many they are."""
     chains = stacks.chain[block]
     begins, lengths = stacks.starts[chains], np.diff(stacks.starts)[chains]
@@ -57,9 +73,9 @@ def _judged(words: Words) -> tuple[Mask, Mask]:
     """Of each word: whether it is an address, and whether of the kernel, as the last mark before it says."""
     high = words >= np.uint64(LOWEST_MARK)
     mark = np.zeros(len(words), np.bool_)
-    mark[high] = np.isin(words[high], MARKS)
+    mark[high] = among(words[high], MARKS)
     # A chain begins with a mark, so the last one before a word is of its own chain.
-    kernel = np.append(False, np.isin(words[mark], _KERNELS))
+    kernel = np.append(False, among(words[mark], _KERNELS))
     of_kernel: Mask = kernel[np.cumsum(mark)]
     return ~high, of_kernel
 
@@ -67,13 +83,17 @@ def _judged(words: Words) -> tuple[Mask, Mask]:
 class _Naming:
     """Numbers for functions, looked up by address; the same function always has the same number."""
 
-    def __init__(self, symbols: Symbols, tasks: Tasks, atlas: Atlas) -> None:
-        self._symbols, self._tasks, self._atlas = symbols, tasks, atlas
+    def __init__(self, symbols: Symbols, tasks: Tasks, atlas: Atlas, *, bare: bool) -> None:
+        self._symbols, self._tasks, self._atlas, self._bare = symbols, tasks, atlas, bare
         self.functions: list[Function] = []
         self._number: dict[Function, int] = {}
 
     def kernel(self, addresses: Words) -> npt.NDArray[np.int32]:
         distinct, which = np.unique(addresses, return_inverse=True)
+        if self._bare:
+            bare = [self._numbered(f"{address:#x}", True, "") for address in distinct.tolist()]
+            shown: npt.NDArray[np.int32] = np.array(bare, np.int32)[which.reshape(-1)]
+            return shown
         numbers = []
         for told in self._symbols.kernels(distinct):
             name, _, module = told.partition(" [")

@@ -9,18 +9,27 @@ Kernel: include/uapi/linux/perf_event.h, enum perf_event_type; tools/lib/perf/in
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from zombiescope.profile.perf_data_header import Read
 
+_Kind = TypeVar("_Kind", bound=np.generic)
 Words = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
 
 MMAP, LOST, COMM, THROTTLE, FORK, SAMPLE, MMAP2, LOST_SAMPLES, CGROUP = 1, 2, 3, 5, 7, 9, 10, 13, 19
-HEADER_ATTR, TRACING_DATA, HEADER_BUILD_ID, AUXTRACE, COMPRESSED, COMPRESSED2 = 64, 66, 67, 71, 81, 83
+HEADER_ATTR, TRACING_DATA, HEADER_BUILD_ID, AUXTRACE, HEADER_FEATURE, COMPRESSED, COMPRESSED2 = (
+    64,
+    66,
+    67,
+    71,
+    80,
+    81,
+    83,
+)
 # 4 MB: the arrays made of a piece stay in the caches, and a file of any size takes the memory of a piece.
 PIECE = 4 << 20
 _KIND = 0xFFFFFFFF
@@ -63,6 +72,13 @@ def spread(starts: Places, lengths: Places) -> Places:
     found: Places = np.repeat(starts - ends + lengths, lengths)
     found += np.arange(len(found))
     return found
+
+
+def distinct(values: npt.NDArray[_Kind]) -> npt.NDArray[_Kind]:
+    """In order. np.unique would import numpy.ma, which takes 20 ms."""
+    found = np.sort(values)
+    once: npt.NDArray[_Kind] = found[np.append(True, found[1:] != found[:-1])[: len(found)]]
+    return once
 
 
 def pieces(read: Read, start: int, end: int, notes: list[str]) -> Iterator[Piece]:

@@ -11,22 +11,27 @@ Kernel: perf_output_sample in kernel/events/core.c.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from zombiescope.profile import perf_data_header as asked
+from zombiescope.profile.events import is_clock, plain
+from zombiescope.profile.perf_data_branches import has_calls, with_calls
 from zombiescope.profile.perf_data_chains import KERNEL_MARK, LOWEST_MARK, USER_MARK, Chains
 from zombiescope.profile.perf_data_header import Event
 from zombiescope.profile.perf_data_records import SAMPLE, Piece, Places, Words, spread
+
+if TYPE_CHECKING:
+    from zombiescope.profile.unwind import Unwinder
 
 MOST = 40_000_000  # samples: 1.3 GB of columns. 96 cores at 99 Hz take 70 minutes for them
 _KERNEL, _GUEST_KERNEL = 1, 4  # the low three bits of misc: what ran when it was taken
 _LATEST = np.uint64(1 << 62)  # nanoseconds: later is nonsense, and sums of it would not fit
 _LONGEST = 8000  # addresses: what fits into the 64 KB of a record
 _ORDER = (asked.IDENTIFIER, asked.IP, asked.TID, asked.TIME, asked.ADDR, asked.ID, asked.STREAM_ID, asked.CPU)
-_COLUMNS = ("at", "cpu", "pid", "tid", "chain", "cgroup")
+_COLUMNS = ("at", "cpu", "pid", "tid", "chain", "cgroup", "event", "period")
 _Kind = TypeVar("_Kind", bound=np.generic)
 
 
@@ -50,33 +55,38 @@ class Layout(NamedTuple):
 
 
 class SampleRecords:
-    """All samples so far, of one event: the first of those asked for that has any."""
+    """All samples so far, of all events; which of them are shown is chosen when all are known."""
 
-    def __init__(self, events: Sequence[Event]) -> None:
+    def __init__(self, events: Sequence[Event], unwinder: Unwinder | None = None) -> None:
         # A dummy event only requests task and mapping records. Events of many cores are mostly the same.
         sampling = [it for it in events if not it.is_dummy] or list(events)
-        alike = {(it.what, it.sample_type, it.read_format) for it in sampling}
+        alike = {(plain(it.name), it.sample_type, it.read_format, it.branches, it.registers) for it in sampling}
         self._events = sampling if len(alike) > 1 else sampling[:1]
-        self.event: Event | None = None
+        self._names = list(dict.fromkeys(plain(it.name) for it in self._events))
+        self.counts = dict.fromkeys(self._names, 0)
+        self._unwinder = unwinder
         self.chains = Chains()
         self.count = 0
-        self.left_out = 0  # of other events
         self.broken = 0  # that are cut short
+        self.stacks = 0  # of a process's memory, as recorded for unwinding
         self._columns: dict[str, list[npt.NDArray[np.generic]]] = {it: [] for it in _COLUMNS}
 
     def take(self, piece: Piece) -> None:
         rows = piece.of(SAMPLE)
         if len(rows):
             for event, its in self._by_event(piece.words, rows):
-                if self.event is None:
-                    self.event = event
-                if event.what == self.event.what:
-                    self._add(piece.words, its, event)
-                else:
-                    self.left_out += len(its)
+                self._add(piece.words, its, event)
+
+    def event(self, name: str) -> Event:
+        return next(it for it in self._events if plain(it.name) == name)
+
+    def rows(self, name: str) -> Places | None:
+        """The samples of an event; None for all."""
+        numbers = self.column("event", np.int16)
+        return None if len(self._names) == 1 else np.flatnonzero(numbers == self._names.index(name))
 
     def column(self, name: str, kind: type[_Kind]) -> npt.NDArray[_Kind]:
-        """One of at, cpu, pid, tid, chain, cgroup; removed here, so that it is not kept twice."""
+        """One of at, cpu, pid, tid, chain, cgroup, event, period; removed here, so that it is not kept twice."""
         parts = [np.empty(0, kind), *self._columns.pop(name)]
         return np.concatenate(parts).astype(kind, copy=False)
 
@@ -113,17 +123,32 @@ class SampleRecords:
             return
         who = _word(words, rows, layout.places.get(asked.TID), (1 << 64) - 1)
         pid = who.astype(np.uint32)
-        flat, starts, lengths = _marked_chains(words, rows, chain_at, layout.places.get(asked.IP))
+        name = plain(event.name)
+        self.counts[name] += len(rows)
+        self.stacks += len(rows) if event.sample_type & asked.STACK_USER else 0
+        at = np.minimum(_word(words, rows, layout.places.get(asked.TIME), 0), _LATEST).astype(np.int64)
+        source, chains = words, chain_at
+        if self._unwinder is not None and has_stack(event):
+            source, chains = self._unwinder.extended(words, ends, chain_at, event, (pid.astype(np.int64), at))
+        elif has_calls(event):
+            source, chains = with_calls(words, ends, chain_at, event)
+        flat, starts, lengths = _marked_chains(words, rows, source, chains, layout.places.get(asked.IP))
         added: dict[str, npt.NDArray[np.generic]] = {
-            "at": np.minimum(_word(words, rows, layout.places.get(asked.TIME), 0), _LATEST).astype(np.int64),
+            "at": at,
             "cpu": _word(words, rows, layout.places.get(asked.CPU), (1 << 64) - 1).astype(np.int32),
             "pid": pid.astype(np.int32),
             "tid": (who >> np.uint64(32)).astype(np.int32),
             "chain": self.chains.numbered(flat, starts, lengths, pid.astype(np.uint64)),
             "cgroup": (words[ends - layout.cgroup] if layout.cgroup else np.zeros(len(rows))).astype(np.int64),
         }
-        for name, values in added.items():
-            self._columns[name].append(values)
+        if len(self._names) > 1:
+            added["event"] = np.full(len(rows), self._names.index(name), np.int16)
+        if is_clock(name) and asked.PERIOD in layout.places:
+            added["period"] = _word(words, rows, layout.places[asked.PERIOD], 0).astype(np.int64)
+        elif len(self._names) > 1:
+            added["period"] = np.zeros(len(rows), np.int64)
+        for column, values in added.items():
+            self._columns[column].append(values)
 
 
 def _word(words: Words, rows: Places, place: int | None, otherwise: int) -> Words:
@@ -153,9 +178,22 @@ def _chain_at(
     return at, whole
 
 
-def _marked_chains(words: Words, rows: Places, chain_at: Places, ip_at: int | None) -> tuple[Words, Places, Places]:
-    """The chains in a row, each beginning with a mark; a sample without a chain has the address it was taken at."""
-    asked_for = chain_at > 0
+def has_stack(event: Event) -> bool:
+    """Whether samples of an event hold registers and a copy of the stack, to be unwound."""
+    wanted = asked.REGS_USER | asked.STACK_USER | asked.CALLCHAIN
+    return event.sample_type & wanted == wanted
+
+
+def _marked_chains(
+    words: Words, rows: Places, source: Words, chain_at: Places, ip_at: int | None
+) -> tuple[Words, Places, Places]:
+    """The chains in a row, each beginning with a mark; a sample without a chain has the address it was taken at.
+
+    The samples are in `words`, their chains in `source`: the same, unless they were put together.
+    """
+    heads, ips = words[rows], words[rows + ip_at] if ip_at else np.zeros(0, np.uint64)
+    asked_for = (chain_at > 0) | (source is not words)
+    words = source
     nr = np.where(asked_for, words[chain_at], 0).astype(np.int64)
     first = words[np.where(nr > 0, chain_at + 1, 0)]
     bare = (nr == 0) & bool(ip_at)
@@ -168,9 +206,9 @@ def _marked_chains(words: Words, rows: Places, chain_at: Places, ip_at: int | No
     flat = np.zeros(int(ends[-1]), np.uint64)
     begins = starts + unmarked
     flat[spread(begins, nr)] = words[spread(chain_at + 1, nr)]
-    mode = (words[rows] >> np.uint64(32)) & np.uint64(7)
+    mode = (heads >> np.uint64(32)) & np.uint64(7)
     kernel = (mode == np.uint64(_KERNEL)) | (mode == np.uint64(_GUEST_KERNEL))
     flat[starts[unmarked]] = np.where(kernel, np.uint64(KERNEL_MARK), np.uint64(USER_MARK))[unmarked]
     if ip_at:
-        flat[starts[bare] + 1] = words[rows[bare] + ip_at]
+        flat[starts[bare] + 1] = ips[bare]
     return flat, starts, lengths

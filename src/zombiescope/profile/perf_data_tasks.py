@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core.samples import Ints
-from zombiescope.profile.perf_data_records import COMM, FORK, Piece, Words
+from zombiescope.profile.perf_data_records import COMM, FORK, Piece, Words, distinct
 
 IDLE_TASK = b"swapper"  # the kernel's name for it; followed by the core's number
 _EXECED = np.uint64(1 << 13)  # misc of a COMM: it executed a program; of a FORK: it existed before the capture
@@ -26,9 +26,10 @@ class Since:
     """Rows that each hold for a key (a pid, a tid) from a time until that key's next."""
 
     def __init__(self, key: Ints, time: Ints) -> None:
-        self._known = np.unique(key)
+        self._known = distinct(key)
         told = time[time > 0]
-        self._first = int(told.min()) if len(told) else 0
+        # One less, so that whatever is earlier than the first row with a time is not that row's.
+        self._first = int(told.min()) - 1 if len(told) else 0
         self._widest = max(int(time.max(initial=0)) - self._first, 0) + 1
         # Keys are numbered and times counted from the first, so that both fit into one word: a search for each answer.
         bits = self._widest.bit_length()
@@ -143,7 +144,7 @@ class Tasks:
         """Rows: one for every process that was named at all, forks of processes, programs executed."""
         forks = forks[:, (forks[1] & _LOW) != forks[1] >> _32]
         execs = comms[:, comms[4] & _EXECED != 0]
-        first = np.unique(comms[1] & _LOW)
+        first = distinct(comms[1] & _LOW)
         pid: Ints = np.concatenate([first, forks[1] & _LOW, execs[1] & _LOW]).astype(np.int64)
         self.pid_of_space = pid
         self._space_time: Ints = np.concatenate([np.zeros(len(first)), forks[0], execs[0]]).astype(np.int64)

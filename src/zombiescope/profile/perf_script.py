@@ -16,11 +16,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from zombiescope.core.samples import Function, Samples, Who
+from zombiescope.profile.events import left_out, origin
 from zombiescope.profile.gathering import LONGEST_LINE, Gathering, named
 from zombiescope.profile.kernel_files import UNKNOWN, kernel_module, unnamed
+from zombiescope.profile.perf_script_events import Kinds
+from zombiescope.profile.perf_script_frames import VAGUE, name_and_file
 
 # Repetitions are bounded, or a line of a million blanks would take hours.
 _WHO = rb"[ ]{0,64}(\S.{0,255}?)[ \t]{1,64}(-?\d{1,10})(?:/(-?\d{1,10}))?[ \t]{1,64}(?:\[(\d{1,6})\][ \t]{1,64})?"
@@ -29,14 +33,16 @@ _TIMED = re.compile(_WHO + rb"(\d{1,10})\.(\d{1,9}):" + _WHAT, re.DOTALL)
 _UNTIMED = re.compile(_WHO + rb"()()" + _WHAT, re.DOTALL)
 _FRAME = re.compile(rb"[ \t]{0,64}([0-9a-fA-F]{1,16})(?:[ \t]{1,64}(.*))?", re.DOTALL)
 _COMMON = re.compile(rb"\t *+([0-9a-f]{1,16}) ([^ ()+]++)(?:\+0x[0-9a-f]{1,16})? \(([^()]++)\)")  # nearly all frames
-_OFFSET = re.compile(rb"\+0x[0-9a-fA-F]{1,16}$")
 _SOURCE_LINE = re.compile(rb"[ \t]{2,64}\S{1,4096}:\d{1,9}")  # below its frame, with -F +srcline
 _HZ = re.compile(rb"sample_freq \} = (\d{1,6})\b|cmdline : .{0,4096}? (?:-F|--freq)[ =]?(\d{1,6})\b")
-_CLOCKS = {b"cpu-clock", b"task-clock"}  # their period is nanoseconds of a core's time
-_VAGUE = (b"[unknown]", b"inlined")  # what perf prints in place of a file if there is none
-_OURS = b"samples"  # the event that our own export writes for counts: its period is how many
+# Of perf's own header: who wrote it.
+_SAYS = tuple(
+    (re.compile(rb"# %b : (\S{1,255})" % what), says)
+    for what, says in ((b"perf version", "perf {}"), (b"hostname", "on {},"), (b"os release", "Linux {}"))
+)
 _KERNEL_HALF = 0xFFFF_8000_0000_0000  # addresses of x86-64, arm64 and others from here on are the kernel's
 _UNIX = 10**18  # nanoseconds: above it, time since 1970: no machine has been up for 31 years
+_FIRST = 20  # lines that are looked at to see what a file is
 _BLOCK = 1 << 20  # bytes in which an empty line must come: a stack of 1,024 frames is 100 KB
 _MOST_KEPT = (
     200_000  # lines, and half as many stacks, known by their bytes: 60 MB. If there are more, all are forgotten
@@ -62,9 +68,9 @@ class _Place(NamedTuple):
     as_user: int
 
 
-def parse(pieces: Iterable[bytes], source: str = "perf script") -> Samples:
+def parse(pieces: Iterable[bytes], source: str = "perf script", event: str | None = None) -> Samples:
     """Parse samples from text in pieces of any size."""
-    reader = _Reader(source)
+    reader = _Reader(source, event)
     for block, line_ends in _blocks(pieces):
         reader.take(block, line_ends)
         if reader.gathering.full:
@@ -73,12 +79,18 @@ def parse(pieces: Iterable[bytes], source: str = "perf script") -> Samples:
 
 
 def looks_like(beginning: bytes) -> bool:
-    """Whether a file with this beginning is from `perf script`: its first line that is no comment is an event."""
-    told = (line for line in beginning.replace(b"\r\n", b"\n").split(b"\n") if line.strip() and line[:1] != b"#")
-    first, second = next(told, b""), next(told, b"")
-    if _TIMED.fullmatch(first):
-        return True
-    return bool(_UNTIMED.fullmatch(first)) and second.startswith(b"\t") and bool(_FRAME.fullmatch(second))
+    """Whether a file with this beginning is from `perf script`: among its first lines is an event, timed or framed."""
+    told = [line for line in beginning.replace(b"\r\n", b"\n").split(b"\n") if line.strip() and line[:1] != b"#"]
+    return any(
+        _TIMED.fullmatch(line) or (_UNTIMED.fullmatch(line) and _is_frame(below))
+        for line, below in pairwise([*told[: _FIRST + 1], b""])
+    )
+
+
+def _is_frame(line: bytes) -> bool:
+    """An address and a function below an event, behind a tab as perf writes it, or behind blanks."""
+    found = _FRAME.fullmatch(line)
+    return line[:1] in (b"\t", b" ") and found is not None and (line[:1] == b"\t" or bool(found[2]))
 
 
 def _blocks(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
@@ -102,18 +114,18 @@ def _blocks(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
 
 
 class _Reader:
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, wanted: str | None = None) -> None:
         self.gathering = Gathering(source)
+        self._wanted = wanted
+        self._producer: dict[str, str] = {}
         self._line = 1
         self._hz = 0.0
         self._stacks: dict[bytes, int] = {}  # by text
         self._places: dict[bytes, _Place] = {}  # by line
         self._functions: dict[tuple[bytes, bytes], _Place] = {}  # by name and file
         self._whos: dict[tuple[bytes, int, bytes], int] = {}
-        self._events: dict[bytes, int] = {}
-        self._periods: set[int] = set()  # two are enough to know
+        self._kinds = Kinds()
         self._form: re.Pattern[bytes] | None = None  # of the first event, and so of all
-        self._weighed = True
 
     def take(self, block: bytes, line_ends: int = 2) -> None:
         first, _, below = block.partition(b"\n")
@@ -135,6 +147,8 @@ class _Reader:
                 self._learn(line)
                 continue
             begun = self._event(line, _TIMED) if line[:1] != b"\t" else None
+            if begun is None and line[:1] == b" " and self._form is not _TIMED and line.rstrip().endswith(b":"):
+                begun = self._event(line, _UNTIMED)
             place = self._place(line) if begun is None and line[:1] in (b" ", b"\t") else None
             if begun is None and place is None and line[:1] != b"\t":
                 begun = self._event(line, _UNTIMED)
@@ -174,11 +188,7 @@ class _Reader:
         return _Event(at, int(cpu or -1), thread, who, int(period or 0), name or b"", tail)
 
     def _add(self, event: _Event, stack: int) -> None:
-        self._weighed &= event.period > 0
-        if len(self._periods) < 2:
-            self._periods.add(event.period)
-        if len(self._events) < _MOST_KEPT:
-            self._events[event.name] = self._events.get(event.name, 0) + 1
+        self._kinds.add(event.name, event.period)
         self.gathering.add(
             at=event.at, cpu=event.cpu, tid=event.tid, who=event.who, stack=stack, weight=max(event.period, 1)
         )
@@ -223,13 +233,13 @@ class _Reader:
 
     def _told(self, line: bytes) -> _Place | None:
         common = _COMMON.fullmatch(line)
-        if common is not None and common[3] not in _VAGUE:
+        if common is not None and common[3] not in VAGUE:
             key = (common[2], common[3])
             if key not in self._functions:
                 self._functions[key] = self._placed(common[1], named(common[2]), named(common[3]))
             return self._functions[key]
         found = _FRAME.fullmatch(line)
-        return found and self._placed(found[1], *_name_and_file((found[2] or b"").strip()))
+        return found and self._placed(found[1], *name_and_file((found[2] or b"").strip()))
 
     def _placed(self, address: bytes, name: str, file: str) -> _Place:
         module = kernel_module(file)
@@ -245,46 +255,24 @@ class _Reader:
     def _learn(self, line: bytes) -> None:
         if found := _HZ.search(line):
             self._hz = self._hz or float(found[1] or found[2])
+        for form, says in _SAYS:
+            if found := form.match(line):
+                self._producer.setdefault(says, says.format(named(found[1])))
 
     def capture(self) -> Samples:
-        if len(self._events) > 1:
-            common = sorted(self._events.items(), key=lambda it: (-it[1], it[0]))[:3]
-            told = ", ".join(f"{named(name) or UNKNOWN} {count:,}" for name, count in common)
-            self.gathering.note(f"{len(self._events)} kinds of events are counted together: {told}")
-        # Modifiers follow the name: task-clock:ppp
-        clocks = self._weighed and all(name.split(b":", 1)[0] in _CLOCKS for name in self._events)
-        unit = "samples"
-        if clocks and len(self._periods) == 1:
-            self._hz = 1e9 / min(self._periods)  # each covers the same time: counted as samples, as other tools do
-        elif clocks and self._periods:
-            unit = "nanoseconds"
-        found = self.gathering.capture(unit=unit, clock="machine" if self._form is _TIMED else "none", hz=self._hz)
+        choice = self._kinds.chosen(self._wanted, self.gathering.source)
+        if others := left_out(choice.name, choice.counts):
+            self.gathering.note(others)
+        producer = " ".join(self._producer[says] for _, says in _SAYS if says in self._producer)
+        found = self.gathering.capture(
+            unit=choice.unit,
+            clock="machine" if self._form is _TIMED else "none",
+            hz=choice.hz or self._hz,
+            origin=origin("text of perf script", producer, choice.name, choice.counts, choice.unit),
+            rows=choice.rows,
+        )
         if found.start >= _UNIX:
             found = replace(found, clock="unix")
-        if unit == "samples" and not (self._weighed and self._events.keys() == {_OURS}):
+        if not choice.weighed:
             found.weight[:] = 1
         return found
-
-
-def _name_and_file(text: bytes) -> tuple[str, str]:
-    """`function+0x12 (file)`: both may hold blanks and brackets, so the file's bracket is found from the end."""
-    name, file = text, b""
-    if text.endswith(b")"):
-        at = text.rfind(b" (")
-        if b")" in text[at:-1]:  # `/tmp/x (deleted)`, or `operator()(int)` and no file at all
-            at = _opening(text)
-        if at >= 0 or text.startswith(b"("):
-            name, file = text[: max(at, 0)], text[at + 2 : -1]
-    if b"+0x" in name:
-        name = _OFFSET.sub(b"", name)
-    return named(name.strip()) or UNKNOWN, UNKNOWN if not file or file in _VAGUE else named(file)
-
-
-def _opening(text: bytes) -> int:
-    """Where the blank is before the bracket that the last one closes; -1 where there is none."""
-    depth = 0
-    for at in range(len(text) - 1, max(len(text) - 4097, 0), -1):  # a path is 4,095 bytes at most
-        depth += (text[at] == 0x29) - (text[at] == 0x28)
-        if not depth:
-            return at - 1 if text[at - 1] == 0x20 else -1
-    return text.rfind(b" (")  # a name with an odd bracket of its own

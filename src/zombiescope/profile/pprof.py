@@ -1,24 +1,39 @@
 """Read pprof, the profiles that Go, Parca, Pyroscope and others write: one message of protocol buffers, uncompressed.
 
-The format: google/pprof, proto/profile.proto. Of several kinds of values the one that `go tool pprof` shows is used:
-the default, or else the last. Labels, if present, give process, thread and core; as text or as numbers.
+The format: google/pprof, proto/profile.proto. Its fields may come in any order: Go's runtime begins with the time or
+the period, others with mappings or with texts. Of several kinds of values one is shown (pprof_values). Labels, if
+present, give process, thread and core; as text or as numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from zombiescope.core.errors import Unparsable
 from zombiescope.core.samples import Function, Samples, Who
-from zombiescope.profile.gathering import Gathering, named
+from zombiescope.profile.gathering import MOST_SAMPLES, Gathering, named
 from zombiescope.profile.kernel_files import UNKNOWN, kernel_module
-from zombiescope.profile.wire import fields, numbers, signed
+from zombiescope.profile.pprof_values import COUNTED, NANOSECONDS, Kind, Values
+from zombiescope.profile.wire import fields, numbers, parts, signed
 
 LARGEST_FILE = 1 << 29  # bytes, unpacked: 512 MB. Whole days of a busy service are some 20 MB
 MOST_FRAMES = 10_000  # in one stack: deeper ones are cut, at their outer end
-_COUNTED = "samples"
-_NANOSECONDS = {"nanoseconds": 1, "microseconds": 1000, "milliseconds": 10**6, "seconds": 10**9}
+_ENOUGH = 8  # valid fields: after them damage is damage, and no sign of another format
+# What a field may be: a number, or bytes; of a message what may be in it, as (field, whether it is a number).
+_NUMBERS = {7, 8, 9, 10, 12, 13, 14, 15}
+_ID, _NUMBERED = (1, True), (3, 4, 5)  # mappings, locations and functions have an id
+_VALUE_TYPE = {(1, True), (2, True)}
+_MESSAGES: dict[int, set[tuple[int, bool]]] = {
+    1: _VALUE_TYPE,
+    2: {(1, True), (1, False), (2, True), (2, False), (3, False)},
+    3: {(field, True) for field in range(1, 11)},
+    4: {(1, True), (2, True), (3, True), (4, False), (5, True)},
+    5: {(field, True) for field in range(1, 6)},
+    6: set(),  # a text
+    11: _VALUE_TYPE,
+    13: set(),  # comments, packed
+}
 # The first of these labels that a sample has; perf_to_profile, Parca, Pyroscope, Datadog and ours differ.
 _LABELS = {
     "cpu": ("cpu", "cpu.logical_number"),
@@ -27,6 +42,7 @@ _LABELS = {
     "comm": ("comm", "thread_comm", "thread", "thread_name", "thread name"),
     "cgroup": ("cgroup", "container", "container_id"),
 }
+_MOST_KEPT = 200_000  # stacks, labels and values known by their bytes
 _FALLBACK = "[all]"  # the process, if unknown
 
 
@@ -35,29 +51,38 @@ class _Line(NamedTuple):
     mapping: int
 
 
-def parse(pieces: Iterable[bytes], source: str = "pprof") -> Samples:
-    """Parse the samples of a profile in pieces of any size."""
+def parse(pieces: Iterable[bytes], source: str = "pprof", value: str | None = None) -> Samples:
+    """Parse the samples of a profile in pieces of any size; `value` names the kind of value to show."""
     data = bytearray()
     for piece in pieces:
         data += piece
         if len(data) > LARGEST_FILE:
             raise Unparsable(source, LARGEST_FILE, "too large for a profile")
-    return _Profile(bytes(data), source).capture()
+    return _Profile(bytes(data), source).capture(value)
 
 
 def looks_like(beginning: bytes) -> bool:
-    """Whether a file with this beginning is a profile: its first field is a message that describes its values."""
-    if beginning[:1] not in (b"\x0a", b"\x12"):  # sample_type, or a sample
-        return False
+    """Whether a file with this beginning is a profile: fields in any order, each of the kind that the format says.
+
+    Text may pass for a field or two, so one that only messages of a profile have must be among them.
+    """
+    good, telling, at = 0, False, 0
     try:
-        field, told = next(fields(beginning, ""))
-        if not isinstance(told, slice) or told.stop - told.start > 1 << 20:
-            return False
-        allowed = (1, 2) if field == 1 else (1, 2, 3)
-        inner = [field for field, _ in fields(beginning, "", told.start, told.stop)]
-        return bool(inner) and all(field in allowed for field in inner)
-    except Unparsable:
-        return False
+        for field, told in fields(beginning, ""):
+            numeric = isinstance(told, int)
+            if field not in (_NUMBERS if numeric else _MESSAGES):
+                return False
+            if isinstance(told, slice) and (inner := _MESSAGES[field]):
+                at = told.start
+                kinds = [(it, isinstance(value, int)) for it, value in fields(beginning, "", told.start, told.stop)]
+                if not all(it in inner for it in kinds):
+                    return telling and good >= _ENOUGH
+                telling = telling or _ID in kinds or (bool(kinds) and field not in _NUMBERED)
+            good += 1
+    except Unparsable as error:
+        # The beginning is only a part of the file, so its last field may be cut off. Any other damage comes late.
+        return telling and (good >= _ENOUGH or (error.line >= at and "bytes, " in error.text))
+    return telling
 
 
 class _Profile:
@@ -73,6 +98,9 @@ class _Profile:
         self._numbers: dict[int, int] = {}
         self._period_unit = 0
         self._known: dict[_Line, int] = {}
+        self._stacks: dict[bytes, int] = {}  # by the numbers of their places, as written
+        self._whos: dict[bytes, tuple[int, int, int]] = {}  # by labels, as written
+        self._amounts: dict[bytes, list[int]] = {}  # by values, as written
         try:
             for field, told in fields(data, source):
                 self._take(field, told)
@@ -105,11 +133,11 @@ class _Profile:
 
     def _flat(self, where: slice) -> dict[int, int]:
         """The numbers of a message."""
-        return {
-            field: told
-            for field, told in fields(self._data, self._source, where.start, where.stop)
-            if isinstance(told, int)
-        }
+        return self._flat_of(self._data, where)
+
+    def _flat_of(self, data: bytes, where: slice) -> dict[int, int]:
+        told = fields(data, self._source, where.start, where.stop)
+        return {field: number for field, number in told if isinstance(number, int)}
 
     def _locate(self, where: slice) -> None:
         location, lines = {}, list[int]()
@@ -125,55 +153,99 @@ class _Profile:
         """A text by its place in the table; the input is not trusted."""
         return named(self._data[self._texts[place]]) if 0 < place < len(self._texts) else ""
 
-    def capture(self) -> Samples:
+    def capture(self, wanted: str | None) -> Samples:
         if not self._types and not self._samples:
             raise Unparsable(self._source, 0, "not a profile: it does not describe its values")
-        names = [(self._text(kind), self._text(unit)) for kind, unit in self._types] or [(_COUNTED, "count")]
-        default = self._text(self._numbers.get(14, 0))
-        chosen = next((place for place, (kind, _) in enumerate(names) if kind == default), len(names) - 1)
-        kind, unit = names[chosen]
-        factor = _NANOSECONDS.get(unit, 0)
-        if not factor and (kind, unit) != (_COUNTED, "count"):
-            self._gathering.note(f"the values are {kind}, in {unit or 'no unit'}, counted as samples")
+        values = Values([Kind(self._text(kind), self._text(unit)) for kind, unit in self._types], self._source)
+        rows = list(self._rows(values))
+        chosen = values.chosen(wanted, self._text(self._numbers.get(14, 0)))
+        kind = values.kinds[chosen]
+        if not kind.factor and kind != (COUNTED, "count"):
+            self._gathering.note(f"the values are {kind}, counted as samples")
         at = min(max(signed(self._numbers.get(9, 0)), 0), (1 << 63) - 1)
         left_out = 0
-        for where in self._samples:
-            if self._gathering.full:
-                break
-            try:
-                left_out += not self._sample(where, chosen, factor or 1, at)
-            except Unparsable as error:
-                self._gathering.note(f"damaged at byte {error.line}: {error.text}")
-                break
+        for (stack, who, tid, cpu), value in zip(rows, values.column(chosen), strict=True):
+            if value > 0:
+                weight = value * (kind.factor or 1)
+                self._gathering.add(at=at, cpu=cpu, tid=tid, who=who, stack=stack, weight=weight)
+            left_out += value < 0
         if left_out:
-            self._gathering.note(f"{left_out:,} samples with zero or negative value are left out")
-        period = signed(self._numbers.get(12, 0)) * _NANOSECONDS.get(self._text(self._period_unit), 0)
+            self._gathering.note(
+                f"{left_out:,} samples with a negative value are left out: a difference of two profiles"
+            )
+        period = signed(self._numbers.get(12, 0)) * NANOSECONDS.get(self._text(self._period_unit), 0)
         return self._gathering.capture(
-            unit="nanoseconds" if factor else "samples",
+            unit="nanoseconds" if kind.factor else "samples",
             clock="unix" if at else "none",
             hz=1e9 / period if period > 0 else 0.0,
+            origin=values.origin(chosen, self._producer()),
         )
 
-    def _sample(self, where: slice, chosen: int, factor: int, at: int) -> bool:
-        locations, values, labels = list[int](), list[int](), dict[str, str | int]()
+    def _producer(self) -> str:
+        """Profiles do not name who wrote them; the functions of Go's own runtime do."""
+        return "Go" if any(self._text(name).startswith("runtime.") for name in self._functions.values()) else ""
+
+    def _rows(self, values: Values) -> Iterator[tuple[int, int, int, int]]:
+        """Stack, process, thread and core of each sample; its values are put aside."""
+        for where in self._samples[:MOST_SAMPLES]:
+            try:
+                yield self._row(where, values)
+            except Unparsable as error:
+                self._gathering.note(f"damaged at byte {error.line}: {error.text}")
+                return
+
+    def _row(self, where: slice, values: Values) -> tuple[int, int, int, int]:
+        """Stacks, labels and values come again and again, so each is looked up by its bytes first."""
+        found = parts(self._data, where.start, where.stop)
+        if found is None:
+            return self._odd_row(where, values)
+        places, amounts, told = found
+        stack = self._stacks.get(places)
+        if stack is None:
+            whole = list(numbers(places, slice(0, len(places)), self._source))
+            stack = self._stacks[places] = self._stack(whole)
+        who = self._whos.get(told)
+        if who is None:
+            who = self._whos[told] = self._labelled(
+                [self._flat_of(told, it) for _, it in fields(told, self._source) if isinstance(it, slice)]
+            )
+        row = self._amounts.get(amounts)
+        if row is None:
+            row = [signed(it) for it in numbers(amounts, slice(0, len(amounts)), self._source)]
+            if len(self._amounts) < _MOST_KEPT:
+                self._amounts[amounts] = row
+        values.add(row)
+        if len(self._stacks) > _MOST_KEPT or len(self._whos) > _MOST_KEPT:
+            self._stacks.clear()
+            self._whos.clear()
+        return stack, *who
+
+    def _odd_row(self, where: slice, values: Values) -> tuple[int, int, int, int]:
+        """The same for a sample that is written in an unusual way: numbers one by one, unknown fields."""
+        locations, its_values, labels = list[int](), list[int](), list[dict[int, int]]()
         for field, told in fields(self._data, self._source, where.start, where.stop):
             if field == 1:
                 locations += numbers(self._data, told, self._source)
             elif field == 2:
-                values += numbers(self._data, told, self._source)
+                its_values += numbers(self._data, told, self._source)
             elif field == 3 and isinstance(told, slice):
-                label = self._flat(told)
-                labels[self._text(label.get(1, 0))] = self._text(label[2]) if label.get(2) else label.get(3, 0)
-        value = signed(values[chosen]) * factor if chosen < len(values) else 0
-        if value <= 0:
-            return False
+                labels.append(self._flat(told))
+        row = self._stack(locations), *self._labelled(labels)
+        values.add([signed(it) for it in its_values])
+        return row
+
+    def _stack(self, locations: list[int]) -> int:
         lines = [line for it in locations[:MOST_FRAMES] for line in self._locations.get(it, [_Line(0, 0)])]
-        stack = self._gathering.stack([self._function(line) for line in lines[MOST_FRAMES - 1 :: -1]])
+        return self._gathering.stack([self._function(line) for line in lines[MOST_FRAMES - 1 :: -1]])
+
+    def _labelled(self, told: list[dict[int, int]]) -> tuple[int, int, int]:
+        """Process, thread and core, as labels give them."""
+        labels: dict[str, str | int] = {}
+        for label in told:
+            labels[self._text(label.get(1, 0))] = self._text(label[2]) if label.get(2) else label.get(3, 0)
         comm = str(_label(labels, "comm") or _FALLBACK)
         pid, tid, cpu = (_whole(_label(labels, name)) for name in ("pid", "tid", "cpu"))
-        who = self._gathering.who(Who(pid, comm, str(_label(labels, "cgroup") or "")))
-        self._gathering.add(at=at, cpu=cpu, tid=tid, who=who, stack=stack, weight=value)
-        return True
+        return self._gathering.who(Who(pid, comm, str(_label(labels, "cgroup") or ""))), tid, cpu
 
     def _function(self, line: _Line) -> int:
         if line not in self._known:

@@ -49,6 +49,37 @@ def varint(data: bytes, at: int, end: int, source: str) -> tuple[int, int]:
     raise Unparsable(source, at, "a number that does not end")
 
 
+def parts(data: bytes, at: int, end: int) -> tuple[bytes, bytes, bytes] | None:
+    """Of a message of fields 1, 2 and 3 that all hold bytes, 1 and 2 once: the bytes of 1, those of 2, and all fields 3
+    as they are written. None if it is of another form: `fields` reads that, five times as slow."""
+    first = second = b""
+    third, seen = [], 0
+    while at < end:
+        key, here = data[at], at
+        at += 1
+        if at >= end:
+            return None
+        length = data[at]
+        at += 1
+        if length >= 0x80:
+            if at >= end or data[at] >= 0x80:
+                return None
+            length += (data[at] << 7) - 0x80
+            at += 1
+        if length > end - at:
+            return None
+        if key == 0x1A:
+            third.append(data[here : at + length])
+        elif key == 0x0A and not seen & 1:
+            first, seen = data[at : at + length], seen | 1
+        elif key == 0x12 and not seen & 2:
+            second, seen = data[at : at + length], seen | 2
+        else:
+            return None
+        at += length
+    return first, second, b"".join(third)
+
+
 def numbers(data: bytes, told: int | slice, source: str) -> Iterator[int]:
     """Of a repeated field: one number, or many packed together."""
     if isinstance(told, int):

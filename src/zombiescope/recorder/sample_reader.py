@@ -129,7 +129,7 @@ class SampleReader:
             found.take(columns, rows, self._stacks.places(columns["stack"].to_numpy()[rows]))
 
     def _samples(self, found: _Found, timeline: Timeline) -> Samples:
-        columns = found.columns()
+        columns: dict[str, Any] = found.columns()
         at = columns["at"]
         if np.any(at[1:] < at[:-1]):
             # Nearly in order, as each core's ring is read in turn: a stable sort is fast on that.

@@ -18,6 +18,7 @@ from zombiescope.core import Finding, Reading, Span, harmless, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.samples import SECOND, Samples
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.sampled_processes import processes
 from zombiescope.derived.waits import waited_for
 from zombiescope.knowledge.functions import visits, walked_in, walks
 
@@ -77,7 +78,7 @@ def walkers(timeline: Timeline) -> list[tuple[str, Samples]]:
     """Who walks, by process; kernel workers by the function they ran, since any worker may run it."""
     samples = timeline.once(_walking)
     found: dict[str, list[Samples]] = {}
-    for name, pid, own in samples.processes():
+    for name, pid, own in processes(samples):
         worker = name.startswith("kworker/")
         subject = f"process:kworker ({walked_in(own.hottest())})" if worker else f"process:{name}[{pid}]"
         found.setdefault(subject, []).append(own)

@@ -18,6 +18,7 @@ from zombiescope.core import Finding, Reading, Span
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.growth import reaches
+from zombiescope.derived.sampled_processes import processes
 from zombiescope.derived.waits import waited_anywhere
 from zombiescope.knowledge.functions import shows
 
@@ -70,7 +71,7 @@ def _readers(timeline: Timeline, span: Span) -> Iterator[Part]:
     nearest = np.abs(reads.at_seconds[:, None] - ours[None, :]).min(axis=1, initial=np.inf)
     seconds = max(timeline.looks("samples_total").span.seconds, 1.0)
     waited = waited_anywhere(timeline, span)
-    for name, pid, own in reads.only(nearest > OURS).processes():
+    for name, pid, own in processes(reads.only(nearest > OURS)):
         who, cores = f"process:{name}[{pid}]", own.seconds / seconds
         yield Part(figure="burnt", who=who, amount=cores, span=span, contended=waited)
 

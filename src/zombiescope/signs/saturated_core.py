@@ -17,6 +17,7 @@ import numpy as np
 from zombiescope.core import Blind, Finding, Reading, Span, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Floats, Series, Timeline
+from zombiescope.derived.sampled_processes import processes
 from zombiescope.derived.waits import waited_for_core
 
 _KERNEL = ("system", "irq", "softirq")
@@ -115,7 +116,7 @@ def _who(timeline: Timeline, cpu: str, span: Span) -> tuple[str, tuple[Reading, 
     samples = timeline.samples(span, cpu=int(cpu.removeprefix("cpu:")))
     if not len(samples):
         return "", ()
-    name, pid, own = samples.processes()[0]
+    name, pid, own = processes(samples)[0]
     words = f", {percent(own.seconds / samples.seconds)} of it {name}[{pid}] in {own.hottest()[-1]}"
     return words, (own.reading(f"process:{name}[{pid}]"),)
 

@@ -25,6 +25,7 @@ from zombiescope.core import Case, harmless
 from zombiescope.core.samples import Samples
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.examine import examine
+from zombiescope.profile.about import line
 from zombiescope.profile.heatmap import heatmap
 from zombiescope.profile.tree import planted
 from zombiescope.web._axis import Axis, axis_of
@@ -110,7 +111,9 @@ def bundle(capture: Samples, timeline: Timeline | None = None, case: Case | None
         "length": axis.length,
         "tick": axis.tick,
         "cell": axis.cell,
-        "notes": [harmless(note) for note in (*capture.notes, *rows.notes, *_missing(busy, timeline))],
+        "notes": [
+            harmless(note) for note in (*_origin(capture), *capture.notes, *rows.notes, *_missing(busy, timeline))
+        ],
         "samples": len(busy),
         "cpus": np.unique(busy.cpu).tolist(),  # -1 is unknown
         "events": events(timeline, case, axis),
@@ -124,6 +127,11 @@ def bundle(capture: Samples, timeline: Timeline | None = None, case: Case | None
     text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
     text += b" " * (-(len(MAGIC) + 4 + len(text)) % 8)
     return b"".join([MAGIC, struct.pack("<I", len(text)), text, *columns.parts])
+
+
+def _origin(capture: Samples) -> list[str]:
+    """What a file of others is, and what was chosen of it; a recording says so itself."""
+    return [line(capture)] if capture.origin.option else []
 
 
 def _stacks(capture: Samples, axis: Axis, columns: _Columns) -> Rows:

@@ -1,0 +1,145 @@
+"""Logs as journalctl, dmesg, syslog daemons, consoles and containers really print them: each says the same line."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests import fuzzing
+
+from zombiescope.core import Unparsable
+from zombiescope.kernel.log_text import parse_log
+
+RESET = "ena 0000:00:05.0 eth0: Trigger reset is on"
+AT = datetime(2026, 11, 12, 15, 12, 4, 123456, tzinfo=UTC).timestamp()
+ENDED = AT + 3600.0
+MICROSECONDS = "1794496324123456"
+ENTRY = {"__REALTIME_TIMESTAMP": MICROSECONDS, "SYSLOG_IDENTIFIER": "kernel", "PRIORITY": "3", "_TRANSPORT": "kernel"}
+
+
+@pytest.fixture(autouse=True)
+def _zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+AS_WRITTEN = {
+    "dmesg -x -T": "kern  :err   : [Thu Nov 12 15:12:04 2026] {}",
+    "dmesg --time-format iso": "2026-11-12T15:12:04,123456+00:00 {}",
+    "dmesg -x --time-format iso": "kern  :err   : 2026-11-12T15:12:04,123456+00:00 {}",
+    "short": "Nov 12 15:12:04 node-7 kernel: {}",
+    "short-precise": "Nov 12 15:12:04.123456 node-7 kernel: {}",
+    "short-iso": "2026-11-12T15:12:04+00:00 node-7 kernel: {}",
+    "short-iso-precise": "2026-11-12T15:12:04.123456+00:00 node-7 kernel: {}",
+    "short-full": "Thu 2026-11-12 15:12:04 UTC node-7 kernel: {}",
+    "short-full of a zone": "Thu 2026-11-12 16:12:04 +01:00 node-7 kernel: {}",
+    "short-unix": "1794496324.123456 node-7 kernel: {}",
+    "with-unit": "Thu 2026-11-12 15:12:04 UTC node-7 kernel: {}",
+    "json": json.dumps(ENTRY | {"MESSAGE": RESET}),
+    "json of bytes": json.dumps(ENTRY | {"MESSAGE": list(RESET.encode())}),
+    "json-pretty": json.dumps(ENTRY | {"MESSAGE": RESET}, indent=8),
+    "json-sse": "data: " + json.dumps(ENTRY | {"MESSAGE": RESET}) + "\n",
+    "json-seq": "\x1e" + json.dumps(ENTRY | {"MESSAGE": RESET}),
+    "export": f"__CURSOR=s=1;i=2\n__REALTIME_TIMESTAMP={MICROSECONDS}\nPRIORITY=3\n"
+    "SYSLOG_IDENTIFIER=kernel\nMESSAGE={}\n",
+    "verbose": "Thu 2026-11-12 15:12:04.123456 UTC [s=1;i=2;b=3;m=4;t=5;x=6]\n"
+    "    SYSLOG_IDENTIFIER=kernel\n    MESSAGE={}\n",
+    "rsyslog of SUSE": "2026-11-12T15:12:04.123456+00:00 node-7 kernel: [12345.678901] {}",
+    "rsyslog of Ubuntu": "Nov 12 15:12:04 node-7 kernel: [12345.678901] {}",
+    "RFC 5424": "<3>1 2026-11-12T15:12:04.123456Z node-7 kernel - - - {}",
+    "busybox": "Nov 12 15:12:04 node-7 kern.err kernel: [12345.678901] {}",
+    "with priority": "<3>Nov 12 15:12:04 node-7 kernel: {}",
+}
+
+
+@pytest.mark.parametrize("form", AS_WRITTEN)
+def test_forms_with_times(form: str) -> None:
+    text = AS_WRITTEN[form].replace("{}", RESET) if form != "json of bytes" else AS_WRITTEN[form]
+    log = parse_log(f"{text}\n", ended=ENDED)
+    assert [it.text for it in log.lines] == [RESET], log
+    assert abs(log.lines[0].at - AT) < 0.2, log
+    assert log.lines[0].level in (3, 6) and "as written" in log.clock
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "kern  :err   : [12345.678901] {}",
+        "[12345.678901 <    0.000012>] {}",
+        "** 12 printk messages dropped ** [12345.678901] {}",
+        "node-7 login: [12345.678901] {}",
+        "node-7 login: ** 3 printk messages dropped ** [12345.678901] {}",
+        "[pod/node-problem-detector-x7/npd] [12345.678901] {}",
+        "2026-11-12T15:12:04.123456789Z [12345.678901] {}",
+        "2026-11-12T15:12:04.123456789Z stdout F [12345.678901] {}",
+        "[2026-11-12 15:12:04] [12345.678901] {}",
+        "\x1b[0m[12345.678901] {}",
+        "<3>[12345.678901] {}\nPanic#1 Part1",
+        "[12345.678901] {}\r",
+        '{"log":"[12345.678901] {}\\n","stream":"stdout","time":"2026-11-12T15:12:04.123456789Z"}',
+    ],
+)
+def test_what_stands_before_a_time_since_boot(line: str) -> None:
+    log = parse_log(line.replace("{}", RESET) + "\n", ended=ENDED)
+    assert [it.text.rstrip("\r") for it in log.lines] == [RESET]
+    assert log.lines[0].at == pytest.approx(ENDED)
+
+
+def test_a_log_without_times_keeps_its_order_and_says_so() -> None:
+    log = parse_log(f"usb 1-1: new device\n{RESET}\nCall Trace:\n", ended=ENDED)
+    assert [it.text for it in log.lines] == ["usb 1-1: new device", RESET, "Call Trace:"]
+    assert log.clock == "no times in it: only the order of its lines is known"
+    assert [it.at for it in log.lines] == sorted(it.at for it in log.lines) and log.lines[-1].at <= ENDED
+
+
+def test_a_console_also_has_what_programs_print() -> None:
+    said = "[  OK  ] Started something.\ncloud-init: modules\n"
+    log = parse_log(f"[   10.0] a\n{said}[   11.0] b\n{said}", ended=ENDED)
+    assert [it.text for it in log.lines] == ["a", "b"]
+
+
+def test_records_of_many_writers() -> None:
+    entries: list[dict[str, Any]] = [
+        {**ENTRY, "MESSAGE": RESET},
+        {**ENTRY, "SYSLOG_IDENTIFIER": "systemd", "_PID": "1", "MESSAGE": "up"},
+        {**ENTRY, "MESSAGE": None},
+        {**ENTRY, "SYSLOG_IDENTIFIER": "joker", "MESSAGE": RESET},
+    ]
+    text = "\n".join(json.dumps(it) for it in entries) + '\n{"damaged": \n'
+    log = parse_log(text, ended=ENDED, of=("kernel", "systemd").__contains__)
+    assert [it.text for it in log.lines] == [RESET, "systemd[1]: up"]
+    assert (log.format, log.lines[0].level) == ("journalctl -o json", 3)
+
+
+@pytest.mark.parametrize("text", ['{"a": ' * 3000, "{" * 100_000, "data: {\n" * 50_000, "__CURSOR=\n" * 50_000])
+def test_hostile_records_are_quick(text: str) -> None:
+    started = time.thread_time()
+    with pytest.raises(Unparsable):
+        parse_log(text, ended=ENDED)
+    assert time.thread_time() - started < 2.0
+
+
+def test_two_thousand_damaged_logs() -> None:
+    seeds = [f"{text}\n".replace("{}", RESET).encode() * 3 for text in AS_WRITTEN.values()]
+
+    def read(_: bytes, data: bytes, __: random.Random) -> bool:
+        try:
+            log = parse_log(data.decode("utf-8", "surrogateescape"), ended=ENDED)
+        except Unparsable:
+            return False
+        assert all(isinstance(it.at, float) and 0 <= it.level < 8 for it in log.lines)
+        return True
+
+    def crooked(changed: bytearray, at: int, random_: random.Random) -> None:
+        changed[at:at] = random_.choice((b"\n", b"{", b"}", b'"', b"[", b"]", b"9" * 30, b"\0", b": ", b"\x1e", b"="))
+
+    still = fuzzing.tried(2000, 3, seeds, lambda it, random_: fuzzing.damaged(it, random_, crooked), read)
+    assert 500 < still < 2000
