@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from zombiescope import __version__
 from zombiescope.core.errors import Unparsable, Unreadable, UserError
 from zombiescope.members.rooms import Broken, guarded, member, names, strangers
-from zombiescope.outputs.exit_codes import BLIND, USAGE
+from zombiescope.outputs._exit_codes import BLIND, USAGE
 
 DESCRIPTION = "Find out why a Linux node that looks healthy starves its work, with evidence."
 EXAMPLES = """examples:

@@ -54,7 +54,7 @@ def resumed(ledger: Ledger, **options: Any) -> Iterator[subprocess.Popen[str]]:
         try:
             deadline = time.monotonic() + 60
             after = Path(str((proof_of(ledger.fix("1")) or {})["folder"])) / "after"
-            while not list(after.glob("*/*.arrows")) and time.monotonic() < deadline:
+            while not list(after.glob("*/head")) and time.monotonic() < deadline:
                 assert process.poll() is None
                 time.sleep(0.05)
             yield process

@@ -30,8 +30,14 @@ def quick_reads() -> list[Reading]:
     return [*often("stat_read_seconds", 1e-4, 10, file), *often("stat_read_cpu_seconds", 5e-5, 10, file)]
 
 
-def later(*, grows: float = 0.0, without: str = "", extra: list[Reading] | None = None) -> Timeline:
-    """Two minutes after the cure: everything is looked at and well; or one part is not looked at."""
+def later(
+    *,
+    grows: float = 0.0,
+    without: str = "",
+    extra: list[Reading] | None = None,
+    unseen: tuple[float, float] = (0.0, 0.0),
+) -> Timeline:
+    """Two minutes after the cure: everything is looked at and well; or one part is not, or none for some seconds."""
     parts = {
         "units": often("unit_restarts_total", 0, subject=ECS),
         "dead": v1([68_620.0 + grows * second for second in range(SECONDS + 1)]),
@@ -44,7 +50,8 @@ def later(*, grows: float = 0.0, without: str = "", extra: list[Reading] | None 
         "reads": quick_reads(),
     }
     readings = [it for name, part in parts.items() if name != without for it in [*part]]
-    return node([replace(it, at=it.at + LATER) for it in [*readings, *(extra or [])]])
+    readings = [it for it in [*readings, *(extra or [])] if not T0 + unseen[0] < it.at < T0 + unseen[1]]
+    return node([replace(it, at=it.at + LATER) for it in readings])
 
 
 def proved(after: Timeline, cured: str = ECS, *, earlier: Sequence[Reading] = (), window: float | None = None) -> Proof:
@@ -172,7 +179,7 @@ def test_a_window_that_was_cut_short_cannot_be_told() -> None:
 
 def test_a_window_shorter_than_three_intervals_cannot_be_told() -> None:
     """The card reset every 40 s: two minutes are needed."""
-    proof = proved(_without(later(), 118, SECONDS + 1))
+    proof = proved(later(unseen=(118, SECONDS + 1)))
     assert proof.state == "cannot tell", states(proof)
     name = "long enough for the fault to come again"
     assert [it.name for it in proof.checks if it.state != "held"] == [name]
@@ -232,7 +239,7 @@ def test_a_new_symptom_without_a_cause_is_no_proof() -> None:
 def test_a_recorder_that_slept_did_not_look_all_the_time() -> None:
     whole = later()
     after = Examined(examine(whole), whole)
-    sleepy = _without(whole, 40, 100)
+    sleepy = later(unseen=(40, 100))
     timeline = incident(extra=quick_reads())
     before = Examined(examine(timeline), timeline)
     cured = [it for it in before.case.findings if it.subject == ECS]
@@ -243,19 +250,7 @@ def test_a_recorder_that_slept_did_not_look_all_the_time() -> None:
 
 @pytest.mark.parametrize(("seconds", "state"), [(15, "held"), (16, "blind")])
 def test_fifteen_seconds_without_a_sample_are_a_slow_node_and_more_are_a_gap(seconds: int, state: str) -> None:
-    proof = proved(_without(later(), 40, 40 + seconds))
+    proof = proved(later(unseen=(40, 40 + seconds)))
     assert states(proof)["was looked at all the time"] == state
     if state == "blind":
         assert f"for {seconds}.0 s" in said(proof, "was looked at all the time")
-
-
-def _without(timeline: Timeline, start: float, end: float) -> Timeline:
-    kept = [
-        one.reading(place)
-        for what in timeline.whats()
-        for subject in timeline.subjects(what)
-        for one in (timeline.series(what, subject),)
-        for place in range(len(one))
-        if not T0 + LATER + start < one.at[place] < T0 + LATER + end
-    ]
-    return node(kept)

@@ -25,7 +25,7 @@ from typing import Any
 from zombiescope.agent.child import die_with_parent
 from zombiescope.core.errors import Unparsable, Unreadable, UserError
 from zombiescope.core.words import harmless
-from zombiescope.outputs.exit_codes import USAGE
+from zombiescope.outputs._exit_codes import USAGE
 
 PATIENCE = 15.0  # seconds at idle priority; a look takes less than one on an idle core
 MOST_SECONDS = 120.0  # a look that takes longer hangs

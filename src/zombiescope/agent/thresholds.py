@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from zombiescope.core.errors import UserError
-from zombiescope.outputs.exit_codes import USAGE
+from zombiescope.outputs._exit_codes import USAGE
 from zombiescope.places.own_python import FOLDER, environment, own_python
 
 PATIENCE = 60.0  # seconds, on a node that has no CPU to spare

@@ -11,7 +11,7 @@ from typing import Any
 
 from zombiescope.agent.settings import Settings, address, token
 from zombiescope.core import UserError, harmless
-from zombiescope.outputs.exit_codes import EXIT_STYLES
+from zombiescope.outputs._exit_codes import EXIT_STYLES
 
 PATIENCE = 3.0  # seconds: node-problem-detector gives five by default
 LONGEST = 80  # characters: node-problem-detector cuts there

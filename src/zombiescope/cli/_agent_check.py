@@ -5,7 +5,7 @@ from __future__ import annotations
 from zombiescope.cli._looking import look
 from zombiescope.core import Host, harmless
 from zombiescope.kernel.rights import own_rights
-from zombiescope.outputs.exit_codes import BLIND, CLEAR
+from zombiescope.outputs._exit_codes import BLIND, CLEAR
 
 SECONDS = 2.0  # of the look: a rate needs two samples
 # Bit in /proc/PID/status, name, and what is not seen without it. Measured: docs/agent.md says how.

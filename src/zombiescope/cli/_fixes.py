@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from zombiescope.core import harmless
-from zombiescope.outputs.exit_codes import CLEAR
+from zombiescope.outputs._exit_codes import CLEAR
 from zombiescope.treatment.ledger import Fix, Ledger
 from zombiescope.treatment.proofs import KILLED, RUNNING, proof_of
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from zombiescope.cli._arguments import FOLDER, complete
 from zombiescope.core import Host, Span, Unreadable, UserError, harmless
-from zombiescope.outputs.exit_codes import EXIT_STYLES
+from zombiescope.outputs._exit_codes import EXIT_STYLES
 
 if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TextIO
 
 from zombiescope.core import Reading, harmless, lasting
-from zombiescope.outputs.exit_codes import BLIND, CLEAR, FOUND
+from zombiescope.outputs._exit_codes import BLIND, CLEAR, FOUND
 from zombiescope.treatment.prove import CANNOT_TELL, NOT_PROVED, PROVED, Proof
 
 EXIT = {PROVED: CLEAR, NOT_PROVED: FOUND, CANNOT_TELL: BLIND}

@@ -17,7 +17,7 @@ from zombiescope.cli._arguments import FILE, FOLDER, add_format, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import add_host, host_of
 from zombiescope.core import Host, Unreadable, UserError, harmless
-from zombiescope.outputs.exit_codes import BLIND, CLEAR, FOUND
+from zombiescope.outputs._exit_codes import BLIND, CLEAR, FOUND
 
 if TYPE_CHECKING:
     from zombiescope.audit.packages import Owner

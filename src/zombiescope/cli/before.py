@@ -16,7 +16,7 @@ from zombiescope.cli._arguments import FILE, add_format, add_repeatable, complet
 from zombiescope.cli._looking import add_seconds, moment
 from zombiescope.core import UserError, harmless
 from zombiescope.core.model import Span
-from zombiescope.outputs.exit_codes import BLIND, CLEAR, FOUND
+from zombiescope.outputs._exit_codes import BLIND, CLEAR, FOUND
 
 if TYPE_CHECKING:
     from zombiescope.cli._sources import Source

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from zombiescope.cli._arguments import FILE, FOLDER, add_format, complete
 from zombiescope.cli._looking import add_exit_style, add_host, add_seconds, host_of, look, recorded_root
 from zombiescope.core import Host, UserError, amount, harmless, lasting
-from zombiescope.outputs.exit_codes import BLIND, CLEAR, EXIT_STYLES
+from zombiescope.outputs._exit_codes import BLIND, CLEAR, EXIT_STYLES
 
 if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline

@@ -12,7 +12,7 @@ import json
 
 from zombiescope.cli._arguments import FOLDER, complete
 from zombiescope.core import harmless
-from zombiescope.outputs.exit_codes import CLEAR, FOUND
+from zombiescope.outputs._exit_codes import CLEAR, FOUND
 
 EXAMPLES = """examples:
   zombiescope check ./mine                 one line a complaint: file:line: what is wrong; what to do

@@ -31,7 +31,7 @@ from zombiescope.cli._looking import (
 from zombiescope.core import Host, UserError, harmless
 from zombiescope.core.model import Case, Span
 from zombiescope.members.rooms import load, names
-from zombiescope.outputs.exit_codes import EXIT_STYLES
+from zombiescope.outputs._exit_codes import EXIT_STYLES
 
 if TYPE_CHECKING:
     from zombiescope.core.timeline import Timeline

@@ -19,7 +19,7 @@ from zombiescope.cli._arguments import FOLDER, add_format, add_optional, add_rep
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import add_hertz, add_seconds, duration, look, name_of, recorded
 from zombiescope.core import Host, Plan, Unreadable, UserError, harmless
-from zombiescope.outputs.exit_codes import BLIND, CLEAR, FOUND
+from zombiescope.outputs._exit_codes import BLIND, CLEAR, FOUND
 
 if TYPE_CHECKING:
     from zombiescope.treatment.apply import Machine

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING
 
 from zombiescope.cli._arguments import FILE, add_kallsyms, add_measure, complete
 from zombiescope.core import UserError
-from zombiescope.outputs.exit_codes import BLIND, CLEAR
+from zombiescope.outputs._exit_codes import BLIND, CLEAR
 
 if TYPE_CHECKING:
     from zombiescope.core.model import Span

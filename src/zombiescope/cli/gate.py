@@ -18,7 +18,7 @@ from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import LONGEST, add_exit_style, duration, look
 from zombiescope.core import Host, UserError, harmless
 from zombiescope.members.rooms import load, names
-from zombiescope.outputs.exit_codes import EXIT_STYLES
+from zombiescope.outputs._exit_codes import EXIT_STYLES
 
 if TYPE_CHECKING:
     from zombiescope.cli._gate_report import Report
