@@ -8,7 +8,7 @@ ARGS ?=
 # The time-travel page is built where Node is; without it everything else works, and `view` says what is missing.
 PAGE := $(if $(shell command -v npm),src/zombiescope/web/static/page.js)
 
-.PHONY: help diagnose demo test tools test-kernels test-images page dist lint format docs bench clean
+.PHONY: help diagnose demo test test-long tools test-kernels test-images page dist lint format docs bench clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made here
@@ -35,6 +35,9 @@ tools:
 	test -z "$$missing" && exit 0; echo "installing$$missing"; \
 	{ apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; } >/dev/null 2>&1 \
 	  || echo "could not install$$missing: the tests that need it are skipped" >&2
+
+test-long: $(VENV)/.dev tools $(PAGE)  ## the tests that take minutes: the agent through faults, kills and alerts, every scenario of the lab
+	$(BIN)/python -m tests --long $(ARGS)
 
 test-kernels: $(VENV)/.dev  ## boot Debian's 5.10, 6.1, 6.12 and 7.x under QEMU, run the census in each (ARGS="6.1")
 	$(BIN)/python -m tests.kernels.run $(ARGS)

@@ -47,6 +47,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--machine", choices=["shared", "alone"], help="only the tests that can, or cannot, share a machine"
     )
+    group.addoption(
+        "--long", action="store_true", help="only the tests that take minutes, which are left out otherwise"
+    )
     group.addoption("--passes", metavar="FILE", help="where a pass leaves its end for the next one to print")
 
 
@@ -58,6 +61,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         others = [it for it in items if (it in alone) != (wanted == "alone")]
         config.hook.pytest_deselected(items=others)
         items[:] = [it for it in items if (it in alone) == (wanted == "alone")]
+    long = {it for it in items if it.get_closest_marker("long")}
+    others = [it for it in items if (it in long) != config.getoption("--long")]
+    config.hook.pytest_deselected(items=others)
+    items[:] = [it for it in items if (it in long) == config.getoption("--long")]
     if wanted == "shared":
         sys.addaudithook(_no_cgroups)
     if os.geteuid() != 0:

@@ -65,6 +65,7 @@ def _all(door: socket.socket) -> list[bytes]:
         return found
 
 
+@pytest.mark.long
 def test_killed_children_come_back_and_it_says_so(tmp_path: Path) -> None:
     with running(tmp_path, "--every", "5s") as agent:
         agent.looked()

@@ -140,6 +140,7 @@ int main(int count, char **words) {
 
 
 @pytest.mark.kernel
+@pytest.mark.long
 def test_live_a_worker_that_bursts_before_each_mark_is_named(tmp_path: Path, zombiescope: Run) -> None:
     """Five bursts of 1.2 s in 42 s, each followed by a mark in the kernel's log; the machine does what else it does."""
     if not os.access("/dev/kmsg", os.W_OK) or shutil.which("gcc") is None:

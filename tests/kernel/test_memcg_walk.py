@@ -63,11 +63,15 @@ os.pwrite(flush, bytes(64 * 4096), 0)
 
 # Keeps 150 empty cgroups, always the newest: more than two batches, of which any may be gone before the next.
 CHURN = """
-import os, sys
+import os, sys, time
 parent = sys.argv[1]
 number = 0
 while True:
-    os.mkdir(f"{parent}/churn-{number}")
+    try:
+        os.mkdir(f"{parent}/churn-{number}")
+    except OSError:  # EBUSY: all 65,535 numbers are taken by those that the kernel has not freed yet
+        time.sleep(0.01)
+        continue
     if number >= 150:
         os.rmdir(f"{parent}/churn-{number - 150}")
     number += 1
@@ -168,11 +172,11 @@ def test_twenty_three_zombies_with_hostile_names_and_the_file_that_pins_them() -
 
 @kernel
 @needs_root
-def test_a_hundred_walks_while_cgroups_come_and_go() -> None:
+def test_forty_walks_while_cgroups_come_and_go() -> None:
     file = SHM / f"zombiescope-test-{os.getpid()}-churn"
     names = [b"stays-%d" % number for number in range(23)]
     with parent_cgroup("churn") as parent, zombies(parent, file, names), churn(parent):
-        for _ in range(100):
+        for _ in range(40):
             found = walk()
             assert_sound(found)
             mine = below(found, parent)

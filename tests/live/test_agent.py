@@ -13,7 +13,7 @@ from tests.agent.running import running
 
 from zombiescope.lab import crash_loop
 
-pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "can_boot", "as_before")]
+pytestmark = [pytest.mark.kernel, pytest.mark.long, pytest.mark.usefixtures("memory_cgroups", "can_boot", "as_before")]
 KILLS = int(os.environ.get("ZOMBIESCOPE_KILLS", "2"))
 WITHIN = 90.0  # seconds from the beginning of the fault to its event
 

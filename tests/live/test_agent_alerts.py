@@ -20,7 +20,7 @@ from tests.conftest import PROJECT
 
 from zombiescope.lab import crash_loop
 
-pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "can_boot", "as_before")]
+pytestmark = [pytest.mark.kernel, pytest.mark.long, pytest.mark.usefixtures("memory_cgroups", "can_boot", "as_before")]
 WITHIN = 120.0  # seconds from the beginning of the fault to an alert in Alertmanager
 
 

@@ -91,5 +91,6 @@ def test_the_whole_chain_from_a_recording_that_outlives_the_fault(
         assert grounds(told, law) - {"order"}, law
     reset = next(it for it in told["findings"] if it["sign"] == "driver_reset")
     assert all(INJECTED in it["text"] for it in reset["evidence"] if it["what"] == "kernel_log"), "it says so itself"
-    again = zombiescope("diagnose", folder, "--format", "json").stdout
-    assert json.loads(again) == told == json.loads(zombiescope("diagnose", folder, "--format", "json").stdout)
+    again, once_more = (zombiescope("diagnose", folder, "--format", "json").stdout for _ in range(2))
+    # The commands of a plan name the Python that runs us, which the lab starts under another name.
+    assert json.loads(again.replace("/bin/python3", "/bin/python")) == told and again == once_more

@@ -1,15 +1,15 @@
 """Faults of the lab really happen and are told as they are; controls accuse nobody; the machine is as it was before.
 
-The short score, two minutes of it; with ZOMBIESCOPE_LAB=all every scenario is judged, as by `zombiescope lab score`.
+The short score, two minutes of it; `make test-long` judges the other scenarios, as `zombiescope lab score` does.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from tests.conftest import CANNOT, COMMAND
@@ -33,16 +33,15 @@ ELSEWHERE = {  # each is judged there, and more is asked of it
 ATTEMPTS = 3
 
 
-def judged() -> dict[str, ModuleType]:
-    every = os.environ.get("ZOMBIESCOPE_LAB") == "all"
-    return {
-        name: it
-        for name, it in healthy("lab").items()
-        if name not in ELSEWHERE and (every or getattr(it, "SHORT", False))
-    }
+def judged() -> list[Any]:
+    every = [(name, it) for name, it in healthy("lab").items() if name not in ELSEWHERE]
+    return [
+        pytest.param(name, it, id=name, marks=() if getattr(it, "SHORT", False) else pytest.mark.long)
+        for name, it in every
+    ]
 
 
-@pytest.mark.parametrize(("name", "scenario"), judged().items(), ids=judged())
+@pytest.mark.parametrize(("name", "scenario"), judged())
 def test_the_truth_is_told(name: str, scenario: ModuleType) -> None:
     _skip_without(scenario)
     try:

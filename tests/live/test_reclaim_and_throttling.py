@@ -50,7 +50,7 @@ def test_a_quota_used_up_by_reclaim_is_explained_by_it() -> None:
         now_and_then(pid),
     ):
         Path(_cpu_folder(folder), "cgroup.procs").write_text(str(pid))
-        timeline = record(Host(), 14.0, only=PROBES).timeline()
+        timeline = record(Host(), 20.0, only=PROBES).timeline()
     answer = reclaim_explains_throttling.answer(timeline)
     assert answer.state == "supported", answer.says
     assert "s a second with reclaim and" in answer.says

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import CANNOT, COMMAND
 
-pytestmark = [pytest.mark.kernel, pytest.mark.alone]
+pytestmark = [pytest.mark.kernel, pytest.mark.long]
 V1, V2 = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")
 BUSY = "echo $$ > {}/cgroup.procs; while :; do :; done"
 

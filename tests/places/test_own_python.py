@@ -76,7 +76,7 @@ def test_a_command_gets_a_safe_path_and_no_variable_that_is_not_ours(
     "argv",
     [
         ("fix", "purge_zombies", "--apply", "--seconds", "1", "--hz", "0"),
-        ("lab", "run", "crash_loop"),
+        pytest.param(("lab", "run", "crash_loop"), marks=pytest.mark.long),
     ],
     ids=" ".join,
 )

@@ -74,6 +74,7 @@ def test_without_stacks_only_intervals_stretch_and_nought_is_no_limit() -> None:
 
 @pytest.mark.e2e
 @pytest.mark.alone
+@pytest.mark.long
 def test_the_recording_says_what_it_left_out(tmp_path: Path, zombiescope: Run) -> None:
     zombiescope("record", str(tmp_path), "--hz", "199", "--budget", "0.01%", "--for", "35s", expect=0)
     told = json.loads(zombiescope("info", str(tmp_path), "--format", "json", expect=0).stdout)

@@ -234,6 +234,7 @@ def online(cpu: int, on: bool) -> None:
 
 
 @pytest.mark.kernel
+@pytest.mark.long
 def test_a_core_goes_away_and_comes_back(tmp_path: Path) -> None:
     cpu = max(os.sched_getaffinity(0))
     try:

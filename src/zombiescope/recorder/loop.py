@@ -138,6 +138,7 @@ class Loop:
         every = self.stretch * float(self._probes[name].EVERY)
         if self._worker is None or name in self._often:
             return max(every, self._note(name, self._sampled(name)) / SHARE)
+        self.collect()  # an answer that is not taken keeps its probe from being asked again
         wait = self._not_before[name] - time.monotonic()
         if wait > 0:
             return wait
