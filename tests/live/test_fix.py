@@ -53,6 +53,7 @@ def test_a_unit_of_the_admin_s_own_is_disabled_and_taken_back(zombiescope: Run, 
     assert [fix.state for fix in ledger.fixes()] == ["undone"]
 
 
+@pytest.mark.long
 def test_a_cure_of_the_wrong_unit_is_not_proved(zombiescope: Run, logs: Path, ledger: Ledger) -> None:
     with leaking(logs, others={"innocent.service": LEAKS}):
         told = json.loads(

@@ -1,6 +1,6 @@
 """Faults of the lab really happen and are told as they are; controls accuse nobody; the machine is as it was before.
 
-The short score, two minutes of it; `make test-long` judges the other scenarios, as `zombiescope lab score` does.
+Three scenarios; `make test-long` judges the others, as `zombiescope lab score` does.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ ELSEWHERE = {  # each is judged there, and more is asked of it
     "pinterest": "test_incident.py",
     "stat_walker": "cli/test_lab.py",
 }
+QUICK = ("quiet", "throttled", "zombie_walk")  # one that is innocent, one fault, one chain
 # A fault needs a core of its own, and machines have neighbours: what is not seen at once may be seen the next time.
 # An innocent who is accused is accused once too often.
 ATTEMPTS = 3
@@ -35,10 +36,7 @@ ATTEMPTS = 3
 
 def judged() -> list[Any]:
     every = [(name, it) for name, it in healthy("lab").items() if name not in ELSEWHERE]
-    return [
-        pytest.param(name, it, id=name, marks=() if getattr(it, "SHORT", False) else pytest.mark.long)
-        for name, it in every
-    ]
+    return [pytest.param(name, it, id=name, marks=() if name in QUICK else pytest.mark.long) for name, it in every]
 
 
 @pytest.mark.parametrize(("name", "scenario"), judged())
@@ -61,6 +59,7 @@ def test_the_truth_is_told(name: str, scenario: ModuleType) -> None:
     assert not [it for it in run.told["verdicts"] if it["state"] == "broken"]
 
 
+@pytest.mark.long
 def test_after_a_score_the_machine_is_as_before() -> None:
     """Thousands of mounts, twice; told right or not. Faults that could leave more are checked where they are judged."""
     argv = [str(COMMAND), "lab", "score", "--only", "mounts", "--runs", "2", "--seed", "7", "--format", "json"]
