@@ -1,4 +1,4 @@
-"""From looks to events: followed from one to the next, kept on disk, then told to whoever listens."""
+"""From looks to events: followed from one to the next, kept on disk, then sent to those who listen."""
 
 from __future__ import annotations
 

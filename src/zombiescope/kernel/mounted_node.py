@@ -5,7 +5,7 @@ kernel shows depends on who asks, so each is read where the node's own PID 1 wou
 
     /proc              PATH/proc, else our own with hostPID: the one that shows kthreadd as pid 2
     mountinfo, net     those of PID 1; ours are the container's
-    /sys, cgroups      PATH/sys, else /proc/1/root/sys: sysfs has the network cards of whoever mounted it
+    /sys, cgroups      PATH/sys, else /proc/1/root/sys: sysfs has the network cards of its mounter
     /proc/PID/cgroup   relative to the reader's cgroup namespace, so we enter the node's; likewise for its name (uts)
     /proc/sys/net      of the reader's network namespace, which we do not enter: blind unless it is the node's
 

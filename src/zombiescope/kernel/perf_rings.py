@@ -1,7 +1,7 @@
 """The rings of all cores: opened, drained as they are, and followed as cores come and go. Standard library only.
 
-Reading costs no system call. Rings are sized in bytes, for `SECONDS` of deep stacks at their rate: whoever drains them
-once a second may be late, and poll(2) wakes it when one is half full.
+Reading costs no system call. Rings are sized in bytes, for `SECONDS` of deep stacks at their rate: a reader that
+drains them once a second may be late, and poll(2) wakes it when one is half full.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Heads:
         self.size = self.stored  # on disk, about: what settle saves is counted when the next head begins
         self.lost = -1  # the number of a head of which a part could not be written: it ends there
         self.troubles: list[str] = []  # what could not be written, removed or settled, and why; each once
-        self.happened: list[str] = []  # those that are not in the recording yet: whoever writes them takes them out
+        self.happened: list[str] = []  # those that are not in the recording yet: their writer takes them out
         for stale in self._folder.unsettled():  # of a recorder that was killed
             self._settle(stale)
 

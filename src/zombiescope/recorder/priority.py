@@ -2,8 +2,8 @@
 
 A neighbour with 64 times our weight leaves us 3 % of a busy core: a look of 8 s took 50 s. Only nice values are used,
 for as long as needed and never a real-time policy, which would make others wait as the fault does. Against another
-cgroup they help only who is in the root cgroup, as a service or a pod is not: those are given a weight by whoever runs
-them. Where the kernel weighs whole sessions (CONFIG_SCHED_AUTOGROUP), it is the value of our session that counts.
+cgroup they help only a process in the root cgroup, not a service or a pod: the administrator gives those a weight.
+Where the kernel weighs whole sessions (CONFIG_SCHED_AUTOGROUP), it is the value of our session that counts.
 Standard library only: the capture process imports this.
 """
 

@@ -1,4 +1,4 @@
-"""Readings and samples of probes as rows of a segment: one rule for what is written, whoever records.
+"""Readings and samples of probes as rows of a segment: one rule for what is written, live and recorded.
 
 A value is written when it changed or a minute has passed; every sample time is written, so that a value that stayed
 the same is distinguished from one that was not read.
