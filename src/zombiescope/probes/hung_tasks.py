@@ -8,9 +8,10 @@ Kernel: kernel/hung_task.c, Documentation/admin-guide/sysctl/kernel.rst. Counted
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from zombiescope.core import Host, Reading, Unparsable
+from zombiescope.core import Reading, Unparsable
+from zombiescope.kernel.fetched import Samples, reading, texts
 from zombiescope.kernel.text import count
 
 EVERY = 30.0  # seconds: khungtaskd itself checks every two minutes
@@ -19,14 +20,12 @@ SOURCE = "/proc/sys/kernel/hung_task_detect_count"
 FILES = (SOURCE,)
 
 
-def read(host: Host) -> Iterator[Reading]:
-    return told([(host.now(), host.read_bytes(SOURCE))])
-
-
-def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading]:
-    for at, content in fetched:
-        text = content.decode("utf-8", "surrogateescape")
+def readings(samples: Samples) -> Iterator[Reading]:
+    for at, text in texts(samples):
         yield Reading(what=GIVES[0], subject="node", value=parse(text), at=at, source=SOURCE)
+
+
+read = reading(FILES, readings)
 
 
 # 3

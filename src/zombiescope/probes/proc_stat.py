@@ -9,10 +9,11 @@ Kernel: Documentation/filesystems/proc.rst, 1.7. Times are in ticks of 1/100 s o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from zombiescope.core import Blind, Host, Reading, Unparsable
+from zombiescope.core import Blind, Reading, Unparsable
+from zombiescope.kernel.fetched import Samples, reading, texts
 from zombiescope.kernel.text import count, counts, lines
 
 EVERY = 0.1
@@ -35,16 +36,11 @@ class Stat:
     counts: dict[str, int]
 
 
-def read(host: Host) -> Iterator[Reading | Blind]:
-    at = host.now()
-    return told([(at, host.read_bytes(SOURCE))])
-
-
-def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
+def readings(samples: Samples) -> Iterator[Reading | Blind]:
     """What changed between two samples, since a value holds until the next is reported."""
     last: dict[str, tuple[float, ...]] = {}
-    for at, text in fetched:
-        stat = parse(text.decode("utf-8", "surrogateescape"))
+    for at, text in texts(samples):
+        stat = parse(text)
         now: dict[str, Mapping[str, float]] = {"node": stat.counts}
         now |= {f"cpu:{cpu}": dict(zip(GIVES, seconds, strict=False)) for cpu, seconds in stat.cores.items()}
         for subject, figures in now.items():
@@ -59,6 +55,9 @@ def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
     yield from (
         Blind(what=what, source=SOURCE, why="this kernel does not show it") for what in GIVES if what not in given
     )
+
+
+read = reading(FILES, readings)
 
 
 # cpu  301854 612 111922 8979004 3552 2 3944 0 44 36

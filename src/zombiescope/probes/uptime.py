@@ -7,9 +7,10 @@ Kernel: Documentation/filesystems/proc.rst. It counts time spent suspended.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from zombiescope.core import Host, Reading, Unparsable
+from zombiescope.core import Reading, Unparsable
+from zombiescope.kernel.fetched import Samples, reading, texts
 
 EVERY = 60.0
 GIVES = ("uptime_seconds",)
@@ -17,14 +18,12 @@ SOURCE = "/proc/uptime"
 FILES = (SOURCE,)
 
 
-def read(host: Host) -> Iterator[Reading]:
-    return told([(host.now(), host.read_bytes(SOURCE))])
-
-
-def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading]:
-    for at, content in fetched:
-        text = content.decode("utf-8", "surrogateescape")
+def readings(samples: Samples) -> Iterator[Reading]:
+    for at, text in texts(samples):
         yield Reading(what=GIVES[0], subject="node", value=parse(text), at=at, source=SOURCE, text=text.strip())
+
+
+read = reading(FILES, readings)
 
 
 # 350735.47 234388.90

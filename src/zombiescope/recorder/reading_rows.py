@@ -12,12 +12,11 @@ from typing import Any
 import pyarrow as pa
 
 from zombiescope.core import Blind, Reading
+from zombiescope.recorder.changes import Changes
 from zombiescope.recorder.clock import nanoseconds
 from zombiescope.recorder.layout import LOOKED, UNSEEN
 from zombiescope.recorder.schemas import SCHEMAS
 from zombiescope.recorder.segment import as_batch
-
-MINUTE = 60.0  # seconds after which an unchanged value is written once more
 
 
 class ReadingRows:
@@ -31,26 +30,16 @@ class ReadingRows:
 
     def begin(self) -> None:
         """A new segment: nothing is known of the last one."""
-        self._last: dict[tuple[str, str], tuple[float, float, str, str]] = {}  # value, time, text and source
+        self._changes = Changes()
+        self._unseen: dict[str, tuple[float, str, str]] = {}  # by series: value, text and source
         self._begun: set[str] = set()  # probes of which it is written what they could read
 
     def add(self, reading: Reading) -> None:
         self.count += 1
         if reading.what in self._events:
             self._row("events", reading.at, reading.what, reading.subject, reading.value, reading.source, reading.text)
-            return
-        key = (reading.what, reading.subject)
-        last = self._last.get(key)
-        if (
-            last is not None
-            and last[0] == reading.value
-            and abs(reading.at - last[1]) < MINUTE  # also if the clock was set back
-            and last[2] == reading.text
-            and last[3] == reading.source
-        ):
-            return
-        self._last[key] = (reading.value, reading.at, reading.text, reading.source)
-        self._row("series", reading.at, reading.what, reading.subject, reading.value, reading.source, reading.text)
+        elif self._changes.is_new(reading):
+            self._row("series", reading.at, reading.what, reading.subject, reading.value, reading.source, reading.text)
 
     def look(self, name: str, gives: Sequence[str], at: float, unseen: Sequence[Blind] = ()) -> None:
         """All of `gives` was sampled; `unseen` could not be read. One reason for all of it takes one row."""
@@ -71,9 +60,8 @@ class ReadingRows:
             # 1: not read at all; 2: not read for one subject only; 0: read again.
             value = 0.0 if blind is None else 2.0 if blind.subject else 1.0
             source, why = (blind.source, blind.why) if blind else ("", "")
-            last = self._last.get((UNSEEN, what))
-            if last is None or (last[0], last[2], last[3]) != (value, why, source):
-                self._last[UNSEEN, what] = (value, at, why, source)
+            if self._unseen.get(what) != (value, why, source):
+                self._unseen[what] = (value, why, source)
                 self._row("series", at, UNSEEN, what, value, source, why)
 
     def row(self, kind: str, at: float, what: str, subject: str, value: float, source: str, text: str) -> None:
