@@ -35,6 +35,16 @@ def reading(files: Sequence[str], readings: Callable[[Samples], Iterator[Found]]
     return read
 
 
+def one_figure(what: str, source: str, parse: Callable[[str], float]) -> Callable[[Samples], Iterator[Reading]]:
+    """The `readings(samples)` of a probe whose only file holds one figure of the node."""
+
+    def readings(samples: Samples) -> Iterator[Reading]:
+        for at, text in texts(samples):
+            yield Reading(what=what, subject="node", value=parse(text), at=at, source=source, text=text.strip())
+
+    return readings
+
+
 def texts(samples: Samples) -> Iterator[tuple[float, str]]:
     """Samples of one file, as text."""
     for at, content in samples:

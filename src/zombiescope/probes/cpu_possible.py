@@ -7,24 +7,14 @@ Kernel: Documentation/admin-guide/cputopology.rst. Possible cores, not present o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from zombiescope.core import Reading, Unparsable
-from zombiescope.kernel.fetched import Samples, reading, texts
+from zombiescope.core import Unparsable
+from zombiescope.kernel.fetched import one_figure, reading
 from zombiescope.kernel.text import cores
 
 EVERY = 60.0
 GIVES = ("cpus_possible",)
 SOURCE = "/sys/devices/system/cpu/possible"
 FILES = (SOURCE,)
-
-
-def readings(samples: Samples) -> Iterator[Reading]:
-    for at, text in texts(samples):
-        yield Reading(what=GIVES[0], subject="node", value=parse(text), at=at, source=SOURCE, text=text.strip())
-
-
-read = reading(FILES, readings)
 
 
 # 0-95
@@ -35,3 +25,7 @@ def parse(text: str) -> int:
     if not found:
         raise Unparsable(SOURCE, 1, text)
     return len(found)
+
+
+readings = one_figure(GIVES[0], SOURCE, parse)
+read = reading(FILES, readings)

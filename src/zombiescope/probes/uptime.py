@@ -7,23 +7,14 @@ Kernel: Documentation/filesystems/proc.rst. It counts time spent suspended.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
-from zombiescope.core import Reading, Unparsable
-from zombiescope.kernel.fetched import Samples, reading, texts
+from zombiescope.core import Unparsable
+from zombiescope.kernel.fetched import one_figure, reading
 
 EVERY = 60.0
 GIVES = ("uptime_seconds",)
 SOURCE = "/proc/uptime"
 FILES = (SOURCE,)
-
-
-def readings(samples: Samples) -> Iterator[Reading]:
-    for at, text in texts(samples):
-        yield Reading(what=GIVES[0], subject="node", value=parse(text), at=at, source=SOURCE, text=text.strip())
-
-
-read = reading(FILES, readings)
 
 
 # 350735.47 234388.90
@@ -36,3 +27,7 @@ def parse(text: str) -> float:
         return seconds
     except ValueError:
         raise Unparsable(SOURCE, 1, text) from None
+
+
+readings = one_figure(GIVES[0], SOURCE, parse)
+read = reading(FILES, readings)

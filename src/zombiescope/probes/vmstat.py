@@ -14,6 +14,8 @@ from zombiescope.kernel.fetched import Samples, reading, texts
 from zombiescope.kernel.text import counters
 
 EVERY = 2.0
+SOURCE = "/proc/vmstat"
+FILES = (SOURCE,)
 # Counters we keep; where the kernel splits one by zone, the sum.
 _COUNTERS = (
     "pgfault",
@@ -36,8 +38,6 @@ _COUNTERS = (
 _ZONES = ("dma", "dma32", "normal", "high", "movable", "device")
 GIVES = tuple(f"vmstat_{name}_total" for name in _COUNTERS)
 CURVES = (("direct reclaim", "pages/s", "vmstat_pgscan_direct_total", "most"),)
-SOURCE = "/proc/vmstat"
-FILES = (SOURCE,)
 
 
 def readings(samples: Samples) -> Iterator[Reading | Blind]:
