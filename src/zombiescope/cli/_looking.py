@@ -27,8 +27,7 @@ def add_exit_style(parser: argparse.ArgumentParser, default: str | None) -> None
         "--exit-style",
         choices=sorted(EXIT_STYLES),
         default=default,
-        help="whose exit codes: ci 0/1/3, npd 0/1/2, nagios 0/2/3 (clear, found, blind)"
-        + (" [ci]" if default else ""),
+        help="whose exit codes: ci 0/1/3, npd 0/1/2, nagios 0/2/3 (clear, found, blind)" + (" [ci]" if default else ""),
     )
 
 
