@@ -27,7 +27,7 @@ def did_you_mean(typed: Iterable[str], known: Iterable[str]) -> str:
     from difflib import get_close_matches  # 5 ms, and only after a mistake
 
     known = sorted(set(known))
-    near = dict.fromkeys(it for each in typed for it in get_close_matches(each, known, n=3))
+    near = dict.fromkeys(it for each in typed for it in get_close_matches(each, known, n=1))
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
