@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
@@ -95,9 +96,10 @@ def main(argv: list[str]) -> int:
     args = parser.parse_args(argv)
     every = [(file, it) for file in args.files for it in changes((PACKAGE / file).read_text())]
     chosen = random.Random(args.seed).sample(every, min(args.count, len(every)))
-    for file in sorted({file for file, _ in chosen}):
-        if failed := _failed(file, (PACKAGE / file).read_text()):
-            raise SystemExit(f"the tests of {file} fail without a mistake in it: {failed}")
+    for real in (False, True):
+        tests = {it for file, _ in chosen if (file in REAL) == real for it in _tests(file)}
+        if tests and (failed := _failed(PACKAGE.parent, tests, real)):
+            raise SystemExit(f"without any mistake fails: {failed}")
     with ThreadPoolExecutor(args.jobs) as threads:
         noticed = list(threads.map(lambda it: _noticed(*it), sorted(chosen, key=lambda it: (it[0], it[1].line))))
     share = sum(noticed) / max(len(noticed), 1)
@@ -108,24 +110,27 @@ def main(argv: list[str]) -> int:
 def _noticed(file: str, change: Change) -> bool:
     """Whether the tests of a file fail with the mistake in it."""
     began = time.monotonic()
-    failed = _failed(file, change.text)
+    real = file in REAL
+    with tempfile.TemporaryDirectory(prefix="zombiescope-mutation-") as folder, ONE if real else nullcontext():
+        package = Path(folder) / "zombiescope"
+        shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+        (package / file).write_text(change.text)
+        failed = _failed(Path(folder), _tests(file), real)
     word, by = ("noticed ", f" by {failed}") if failed else ("SURVIVED", "")
     print(f"{word} {file}:{change.line}: {change.says} ({time.monotonic() - began:.0f} s){by}", flush=True)
     return bool(failed)
 
 
-def _failed(file: str, text: str) -> str:
-    """The first failure among the tests of a file with this text in its place; "" if all pass."""
-    real = file in REAL
-    with tempfile.TemporaryDirectory(prefix="zombiescope-mutation-") as folder, ONE if real else nullcontext():
-        package = Path(folder) / "zombiescope"
-        shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
-        (package / file).write_text(text)
-        environ = os.environ | {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+def _tests(file: str) -> tuple[str, ...]:
+    return TESTS.get(file, (f"tests/{file.partition('/')[0]}",))
+
+
+def _failed(path: Path, tests: Iterable[str], real: bool) -> str:
+    """The first of these tests that fails with the package in this folder; "" if all pass."""
+    environ = os.environ | {"PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1"}
+    with tempfile.TemporaryDirectory(prefix="zombiescope-mutation-") as folder:
         options = ("-q", "-x", "-p", "no:cacheprovider", f"--basetemp={folder}/tests")
-        marked = () if real else ("-m", "not kernel")
-        tests = TESTS.get(file, (f"tests/{file.partition('/')[0]}",))
-        command = [sys.executable, "-m", "pytest", *options, *marked, *tests]
+        command = [sys.executable, "-m", "pytest", *options, *(() if real else ("-m", "not kernel")), *sorted(tests)]
         try:
             done = subprocess.run(
                 command, cwd=PROJECT, env=environ, capture_output=True, text=True, timeout=PATIENCE, check=False
