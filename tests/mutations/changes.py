@@ -64,6 +64,8 @@ def _made(node: ast.AST) -> Iterator[tuple[str, _Make]]:
         new = ast.Or if isinstance(node.op, ast.And) else ast.And
         yield _words(node.op, new), _Make(node, "op", new())
     elif isinstance(node, ast.If | ast.IfExp | ast.While):
+        if ast.unparse(node.test) == "TYPE_CHECKING":  # imports for mypy decide nothing
+            return
         if isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not):
             yield "not X → X", _Make(node, "test", node.test.operand)
         else:
