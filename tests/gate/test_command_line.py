@@ -39,6 +39,7 @@ def unified(**sections: bytes) -> bytes:
         ("boot/grub2/grub.cfg", f"  linuxefi /vmlinuz {SAID}\n"),
         ("boot/grub2/grubenv", f"# GRUB Environment Block\nkernelopts={SAID}\n######"),
         ("boot/loader/entries/a.conf", f"title x\noptions {SAID}\n"),
+        ("boot/loader.0/entries/ostree-2.conf", f"options {SAID}\n"),
         ("boot/loader.1/entries/ostree-1.conf", f"title x\noptions {SAID} ostree=/ostree/boot.1/x/0\n"),
         ("efi/loader/entries/a.conf", f"options {SAID}\n"),
         ("boot/efi/loader/entries/a.conf", f"options {SAID}\n"),
