@@ -34,7 +34,8 @@ PACKAGE = PROJECT / "src/zombiescope"
 ROOMS = ("treatment", "audit", "gate", "remedies")
 TREATMENT, AUDIT, GATE, REMEDIES = (f"tests/{room}" for room in ROOMS)
 BOOT = (f"{AUDIT}/test_unit_files.py", f"{GATE}/test_trees.py", f"{GATE}/test_hostile.py", f"{GATE}/test_activation.py")
-# The tests of a file that has fewer than those of its whole room, or some in another room.
+RULES = tuple(f"{GATE}/test_{it}.py" for it in ("rules", "command_line", "lists", "policy", "activation", "hostile"))
+# Whose tests are not RULES, or those of the whole room.
 TESTS = {
     "treatment/prove.py": (f"{TREATMENT}/test_prove.py",),
     "treatment/recurrence.py": (f"{TREATMENT}/test_recurrence.py", f"{TREATMENT}/test_prove.py"),
@@ -122,7 +123,8 @@ def _noticed(file: str, change: Change) -> bool:
 
 
 def _tests(file: str) -> tuple[str, ...]:
-    return TESTS.get(file, (f"tests/{file.partition('/')[0]}",))
+    room = file.partition("/")[0]
+    return TESTS.get(file, RULES if room == "gate" else (f"tests/{room}",))
 
 
 def _failed(path: Path, tests: Iterable[str], real: bool) -> str:
