@@ -80,8 +80,10 @@ TESTS = {
     "gate/unknown_unit.py": (f"{GATE}/test_rules.py", f"{GATE}/test_policy.py", f"{GATE}/test_activation.py"),
 }
 # Only real cgroups, network cards or a real systemd show what these do: their tests make some, one after the other.
-REAL = ("treatment/purge.py", "treatment/purge_command.py", "treatment/limited_write.py", "treatment/napi_command.py")
-REAL += ("audit/systemd.py",)
+REAL = (
+    *("treatment/purge.py", "treatment/purge_command.py", "treatment/limited_write.py", "treatment/napi_command.py"),
+    "audit/systemd.py",
+)
 ONE = Lock()
 PATIENCE = 300.0  # seconds: a mistake may make a loop endless, which is noticed too
 
