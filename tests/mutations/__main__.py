@@ -48,7 +48,7 @@ TESTS = {
     "treatment/reach.py": (f"{TREATMENT}/test_reach.py",),
     "treatment/ready.py": (f"{TREATMENT}/test_apply.py", f"{TREATMENT}/test_units_again.py"),
     "treatment/purge.py": (f"{TREATMENT}/test_purge.py", f"{TREATMENT}/test_purge_rungs.py"),
-    "treatment/purge_command.py": (f"{TREATMENT}/test_purge_rungs.py",),
+    "treatment/purge_command.py": (f"{TREATMENT}/test_purge_command.py", f"{TREATMENT}/test_purge_rungs.py"),
     "treatment/limited_write.py": (f"{TREATMENT}/test_purge_rungs.py",),
     "treatment/napi_command.py": (f"{REMEDIES}/test_raise_napi_priority.py",),
     "audit/activation.py": (f"{GATE}/test_activation.py", f"{GATE}/test_trees.py"),
