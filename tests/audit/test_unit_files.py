@@ -106,9 +106,13 @@ def test_templates_aliases_and_presets(tmp_path: Path) -> None:
         {
             f"{ETC}/getty.target.wants/getty@tty1.service": f"/{LIB}/getty@.service",
             f"{ETC}/sshd.service": f"/{LIB}/ssh.service",
+            f"{ETC}/autovt@.service": f"/{LIB}/getty@.service",
+            f"{ETC}/autovt@tty9.service": f"/{LIB}/ssh.service",
         },
     )
     assert files.names("*.service") == ["getty@.service", "getty@tty1.service", "ssh.service"]
+    aliases = ("autovt@tty2.service", "autovt@tty9.service", "sshd.service")
+    assert [files.unit(it).name for it in aliases] == ["getty@tty2.service", "ssh.service", "ssh.service"]
     assert files.policy(files.unit("getty@tty1.service")).restart == "always"
     assert [files.preset(it) for it in ("ecs.service", "ssh.service", "debug.service")] == [
         "disable",
