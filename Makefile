@@ -17,6 +17,7 @@ help:  ## what can be made here
 diagnose: $(VENV)/.run  ## set everything up, then diagnose this machine (ARGS="--seconds 30")
 	@$(BIN)/zombiescope diagnose $(ARGS) || { code=$$?; test $$code -eq 1 -o $$code -eq 3 || exit $$code; }
 
+demo: TOOLS = $(TO_BOOT)
 demo: $(VENV)/.run tools  ## let the incident happen here, find it, cure it, prove it: two minutes, root (ARGS="--page")
 	@$(BIN)/python -m zombiescope.lab._demo $(ARGS)
 
@@ -25,7 +26,8 @@ test: $(VENV)/.dev tools $(PAGE)  ## set everything up, then run the whole test-
 
 # What the faults of the lab and some tests are made with, by package and by what shows that it is there. Root on Debian fetches what is
 # missing; elsewhere, and for anybody else, the tests that need it are skipped and say so.
-TOOLS := systemd=/lib/systemd/systemd dbus=dbus-daemon util-linux=unshare iproute2=ip podman=podman runc=runc gcc=gcc \
+TO_BOOT := systemd=/lib/systemd/systemd dbus=dbus-daemon util-linux=unshare iproute2=ip
+TOOLS := $(TO_BOOT) podman=podman runc=runc gcc=gcc \
   libc6-dev=/usr/include/stdio.h chromium=chromium linux-perf=perf golang-go=go nodejs=node npm=npm \
   zsh=zsh fish=fish mandoc=mandoc
 

@@ -119,3 +119,12 @@ def _name(requirement: str) -> str:
     found = re.match(r"[\w.-]+", requirement)
     assert found
     return found[0].lower().replace("_", "-")
+
+
+def test_the_demo_fetches_only_what_it_needs() -> None:
+    """A browser, compilers and container runtimes are for the tests."""
+    for target, wanted in (("demo", {"systemd", "dbus", "util-linux", "iproute2"}), ("test", {"chromium", "systemd"})):
+        said = subprocess.run(["make", "-n", target], cwd=PROJECT, capture_output=True, text=True, check=True).stdout
+        (tools,) = re.findall(r"^for it in (.*?); do", said, re.MULTILINE)
+        asked = {it.partition("=")[0] for it in tools.split()}
+        assert asked == wanted if target == "demo" else wanted < asked

@@ -82,9 +82,16 @@ def test_needed_by_what_is_enabled(tmp_path: Path) -> None:
             f"{LIB}/docker.service": "[Unit]\nWants=containerd.service network.target\n" + ECS,
             f"{LIB}/idle.service": "[Unit]\nRequires=containerd.service\n" + ECS,
         },
-        {f"{ETC}/multi-user.target.wants/docker.service": f"/{LIB}/docker.service"},
+        {
+            f"{ETC}/multi-user.target.wants/docker.service": f"/{LIB}/docker.service",
+            f"{ETC}/docker.service.requires/idle.service": f"/{LIB}/idle.service",
+        },
     )
-    assert files.needed_by("containerd.service") == ["docker.service"], "idle.service is not enabled"
+    assert files.needed_by("containerd.service") == ["docker.service", "idle.service"]
+    assert files.needed_by("idle.service") == ["docker.service"], "by a link, too"
+    (tmp_path / ETC / "docker.service.requires/idle.service").unlink()
+    alone = UnitFiles(Host(str(tmp_path), live=False))
+    assert alone.needed_by("containerd.service") == ["docker.service"], "idle.service is not enabled"
 
 
 def test_templates_aliases_and_presets(tmp_path: Path) -> None:
@@ -99,9 +106,13 @@ def test_templates_aliases_and_presets(tmp_path: Path) -> None:
         {
             f"{ETC}/getty.target.wants/getty@tty1.service": f"/{LIB}/getty@.service",
             f"{ETC}/sshd.service": f"/{LIB}/ssh.service",
+            f"{ETC}/autovt@.service": f"/{LIB}/getty@.service",
+            f"{ETC}/autovt@tty9.service": f"/{LIB}/ssh.service",
         },
     )
     assert files.names("*.service") == ["getty@.service", "getty@tty1.service", "ssh.service"]
+    aliases = ("autovt@tty2.service", "autovt@tty9.service", "sshd.service")
+    assert [files.unit(it).name for it in aliases] == ["getty@tty2.service", "ssh.service", "ssh.service"]
     assert files.policy(files.unit("getty@tty1.service")).restart == "always"
     assert [files.preset(it) for it in ("ecs.service", "ssh.service", "debug.service")] == [
         "disable",

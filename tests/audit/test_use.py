@@ -55,6 +55,7 @@ def of(used: Usage, whose: Agent, needed_by: tuple[str, ...] = (), *, wanted: bo
         ({"kind": "folder_filled", "path": "/var/x", "pattern": "*.snap"}, {"var/x/one": ""}, False),
         ({"kind": "folder_filled", "path": "/var/x"}, {"var/x/": ""}, False),
         ({"kind": "cgroup_exists", "pattern": "/ecs/*"}, {"sys/fs/cgroup/memory/ecs/5f0c/": ""}, True),
+        ({"kind": "cgroup_exists", "pattern": "/ecs/*"}, {"sys/fs/cgroup/unified/ecs/5f0c/": ""}, True),
         ({"kind": "cgroup_exists", "pattern": "/ecs/*"}, {"sys/fs/cgroup/memory/ecs/": ""}, False),
         ({"kind": "process_running", "names": ("shim",)}, {"proc/7/comm": "shim\n"}, True),
         ({"kind": "process_running", "names": ("shim",)}, {}, False),

@@ -66,7 +66,19 @@ def test_a_plan_from_a_recording_shows_every_command_and_changes_nothing(before:
     assert "every program reads from disk again [disruptive]" in " ".join(purge.split())
     shape = json.loads(zombiescope("fix", "--recording", before, "--format", "json", expect=1).stdout)
     assert shape["plans"][0]["name"] == "stop_leaking_unit"
+    others = [line for line in done.stdout.splitlines() if line.startswith("  zombiescope fix ")]
+    assert others and all(f" --recording {before}  (" in line for line in others), "about that node, not about this one"
+    assert "add --apply" not in done.stderr and "on that node" in done.stderr
     assert "cannot fix a recording" in zombiescope("fix", "--recording", before, "--apply", expect=2).stderr
+
+
+def test_what_is_in_use_on_another_node_is_not_asked_of_this_one(tmp_path: Path, zombiescope: Run) -> None:
+    """No container runs here; on the node of the recording there may be some."""
+    folder = recorded(node([*agent("docker.service"), *dead()]), tmp_path / "rec")
+    (plan,) = json.loads(
+        zombiescope("fix", "docker.service", "--recording", folder, "--format", "json", expect=1).stdout
+    )["plans"]
+    assert "docker.service is essential" in plan["refused"]
 
 
 @pytest.mark.parametrize(

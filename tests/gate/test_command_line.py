@@ -39,6 +39,7 @@ def unified(**sections: bytes) -> bytes:
         ("boot/grub2/grub.cfg", f"  linuxefi /vmlinuz {SAID}\n"),
         ("boot/grub2/grubenv", f"# GRUB Environment Block\nkernelopts={SAID}\n######"),
         ("boot/loader/entries/a.conf", f"title x\noptions {SAID}\n"),
+        ("boot/loader.0/entries/ostree-2.conf", f"options {SAID}\n"),
         ("boot/loader.1/entries/ostree-1.conf", f"title x\noptions {SAID} ostree=/ostree/boot.1/x/0\n"),
         ("efi/loader/entries/a.conf", f"options {SAID}\n"),
         ("boot/efi/loader/entries/a.conf", f"options {SAID}\n"),
@@ -111,12 +112,15 @@ def test_kargs_that_are_no_toml_are_blind(tmp_path: Path) -> None:
 
 
 def test_modules_without_their_kernel_are_a_note_beside_one_that_boots(tmp_path: Path) -> None:
-    root = clean(tmp_path, {"usr/lib/modules/5.4.0-1103-aws/modules.dep": ""})
+    modes = {"etc/kernel/cmdline": "systemd.unified_cgroup_hierarchy=0"}
+    root = clean(tmp_path, {"usr/lib/modules/5.4.0-1103-aws/modules.dep": "", **modes})
+    assert objections(judged(root)["cgroup_mode"]) == [("note", "parameter:systemd.unified_cgroup_hierarchy=0")]
     told = judged(root)["leaking_kernel"]
     assert told.state == "pass" and {it.level for it in told.objections} == {"note"}
     assert "modules without a kernel image" in told.objections[0].says
     (root / "usr/lib/modules/5.4.0-1103-aws/vmlinuz").touch()
     assert judged(root)["leaking_kernel"].state == "fail", "Fedora keeps the kernel there"
+    assert judged(root)["cgroup_mode"].state == "fail", "the one that can be booted walks them all"
     (root / "usr/lib/modules/5.4.0-1103-aws/vmlinuz").unlink()
     (root / "boot/vmlinuz-7.1.13-amd64").unlink()
     assert judged(root)["leaking_kernel"].state == "fail", "/boot may be a partition of its own"

@@ -124,6 +124,7 @@ def test_a_known_agent_that_runs_without_being_enabled(
     image.survey = Survey(rows=(replace(row, **changed),), unseen=())  # what systemd said
     found = [it for it in unknown_unit.look(image) if isinstance(it, Objection)]
     assert [it.subject for it in found] == ["unit:ecs.service"] * objects
+    assert {"ecs.service", "nginx.service"} < set(image.installed), "systemd has one, a folder the other"
 
 
 def test_the_template_is_a_policy(zombiescope: Run, tmp_path: Path) -> None:

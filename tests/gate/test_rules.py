@@ -189,7 +189,13 @@ def test_what_starts_and_cannot_be_read_keeps_the_gate_shut(tmp_path: Path) -> N
     # The folder in /usr/local leads to the other one, and comes before it, as it does for systemd.
     local = "/usr/local/lib/systemd/system"
     expected = {f"/{ETC}/sshd.service.d", f"{local}/huge.service", f"{local}/nginx.service"}
-    assert told.state == "blind" and {it.source for it in told.unseen} == expected
+    assert told.state == "blind" and sorted(it.source for it in told.unseen) == sorted(expected)
+
+
+def test_a_unit_that_starts_without_a_single_setting_was_not_read(tmp_path: Path) -> None:
+    clean(tmp_path, {f"{LIB}/bare.service": "# nothing\n"}, {f"{WANTS}/bare.service": f"/{LIB}/bare.service"})
+    told = judged(tmp_path)["unread_units"]
+    assert [(it.source, it.why) for it in told.unseen] == [(f"/{LIB}/bare.service", "no setting in it could be read")]
 
 
 def test_links_that_circle_or_lead_out_are_never_followed(tmp_path: Path) -> None:

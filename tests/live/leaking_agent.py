@@ -10,8 +10,9 @@ from pathlib import Path
 from tests.looping_unit import looping
 
 from zombiescope.lab._systemd import Booted, asked_by_diagnosis, booted
-from zombiescope.treatment.kept import State, kept, link_farm, unit_files
+from zombiescope.treatment.kept import State, kept
 
+WRITTEN = ("/etc/systemd", "/run/systemd/system", "/etc/init.d", *(f"/etc/rc{level}.d" for level in "0123456S"))
 WANTED = "[Install]\nWantedBy=multi-user.target\n"
 # Each run writes a log, which outlives its cgroup and keeps it.
 # 40 ms between two runs: between them systemd shows how the last one failed, as it does on a real node.
@@ -36,9 +37,8 @@ def leaking(logs: Path, *, place: str = "usr", others: dict[str, str] | None = N
 
 
 def state(systemd: Booted, unit: str = "ecs.service") -> tuple[dict[str, State], str]:
-    """All that undo must bring back."""
+    """All that undo must bring back: every file, folder and link where `systemctl` may change one."""
     from zombiescope.audit.systemd import system_of
     from zombiescope.core import Host
 
-    host = system_of(Host())
-    return kept(host, unit_files(unit)) | link_farm(host), systemd.show(unit, "UnitFileState")
+    return kept(system_of(Host()), WRITTEN), systemd.show(unit, "UnitFileState")

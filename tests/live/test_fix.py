@@ -12,6 +12,7 @@ from tests.live.leaking_agent import LEAKS, leaking, state
 from tests.treatment.pinned_cgroups import cached_pages
 
 from zombiescope.lab._loads import load
+from zombiescope.lab._systemd import Booted
 from zombiescope.lab._zombies import leaked
 from zombiescope.treatment.ledger import Ledger
 
@@ -68,8 +69,29 @@ def test_a_cure_of_the_wrong_unit_is_not_proved(zombiescope: Run, logs: Path, le
     assert ledger.fix("1").state == "finished"
 
 
+SYSV = """#!/bin/sh
+### BEGIN INIT INFO
+# Provides: ecs
+# Required-Start: $remote_fs
+# Required-Stop:
+# Default-Start: 2 3 4 5
+# Default-Stop: 0 1 6
+### END INIT INFO
+"""
+
+
+def _with_sysv_script(systemd: Booted) -> None:
+    """As packages of Debian have one beside their unit: `systemctl disable` disables it too."""
+    etc = Path(systemd.root) / "etc"
+    (etc / "init.d/ecs").write_text(SYSV)
+    (etc / "init.d/ecs").chmod(0o755)
+    for level in "2345":
+        (etc / f"rc{level}.d/S01ecs").symlink_to("../init.d/ecs")
+
+
 def test_links_that_another_unit_or_an_alias_has_are_restored_too(zombiescope: Run, logs: Path, ledger: Ledger) -> None:
-    """`systemctl disable` follows Also= and removes the aliases; what another admin enabled since stays enabled."""
+    """`systemctl disable` follows Also=, removes the aliases and disables the SysV script; what another admin enabled
+    since stays enabled."""
     assert ledger.fixes() == []
     helper = "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/bin/sleep 300\n"
     others = {
@@ -78,11 +100,13 @@ def test_links_that_another_unit_or_an_alias_has_are_restored_too(zombiescope: R
         "since.service": helper + "[Install]\nWantedBy=basic.target\n",
     }
     with leaking(logs, others=others) as systemd:
+        _with_sysv_script(systemd)
         before = state(systemd)
         assert "/etc/systemd/system/basic.target.wants/helper.service" in before[0]
         zombiescope("fix", "ecs.service", "--apply", "--seconds", "3", "--hz", "0", expect=0)
         applied = state(systemd)[0]
-        assert not {it for it in applied if "helper" in it or it.endswith("/agent.service")}, "or it tests nothing"
+        gone = ("/helper.service", "/agent.service", "/S01ecs")
+        assert not {it for it in applied if it.endswith(gone)}, "or it tests nothing"
         systemd.systemctl("enable", "since.service")
         since = "/etc/systemd/system/basic.target.wants/since.service"
         assert since in state(systemd)[0]

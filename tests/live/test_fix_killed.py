@@ -15,6 +15,7 @@ from tests.conftest import PROJECT, Run
 from tests.live.leaking_agent import LEAKS, leaking, state
 
 from zombiescope.treatment.ledger import Ledger
+from zombiescope.treatment.proofs import KILLED, proof_of
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "can_boot")]
 
@@ -104,9 +105,10 @@ def test_undo_killed_before_the_unit_is_started_again_starts_it_the_next_time(
 
 KILLS = int(os.environ.get("ZOMBIESCOPE_KILLS", "12"))
 QUICK = ("--apply", "--seconds", "2", "--hz", "0")
+PROVE = ("--prove", "3s")
 
 
-def test_killed_at_random_moments_of_apply_undo_and_resume(zombiescope: Run, logs: Path, ledger: Ledger) -> None:
+def test_killed_at_random_moments_of_apply_undo_prove_and_resume(zombiescope: Run, logs: Path, ledger: Ledger) -> None:
     """Whatever was killed when, undo brings back every byte, and the next fix is not blocked."""
     seed = int(os.environ.get("ZOMBIESCOPE_SEED", str(time.time_ns() % 1_000_000)))
     chance = random.Random(seed)
@@ -120,10 +122,13 @@ def test_killed_at_random_moments_of_apply_undo_and_resume(zombiescope: Run, log
                 ways = ["--undo"] if any(it["event"] == "undoing all" for it in open_[-1].events) else WAYS
                 argv = [chance.choice(ways), open_[-1].id]
             elif finished:
-                argv = ["--undo", finished[-1].id]
+                proof = (proof_of(finished[-1]) or {}).get("state")
+                assert proof in (None, KILLED, "proved", "not proved", "cannot tell"), f"seed {seed}"
+                argv = [chance.choice(WAYS if proof == KILLED else ["--undo"]), finished[-1].id]
             else:
-                argv = ["unit:ecs.service", *QUICK]
-            _killed_at_random(ledger, argv, chance)
+                argv = ["unit:ecs.service", *QUICK, *chance.choice([(), PROVE])]
+            longest = 5.0 if PROVE[0] in argv or (finished and argv[0] == "--resume") else 0.5
+            _killed_at_random(ledger, argv, chance.random() * longest)
             identity = ledger.fixes()[-1].id if ledger.fixes() else ""
             assert len(open_) <= 1, f"seed {seed}"
         if identity and ledger.fix(identity).state != "undone":
@@ -139,14 +144,14 @@ def test_killed_at_random_moments_of_apply_undo_and_resume(zombiescope: Run, log
 WAYS = ["--resume", "--undo"]
 
 
-def _killed_at_random(ledger: Ledger, argv: list[str], chance: random.Random) -> None:
-    """Killed up to half a second after its first line in the ledger; some end before."""
+def _killed_at_random(ledger: Ledger, argv: list[str], after: float) -> None:
+    """Killed so many seconds after its first line in the ledger; some end before."""
     size = os.path.getsize(ledger.path) if os.path.exists(ledger.path) else 0
     command = [sys.executable, "-m", "zombiescope", "fix", *argv]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as fixing:
         while fixing.poll() is None:
             if os.path.exists(ledger.path) and os.path.getsize(ledger.path) > size:
-                time.sleep(chance.random() * 0.5)
+                time.sleep(after)
                 fixing.send_signal(signal.SIGKILL)
                 break
             time.sleep(0.002)

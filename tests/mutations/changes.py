@@ -35,7 +35,17 @@ class Change:
 
     line: int
     says: str
-    text: str  # the whole file with it
+    tree: ast.AST
+    place: int  # of the node, as ast.walk comes to it
+    number: int  # of what could be changed in it
+
+    @property
+    def text(self) -> str:
+        """The whole file with it."""
+        mistaken = copy.deepcopy(self.tree)
+        node = next(it for at, it in enumerate(ast.walk(mistaken)) if at == self.place)
+        next(make for at, (_, make) in enumerate(_made(node)) if at == self.number)()
+        return ast.unparse(mistaken)
 
 
 def changes(text: str) -> list[Change]:
@@ -46,10 +56,7 @@ def changes(text: str) -> list[Change]:
         if node in declared:  # @dataclass(frozen=True) decides nothing
             continue
         for number, (says, _) in enumerate(_made(node)):
-            mistaken = copy.deepcopy(tree)
-            other = next(it for at, it in enumerate(ast.walk(mistaken)) if at == place)
-            next(made for at, (_, made) in enumerate(_made(other)) if at == number)()
-            found.append(Change(getattr(node, "lineno", 0), says, ast.unparse(mistaken)))
+            found.append(Change(getattr(node, "lineno", 0), says, tree, place, number))
     return found
 
 
@@ -64,6 +71,8 @@ def _made(node: ast.AST) -> Iterator[tuple[str, _Make]]:
         new = ast.Or if isinstance(node.op, ast.And) else ast.And
         yield _words(node.op, new), _Make(node, "op", new())
     elif isinstance(node, ast.If | ast.IfExp | ast.While):
+        if ast.unparse(node.test) == "TYPE_CHECKING":  # imports for mypy decide nothing
+            return
         if isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not):
             yield "not X → X", _Make(node, "test", node.test.operand)
         else:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
-from tests.conftest import Run
+from tests.conftest import PROJECT, Run
 
 from zombiescope.core import Host
 from zombiescope.places.own_python import PATH, environment, own_python
@@ -68,6 +69,18 @@ def test_a_command_gets_a_safe_path_and_no_variable_that_is_not_ours(
     assert variables["ZOMBIESCOPE_LEDGER"] == "/x" and not {"PAGER", "ENV", "PYTHONPATH"} & variables.keys()
     assert Host().act(("sh", "-c", "pwd")) == "/\n"
     assert trapped(hostile) == "" and all(os.path.isabs(it) for it in environment()["PATH"].split(":"))
+
+
+def test_no_program_is_started_without_saying_where_and_with_which_variables() -> None:
+    """In all of the package, the lab included: what is left out is the caller's."""
+    starts, careless = 0, []
+    for path in sorted((PROJECT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("subprocess.run", "subprocess.Popen"):
+                starts += 1
+                if not {"cwd", "env"} <= {it.arg for it in node.keywords}:
+                    careless.append(f"{path.name}:{node.lineno}")
+    assert starts > 10 and careless == []
 
 
 @pytest.mark.kernel

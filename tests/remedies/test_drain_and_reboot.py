@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from tests.nodes import node, read
-from tests.remedies.planned import plans, to_nobody
+from tests.remedies.planned import finding, plans, to_nobody
 from tests.signs.test_soft_lockup import soft
 from tests.signs.test_zombie_cgroups import v1
 
-from zombiescope.core import Host, Plan, Reading, Unreadable
+from zombiescope.core import Case, Ground, Host, Link, Plan, Reading, Unreadable
 from zombiescope.places import own_python
 from zombiescope.remedies import drain_and_reboot
 from zombiescope.treatment.apply import Machine, apply, undo
@@ -58,6 +58,18 @@ def test_kured_does_it_all_by_itself() -> None:
 def test_elsewhere_it_is_advice(readings: list[Reading], host: str, says: str) -> None:
     plan = planned(*readings, host=host)
     assert plan.advice and says in plan.steps[0].says
+
+
+@pytest.mark.parametrize(("sign", "rebooted"), [("soft_lockup", False), ("zombie_cgroups", True)])
+def test_a_lockup_whose_cause_is_known_is_no_reason_to_reboot_but_what_a_leak_left_behind_is(
+    sign: str, rebooted: bool
+) -> None:
+    """What caused a lockup has a fix of its own; dying cgroups stay after what made them has stopped."""
+    cause, found, harm = (finding(it, f"x:{it}", LOCKUP) for it in ("cause", sign, "harm"))
+    grounds = (Ground(kind="place", says="the same core", evidence=(LOCKUP,)),)
+    links = tuple(Link(law="x", cause=a, effect=b, grounds=grounds) for a, b in ((cause, found), (found, harm)))
+    case = Case(node="n", kernel="6.8.0", span=found.span, findings=(cause, found, harm), links=links)
+    assert (drain_and_reboot.plan(found, case, node([])) is not None) == rebooted
 
 
 def test_dead_cgroups_that_nobody_pays_for_are_no_reason_to_reboot() -> None:

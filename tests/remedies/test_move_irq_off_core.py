@@ -19,6 +19,7 @@ from zombiescope.treatment.apply import Machine, apply, undo
 from zombiescope.treatment.ledger import Ledger
 
 STARVED = thread("ksoftirqd/1", [0.9] * 8, [0.0] * 8)
+APART = read("cpu_reserved", "cpu:63", 1, 0.0, "isolated")  # it was looked for, and none of our cores is
 IDLE = {0: 0.5, 1: 0.0, 2: 0.9, 3: 0.8}
 
 
@@ -28,7 +29,7 @@ def spent(idle: Mapping[int, float], seconds: int = 8) -> list[Reading]:
 
 def starved(*more: Reading, idle: Mapping[int, float] = IDLE) -> Timeline:
     active = read("unit_active", "unit:cron.service", 1, 0.0)
-    return node([*STARVED, *spent(idle), active, *more])
+    return node([*STARVED, *spent(idle), active, APART, *more])
 
 
 def planned(timeline: Timeline, sign: str = "starved_softirq") -> Plan | None:
@@ -72,6 +73,8 @@ def test_where_it_is_not_known_which_cores_are_set_apart_nothing_is_moved() -> N
     plan = planned(node([*STARVED, *spent(IDLE), active, *queues(1)], unseen={"cpu_reserved": "more than 4 folders"}))
     assert plan is not None and plan.advice
     assert "(more than 4 folders)" in plan.steps[0].says and "/proc/irq/40/smp_affinity_list" in plan.steps[0].says
+    nobody = planned(node([*STARVED, *spent(IDLE), active, *queues(1)]))
+    assert nobody is not None and nobody.advice and "(nothing looked for cpu_reserved)" in nobody.steps[0].says
 
 
 def test_irqbalance_would_undo_it_and_that_is_said_first() -> None:
@@ -82,7 +85,7 @@ def test_irqbalance_would_undo_it_and_that_is_said_first() -> None:
     at_rest = read("unit_active", "unit:irqbalance.service", 0, 0.0)
     rests = planned(starved(*queues(1), at_rest))
     assert rests is not None and all(step.argv for step in rests.steps)
-    unseen = planned(node([*STARVED, *spent(IDLE), *queues(1)]))
+    unseen = planned(node([*STARVED, *spent(IDLE), APART, *queues(1)]))
     assert unseen is not None and "whether irqbalance runs is not known" in unseen.steps[0].says
 
 
@@ -100,7 +103,7 @@ def test_not_for_a_node() -> None:
 
 
 def piled(*more: Reading) -> Timeline:
-    return node([*cores({0: [SENDER] * 32, 1: [FLOOD] * 32}), *packets(200, 21_000), *more])
+    return node([*cores({0: [SENDER] * 32, 1: [FLOOD] * 32}), *packets(200, 21_000), APART, *more])
 
 
 def test_a_pile_of_queues_is_spread_but_one_queue_alone_is_not_moved_about() -> None:

@@ -74,6 +74,16 @@ def test_whatever_else_restarts_is_left_alone_with_advice(readings: list[Reading
     assert plan.advice and says in plan.steps[0].says
 
 
+@pytest.mark.parametrize(
+    ("every", "active", "works"), [(60.0, 1.0, True), (50.0, 1.0, False), (60.0, 0.5, True), (60.0, 0.4, False)]
+)
+def test_a_minute_between_two_restarts_most_of_it_active_may_be_work(every: float, active: float, works: bool) -> None:
+    plan = planned(*loop(RUNS, every=every, active=active))
+    assert ("it fails, but runs for 60.0 s on average" in plan.steps[0].says) == works
+    unseen = planned(*(it for it in loop(RUNS, every=every, active=active) if it.what != "unit_active"))
+    assert "runs for" not in unseen.steps[0].says, "whether it was active is not known"
+
+
 def test_a_worker_that_failed_once_among_many_successes_is_left_alone() -> None:
     failed = read("unit_restarts_total", f"unit:{UNIT}", 9, -5.0, WAITS)
     assert planned(failed, *loop(ENDS)).advice

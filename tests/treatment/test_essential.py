@@ -51,6 +51,7 @@ def test_essential(machine: Host, unit: str, why: str) -> None:
         *("calico-node.service", "cilium.service", "flanneld.service", "weave.service", "multus.service"),
         *("sssd.service", "slurmd.service", "munge.service", "chronyd.service", "chrony.service", "ntpd.service"),
         *("auditd.service", "rsyslog.service", "cron.service", "crond.service", "cloud-init.service"),
+        *("corosync.service", "pacemaker.service", "sbd.service", "drbd.service", "watchdog.service"),  # they fence
         *("nvidia-persistenced.service", "nvidia-dcgm.service", "keepalived.service", "systemd-timesyncd.service"),
     ],
 )

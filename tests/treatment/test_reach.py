@@ -35,6 +35,7 @@ def root(tmp_path: Path) -> Path:
         f"{ETC}/own.target.wants/alias.service": f"/{LIB}/a.service",
         f"{ETC}/only.target.wants/c@x.service": f"/{LIB}/c@.service",
         f"{ETC}/theirs.target.wants/o.service": f"/{LIB}/o.service",
+        **{f"etc/rc{level}.d/S01{name}": f"../init.d/{name}" for level in "23" for name in ("a", "b", "o")},
     }
     return build(tmp_path, units, links)
 
@@ -46,7 +47,9 @@ OURS = (
     f"/{ETC}/own.target.wants",
     f"/{ETC}/only.target.wants/c@x.service",
     f"/{ETC}/only.target.wants",
+    *(f"/etc/rc{level}.d/S01{name}" for level in "23" for name in ("a", "b")),
 )
+RENAMED = tuple(f"/etc/rc{level}.d/K01{name}" for level in "23" for name in ("a", "b"))
 
 
 def disturb(root: Path) -> None:
@@ -54,6 +57,9 @@ def disturb(root: Path) -> None:
     for path in OURS:
         it = root / path.lstrip("/")
         it.rmdir() if it.is_dir() else it.unlink()
+    for path in (*RENAMED, "/etc/rc3.d/K01o"):
+        (root / path.lstrip("/")).symlink_to(f"../init.d/{path[-1]}")
+    (root / "etc/rc3.d/S01o").unlink()
     (root / WANTS / "o.service").unlink()
     (root / f"{ETC}/theirs.target.wants/o.service").unlink()
     (root / f"{ETC}/theirs.target.wants").rmdir()
@@ -68,7 +74,7 @@ def test_of_disable_only_links_of_the_unit_its_aliases_and_what_it_brings_along(
     assert units == ["a.service", "alias.service", "b.service", "c@x.service"]
     disturb(root)
     ours, unknown = may_have_changed(DISABLE, before, files(root), units)
-    assert (ours, unknown) == (sorted(OURS), [])
+    assert (ours, unknown) == (sorted((*OURS, *RENAMED)), [])
 
 
 def test_what_cannot_be_known_is_said_and_left(root: Path) -> None:
@@ -77,8 +83,8 @@ def test_what_cannot_be_known_is_said_and_left(root: Path) -> None:
     assert disabled_with(Host(str(root), live=False), DISABLE, before) is None
     disturb(root)
     ours, unknown = may_have_changed(DISABLE, before, files(root), None)
-    assert set(ours) < set(OURS) and f"/{WANTS}/a.service" in ours
-    assert f"/{WANTS}/b.service" in unknown and f"/{WANTS}/o.service" in unknown
+    assert set(ours) < {*OURS, *RENAMED} and {f"/{WANTS}/a.service", "/etc/rc2.d/S01a", "/etc/rc2.d/K01a"} < set(ours)
+    assert {f"/{WANTS}/b.service", f"/{WANTS}/o.service", "/etc/rc2.d/S01b"} < set(unknown) < set(before)
     assert not {*ours, *unknown} & {f"/{WANTS}/p.service", f"/{ETC}/a.service.d/theirs.conf"}
 
 

@@ -31,8 +31,9 @@ GOLDEN: Marked = [
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> str:
     kubelet = read("unit_active", "unit:kubelet.service", 1, 0.0)
+    apart = read("cpu_reserved", "cpu:63", 1, 0.0, "isolated")
     folder = tmp_path_factory.mktemp("remedies") / "rec"
-    return recorded(incident(without="stacks", extra=[*quick_reads(), kubelet]), folder)
+    return recorded(incident(without="stacks", extra=[*quick_reads(), kubelet, apart]), folder)
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +66,9 @@ def test_the_plan_of_fix(zombiescope: Run, recording: str) -> None:
         elif re.match(r"  \d+\. ", line):
             mark = re.search(r" \[(\w+)\]$", line)
             marked[-1][2].append(mark[1] if mark else marked[-1][1])
-    named = re.findall(r"^  zombiescope fix (\w+)  \((\w+),", others, re.MULTILINE)
+    named = re.findall(r"^  zombiescope fix (\w+) --recording \S+  \((\w+),", others, re.MULTILINE)
     assert marked and [it for it in GOLDEN if it in marked] == marked
-    assert named and [it[:2] for it in GOLDEN if it not in marked] == named
+    assert named and list(dict.fromkeys(it[:2] for it in GOLDEN if it not in marked)) == named
 
 
 def test_the_page(zombiescope: Run, recording: str, browser: Browser, tmp_path: Path) -> None:

@@ -185,6 +185,8 @@ def test_a_range_outside_the_recording_is_an_error_that_says_when_it_was(tmp_pat
     lasts = "it lasts from 2026-11-06T21:20:00Z to 2026-11-06T21:22:00Z"
     for argv in (("--from", "2026-11-06T21:30:00"), ("--to", "2026-11-06T21:00:00")):
         assert lasts in zombiescope("view", rec, *argv, "-o", out, expect=2).stderr, argv
+        for verb in ("diagnose", "before", "flame"):
+            assert lasts in zombiescope(verb, rec, *argv, expect=2).stderr, verb
     zombiescope("view", rec, "--from", "2026-11-06T21:00:00", "--to", "2026-11-06T21:21:00", "-o", out, expect=0)
     script = tmp_path / "script.txt"
     script.write_bytes(SCRIPT)

@@ -113,10 +113,25 @@ def recorded(folder: str, span: Span | None = None) -> tuple[Timeline, str, str]
     from zombiescope.recorder.replay import opened
 
     recording = opened(folder)
+    refuse_outside(span, recording.span, folder)
     timeline = recording.timeline(span)
     for trouble in recording.damage:
         print(f"damaged: {harmless(trouble)}", file=sys.stderr)
     return timeline, str(recording.meta.get("node", "")), str(recording.meta.get("kernel", ""))
+
+
+def refuse_outside(asked: Span | None, own: Span, label: str) -> None:
+    """A range in which a recording has nothing is a mistake: "nothing found" there would be misread."""
+    if asked is not None and (asked.start > own.end or asked.end < own.start):
+        raise UserError(f"{harmless(label)} has nothing in that range: {lasts(own)}")
+
+
+def lasts(span: Span) -> str:
+    """From when to when a recording lasts, as --from and --to would be given."""
+    from datetime import UTC, datetime
+
+    start, end = (datetime.fromtimestamp(it, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") for it in (span.start, span.end))
+    return f"it lasts from {start} to {end}"
 
 
 def look(host: Host, length: float, only: Container[str] | None = None, hz: int = 0) -> Timeline:

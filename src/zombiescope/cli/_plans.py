@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from collections.abc import Collection, Iterator
 from typing import Any, TextIO
@@ -94,15 +95,18 @@ def as_json(plan: Plan, machine: Machine, why_not: str = "") -> dict[str, Any]:
     }
 
 
-def write_text(plans: list[Plan], others: list[Plan], machine: Machine, refused: dict[str, str], out: TextIO) -> None:
+def write_text(
+    plans: list[Plan], others: list[Plan], machine: Machine, refused: dict[str, str], recording: str, out: TextIO
+) -> None:
     for plan in plans:
         for line in _lines(plan, machine, refused.get(plan.name, "")):
             print(line, file=out)
         print(file=out)
     if others:
         print("other plans, each by its name:", file=out)
-        for plan in others:
-            print(f"  zombiescope fix {plan.name}  ({kind(plan)}, for {harmless(plan.cures.subject)})", file=out)
+        of = f" --recording {harmless(shlex.quote(recording))}" if recording else ""
+        lines = [f"  zombiescope fix {it.name}{of}  ({kind(it)}, for {harmless(it.cures.subject)})" for it in others]
+        print("\n".join(dict.fromkeys(lines)), file=out)
 
 
 def _lines(plan: Plan, machine: Machine, why_not: str) -> Iterator[str]:

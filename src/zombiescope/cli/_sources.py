@@ -62,10 +62,12 @@ def say(source: Source) -> None:
 
 
 def _recording(path: str, span: Span | None) -> Source:
+    from zombiescope.cli._looking import refuse_outside
     from zombiescope.recorder import replay
 
     recording = replay.opened(path)
     label = str(recording.meta.get("node") or os.path.basename(os.path.normpath(path)))
+    refuse_outside(span, recording.span, label)
     timeline = recording.timeline(span)
     producer = f"zombiescope on {label}, Linux {recording.meta.get('kernel') or 'unknown'}"
     samples = replace(timeline.samples(), origin=Origin("recording", producer, "CPU time in nanoseconds"))

@@ -83,6 +83,8 @@ def run(args: argparse.Namespace) -> int:
         raise UserError("--prove needs --apply; for two recordings use `zombiescope prove BEFORE AFTER`")
     use_knowledge(args)
     ledger, machine = Ledger(args.ledger), Machine(Host(), system_of(Host()))
+    if args.recording:  # another node's: what it cannot say counts as in use there, whatever runs here
+        machine = Machine(Host(args.recording, live=False), Host(args.recording, live=False))
     if args.list:
         return _fixes.write(ledger, args.format)
     if args.abandon:
@@ -124,7 +126,7 @@ def _plan(args: argparse.Namespace, ledger: Ledger, machine: Machine, before: Ex
     from zombiescope.cli import _plans
     from zombiescope.outputs._offers import offers
 
-    if args.finding and (earlier := _fixed_before(before, args.finding, ledger)):
+    if args.finding and not args.recording and (earlier := _fixed_before(before, args.finding, ledger)):
         print(f"no longer found: fix {earlier} fixed it")
         return CLEAR
     plans = _plans.chosen(before.case, args.finding, machine)
@@ -136,7 +138,7 @@ def _plan(args: argparse.Namespace, ledger: Ledger, machine: Machine, before: Ex
     others = [plan for plan in offers(before.case) if plan not in plans] if not args.finding else []
     shown: dict[str, Any] = {"plans": [_plans.as_json(plan, machine, refused.get(plan.name, "")) for plan in plans]}
     if args.format == "text":
-        _plans.write_text(plans, others, machine, refused, sys.stdout)
+        _plans.write_text(plans, others, machine, refused, args.recording or "", sys.stdout)
     if not args.apply or not plans:
         code = _dry(before, plans, args)
     else:
@@ -192,7 +194,8 @@ def _fixed_before(before: Examined, wanted: str, ledger: Ledger) -> str:
 
 def _dry(before: Examined, plans: list[Plan], args: argparse.Namespace) -> int:
     if any(not plan.advice for plan in plans):
-        print("nothing was changed; add --apply to do it", file=sys.stderr)
+        how = "to do it, run `zombiescope fix --apply` on that node" if args.recording else "add --apply to do it"
+        print(f"nothing was changed; {how}", file=sys.stderr)
     if before.case.problems or plans:
         if not plans:
             print("no remedy is known for what was found: see `zombiescope diagnose`", file=sys.stderr)

@@ -110,13 +110,9 @@ def _opened(args: argparse.Namespace) -> Source:
 
 
 def _lasts(span: Span, clock: str) -> str:
-    """From when to when a source lasts, as --from and --to would be given."""
-    from datetime import UTC, datetime
+    from zombiescope.cli._looking import lasts
 
-    if clock != "unix":
-        return f"it lasts from 0 to {span.seconds:.1f}, in seconds since it began"
-    start, end = (datetime.fromtimestamp(it, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") for it in (span.start, span.end))
-    return f"it lasts from {start} to {end}"
+    return lasts(span) if clock == "unix" else f"it lasts from 0 to {span.seconds:.1f}, in seconds since it began"
 
 
 def _span(args: argparse.Namespace) -> Span | None:

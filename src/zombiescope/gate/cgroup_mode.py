@@ -55,7 +55,8 @@ def _objections(image: Image, where: str, words: list[str]) -> Iterator[Objectio
     if unified in _OFF or legacy:
         name = "systemd.unified_cgroup_hierarchy" if unified in _OFF else "systemd.legacy_systemd_cgroup_controller"
         walk = fault("numa_stat_walk")
-        old = [it for it in image.kernels if walk.is_in(version_of(it) or walk.fixed)]
+        boots = [it for it in image.kernels if it not in image.left_over]
+        old = [it for it in boots if walk.is_in(version_of(it) or walk.fixed)]
         says = "forces cgroup v1, which does not count dying cgroups"
         walks = (
             f", and {', '.join(old)} walks every one of them at each read of the root's memory.numa_stat" if old else ""

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from zombiescope.core import Host, UserError
 from zombiescope.kernel.mounts import cgroup_mounts
 from zombiescope.lab._scenario import name_for
-from zombiescope.places.own_python import environment
+from zombiescope.places.own_python import FOLDER, environment
 
 IMAGE = "localhost/zslab:1"
 _LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
@@ -45,7 +45,8 @@ class Podman:
     def __call__(self, *argv: str) -> str:
         """What podman prints; a UserError with its last line if it fails."""
         environ = {**environment(), "TMPDIR": self._folder}
-        done = subprocess.run([*self._command, *argv], capture_output=True, text=True, check=False, env=environ)
+        command = [*self._command, *argv]
+        done = subprocess.run(command, cwd=FOLDER, env=environ, capture_output=True, text=True, check=False)
         if done.returncode:
             raise UserError(f"podman {argv[0]}: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}")
         return done.stdout.strip()

@@ -14,6 +14,7 @@ from zombiescope.core import Host
 from zombiescope.kernel.lru_drain import drain
 from zombiescope.kernel.mounts import cgroup_mounts
 from zombiescope.lab._scenario import PREFIX
+from zombiescope.places.own_python import FOLDER, environment
 
 FOLDERS = ("/dev/shm", "/run", "/tmp", "/var/tmp")
 _PATIENCE = 20.0  # seconds for killed processes to exit, among them a whole systemd
@@ -64,18 +65,19 @@ def _mounts() -> Iterator[str]:
     for point in sorted(it for it in points if any(_ours(part) for part in it.split("/"))):
         if gone and point.startswith(f"{gone}/"):
             continue
-        done = subprocess.run(["umount", "--lazy", point], capture_output=True, check=False)
-        if done.returncode == 0:
+        if _done("umount", "--lazy", point):
             gone = point
             yield f"mount {point}"
 
 
 def _namespaces() -> Iterator[str]:
     for name in _names("/run/netns"):
-        if _ours(name):
-            done = subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
-            if done.returncode == 0:
-                yield f"network namespace {name}"
+        if _ours(name) and _done("ip", "netns", "delete", name):
+            yield f"network namespace {name}"
+
+
+def _done(*argv: str) -> bool:
+    return subprocess.run(argv, cwd=FOLDER, env=environment(), capture_output=True, check=False).returncode == 0
 
 
 def _cgroups() -> Iterator[str]:

@@ -71,7 +71,10 @@ class Booted:
     def systemctl(self, *argv: str) -> str:
         """Run systemctl as a user inside would."""
         inside = ["nsenter", f"--target={self.pid}", "-m", "-p", "-C", "-u", "-i", "-n", f"--root={self.root}"]
-        done = subprocess.run([*inside, "systemctl", *argv], capture_output=True, text=True, check=False, timeout=60)
+        command = [*inside, "systemctl", *argv]
+        done = subprocess.run(
+            command, cwd=FOLDER, env=environment(), capture_output=True, text=True, check=False, timeout=60
+        )
         if done.returncode:
             raise UserError(f"systemctl {' '.join(argv)}: {done.stderr.strip()}")
         return done.stdout
@@ -175,7 +178,9 @@ def _answers(path: str) -> bool:
     address = f"--address=unix:path={path}"
     argv = ["busctl", address, "--timeout=2", "call", "org.freedesktop.systemd1", "/org/freedesktop/systemd1"]
     argv += ["org.freedesktop.DBus.Peer", "Ping"]
-    return os.path.exists(path) and subprocess.run(argv, capture_output=True, check=False).returncode == 0
+    if not os.path.exists(path):
+        return False
+    return subprocess.run(argv, cwd=FOLDER, env=environment(), capture_output=True, check=False).returncode == 0
 
 
 # The code below runs in the process that becomes systemd: first in new cgroups, then in new namespaces.
@@ -213,7 +218,7 @@ def _boot(folder: str) -> None:
         os.makedirs(f"{root}{place}", exist_ok=True)
         _mount(folder, f"{root}{place}", flags=_MS_BIND)
     with suppress(OSError):
-        subprocess.run(["ip", "link", "set", "lo", "up"], check=False)
+        subprocess.run(["ip", "link", "set", "lo", "up"], cwd=FOLDER, env=environment(), check=False)
     os.chdir(root)
     os.makedirs("old", exist_ok=True)
     _checked(_libc().pivot_root(b".", b"old"), "pivot_root")

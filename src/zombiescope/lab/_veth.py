@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from zombiescope.core import UserError
 from zombiescope.lab._scenario import name_for
+from zombiescope.places.own_python import FOLDER, environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,6 @@ def cable(nics: tuple[str, str], network: str) -> Iterator[tuple[End, End]]:
 
 
 def ip(*argv: str) -> None:
-    done = subprocess.run(["ip", *argv], capture_output=True, text=True, check=False)
+    done = subprocess.run(["ip", *argv], cwd=FOLDER, env=environment(), capture_output=True, text=True, check=False)
     if done.returncode:
         raise UserError(f"ip {' '.join(argv)}: {done.stderr.strip()}")

@@ -15,6 +15,7 @@ from zombiescope.core import UserError
 from zombiescope.lab._loads import GROUP, load
 from zombiescope.lab._scenario import KERNEL_CAUSES, PREFIX, Fault, Truth
 from zombiescope.lab._veth import End, cable, ip
+from zombiescope.places.own_python import FOLDER, environment
 
 TRUTH = Truth(chain=("irq_pile_up", "softirq_storm"), subject=r"cpu:\d+", silent=KERNEL_CAUSES)
 NEEDS = ("root", "ip")
@@ -42,6 +43,7 @@ def _steer(end: End, core: int) -> None:
     words = ["00000000"] * (core // 32)
     mask = ",".join([f"{1 << core % 32:x}", *words])
     order = f"echo {mask} > /sys/class/net/{end.nic}/queues/rx-0/rps_cpus"
-    done = subprocess.run([*end.inside, "sh", "-c", order], capture_output=True, text=True, check=False)
+    command = [*end.inside, "sh", "-c", order]
+    done = subprocess.run(command, cwd=FOLDER, env=environment(), capture_output=True, text=True, check=False)
     if done.returncode:
         raise UserError(f"cannot steer packets: {done.stderr.strip()}")

@@ -72,7 +72,9 @@ def _idlest(cpu: int, finding: Finding, timeline: Timeline) -> list[int]:
 def _unknown(timeline: Timeline) -> str:
     """Why it is not known which cores are set apart; "" if it is."""
     looks = timeline.looks("cpu_reserved")
-    return looks.latest.text or "no reason given" if len(looks) and not looks.latest.value else ""
+    if not len(looks):
+        return "nothing looked for cpu_reserved"
+    return "" if looks.latest.value else looks.latest.text or "no reason given"
 
 
 def _file(queue: Queue) -> str:

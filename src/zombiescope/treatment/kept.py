@@ -21,6 +21,8 @@ ABSENT: State = {"kind": "absent"}
 MOST_BYTES = 1 << 20  # a unit file has a few KB
 MOST_LINKS = 20_000  # a node has a few hundred
 TOPS = ("/etc/systemd/system", "/run/systemd/system", "/etc/systemd/system.control")
+# Of a unit that has a SysV script too, `systemctl disable` turns S01name into K01name here (systemd-sysv-install).
+RUNLEVELS = tuple(f"/etc/rc{level}.d" for level in "0123456S")
 _DEPENDENCIES = (".wants", ".requires", ".upholds")
 _UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]{1,255}(?<=[a-z])", re.ASCII)  # what systemd accepts: never a slash
 _KERNEL = ("/proc/", "/sys/")  # these files are written to, never replaced; their owner is not kept
@@ -102,7 +104,7 @@ def link_farm(host: Host) -> dict[str, State]:
     """Every link that `systemctl` made, and the folders that it makes for them: an `Also=` or an alias of one unit
     removes links of others, and a folder that is empty then."""
     found: dict[str, State] = {}
-    for top in TOPS:
+    for top in (*TOPS, *RUNLEVELS):
         for name in _names(host, top):
             path = f"{top}/{name}"
             state = _link(host, path)

@@ -2,7 +2,7 @@
 
 Between a crash and its undo hours may pass, in which administrators enable and disable units of their own. Each command
 of ours changes known files: `mask` makes one link, `disable` removes links to the unit, to its aliases and to what its
-`Also=` names (systemctl(1)); `stop` and `daemon-reload` change none.
+`Also=` names (systemctl(1)) and renames those of their SysV scripts; `stop` and `daemon-reload` change none.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from posixpath import basename, dirname
 from zombiescope.audit.unit_file import is_template, template
 from zombiescope.audit.unit_files import UnitFiles
 from zombiescope.core import Host, Step, Unreadable
-from zombiescope.treatment.kept import ABSENT, TOPS, State, changed
+from zombiescope.treatment.kept import ABSENT, RUNLEVELS, TOPS, State, changed
 
 MOST_UNITS = 1000  # that Also= leads to; one or two are usual
 _NO_FILES = ("stop", "start", "daemon-reload")
@@ -60,11 +60,12 @@ def may_have_changed(
         if any(path == it or path.startswith(f"{it}/") for it in step.keeps):
             ours.add(path)
         elif _verb(step) == "disable":
-            if was["kind"] == "link" and after["kind"] == "absent":
-                if units is None and not _links_to({step.unit}, path, was):
-                    unknown.add(path)
-                elif _links_to({step.unit, *(units or ())}, path, was):
-                    ours.add(path)
+            gone = was["kind"] == "link" and after["kind"] == "absent"
+            renamed = dirname(path) in RUNLEVELS and "link" in (was["kind"], after["kind"])
+            if (gone or renamed) and _links_to({step.unit, *(units or ())}, path, was if gone else after):
+                ours.add(path)
+            elif gone and units is None:
+                unknown.add(path)
         elif _verb(step) == "mask":
             if path == f"{TOPS[0]}/{step.unit}" and after == {"kind": "link", "to": "/dev/null"}:
                 ours.add(path)
@@ -85,6 +86,8 @@ def _is_named(path: str, step: Step) -> bool:
 
 
 def _links_to(units: Collection[str], path: str, state: State) -> bool:
+    if dirname(path) in RUNLEVELS:
+        return state["kind"] == "link" and f"{basename(state['to'])}.service" in units
     return any(
         name in units or (template(name) in units and is_template(template(name)))
         for name in (basename(path), basename(state["to"]))
