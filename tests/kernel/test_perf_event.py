@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.conftest import CANNOT
+from tests.kernel.sampler import Sampler
 from tests.kernel.sampling import READ, SPIN, Start, collected, column, cpu_seconds, descriptors, last_cpu
 
 from zombiescope.core.errors import UserError
 from zombiescope.kernel.perf_changes import Comm, Exit, Fork, Ksymbol, Mmap, NewCgroup, Throttle
-from zombiescope.kernel.perf_event import Sampler
 from zombiescope.kernel.perf_records import parse
 from zombiescope.kernel.perf_ring import Event, Ring, blindness
 from zombiescope.kernel.perf_rings import MOST_BYTES, Rings, ring_size
@@ -208,10 +208,10 @@ def test_without_rights_it_says_what_is_missing() -> None:
         pytest.skip(f"{CANNOT}take rights away (no setpriv)")
     script = (
         "from zombiescope.core.errors import Unreadable\n"
-        "from zombiescope.kernel.perf_event import Sampler\n"
+        "from zombiescope.kernel.perf_rings import Rings\n"
         "try:\n"
-        "    with Sampler() as sampler:\n"
-        "        print('blind', *sampler.blind)\n"
+        "    with Rings() as rings:\n"
+        "        print('blind', *rings.blind)\n"
         "except Unreadable as no:\n"
         "    print(no)\n"
     )
