@@ -150,8 +150,8 @@ class Resident:
 
     def _record(self) -> tuple[str, ...]:
         it = self.settings
-        options = ("--hours", f"{it.hours:g}", "--max-bytes", str(it.max_bytes), "--hz", str(it.hz))
-        options += ("--budget", f"{(1 - LEAST) * it.budget:.4%}")  # the rest is for looks
+        options = ["--hours", f"{it.hours:g}", "--max-bytes", str(it.max_bytes), "--hz", str(it.hz)]
+        options += ["--budget", f"{(1 - LEAST) * it.budget:.4%}"]  # the rest is for looks
         chosen = [word for one in it.set for word in ("--set", one)] + (["--host", it.host] if it.host else [])
         return own_python("zombiescope.agent.child", str(os.getpid()), "record", it.dir, *options, *chosen)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 import time
 from collections.abc import Callable, Container
 from contextlib import ExitStack, suppress
@@ -25,6 +26,7 @@ from zombiescope.recorder.worker import DEADLINE, Worker
 SHARE = 0.005  # of one core, for one probe: a dozen expensive probes together stay below a tenth of a core
 LONGEST_PAUSE = 600.0  # seconds: a probe that was late is asked again after that at the latest
 OFTEN = 1.0  # seconds: a probe with FILES and a shorter interval is fetched by the main thread
+GRID = 0.1  # seconds: what is due is done at these times of the monotonic clock, with all else: each waking costs 50 µs
 Act = Callable[[], float]  # returns the seconds until the next time
 
 
@@ -94,7 +96,7 @@ class Loop:
 
     def every(self, act: Act, after: float = 0.0) -> None:
         """Do something now and then: it returns when it is next due."""
-        heapq.heappush(self._due, (time.monotonic() + after, next(self._turn), act))
+        heapq.heappush(self._due, (_on_grid(time.monotonic(), after), next(self._turn), act))
 
     def run(self, seconds: float) -> None:
         """Sample for `seconds`, or until `stopped`."""
@@ -132,7 +134,7 @@ class Loop:
         when, _, act = self._due[0]
         pause = act()
         # Keep the interval; after a stall (SIGSTOP, a starved core) continue from now instead of catching up.
-        heapq.heapreplace(self._due, (max(when + pause, time.monotonic()), next(self._turn), act))
+        heapq.heapreplace(self._due, (max(_on_grid(when, pause), time.monotonic()), next(self._turn), act))
 
     def _look(self, name: str) -> float:
         every = self.stretch * float(self._probes[name].EVERY)
@@ -198,3 +200,10 @@ class Loop:
         except (Unreadable, Unparsable) as error:
             return raiser(error)
         return raiser(Unreadable("watch", f"broken: {eye.why}")) if isinstance(eye, Broken) else eye
+
+
+def _on_grid(start: float, pause: float) -> float:
+    """The next time of the grid after a pause; a pause that is shorter than the grid is kept as it is."""
+    if pause < GRID:
+        return start + pause
+    return math.ceil((start + pause) / GRID - 1e-3) * GRID  # less than a thousandth late is rounding
