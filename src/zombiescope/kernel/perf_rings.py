@@ -109,7 +109,7 @@ class Rings(Closing):
         """Begin to sample cores that came online, and close those gone offline; their unread records are kept.
 
         A core that went offline and came back in between has lost its event, as the kernel detached it: the second call
-        notices and opens it again.
+        notices that it is silent and opens it again.
         """
         online = _online()
         for cpu in [cpu for cpu, ring in self._rings.items() if cpu not in online or not ring.counts()]:

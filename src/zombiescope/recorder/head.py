@@ -41,6 +41,7 @@ RING = 6  # records of perf_event_open(2), as the kernel wrote them
 LOST = 7  # u64: how many of those the kernel had no room for, since the last one
 
 _HEADER = struct.Struct("<IIQHB5x")
+_REST = struct.Struct("<IQHB5x")  # without its crc
 _json = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps() makes one each time
 _CRC = 4  # bytes
 
@@ -114,7 +115,7 @@ class HeadWriter:
         return len(content)
 
     def _put(self, kind: int, source: int, at: int, content: bytes) -> None:
-        rest = _HEADER.pack(0, len(content), at, source, kind)[_CRC:]
+        rest = _REST.pack(len(content), at, source, kind)
         crc = zlib.crc32(content, zlib.crc32(rest))
         self._parts += (crc.to_bytes(_CRC, "little"), rest, content)
 

@@ -52,6 +52,7 @@ class Loop:
         self._not_before = dict.fromkeys(self._probes, 0.0)  # a costly or late probe waits, by the monotonic clock
         self._pause = dict.fromkeys(self._probes, DEADLINE)  # seconds after the next time it is late
         self._worker: Worker[Sample | Fetched | None] | None = None  # none for a recorded root: nothing in it blocks
+        self._unnoted: list[tuple[str, Sample | Fetched]] = []  # of the main thread, noted with the others
         self._watched = ExitStack()
         self._due: list[tuple[float, int, Act]] = []
         self._turn = itertools.count()  # ties are broken by who was first
@@ -114,6 +115,9 @@ class Loop:
 
     def collect(self, wait: float = 0.0) -> None:
         """Hand over what was sampled in the meantime."""
+        unnoted, self._unnoted = self._unnoted, []
+        for name, sample in unnoted:
+            self._note(name, sample)
         if self._worker is None:
             return
         for name, sample in self._worker.answers(wait):
@@ -139,8 +143,11 @@ class Loop:
     def _look(self, name: str) -> float:
         every = self.stretch * float(self._probes[name].EVERY)
         if self._worker is None or name in self._often:
-            return max(every, self._note(name, self._sampled(name)) / SHARE)
-        self.collect()  # an answer that is not taken keeps its probe from being asked again
+            sample = self._sampled(name)
+            self._unnoted.append((name, sample))
+            return max(every, sample.cost / SHARE)
+        if self._worker.waits(name):
+            self.collect()  # an answer that is not taken keeps its probe from being asked again
         wait = self._not_before[name] - time.monotonic()
         if wait > 0:
             return wait
@@ -179,6 +186,7 @@ class Loop:
             guarded(self._watched.close)
 
     def _collect_all(self) -> None:
+        self.collect()
         while self._worker is not None and self._worker.waiting:
             self.collect(wait=0.05)
             while self._due and self._due[0][0] <= time.monotonic():
