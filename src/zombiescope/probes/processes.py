@@ -59,7 +59,7 @@ class _Look:
     def before(self, key: _Key, process: Process) -> Process | None:
         """A process as in this sample, under the name it has now; one that started later had used nothing."""
         if (then := self.processes.get(key)) is not None:
-            return replace(then, name=process.name)
+            return then if then.name == process.name else replace(then, name=process.name)
         return replace(process, user=0.0, system=0.0, children=0.0) if self.whole else None
 
 

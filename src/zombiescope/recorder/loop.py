@@ -116,8 +116,8 @@ class Loop:
     def collect(self, wait: float = 0.0) -> None:
         """Hand over what was sampled in the meantime."""
         unnoted, self._unnoted = self._unnoted, []
-        for name, sample in unnoted:
-            self._note(name, sample)
+        for name, fetched in unnoted:
+            self._note(name, fetched)
         if self._worker is None:
             return
         for name, sample in self._worker.answers(wait):
