@@ -106,6 +106,8 @@ class Loop:
         while not self.stopped and self._due[0][0] < start + seconds:
             wait = self._due[0][0] - time.monotonic()
             if wait > 0:
+                if self._worker is not None:
+                    self._worker.begin()
                 self.sleep(wait)
             if self._due[0][0] <= time.monotonic():
                 self._do_next()
