@@ -116,10 +116,12 @@ def test_reload(tmp_path: Path) -> None:
         file.write_text("evry = 1\n")
         agent.process.send_signal(signal.SIGHUP)
         agent.until(lambda: agent.said("not reloaded, the old settings stay: .*no such key: evry"))
-        file.write_text('every = "5s"\nhours = 1\nmetrics-listen = "127.0.0.1:0"\n')
+        file.write_text('every = "5s"\nbudget = "5%"\nmetrics-listen = "127.0.0.1:0"\n')
         agent.process.send_signal(signal.SIGHUP)
         agent.until(lambda: agent.said('"reloaded"'))
         agent.until(lambda: agent.children().get("recorder", recorder) != recorder)
+        meta = tmp_path / "rec" / "meta.json"
+        agent.until(lambda: meta.exists() and json.loads(meta.read_text())["budget"] == 0.03)  # the rest is for looks
         assert len([line for line in agent.log if "listens on" in line]) == 2
         agent.until(lambda: b"zombiescope_look_interval_seconds 5" in agent.get("/metrics"))
 

@@ -28,7 +28,7 @@ def recorded(timeline: Timeline, folder: Path) -> str:
     events = ("kernel_log", "ray_event")
     whats = [what for what in timeline.looked_for() if what not in ("samples_total", "kernel_symbols")]
     meta = {"node": "node-a", "kernel": "6.1.0", "gives": {what: [what] for what in whats}, "hz": 0}
-    journal = Journal(str(folder), meta, hours=1000, most_bytes=10**9, events=events)
+    journal = Journal(str(folder), meta, events=events)
     rows: list[Reading] = []
     for what in whats:
         looks = timeline.looks(what)

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from tests.kernel.sampler import RawSamples, Sampler
 
 from zombiescope.kernel.perf_changes import Record
-from zombiescope.kernel.perf_event import RawSamples, Sampler
 
 SPIN = "static volatile long n; void spin(void) { for (;;) n++; } int main(void) { spin(); }"
 READ = """

@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.conftest import CANNOT
+from tests.kernel.sampler import Sampler
 from tests.kernel.sampling import SPIN, Start, collected, column, last_cpu, records
 
 from zombiescope.core.errors import Unreadable
 from zombiescope.kernel import bpf
 from zombiescope.kernel.ebpf import R0, R1, R2, R3, R6, R8, R9, Assembler, Helper
 from zombiescope.kernel.perf_changes import Throttle
-from zombiescope.kernel.perf_event import Sampler, gaps
+from zombiescope.kernel.perf_event import gaps
 
 kernel = pytest.mark.kernel
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import CANNOT
+from tests.kernel.sampler import Sampler
 from tests.naming.programs import children, compiled
 
 from zombiescope.core import Host
@@ -22,7 +23,6 @@ from zombiescope.core.errors import Unreadable
 from zombiescope.kernel import bpf
 from zombiescope.kernel.ebpf import R0, Assembler
 from zombiescope.kernel.perf_changes import Ksymbol
-from zombiescope.kernel.perf_event import Sampler
 from zombiescope.naming import kernel_names
 from zombiescope.naming.kallsyms import Kallsyms
 from zombiescope.naming.kernel_names import KernelNames, kernel_symbols

@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,11 +18,9 @@ import pytest
 from tests.conftest import CANNOT, COMMAND, Run
 
 from zombiescope.core import Span
-from zombiescope.places.own_python import own_python
 from zombiescope.recorder.replay import opened
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
-KILLS = int(os.environ.get("ZOMBIESCOPE_KILLS", "6"))  # 200 before a release: ZOMBIESCOPE_KILLS=200
 
 
 @contextmanager
@@ -40,17 +37,25 @@ def recording(folder: Path, *argv: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_killed_at_any_moment_it_opens_and_lost_a_second_at_the_most(tmp_path: Path) -> None:
+def wait_for(done: Callable[[], object], seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("kills", [20, pytest.param(200, marks=pytest.mark.long)])
+def test_killed_at_any_moment_it_opens_and_lost_a_second_at_the_most(tmp_path: Path, kills: int) -> None:
     def recorded_and_killed(kill: int) -> tuple[Path, float]:
         folder = tmp_path / str(kill)
         with recording(folder) as process:
-            time.sleep(random.uniform(0.5, 2.5))
+            time.sleep(random.uniform(0.0, 1.5))
             process.kill()
             return folder, time.time()
 
     # Each sleeps nearly all of its time; they are looked at when all are dead.
-    with ThreadPoolExecutor(3) as threads:
-        ends = list(threads.map(recorded_and_killed, range(KILLS)))
+    with ThreadPoolExecutor(4) as threads:
+        ends = list(threads.map(recorded_and_killed, range(kills)))
     for folder, killed in ends:
         recorded = opened(str(folder))
         timeline = recorded.timeline()
@@ -62,7 +67,7 @@ def test_killed_at_any_moment_it_opens_and_lost_a_second_at_the_most(tmp_path: P
 
 def test_what_a_killed_recorder_left_is_settled_by_the_next(tmp_path: Path) -> None:
     with recording(tmp_path) as process:
-        time.sleep(1.5)
+        wait_for(lambda: len(opened(str(tmp_path)).timeline().series("context_switches_total")) > 5)
         process.kill()
     (left,) = tmp_path.glob("*/head")
     before = opened(str(tmp_path)).timeline()
@@ -78,52 +83,16 @@ def test_what_a_killed_recorder_left_is_settled_by_the_next(tmp_path: Path) -> N
     assert len(before.samples().at) == len(after.samples().at) or not before.series("samples_total").latest.value
 
 
-def test_a_killed_settle_leaves_its_head_for_the_next(tmp_path: Path) -> None:
-    with recording(tmp_path) as process:
-        time.sleep(1.2)
-        process.kill()
-    (left,) = tmp_path.glob("*/head")
-    for kill in range(KILLS):
-        child = subprocess.Popen([*own_python("zombiescope.recorder.settle", str(tmp_path), left.parent.name)])
-        time.sleep(random.uniform(0.0, 0.8) if kill else 0.3)
-        child.kill()
-        child.wait()
-        assert opened(str(tmp_path)).timeline().series("context_switches_total"), "it opens at any moment"
-    subprocess.run([*own_python("zombiescope.recorder.settle", str(tmp_path), left.parent.name)], check=True)
-    assert not left.exists() and not opened(str(tmp_path)).damage
-    assert sorted(it.name for it in left.parent.iterdir())[0] == "events.arrows"
-
-
-def wait_for(done: Callable[[], object], seconds: float = 30.0) -> None:
-    end = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
-HEAVY = """
-import sys
-from zombiescope.core import Host
-from zombiescope.recorder.capture import Capture
-class Refuse:
-    def find_spec(self, name, *_):
-        if name.split(".")[0] in ("numpy", "pyarrow"):
-            raise ImportError(name)
-sys.meta_path.insert(0, Refuse())
-with Capture(Host(), sys.argv[1], hours=1, most_bytes=10**9, hz=49, user=True) as capture:
-    capture.run(1.5)
-    heavy = [it for it in sys.modules if it.split(".")[0] in ("numpy", "pyarrow", "polars", "duckdb")]
-    pages = int(open("/proc/self/statm").read().split()[1])
-print(heavy, pages * 4096)
-"""
-
-
 def test_it_needs_the_standard_library_only_and_little_memory(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", HEAVY, str(tmp_path)], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    heavy, _, resident = done.stdout.strip().partition("] ")
-    assert heavy == "[" and int(resident) < 40e6
-    assert opened(str(tmp_path)).timeline().looked("load1"), "settled by a process that has them"
+    with recording(tmp_path, "--set", "kmsg.PAST=0") as process:
+        wait_for(lambda: opened(str(tmp_path)).timeline().looked("load1"))
+        maps = Path(f"/proc/{process.pid}/maps").read_text()
+        status = dict(line.split(":", 1) for line in Path(f"/proc/{process.pid}/status").read_text().splitlines())
+        resident = sum(int(status[kind].split()[0]) for kind in ("RssAnon", "RssFile"))
+    loaded = {Path(line.split()[-1]).name.split(".")[0] for line in maps.splitlines() if ".so" in line}
+    assert not loaded & {"_multiarray_umath", "libarrow"} and "libc" in loaded
+    if "_ssl" not in loaded:  # asyncio brings it, where systemd's bus answers
+        assert resident < 25_000 and "libcrypto" not in loaded
 
 
 def test_a_signal_ends_it_cleanly_and_it_goes_on_in_the_same_folder(tmp_path: Path, zombiescope: Run) -> None:
@@ -210,23 +179,26 @@ def test_a_probe_that_hangs_stops_nothing_else(tmp_path: Path, monkeypatch: pyte
     os.mkfifo(fifo)
     (outside / "probes" / "hung.py").write_text(HUNG.format(fifo=str(fifo)))
     monkeypatch.setenv("ZOMBIESCOPE_PATH", str(outside))
-    with recording(tmp_path / "rec") as process:
-        time.sleep(12)
+    folder = str(tmp_path / "rec")
+    spin = ["nice", "sh", "-c", "while :; do :; done"]  # an idle machine has nothing to sample
+    with recording(tmp_path / "rec") as process, subprocess.Popen(spin) as busy:
+        wait_for(lambda: len(opened(folder).timeline().looks("hung_seconds")))
+        wait_for(lambda: opened(folder).timeline().looked("load1", times=2))
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
+        busy.kill()
         assert process.returncode == 0
-    timeline = opened(str(tmp_path / "rec")).timeline()
+    timeline = opened(folder).timeline()
     hung = timeline.looks("hung_seconds")
     assert len(hung) and not timeline.looked("hung_seconds")
     assert (hung.latest.text, hung.latest.source) == ("no answer in 5 s", "probe hung")
     for what, most in (("cpu_idle_seconds_total", 1.0), ("samples_total", 2.5)):
         looks = timeline.looks(what)
         assert looks.values.all() and np.diff(looks.at).max() < most, f"{what} goes on without a gap"
-        assert looks.span.seconds > 10
+        assert looks.span.seconds > 5
     assert timeline.looked("load1", times=2) and timeline.looked("uptime_seconds"), "the others are read, too"
     if timeline.series("samples_total").latest.value:
-        at = np.unique(timeline.samples().at // 10**9)
-        assert len(at) > 5
+        assert np.diff(np.unique(timeline.samples().at // 10**9)).max() <= 2, "in every second, or the one after it"
 
 
 def online(cpu: int, on: bool) -> None:
@@ -269,7 +241,6 @@ def test_a_core_goes_away_and_comes_back(tmp_path: Path) -> None:
 
 def test_as_a_copied_folder_it_opens_anywhere(tmp_path: Path, zombiescope: Run) -> None:
     with recording(tmp_path / "rec") as process:
-        time.sleep(1.5)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
     os.rename(tmp_path / "rec", tmp_path / "elsewhere")

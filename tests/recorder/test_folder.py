@@ -34,8 +34,8 @@ def umask(mask: int) -> Iterator[None]:
         os.umask(before)
 
 
-def heads(folder: Path, *, most_bytes: int = 10**9, clock: Clock, settles: bool = False) -> Heads:
-    return Heads(str(folder), META, hours=1, most_bytes=most_bytes, monotonic=clock, settles=settles)
+def heads(folder: Path, *, most_bytes: int = 10**9, hours: float = 1, clock: Clock) -> Heads:
+    return Heads(str(folder), META, hours=hours, most_bytes=most_bytes, monotonic=clock, settles=False)
 
 
 def fill(disk: Heads, clock: Clock, segments: int, rows: int = 150) -> None:
@@ -62,6 +62,25 @@ def number(disk: Heads) -> int:
 
 def modes(folder: Path) -> dict[str, str]:
     return {str(it.relative_to(folder)): oct(stat.S_IMODE(it.lstat().st_mode)) for it in folder.rglob("*")}
+
+
+def test_the_oldest_goes_first_by_age_and_by_size(tmp_path: Path) -> None:
+    for name, limits, kept in (("age", {"hours": 0.1}, 3), ("size", {"most_bytes": 60_000}, 7)):
+        clock = Clock()
+        disk = heads(tmp_path / name, clock=clock, **limits)
+        fill(disk, clock, 15)
+        assert disk.stored <= 60_000 and disk.dropped == 15 - kept
+        disk.close()
+        segments = opened(str(tmp_path / name)).segments
+        assert len(segments) == kept and float(segments[-1]) > T0 + 1500
+
+
+def test_two_recorders_in_one_folder_are_refused(tmp_path: Path) -> None:
+    first = heads(tmp_path, clock=Clock())
+    with pytest.raises(UserError, match="another recorder writes here"):
+        heads(tmp_path, clock=Clock())
+    first.close()
+    heads(tmp_path, clock=Clock()).close()
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022])

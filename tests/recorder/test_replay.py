@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,6 @@ from tests.recorder.journal import Journal
 
 from zombiescope.core import Blind, Reading, Span, UserError
 from zombiescope.core.timeline import Timeline
-from zombiescope.recorder.layout import TROUBLE
 from zombiescope.recorder.replay import is_recording, opened
 from zombiescope.recorder.tape import Tape
 
@@ -45,9 +43,8 @@ class Clock:
 CLOCK = Clock()  # of journals that are only written, one at a time
 
 
-def journal(folder: Path, hours: float = 1, most_bytes: int = 10**9, clock: Clock = CLOCK) -> Journal:
-    events = ("kernel_log", TROUBLE)
-    return Journal(str(folder), META, hours=hours, most_bytes=most_bytes, events=events, monotonic=clock)
+def journal(folder: Path, clock: Clock = CLOCK) -> Journal:
+    return Journal(str(folder), META, events=("kernel_log",), monotonic=clock)
 
 
 def reading(what: str, subject: str, value: float, at: float, text: str = "") -> Reading:
@@ -157,7 +154,7 @@ def test_a_part_of_a_segment_knows_what_was_blind_before_it_began(tmp_path: Path
 @pytest.mark.parametrize("step", [3600.0, -3600.0, -86_400.0 * 365])
 def test_a_clock_that_is_set_neither_loses_nor_misfiles(tmp_path: Path, step: float) -> None:
     clock = Clock()
-    disk = journal(tmp_path, hours=24, clock=clock)
+    disk = journal(tmp_path, clock)
     written = []
     for second in range(0, 1500, 10):
         if second == 700:
@@ -205,31 +202,6 @@ def test_events_are_all_kept_and_old_ones_do_not_stretch_the_span(tmp_path: Path
     lines = timeline.series("kernel_log")
     assert len(lines) == 23 and lines.first.text == "same value, other line 0 \\udcff"
     assert timeline.span == Span(T0, T0)
-
-
-def test_the_oldest_goes_first_by_age_and_by_size(tmp_path: Path) -> None:
-    rng = random.Random(1)
-    by_age = journal(tmp_path / "age", hours=0.1)
-    by_size = journal(tmp_path / "size", most_bytes=60_000)
-    for disk in (by_age, by_size):
-        for second in range(0, 1800, 5):
-            for cpu in range(20):
-                disk.add(reading("ticks_total", f"cpu:{cpu}", rng.random(), second))
-            disk.flush(CLOCK.at(second))
-        disk.rotate()
-    assert by_size.bytes <= 60_000 and by_size.dropped > 5 and float(by_size.segments()[-1]) > T0 + 1500
-    for disk in (by_age, by_size):
-        disk.close()
-    kept = opened(str(tmp_path / "age")).segments
-    assert len(kept) == 4 and by_age.dropped == 11 and float(kept[-1]) > T0 + 1500
-
-
-def test_two_recorders_in_one_folder_are_refused(tmp_path: Path) -> None:
-    first = journal(tmp_path)
-    with pytest.raises(UserError, match="another recorder writes here"):
-        journal(tmp_path)
-    first.close()
-    journal(tmp_path).close()
 
 
 @pytest.fixture

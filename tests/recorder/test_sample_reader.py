@@ -197,7 +197,7 @@ def test_samples_whose_stacks_a_torn_file_lost_are_kept_and_say_so(tmp_path: Pat
 def test_a_tape_answers_as_a_recording_on_disk_does(tmp_path: Path) -> None:
     tape = Tape()
     tape.hz = 100
-    disk = Journal(str(tmp_path), {"hz": 100}, hours=1, most_bytes=10**9, events=("core_gap_seconds", "cgroup_id"))
+    disk = Journal(str(tmp_path), {"hz": 100}, events=("core_gap_seconds", "cgroup_id"))
     for sink in (tape, disk):
         sink.chunk("stacks", {"stack": [5, 6], "frames": [("main", "read"), ("main",)], "kernel_frames": [1, 0]})
         for second in range(3):
@@ -223,7 +223,7 @@ def test_a_tape_answers_as_a_recording_on_disk_does(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("older", [False, True])
 def test_what_a_sample_stands_for_is_recorded_or_one_period(tmp_path: Path, older: bool) -> None:
-    disk = Journal(str(tmp_path), {"hz": 100}, hours=1, most_bytes=10**9, events=())
+    disk = Journal(str(tmp_path), {"hz": 100}, events=())
     disk.chunk("stacks", {"stack": [5], "frames": [("main",)], "kernel_frames": [0]})
     at = np.round((T0 + np.arange(4)) * 1e9).astype(np.int64)
     rows = {name: np.zeros(4, np.int64) for name in ("cpu", "pid", "tid", "cgroup")}

@@ -135,8 +135,9 @@ def test_several_heads_follow_each_other(tmp_path: Path) -> None:
     assert opened(str(folder)).table("stacks")["frames"].to_pylist() == [["long+0x8"]]
 
 
+@pytest.mark.parametrize("kills", [20, pytest.param(200, marks=pytest.mark.long)])
 def test_killed_at_any_moment_the_head_is_there_or_all_of_the_segment(
-    busy: tuple[bytes, dict[str, Any]], tmp_path: Path
+    busy: tuple[bytes, dict[str, Any]], tmp_path: Path, kills: int
 ) -> None:
     head, meta = busy
     whole = settled(head, meta).table("samples").num_rows
@@ -146,12 +147,12 @@ def test_killed_at_any_moment_the_head_is_there_or_all_of_the_segment(
     subprocess.run(argv, env=environment(), check=True)
     takes = time.monotonic() - started
     kept = 0
-    for number in range(20):
+    for number in range(kills):
         for path in (folder / FIRST).iterdir():
             path.unlink()
         (folder / FIRST / "head").write_bytes(head)
         with subprocess.Popen(argv, env=environment()) as child:
-            time.sleep(takes * (0.5 + 0.6 * number / 20))
+            time.sleep(takes * (0.5 + 0.6 * number / kills))
             child.send_signal(signal.SIGKILL)
         kept += (folder / FIRST / "head").exists()
         recording = opened(str(folder))

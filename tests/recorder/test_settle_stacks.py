@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import CANNOT
+from tests.kernel.sampler import StackTable
 from tests.recorder.heads import (
     AHEAD,
     KERNEL,
@@ -37,7 +38,6 @@ from tests.recorder.heads import record as perf_record
 from zombiescope.core import Host
 from zombiescope.derived import gaps
 from zombiescope.kernel.perf_records import parse
-from zombiescope.kernel.perf_stacks import StackTable
 from zombiescope.kernel.perf_tasks import Tasks
 from zombiescope.naming.mappings import Mappings
 from zombiescope.naming.namer import Namer

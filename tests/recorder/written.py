@@ -41,7 +41,7 @@ def written(
 ) -> Recording:
     """Every probe of `gives` looks at each of `looks`; readings are written in the order of their times."""
     meta = {"node": "n", "kernel": "6.18", "hz": hz, "gives": {**(gives or {}), NAME: list(GIVES)}}
-    disk = Journal(str(folder), meta, hours=1000, most_bytes=10**12, events=(*EVENTS, LOG))
+    disk = Journal(str(folder), meta, events=(*EVENTS, LOG))
     names = [it.split("|") for it in stacks]
     frames = [tuple(frame for part in it for frame in part.split(";") if frame) for it in names]
     kernel = [len([frame for frame in it[1].split(";") if frame]) if len(it) > 1 else 0 for it in names]

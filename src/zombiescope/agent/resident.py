@@ -19,7 +19,7 @@ from typing import Any
 
 from zombiescope import __version__
 from zombiescope.agent import textfile
-from zombiescope.agent.budget import FIRST, cpu_of, memory_of, pause
+from zombiescope.agent.budget import FIRST, LEAST, cpu_of, memory_of, pause
 from zombiescope.agent.children import Child
 from zombiescope.agent.events import POSTS, Events
 from zombiescope.agent.exposition import written
@@ -150,7 +150,8 @@ class Resident:
 
     def _record(self) -> tuple[str, ...]:
         it = self.settings
-        options = ("--hours", f"{it.hours:g}", "--max-bytes", str(it.max_bytes), "--hz", str(it.hz))
+        options = ["--hours", f"{it.hours:g}", "--max-bytes", str(it.max_bytes), "--hz", str(it.hz)]
+        options += ["--budget", f"{(1 - LEAST) * it.budget:.4%}"]  # the rest is for looks
         chosen = [word for one in it.set for word in ("--set", one)] + (["--host", it.host] if it.host else [])
         return own_python("zombiescope.agent.child", str(os.getpid()), "record", it.dir, *options, *chosen)
 
@@ -259,7 +260,7 @@ class Resident:
                         self.out.log(f"listens on http://{bound}/")
                     except UserError as error:
                         self.out.log(str(error), "error")
-        recorded = ("host", "hours", "max_bytes", "hz", "set")
+        recorded = ("host", "hours", "max_bytes", "hz", "budget", "set")
         if any(getattr(old, it) != getattr(new, it) for it in recorded):
             self._recorder.restart(time.monotonic())
         if old.set != new.set:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from zombiescope.core import UserError
+from zombiescope.recorder.budget import default_share
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 TOKEN_LENGTH = 16  # characters at least: 96 bits in base64
@@ -28,7 +29,8 @@ class Settings:
     textfile: str = ""  # folder of node_exporter's textfile collector
     every: float = 60.0
     window: float = 600.0
-    budget: float = 0.01  # of one core, for all processes together
+    # Of one core, for all processes together: three fifths for the recorder, the rest for looks.
+    budget: float = field(default_factory=lambda: default_share(os.cpu_count() or 1))
     hours: float = 12.0
     max_bytes: int = 2 * 10**9
     hz: int = 49

@@ -8,7 +8,6 @@ databases (Berkeley DB, ndb) are not read.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import struct
@@ -79,6 +78,8 @@ def _sums(host: Host, package: str) -> dict[str, str]:
 def _changed(host: Host, path: str, digest: str | None) -> bool | None:
     if digest is None:
         return None
+    import hashlib  # loads OpenSSL, 3.5 MB, and the recorder imports this file
+
     try:
         return hashlib.md5(host.read_bytes(path), usedforsecurity=False).hexdigest() != digest
     except Unreadable:

@@ -61,7 +61,7 @@ KEYS: dict[str, Key] = {
     "textfile": Key(path, "DIR", "also write the metrics here, for node_exporter's textfile collector [none]"),
     "every": Key(duration("seconds", 3600.0), "T", "time between looks; longer if they cost too much [60s]"),
     "window": Key(duration("seconds", 6 * 3600.0), "T", "how far back each look goes [10m]"),
-    "budget": Key(share, "SHARE", "CPU for all processes together, of one core [1%%]"),
+    "budget": Key(share, "SHARE", "CPU for all processes together, of one core [1%%; beyond 48 cores 0.02%% of each]"),
     "hours": Key(duration("hours", 1e5), "T", "how much the recorder keeps: hours, or 90m, 2d [12]"),
     "max_bytes": Key(size, "B", "size limit of the recording [2G]"),
     "hz": Key(hertz, "F", "stack samples per second on each core, 0 for none [49]"),

@@ -7,6 +7,7 @@ import difflib
 import json
 import sys
 import textwrap
+from importlib import import_module
 from types import ModuleType
 
 from zombiescope.cli._arguments import add_optional, complete
@@ -55,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 def _member(name: str) -> tuple[str, ModuleType]:
     from zombiescope.diagnosis.settings import ENGINE
 
-    known = {name: ("engine", member) for name, member in ENGINE.items()}
+    known = {name: ("engine", import_module(module)) for name, module in ENGINE.items()}
     known |= {found: (room, member) for room in reversed(ROOMS) for found, member in healthy(room).items()}
     if name in known:
         return known[name]

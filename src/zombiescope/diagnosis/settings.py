@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
+from importlib import import_module
 from types import ModuleType
 
 from zombiescope.core import UserError
-from zombiescope.diagnosis import harm
-from zombiescope.members.rooms import healthy
+from zombiescope.members.rooms import Broken, healthy, member, names
 
 ROOMS = ("signs", "probes", "laws", "questions")
-ENGINE = {"harm": harm}  # what decides an accusation, whatever the sign
+ENGINE = {"harm": "zombiescope.diagnosis.harm"}  # what decides an accusation, whatever the sign
 
 
 def override(wanted: Sequence[str]) -> tuple[str, ...]:
-    """Set each `member.CONST=value` for the rest of this process; returns them as they will stand in the report."""
-    found = {name: member for room in ROOMS for name, member in healthy(room).items()} if wanted else {}
-    members = found | ENGINE
-    return tuple(_set(item, members) for item in wanted)
+    """Set each `member.CONST=value` for the rest of this process; returns them as they will stand in the report.
+
+    No other member is loaded: the recorder has no use for signs, nor for numpy, which they need.
+    """
+    return tuple(map(_set, wanted))
 
 
 def reach_back(seconds: float) -> None:
@@ -40,14 +40,13 @@ def constants(member: ModuleType) -> dict[str, float]:
     }
 
 
-def _set(item: str, members: dict[str, ModuleType]) -> str:
+def _set(item: str) -> str:
     address, equals, text = item.partition("=")
     name, dot, constant = address.partition(".")
     if not (equals and dot):
         raise UserError(f"--set takes MEMBER.CONST=VALUE, such as saturated_core.FULL=0.8, not {item!r}")
-    if name not in members:
-        raise UserError(f"--set: no sign, probe or law is called {name!r}{_meant(name, members)}")
-    known = constants(members[name])
+    its = _found(name)
+    known = constants(its)
     if constant not in known:
         raise UserError(f"--set: {name} has no number called {constant!r}; it has {', '.join(known) or 'none'}")
     try:
@@ -57,10 +56,18 @@ def _set(item: str, members: dict[str, ModuleType]) -> str:
     # A pace of zero would be a busy loop, and a threshold below zero finds everything: neither is ever meant.
     if not 0 <= value < float("inf") or (constant == "EVERY" and value < 0.01):
         raise UserError(f"--set: {name}.{constant}={text} is out of range")
-    setattr(members[name], constant, value)
+    setattr(its, constant, value)
     return f"{name}.{constant}={value}"
 
 
-def _meant(name: str, members: dict[str, ModuleType]) -> str:
-    near = difflib.get_close_matches(name, members, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+def _found(name: str) -> ModuleType:
+    if name in ENGINE:
+        return import_module(ENGINE[name])
+    for room in reversed(ROOMS):  # a probe and a sign of the same name: the probe
+        if name in names(room) and not isinstance(found := member(room, name), Broken):
+            return found
+    import difflib
+
+    near = difflib.get_close_matches(name, [*ENGINE, *(it for room in ROOMS for it in names(room))], n=1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    raise UserError(f"--set: no sign, probe or law is called {name!r}{meant}")

@@ -54,23 +54,25 @@ class CgroupEvents:
         self._instance = instance
         self._pipe = os.open(f"{instance}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         self._torn = b""
+        self.lost = 0
 
     def close(self) -> None:
         os.close(self._pipe)
 
     def read(self) -> list[CgroupEvent]:
-        """All that happened since the last call."""
+        """All that happened since the last call; and how many were lost, if any came: a buffer overflows when full."""
         parts = [self._torn]
         # One read returns a few pages at most, whatever the buffer's size; EAGAIN says that was all.
         with suppress(BlockingIOError):
             while part := os.read(self._pipe, 1 << 16):
                 parts.append(part)
+        if len(parts) > 1:
+            self.lost = self._count_lost()
         *lines, self._torn = b"".join(parts).split(b"\n")
         offset = time.time() - time.monotonic()
         return [event for line in lines if (event := parse(line, offset)) is not None]
 
-    @property
-    def lost(self) -> int:
+    def _count_lost(self) -> int:
         lost = 0
         for cpu in os.listdir(f"{self._instance}/per_cpu"):
             with open(f"{self._instance}/per_cpu/{cpu}/stats", "rb") as stats:

@@ -1,57 +1,25 @@
-"""Sample what every core runs, continuously and at low cost.
+"""When a core could not be sampled by its cpu-clock: periods with interrupts off, seen as missing ticks.
 
-One event for each core writes into a ring that this process has mapped; reading costs no system call. Nothing is
-filtered: the idle task is reported as well, with a softirq that may run on top of it; the reader decides by the leaf.
-
-Overhead: measured on two busy virtual cores, reading once a second: 0.05 to 0.09 % of a core at 49 Hz, 0.07 to 0.09 %
-    at 99 Hz; five times a second at 999 Hz: 0.47 to 0.66 %, nothing lost. With simulated rings of 96 cores 1.8 µs a
-    sample: 0.9 % of one core at 49 Hz. The kernel takes about 25 µs for each sample on a nested virtual machine:
-    0.12 % of every core at 49 Hz.
-Kernel: the hardware's cycles where there is a PMU: sampled by NMI on x86, so also with interrupts off, and on arm64 if
-    booted with irqchip.gicv3_pseudo_nmi=1. Else the cpu-clock, a timer, which waits for interrupts; see gaps().
-    It ticks on idle cores too, until the kernel throttles it: it allows a number of samples (max_sample_rate / HZ)
-    from one scheduler tick to the next, and a core that is idle for long has no such ticks. The next tick resumes it.
+Kernel: the cpu-clock is a timer, which waits for interrupts. It ticks on idle cores too, until the kernel throttles it:
+    it allows a number of samples (max_sample_rate / HZ) from one scheduler tick to the next, and a core that is idle
+    for long has no such ticks. The next tick resumes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.core.errors import Unparsable
-from zombiescope.kernel.closing import Closing
 from zombiescope.kernel.perf_changes import Record, Throttle
-from zombiescope.kernel.perf_records import parse
-from zombiescope.kernel.perf_rings import Drained, Rings
-from zombiescope.kernel.perf_stacks import RawStack, StackTable
-from zombiescope.kernel.perf_weights import Weights
 
 # A core that is late by a whole period missed a tick; less is normal timer jitter, above all on virtual machines.
 PERIODS = 2.0
 # Measured on an idle and on a busy virtual core: 98 of 100 ticks within 50 µs of the grid, all but one of 500 at 49 Hz
 # within 200 µs. Smaller at high rates, where that would be a large part of a period.
 _ON_GRID_NS, _ON_GRID = 100_000, 0.05
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RawSamples:
-    """What was sampled between two reads, in order of time, as columns of one length."""
-
-    time_ns: npt.NDArray[np.int64]  # CLOCK_MONOTONIC: compares with time.monotonic_ns()
-    cpu: npt.NDArray[np.uint16]
-    pid: npt.NDArray[np.int32]  # 0: idle; -1: a task that is ending
-    tid: npt.NDArray[np.int32]
-    cgroup: npt.NDArray[np.uint64]  # its id in the hierarchy of perf_event (v2 if it is there); 0: not known
-    ip: npt.NDArray[np.uint64]  # the instruction pointer; the leaf of its stack, if that could be walked
-    period: npt.NDArray[np.int64]  # what was counted since the sample before: cycles, or nanoseconds of the cpu-clock
-    weight_ns: npt.NDArray[np.int64]  # time that the sample stands for
-    stack: npt.NDArray[np.int64]  # for Sampler.stacks()
-    lost: int  # records for which the rings had no space
-    records: list[Record]
-    damage: list[Unparsable]  # rings that were not understood to their end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,75 +31,6 @@ class Gaps:
     length_ns: npt.NDArray[np.int64]
 
 
-class Sampler(Closing):
-    """All cores, from now until closed, parsed as they are read. Not for use by two threads at once."""
-
-    def __init__(self, *, hz: int = 49, user: bool = True, size: int = 0) -> None:
-        self._rings = Rings(hz=hz, user=user, size=size)
-        self._table = StackTable()
-        self._told: dict[int, int] = {}
-        self._counted: dict[int, int] = {}
-        self._lost = 0
-        event = self._rings.event
-        self.blind = self._rings.blind
-        self.event = event.name  # what makes the samples: "cycles" or "cpu-clock"
-        self.hz = event.hz  # samples a second and core; less than asked for if the kernel allows no more
-        self.reports_code = event.ksymbol  # whether BPF programs are reported as they are loaded (Ksymbol)
-        self._weights = Weights(event.name, event.hz)
-
-    @property
-    def cpus(self) -> tuple[int, ...]:
-        return self._rings.cpus
-
-    @property
-    def oldest(self) -> int:
-        """The oldest stack still known: all that the last read spoke of are from here on."""
-        return self._table.first
-
-    def read(self) -> RawSamples:
-        """All samples and records since the last call."""
-        drained = self._rings.drain()
-        parsed = parse([it.content for it in drained], cgroup=self._rings.event.cgroup)
-        return RawSamples(
-            time_ns=parsed.time_ns,
-            cpu=parsed.cpu,
-            pid=parsed.pid,
-            tid=parsed.tid,
-            cgroup=parsed.cgroup,
-            ip=parsed.ip,
-            period=parsed.period,
-            weight_ns=self._weights.of(parsed.time_ns, parsed.cpu, parsed.period, {it.cpu: it.share for it in drained}),
-            stack=self._table.numbers(parsed.chains),
-            lost=self._newly_lost(drained, parsed.lost),
-            records=parsed.records,
-            damage=[it.damage for it in drained if it.damage] + parsed.damage,
-        )
-
-    def _newly_lost(self, drained: list[Drained], told: Sequence[int]) -> int:
-        """As the records say, or as the events have counted: a loss is reported twice, and the larger count is true."""
-        for it, many in zip(drained, told, strict=True):
-            self._told[it.cpu] = self._told.get(it.cpu, 0) + many
-            self._counted[it.cpu] = self._counted.get(it.cpu, 0) + it.lost
-        before = self._lost
-        self._lost = sum(max(many, self._counted[cpu]) for cpu, many in self._told.items())
-        return self._lost - before
-
-    def stacks(self, from_index: int) -> list[RawStack]:
-        """The stacks from that number on: item i has the number from_index + i.
-
-        A reader asks after each read for those it has not seen. Older ones are forgotten at some point (see
-        StackTable); asking for these is an IndexError.
-        """
-        return self._table.stacks(from_index)
-
-    def refresh(self) -> None:
-        """See Rings.refresh."""
-        self._rings.refresh()
-
-    def close(self) -> None:
-        self._rings.close()
-
-
 def gaps(
     time_ns: npt.NDArray[np.int64],
     cpu: npt.NDArray[np.uint16],
@@ -140,7 +39,7 @@ def gaps(
     records: Iterable[Record] = (),
     periods: float = PERIODS,
 ) -> Gaps:
-    """When a core could not be sampled by its cpu-clock: periods with interrupts off, seen as missing ticks.
+    """Of samples in any order; `records` of the same time.
 
     The clock's timer keeps to a fixed grid. If it is delayed it ticks late, off the grid, as soon as interrupts are on
     again: of a gap, all but one period at most was spent with interrupts off, and the sample at its end shows who did

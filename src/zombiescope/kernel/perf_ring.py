@@ -98,7 +98,7 @@ class Ring:
     def __init__(self, event: Event, cpu: int, size: int) -> None:
         self.size = size
         self.lost = 0  # since the beginning, as the event itself has counted
-        self._last_count = -1
+        self._last_head = -1
         self._last_times, self._last_share = (0, 0), 1.0
         self._counts_lost = event.counts_lost
         self._descriptor = event.open(cpu, wake_at=size // 2)
@@ -144,14 +144,13 @@ class Ring:
         return self.lost - before
 
     def counts(self) -> bool:
-        """Whether the event has counted since the last call.
+        """Whether the event still counts: it wrote something since the last call, or two reads of it differ.
 
-        The clock counts on idle cores too, and for cycles the read itself wakes the core. Whether its ring has samples
-        says nothing: they may all be from before the core went away.
+        The clock counts on idle cores too, and for cycles the read itself wakes the core. It is the last resort: each
+        read interrupts the core and waits for it, 5 ms on a busy virtual machine.
         """
-        count = self._read()[0]
-        moved, self._last_count = count != self._last_count, count
-        return moved
+        head, self._last_head = self._last_head, self.head
+        return head != self._last_head or self._read()[0] != self._read()[0]
 
     def share(self) -> float:
         """The part of the time since the last call in which the event counted: less than 1 if counters are short.

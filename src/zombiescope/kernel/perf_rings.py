@@ -1,7 +1,12 @@
 """The rings of all cores: opened, drained as they are, and followed as cores come and go. Standard library only.
 
 Reading costs no system call. Rings are sized in bytes, for `SECONDS` of deep stacks at their rate: a reader that
-drains them once a second may be late, and poll(2) wakes it when one is half full.
+drains them once a second may be late, and poll(2) wakes it when one is half full. Nothing is filtered: the idle task is
+reported as well, with a softirq that may run on top of it; the reader decides by the leaf.
+
+Overhead: the kernel takes about 25 µs for each sample on a nested virtual machine: 0.12 % of every core at 49 Hz.
+Kernel: the hardware's cycles where there is a PMU: sampled by NMI on x86, so also with interrupts off, and on arm64 if
+    booted with irqchip.gicv3_pseudo_nmi=1. Else the cpu-clock, a timer, which waits for interrupts (see perf_event).
 """
 
 from __future__ import annotations
@@ -104,7 +109,7 @@ class Rings(Closing):
         """Begin to sample cores that came online, and close those gone offline; their unread records are kept.
 
         A core that went offline and came back in between has lost its event, as the kernel detached it: the second call
-        notices and opens it again.
+        notices that it is silent and opens it again.
         """
         online = _online()
         for cpu in [cpu for cpu, ring in self._rings.items() if cpu not in online or not ring.counts()]:

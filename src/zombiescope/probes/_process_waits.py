@@ -38,7 +38,7 @@ class _Wait:
         """The kernel adds a wait when it ends: a runnable process that did not run since has waited all the time."""
         if self.runnable and now.runnable and (self.ran, self.turns) == (now.ran, now.turns):
             return replace(now, waited=max(now.waited, self.waited + now.at - self.at))
-        return replace(now, waited=max(now.waited, self.waited))
+        return now if now.waited >= self.waited else replace(now, waited=self.waited)
 
 
 @dataclass(slots=True)

@@ -59,7 +59,7 @@ class _Look:
     def before(self, key: _Key, process: Process) -> Process | None:
         """A process as in this sample, under the name it has now; one that started later had used nothing."""
         if (then := self.processes.get(key)) is not None:
-            return replace(then, name=process.name)
+            return then if then.name == process.name else replace(then, name=process.name)
         return replace(process, user=0.0, system=0.0, children=0.0) if self.whole else None
 
 
@@ -214,8 +214,8 @@ def _defunct(now: _Look, memory: _Memory, *, first_look: bool) -> Iterator[Readi
         return
     kept = {key: memory.defunct[key] for key in dead if key in memory.defunct}
     memory.defunct = {key: kept.get(key, now.at) for key in dead}
-    names = {it.pid: it.subject for it in now.processes.values()}
     left = Counter(dead[key].parent for key in kept)
+    names = {it.pid: it.subject for it in now.processes.values() if it.pid in left}
     for parent, subject in memory.leaving.items():
         if parent not in left:
             yield _children(parent, subject, 0, now.at)

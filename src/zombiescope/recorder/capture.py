@@ -37,6 +37,7 @@ SMALLEST, LARGEST = 1 << 20, 48 << 20  # bytes: each begins with every value; an
 OWN_COST, OWN_MEMORY, OWN_RINGS = "recorder_cpu_seconds_total", "recorder_memory_bytes", "recorder_ring_bytes"
 OWN_DELAY = "recorder_run_delay_seconds_total"  # that it had no core: a node that starves its recorder starves others
 OWN = (OWN_COST, OWN_MEMORY, OWN_RINGS, OWN_DELAY)
+_M_ARENA_MAX = -8  # of malloc.h
 
 
 class Capture:
@@ -66,6 +67,7 @@ class Capture:
         self._noted: set[str] = set()  # troubles in this head
 
     def __enter__(self) -> Capture:
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)  # a heap for each thread would keep 1 MB more
         self._sink = HeadSink(self._hand_over)
         self._loop = Loop(self._host, self._sink)
         self._sink.events = frozenset((*self._loop.events, *EVENTS, TROUBLE, BUDGET_STEP))
@@ -109,6 +111,7 @@ class Capture:
         with self._stopped_by_signals():
             self._loop.look_at_all()
             self._flush()
+            _give_back()  # what the first samples took: the longest are read once
             self._loop.run(seconds)
             self._say_own_cost()
             self._flush()

@@ -41,6 +41,8 @@ RING = 6  # records of perf_event_open(2), as the kernel wrote them
 LOST = 7  # u64: how many of those the kernel had no room for, since the last one
 
 _HEADER = struct.Struct("<IIQHB5x")
+_REST = struct.Struct("<IQHB5x")  # without its crc
+_json = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps() makes one each time
 _CRC = 4  # bytes
 
 
@@ -96,7 +98,7 @@ class HeadWriter:
     ) -> None:
         """Readings as (what, subject, value, at, source, text), blind as (what, source, why, subject)."""
         said = {"at": time, "readings": readings, "blind": blind, "cost": cost}
-        self._put(SAMPLE, source, at, json.dumps(said, separators=(",", ":")).encode())
+        self._put(SAMPLE, source, at, _json(said).encode())
 
     def ring(self, source: int, at: int, content: bytes) -> None:
         self._put(RING, source, at, content)
@@ -113,7 +115,7 @@ class HeadWriter:
         return len(content)
 
     def _put(self, kind: int, source: int, at: int, content: bytes) -> None:
-        rest = _HEADER.pack(0, len(content), at, source, kind)[_CRC:]
+        rest = _REST.pack(len(content), at, source, kind)
         crc = zlib.crc32(content, zlib.crc32(rest))
         self._parts += (crc.to_bytes(_CRC, "little"), rest, content)
 

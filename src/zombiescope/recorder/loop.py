@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 import time
 from collections.abc import Callable, Container
 from contextlib import ExitStack, suppress
@@ -25,6 +26,7 @@ from zombiescope.recorder.worker import DEADLINE, Worker
 SHARE = 0.005  # of one core, for one probe: a dozen expensive probes together stay below a tenth of a core
 LONGEST_PAUSE = 600.0  # seconds: a probe that was late is asked again after that at the latest
 OFTEN = 1.0  # seconds: a probe with FILES and a shorter interval is fetched by the main thread
+GRID = 0.1  # seconds: what is due is done at these times of the monotonic clock, with all else: each waking costs 50 µs
 Act = Callable[[], float]  # returns the seconds until the next time
 
 
@@ -50,6 +52,7 @@ class Loop:
         self._not_before = dict.fromkeys(self._probes, 0.0)  # a costly or late probe waits, by the monotonic clock
         self._pause = dict.fromkeys(self._probes, DEADLINE)  # seconds after the next time it is late
         self._worker: Worker[Sample | Fetched | None] | None = None  # none for a recorded root: nothing in it blocks
+        self._unnoted: list[tuple[str, Sample | Fetched]] = []  # of the main thread, noted with the others
         self._watched = ExitStack()
         self._due: list[tuple[float, int, Act]] = []
         self._turn = itertools.count()  # ties are broken by who was first
@@ -94,7 +97,7 @@ class Loop:
 
     def every(self, act: Act, after: float = 0.0) -> None:
         """Do something now and then: it returns when it is next due."""
-        heapq.heappush(self._due, (time.monotonic() + after, next(self._turn), act))
+        heapq.heappush(self._due, (_on_grid(time.monotonic(), after), next(self._turn), act))
 
     def run(self, seconds: float) -> None:
         """Sample for `seconds`, or until `stopped`."""
@@ -103,6 +106,8 @@ class Loop:
         while not self.stopped and self._due[0][0] < start + seconds:
             wait = self._due[0][0] - time.monotonic()
             if wait > 0:
+                if self._worker is not None:
+                    self._worker.begin()
                 self.sleep(wait)
             if self._due[0][0] <= time.monotonic():
                 self._do_next()
@@ -112,6 +117,9 @@ class Loop:
 
     def collect(self, wait: float = 0.0) -> None:
         """Hand over what was sampled in the meantime."""
+        unnoted, self._unnoted = self._unnoted, []
+        for name, fetched in unnoted:
+            self._note(name, fetched)
         if self._worker is None:
             return
         for name, sample in self._worker.answers(wait):
@@ -132,13 +140,16 @@ class Loop:
         when, _, act = self._due[0]
         pause = act()
         # Keep the interval; after a stall (SIGSTOP, a starved core) continue from now instead of catching up.
-        heapq.heapreplace(self._due, (max(when + pause, time.monotonic()), next(self._turn), act))
+        heapq.heapreplace(self._due, (max(_on_grid(when, pause), time.monotonic()), next(self._turn), act))
 
     def _look(self, name: str) -> float:
         every = self.stretch * float(self._probes[name].EVERY)
         if self._worker is None or name in self._often:
-            return max(every, self._note(name, self._sampled(name)) / SHARE)
-        self.collect()  # an answer that is not taken keeps its probe from being asked again
+            sample = self._sampled(name)
+            self._unnoted.append((name, sample))
+            return max(every, sample.cost / SHARE)
+        if self._worker.waits(name):
+            self.collect()  # an answer that is not taken keeps its probe from being asked again
         wait = self._not_before[name] - time.monotonic()
         if wait > 0:
             return wait
@@ -177,6 +188,7 @@ class Loop:
             guarded(self._watched.close)
 
     def _collect_all(self) -> None:
+        self.collect()
         while self._worker is not None and self._worker.waiting:
             self.collect(wait=0.05)
             while self._due and self._due[0][0] <= time.monotonic():
@@ -198,3 +210,10 @@ class Loop:
         except (Unreadable, Unparsable) as error:
             return raiser(error)
         return raiser(Unreadable("watch", f"broken: {eye.why}")) if isinstance(eye, Broken) else eye
+
+
+def _on_grid(start: float, pause: float) -> float:
+    """The next time of the grid after a pause; a pause that is shorter than the grid is kept as it is."""
+    if pause < GRID:
+        return start + pause
+    return math.ceil((start + pause) / GRID - 1e-3) * GRID  # less than a thousandth late is rounding

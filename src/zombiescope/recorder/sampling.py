@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.fetched import fetching
@@ -19,8 +18,7 @@ CLOCK = "clock_gettime(2)"  # the source of what a sample cost
 Eye = Callable[[], Iterable[Reading | Blind]]  # takes one sample
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """What one sample of one probe gave."""
 
     at: float
@@ -29,8 +27,7 @@ class Sample:
     cost: float  # seconds of CPU
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(NamedTuple):
     """What one sample of a probe with FILES fetched: it is parsed later."""
 
     at: int  # nanoseconds of CLOCK_MONOTONIC

@@ -64,6 +64,7 @@ def record(
         def take() -> float:
             if rings is not None:
                 rings.read()
+            loop.collect()
             sink.flush()  # with the clock as it is set then
             return PACE
 

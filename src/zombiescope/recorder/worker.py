@@ -24,6 +24,7 @@ class Worker(Generic[Answer]):
         self.deadline = deadline
         self._tasks: queue.SimpleQueue[tuple[str, Callable[[], Answer]] | None] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[tuple[str, Answer]] = queue.SimpleQueue()
+        self._asked: list[tuple[str, Callable[[], Answer]]] = []  # not begun yet
         self._waiting: set[str] = set()  # asked, not answered, not late
         self._hung: set[str] = set()  # late, and still not answered
         self._lock = threading.Lock()
@@ -32,8 +33,15 @@ class Worker(Generic[Answer]):
         self._start()
 
     def ask(self, name: str, task: Callable[[], Answer]) -> None:
+        """It is begun when who asks waits for an answer, or sleeps."""
         self._waiting.add(name)
-        self._tasks.put((name, task))
+        self._asked.append((name, task))
+
+    def begin(self) -> None:
+        """To be called before sleeping: until then the two threads would only take the interpreter from each other."""
+        for task in self._asked:
+            self._tasks.put(task)
+        self._asked.clear()
 
     def waits(self, name: str) -> bool:
         """It was asked, and may still answer in time."""
@@ -49,6 +57,8 @@ class Worker(Generic[Answer]):
 
     def answers(self, wait: float = 0.0) -> list[tuple[str, Answer]]:
         """What was answered in time since the last call; waits for the first one at most `wait` seconds."""
+        if wait > 0:
+            self.begin()
         found: list[tuple[str, Answer]] = []
         try:
             while True:

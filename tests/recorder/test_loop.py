@@ -1,0 +1,32 @@
+"""The loop of the recorder: it wakes for /proc/stat ten times a second, and does all else that is due then."""
+
+from __future__ import annotations
+
+import time
+
+from zombiescope.core import Host
+from zombiescope.recorder.head_sink import HeadSink
+from zombiescope.recorder.loop import GRID, Loop
+
+
+def test_it_wakes_once_for_all_that_is_due() -> None:
+    parts: list[bytes] = []
+    sink, sleeps, acted = HeadSink(parts.append), list[float](), list[float]()
+    with Loop(Host(), sink) as loop:
+
+        def sleep(seconds: float) -> None:
+            sleeps.append(seconds)
+            time.sleep(seconds)
+
+        def act() -> float:
+            acted.append(time.monotonic())
+            return 0.55  # by the grid: 0.6
+
+        loop.sleep = sleep
+        loop.look_at_all()
+        for _ in range(10):
+            loop.every(act, after=0.35)
+            time.sleep(0.003)  # others begin a little later
+        loop.run(2.0)
+    assert len(sleeps) <= 2.0 / GRID + 5
+    assert len(acted) >= 20 and len({round(at / GRID) for at in acted}) <= 8
