@@ -101,13 +101,13 @@ class Loop:
 
     def run(self, seconds: float) -> None:
         """Sample for `seconds`, or until `stopped`."""
-        start = time.monotonic()
+        start = last = time.monotonic()
         self._schedule()
-        while not self.stopped and self._due[0][0] < start + seconds:
-            wait = self._due[0][0] - time.monotonic()
-            if wait > 0:
-                if self._worker is not None:
-                    self._worker.begin()
+        while not self.stopped and (due := self._due[0][0]) < start + seconds:
+            if self._worker is not None and due > last:
+                self._worker.begin()  # all that was due at the same time is asked; on a starved node we never sleep
+            last = due
+            if (wait := due - time.monotonic()) > 0:
                 self.sleep(wait)
             if self._due[0][0] <= time.monotonic():
                 self._do_next()
