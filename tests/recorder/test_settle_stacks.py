@@ -243,8 +243,9 @@ def test_a_batch_names_as_one_by_one(lists: list[list[int]], pids: list[int]) ->
     table, one = StackTable(), namer()
     own = table.numbers(raw)
     for number, place in zip(numbers.tolist(), own.tolist(), strict=True):
-        stack = one.stack(table.stacks(0)[place], 0)
-        assert frames[ids.index(batch.ids[number])] == stack.frames
+        stack = table.stacks(0)[place]
+        leaf_first = [*one.kernel(stack.kernel), *(one.user(stack.pid, it, 0)[0] for it in stack.user)]
+        assert frames[ids.index(batch.ids[number])] == tuple(reversed(leaf_first))
 
 
 def test_more_stacks_than_are_kept_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

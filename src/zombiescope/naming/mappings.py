@@ -11,7 +11,7 @@ import os
 import re
 from bisect import bisect_right, insort
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -222,6 +222,30 @@ class Mappings:
         if region is not None:
             self._epochs.move_to_end(pid)
         return region
+
+    def find_all(self, asked: Sequence[tuple[int, int, int]]) -> list[Region | None]:
+        """The same for many (pid, address, time); fast where those of one process follow each other."""
+        found: list[Region | None] = []
+        last, since, space = -1, 0, _Space()
+        starts, pieces, replaced = space._starts, space._pieces, space._replaced
+        for pid, address, time_ns in asked:
+            if pid != last:
+                last, epochs = pid, self._epochs.get(pid)
+                if epochs:
+                    self._epochs.move_to_end(pid)
+                since, space = (epochs[-1].since_ns, epochs[-1].space) if epochs else (0, _Space())
+                starts, pieces, replaced = space._starts, space._pieces, space._replaced
+            if since <= time_ns:  # it ran the last of its programs
+                at = bisect_right(starts, address) - 1
+                end, region = pieces[at] if at >= 0 else (0, None)
+                if region is not None and address < end and region.since_ns <= time_ns:
+                    found.append(region)
+                    continue
+                if address >= end and not replaced and address < _LAST_PAGE_OF_CALLS:  # nothing was ever there
+                    found.append(None)
+                    continue
+            found.append(self.find(pid, address, time_ns))
+        return found
 
     def _mapped(self, record: Mmap) -> None:
         epoch = self._at(record.pid, record.time_ns)

@@ -135,8 +135,7 @@ class StackNames:
 
     def _asked(self, asked: Sequence[tuple[int, int, int]]) -> tuple[list[str], list[int]]:
         """The names, and the places of those that may become better."""
-        name = self._namer.user
-        said = [name(*it) for it in asked]
+        said = self._namer.users(asked)
         return [it for it, _ in said], [place for place, (_, final) in enumerate(said) if not final]
 
     def _coded(self, names: Sequence[str]) -> npt.NDArray[np.uint32]:
