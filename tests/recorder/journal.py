@@ -143,7 +143,7 @@ class Journal:
 
     def _write(self, at: float) -> None:
         """If the disk is full, drop the oldest segment and continue."""
-        chunks, self._chunks = [*self._chunks, *self._readings.taken().items()], []
+        chunks, self._chunks = [*self._chunks, *self._readings.taken()], []
         for attempt in (1, 2, 3):
             try:
                 if self._segment is None:

@@ -96,7 +96,7 @@ class Files:
             self._names += len(offsets)
             self._held.move_to_end(file)
 
-    def name(self, pid: int, region: Region, address: int) -> tuple[str | None, bool]:
+    def name(self, region: Region, address: int) -> tuple[str | None, bool]:
         """The function at an address of a file that was looked up, None for none; and whether that is final."""
         file = region.file
         if file is None or file.dropped or file.task is not None:
@@ -160,7 +160,9 @@ class Files:
             self._names -= len(oldest.names)
             oldest.elf, oldest.dropped = None, True
             oldest.names.clear()
-        if max(len(self._by_identity), len(self._by_mapping)) > 4 * MOST_FILES or len(self._by_build_id) > len(self._held):
+        if max(len(self._by_identity), len(self._by_mapping)) > 4 * MOST_FILES or len(self._by_build_id) > len(
+            self._held
+        ):
             self._by_identity = {key: file for key, file in self._by_identity.items() if not file.dropped}
             self._by_build_id = {key: file for key, file in self._by_build_id.items() if not file.dropped}
             self._by_mapping = {key: file for key, file in self._by_mapping.items() if not file.dropped}

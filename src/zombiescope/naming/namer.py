@@ -86,7 +86,7 @@ class Namer:
             return name or UNKNOWN, final
         if region.kind not in ("file", "vdso"):
             return region.path, True
-        name, final = self._files.name(pid, region, address)
+        name, final = self._files.name(region, address)
         return (name, final) if name is not None else (_unnamed(region, address), final)
 
     @property

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from zombiescope.core import Blind, Reading
+from zombiescope.core.columns import Column
 from zombiescope.recorder.clock import nanoseconds
 from zombiescope.recorder.layout import LOOKED, UNSEEN
 from zombiescope.recorder.schemas import SCHEMAS
@@ -52,6 +55,20 @@ class ReadingRows:
         self._last[key] = (reading.value, reading.at, reading.text, reading.source)
         self._row("series", reading.at, reading.what, reading.subject, reading.value, reading.source, reading.text)
 
+    def add_column(self, column: Column) -> None:
+        """Many readings of one thing, which is no event, within half a minute."""
+        self.count += len(column.at)
+        last = self._last.get((column.what, column.subject))
+        begin = 0
+        if last is not None and (last[0], *last[2:]) == (column.values[0], "", column.source):
+            begin = int(abs(column.at[0] - last[1]) < MINUTE)
+        if begin < len(column.at):
+            value, at = float(column.values[-1]), float(column.at[-1])
+            self._last[column.what, column.subject] = (value, at, "", column.source)
+            whole = np.floor(column.at[begin:])
+            ns = whole.astype(np.int64) * 1_000_000_000 + np.rint((column.at[begin:] - whole) * 1e9).astype(np.int64)
+            self._columns.append((column, ns, column.values[begin:]))
+
     def look(self, name: str, gives: Sequence[str], at: float, unseen: Sequence[Blind] = ()) -> None:
         """All of `gives` was sampled; `unseen` could not be read. One reason for all of it takes one row."""
         missed = {blind.what: blind for blind in unseen}
@@ -85,11 +102,12 @@ class ReadingRows:
         """Rows since the last call of `taken`."""
         return len(self._rows["series"]["at"]) + len(self._rows["events"]["at"])
 
-    def taken(self) -> dict[str, pa.RecordBatch]:
-        """What came since the last call, by kind; nothing of a kind without rows."""
-        rows = self._rows
+    def taken(self) -> list[tuple[str, pa.RecordBatch]]:
+        """What came since the last call, with its kind; nothing of a kind without rows."""
+        rows, columns = self._rows, self._columns
         self._empty()
-        return {kind: as_batch(kind, columns) for kind, columns in rows.items() if columns["at"]}
+        said = [(kind, as_batch(kind, it)) for kind, it in rows.items() if it["at"]]
+        return [*said, ("series", _as_batch(columns))] if columns else said
 
     def _row(self, kind: str, at: float, what: str, subject: str, value: float, source: str, text: str) -> None:
         rows = self._rows[kind]
@@ -101,9 +119,28 @@ class ReadingRows:
         rows["text"].append(_utf8(text) if text else None)
 
     def _empty(self) -> None:
+        self._columns: list[tuple[Column, npt.NDArray[np.int64], npt.NDArray[np.float64]]] = []
         self._rows: dict[str, dict[str, list[Any]]] = {
             kind: {name: [] for name in SCHEMAS[kind].names} for kind in ("series", "events")
         }
+
+
+def _as_batch(
+    columns: Sequence[tuple[Column, npt.NDArray[np.int64], npt.NDArray[np.float64]]],
+) -> pa.RecordBatch:
+    sizes = [len(values) for _, _, values in columns]
+
+    def words(said: Sequence[str]) -> pa.DictionaryArray:
+        codes: dict[str, int] = {}
+        own = np.array([codes.setdefault(_utf8(it), len(codes)) for it in said], np.int32)
+        return pa.DictionaryArray.from_arrays(pa.array(np.repeat(own, sizes)), pa.array(list(codes), pa.string()))
+
+    what, subject, source = (
+        words([getattr(it, name) for it, _, _ in columns]) for name in ("what", "subject", "source")
+    )
+    at, values = (np.concatenate([it[place] for it in columns]) for place in (1, 2))
+    no_text = pa.DictionaryArray.from_arrays(pa.nulls(len(at), pa.int32()), pa.array([], pa.string()))
+    return pa.record_batch([pa.array(at), what, subject, pa.array(values), source, no_text], schema=SCHEMAS["series"])
 
 
 def _utf8(text: str) -> str:

@@ -106,7 +106,7 @@ class _Settling:
         return Settled(self._batches, self._stacks, carry, damage)
 
     def _keep(self) -> None:
-        for kind, batch in self._rows.taken().items():
+        for kind, batch in self._rows.taken():
             self._batches[kind].append(batch)
 
     def _take(self, record: Record) -> None:

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from zombiescope.core import Blind, Reading
-from zombiescope.members.rooms import Broken, member, names
+from zombiescope.members.rooms import Broken, guarded, member, names
 from zombiescope.recorder.reading_rows import MINUTE, ReadingRows
 from zombiescope.recorder.sampling import COSTS, seen
 
@@ -100,6 +100,13 @@ class SettledProbes:
         self, name: str, probe: ModuleType, looks: list[tuple[float, bytes]], places: list[int]
     ) -> Iterator[tuple[int, Sequence[Blind]]]:
         """From which look on what could not be read."""
+        columns = guarded(partial(probe.columns, looks)) if len(looks) > 1 and hasattr(probe, "columns") else None
+        if columns is not None and not isinstance(columns, Broken):
+            for column in columns:
+                if not isinstance(column, Blind):
+                    self._rows.add_column(column)
+            yield places[0], [it for it in columns if isinstance(it, Blind)]
+            return
         readings, blind = seen(name, probe, partial(probe.told, looks))
         if blind and len(looks) > 1:  # whether it was so at all of them is not said; nor may one cost the others
             for look, place in zip(looks, places, strict=True):
