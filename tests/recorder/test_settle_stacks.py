@@ -38,7 +38,6 @@ from zombiescope.core import Host
 from zombiescope.derived import gaps
 from zombiescope.kernel.perf_records import parse
 from zombiescope.kernel.perf_stacks import StackTable
-from zombiescope.kernel.perf_tasks import Tasks
 from zombiescope.naming.mappings import Mappings
 from zombiescope.naming.namer import Namer
 from zombiescope.recorder import stack_names, stack_series
@@ -46,6 +45,7 @@ from zombiescope.recorder.carry import Carry, loaded
 from zombiescope.recorder.settle import Settled, settled
 from zombiescope.recorder.short import record
 from zombiescope.recorder.stack_names import StackNames
+from zombiescope.recorder.tasks import Tasks, thinned
 
 CODE = 0x55D000000000
 IN_KERNEL = 0xFFFFFFFF81000000
@@ -113,10 +113,12 @@ def test_what_was_never_sampled_is_not_decoded_and_changes_nothing() -> None:
     ends = [exited(pid, 0.3) for pid in range(100, 200)]
     kept = [forked(50, 40, 0.1), ran(50, 0.5, CODE), exited(50, 0.6), exited(40, 0.7), forked(40, 1, 0.05)]
     content = b"".join([*brief, *ends, *kept])
-    tasks.feed(memoryview(content))
-    assert tasks.unneeded() == set(range(100, 200)), "the sampled one, and its parent, are needed"
-    assert len(parse([content], cgroup=True, unneeded=tasks.unneeded()).records) == 4
+    tasks.feed(content)
+    assert tasks.unneeded().tolist() == list(range(100, 200)), "the sampled one, and its parent, are needed"
+    kept_alone = thinned(content, tasks.unneeded())
+    assert kept_alone == b"".join(kept) and len(parse([kept_alone], cgroup=True).records) == 4
     assert len(parse([content], cgroup=True).records) == 304
+    assert thinned(content + b"\xff" * 8, tasks.unneeded()) == content + b"\xff" * 8, "damage is left to the parser"
 
 
 def test_a_gap_ends_with_the_sample_that_comes_late() -> None:

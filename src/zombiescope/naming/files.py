@@ -7,6 +7,7 @@ read once. What cannot be identified gets no names: module+offset is better than
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import ExitStack, closing
@@ -57,7 +58,9 @@ class Files:
         self._held: OrderedDict[File, None] = OrderedDict()
         self._by_build_id: dict[str, File] = {}
         self._by_identity: dict[Identity, File] = {}
-        self._by_mapping: dict[tuple[tuple[int, int], int, str], File] = {}  # as the kernel said when it was mapped
+        self._by_mapping: dict[
+            tuple[bytes, tuple[int, int], int, str], File
+        ] = {}  # as the kernel said when it was mapped
         self._memory = self._names = self._opened = 0
 
     def __len__(self) -> int:
@@ -106,11 +109,12 @@ class Files:
     def _of(self, pid: int, region: Region) -> File | None:
         """The file of a region; None if that is not known yet."""
         # All is asked at one time, and while a file is mapped no other one gets its inode. The vdso has a size instead.
-        mapped = (region.device, region.inode or region.start - region.end, region.path)
-        if region.build_id:
+        mapped = (region.build_id, region.device, region.inode or region.start - region.end, region.path)
+        known = self._by_mapping.get(mapped)
+        if known is None and region.build_id:
             known = self._by_build_id.get(_key(region.build_id.hex()))
-        else:
-            known = self._by_mapping.get(mapped) if region.inode or region.kind == "vdso" else None
+        if known is not None and known.elf is None and not known.dropped and os.path.exists(f"/proc/{pid}"):
+            known = None  # it was not there for one that is gone; this one may have it in a root of its own
         if known is None or known.dropped:
             task = region.file.task if region.file is not None else None
             if task is None:
@@ -124,7 +128,8 @@ class Files:
                 region.file = File(task=task)
                 return None
             known = self._taken(task)
-            if known.elf is not None and not region.build_id:  # not why it has none: another process may have it open
+            gone = known.elf is None and not os.path.exists(f"/proc/{pid}")
+            if gone or (known.elf is not None and (region.inode or region.build_id or region.kind == "vdso")):
                 self._by_mapping[mapped] = known
         region.file = known
         return known

@@ -13,6 +13,7 @@ from bisect import bisect_right, insort
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from zombiescope.kernel.perf_changes import Comm, Exit, Fork, Mmap, Record
@@ -35,6 +36,15 @@ _LAST_PAGE_OF_CALLS = 0xFFFFFFFFFF600000  # [vsyscall], at this address in all p
 _DELETED = " (deleted)"
 # Executable memory that is not a file: JIT code. The kernel's name for it depends on how it was mapped.
 _NO_FILE = re.compile(r"$|//anon$|/dev/zero|/anon_hugepage|/SYSV|/memfd:|\[(?!vdso|vsyscall)|anon_inode:")
+
+
+@lru_cache(4096)
+def _told_by(path: str) -> tuple[str, str, bool]:
+    """The path of a file, the kind of memory, and whether the file was deleted: as the kernel's name for it says."""
+    deleted, path = path.endswith(_DELETED), path.removesuffix(_DELETED)
+    if _NO_FILE.match(path):
+        return path, "jit", deleted
+    return path, path.strip("[]") if path.startswith("[") else "file", deleted
 
 
 @dataclass(slots=True, eq=False)
@@ -60,12 +70,7 @@ class Region:
     file: File | None = None  # what gives it names, once that is known: see files.py
 
     def __post_init__(self) -> None:
-        self.deleted = self.path.endswith(_DELETED)
-        self.path = self.path.removesuffix(_DELETED)
-        if _NO_FILE.match(self.path):
-            self.kind = "jit"
-        else:
-            self.kind = self.path.strip("[]") if self.path.startswith("[") else "file"
+        self.path, self.kind, self.deleted = _told_by(self.path)
 
     def at(self, address: int) -> int:
         """The offset in the file of an address."""
@@ -280,8 +285,10 @@ class Mappings:
             self._regions -= epochs.pop(0).counted
 
     def _at(self, pid: int, time_ns: int) -> _Epoch | None:
-        epochs = self._epochs.get(pid, ())
-        return next((epoch for epoch in reversed(epochs) if epoch.since_ns <= time_ns), None)
+        for epoch in reversed(self._epochs.get(pid, ())):
+            if epoch.since_ns <= time_ns:
+                return epoch
+        return None
 
     def _forget(self) -> None:
         while self._epochs and (len(self._epochs) > self._most or self._regions > MOST_REGIONS):

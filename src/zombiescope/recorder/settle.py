@@ -16,7 +16,6 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from zombiescope.core import Host, harmless
-from zombiescope.kernel.perf_tasks import Tasks
 from zombiescope.members.rooms import healthy
 from zombiescope.recorder import stack_series
 from zombiescope.recorder.carry import Carry
@@ -28,6 +27,7 @@ from zombiescope.recorder.running import this_boot
 from zombiescope.recorder.schemas import SCHEMAS
 from zombiescope.recorder.settle_probes import LATEST, SettledProbes
 from zombiescope.recorder.settle_stacks import Ring, SettledStacks
+from zombiescope.recorder.tasks import Tasks
 
 ROWS_AT_ONCE = 50_000  # rows that are held as Python's objects, about 10 MB
 _CORES = 65_536
@@ -169,7 +169,7 @@ def _first_look(file: BinaryIO) -> tuple[int, Tasks]:
             rings.add(record.source)
         elif record.kind == RING and record.source in rings:
             began = began or record.at
-            tasks.feed(record.content)
+            tasks.feed(bytes(record.content))
             if tasks.too_many:
                 break
     return began, tasks

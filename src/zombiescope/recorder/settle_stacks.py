@@ -19,7 +19,6 @@ from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.perf_changes import Fork, NewCgroup, Throttle
 from zombiescope.kernel.perf_event import gaps
 from zombiescope.kernel.perf_records import Parsed, parse
-from zombiescope.kernel.perf_tasks import Tasks
 from zombiescope.kernel.perf_weights import Weights
 from zombiescope.naming.kernel_names import KALLSYMS, KernelNames, kernel_symbols
 from zombiescope.naming.namer import Namer
@@ -33,6 +32,7 @@ from zombiescope.recorder.running import Running, not_idle
 from zombiescope.recorder.sample_batches import sample_batches
 from zombiescope.recorder.stack_names import StackNames
 from zombiescope.recorder.stack_series import GAP, GIVES, LOST, NAME, SOURCE, SYMBOLS, TAKEN, USER_SYMBOLS
+from zombiescope.recorder.tasks import Tasks, thinned
 from zombiescope.recorder.thread_names import UNKNOWN, ThreadNames
 
 BATCH_BYTES, BATCH_NS = 2 << 20, 10_000_000_000
@@ -123,10 +123,11 @@ class SettledStacks:
             return None
 
     def ring(self, ring: Ring, at: int, ahead: int, content: memoryview) -> None:
+        needed = thinned(bytes(content), self._unneeded)
         first = self._waiting[0] if self._waiting else None
         if first is not None and (
             ahead != self._ahead
-            or self._size + len(content) > BATCH_BYTES
+            or self._size + len(needed) > BATCH_BYTES
             or (at != self._waiting[-1].at and at - first.at > BATCH_NS)
             or (not ring.side and ring[1:4] != self._kind)
         ):
@@ -135,8 +136,8 @@ class SettledStacks:
         if not ring.side and ring[1:4] != self._kind:
             self._kind = ring[1:4]
             self._weights = Weights(ring.event, ring.hz) if (ring.event, ring.hz) != ("cpu-clock", self._hz) else None
-        self._waiting.append(_Part(ring, at, bytes(content)))
-        self._size += len(content)
+        self._waiting.append(_Part(ring, at, needed))
+        self._size += len(needed)
 
     def look(self, at: int, ahead: int, blind: list[Blind]) -> None:
         """The rings were read, whether or not there was anything in them; and what the capture could not see."""
@@ -152,7 +153,7 @@ class SettledStacks:
             return
         self._now = parts[-1].at
         event, hz, cgroup = self._kind
-        parsed = parse([it.content for it in parts], cgroup=cgroup, unneeded=self._unneeded)
+        parsed = parse([it.content for it in parts], cgroup=cgroup)
         for trouble in parsed.damage[: MOST_DAMAGE - len(self.damage)]:
             self.damage.append(f"a ring of samples: {trouble.text}")
         for part, told in zip(parts, parsed.lost, strict=True):
