@@ -36,6 +36,7 @@ from tests.recorder.heads import record as perf_record
 
 from zombiescope.core import Host
 from zombiescope.derived import gaps
+from zombiescope.kernel.perf_changes import Mmap
 from zombiescope.kernel.perf_records import parse
 from zombiescope.kernel.perf_stacks import StackTable
 from zombiescope.naming.mappings import Mappings
@@ -45,7 +46,7 @@ from zombiescope.recorder.carry import Carry, loaded
 from zombiescope.recorder.settle import Settled, settled
 from zombiescope.recorder.short import record
 from zombiescope.recorder.stack_names import StackNames
-from zombiescope.recorder.tasks import Tasks, thinned
+from zombiescope.recorder.tasks import Tasks
 
 CODE = 0x55D000000000
 IN_KERNEL = 0xFFFFFFFF81000000
@@ -114,11 +115,24 @@ def test_what_was_never_sampled_is_not_decoded_and_changes_nothing() -> None:
     kept = [forked(50, 40, 0.1), ran(50, 0.5, CODE), exited(50, 0.6), exited(40, 0.7), forked(40, 1, 0.05)]
     content = b"".join([*brief, *ends, *kept])
     tasks.feed(content)
-    assert tasks.unneeded().tolist() == list(range(100, 200)), "the sampled one, and its parent, are needed"
-    kept_alone = thinned(content, tasks.unneeded())
-    assert kept_alone == b"".join(kept) and len(parse([kept_alone], cgroup=True).records) == 4
+    needed = tasks.needed()
+    assert needed.unneeded.tolist() == list(range(100, 200)), "the sampled one, and its parent, are needed"
+    assert needed.of(content) == b"".join(kept) and len(parse([needed.of(content)], cgroup=True).records) == 4
     assert len(parse([content], cgroup=True).records) == 304
-    assert thinned(content + b"\xff" * 8, tasks.unneeded()) == content + b"\xff" * 8, "damage is left to the parser"
+    assert needed.of(content + b"\xff" * 8) == content + b"\xff" * 8, "damage is left to the parser"
+
+
+def test_of_a_process_that_is_gone_the_mappings_in_a_sample_are_kept() -> None:
+    tasks = Tasks()
+    maps = [mapped(pid, 0.2, CODE + at * 0x10000, "/x") for pid in (50, 60, 70) for at in range(4)]
+    begun = [forked(50, 1, 0.1), forked(60, 1, 0.1), exited(70, 0.1), forked(70, 1, 0.15)]
+    rest = [ran(pid, 0.5, CODE + 0x20000 + 0xFFF) for pid in (50, 60, 70)] + [exited(50, 0.6)]
+    content = b"".join([*begun, *maps, *rest])
+    tasks.feed(content)
+    found = parse([tasks.needed().of(content)], cgroup=True).records
+    left = Counter((it.pid, (it.address - CODE) >> 16) for it in found if isinstance(it, Mmap))
+    lives = {(pid, at): 1 for pid in (60, 70) for at in range(4)}
+    assert left == {(50, 2): 1, **lives}, "what lives on is sampled in the next head, too"
 
 
 def test_a_gap_ends_with_the_sample_that_comes_late() -> None:

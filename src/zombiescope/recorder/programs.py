@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from zombiescope.kernel.perf_changes import Comm, Fork
 from zombiescope.kernel.perf_records import Parsed
+from zombiescope.recorder.places import places
 
 
 class Programs:
@@ -23,7 +24,6 @@ class Programs:
             if (isinstance(it, Fork) and it.pid != it.parent_pid) or (isinstance(it, Comm) and it.execed):
                 insort(self._begun.setdefault(it.pid, []), it.time_ns)
         found = np.zeros(len(parsed.pid), np.int64)
-        for pid in self._begun.keys() & set(np.unique(parsed.pid).tolist()):
-            own = np.flatnonzero(parsed.pid == pid)
+        for pid, own in places(parsed.pid, self._begun):
             found[own] = np.searchsorted(self._begun[pid], parsed.time_ns[own], side="right")
         return found

@@ -32,7 +32,7 @@ from zombiescope.recorder.running import Running, not_idle
 from zombiescope.recorder.sample_batches import sample_batches
 from zombiescope.recorder.stack_names import StackNames
 from zombiescope.recorder.stack_series import GAP, GIVES, LOST, NAME, SOURCE, SYMBOLS, TAKEN, USER_SYMBOLS
-from zombiescope.recorder.tasks import Tasks, thinned
+from zombiescope.recorder.tasks import Tasks
 from zombiescope.recorder.thread_names import UNKNOWN, ThreadNames
 
 BATCH_BYTES, BATCH_NS = 2 << 20, 10_000_000_000
@@ -69,7 +69,7 @@ class SettledStacks:
         self._hz = hz
         self._weights: Weights | None = None
         self._rows, self._carry = rows, carry
-        self._execed, self._unneeded = tasks.execed, tasks.unneeded()
+        self._execed, self._needed = tasks.execed, tasks.needed()
         self._running = Running(host) if host is not None else None
         self._open = ExitStack()
         self.blind: list[Blind] = []  # as the capture said
@@ -123,7 +123,7 @@ class SettledStacks:
             return None
 
     def ring(self, ring: Ring, at: int, ahead: int, content: memoryview) -> None:
-        needed = thinned(bytes(content), self._unneeded)
+        needed = self._needed.of(bytes(content))
         first = self._waiting[0] if self._waiting else None
         if first is not None and (
             ahead != self._ahead

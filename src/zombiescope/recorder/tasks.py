@@ -1,4 +1,4 @@
-"""Which processes were sampled, forked, began a program and exited: known before any record about them is decoded.
+"""Which processes were sampled, and where, forked, began a program and exited: before any record of it is decoded.
 
 Most processes of a busy node live for a moment and are in no sample: of 300 new ones a second nine tenths. Each leaves
 five to twenty records, mappings above all, that cost 10 µs each to decode; nobody asks for what they say.
@@ -6,18 +6,53 @@ five to twenty records, mappings above all, that cost 10 µs each to decode; nob
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.profile.perf_data_records import COMM, FORK, MMAP2, SAMPLE, Piece, cut, distinct
+from zombiescope.profile.perf_data_records import COMM, FORK, MMAP2, SAMPLE, Piece, cut, distinct, spread
 
 EXIT = 4
 MOST = 1 << 19  # processes: more than a node starts in an hour
+MOST_PAGES = 1 << 20  # 8 MB; five minutes of a busy machine have some 50,000
 Pids = npt.NDArray[np.uint64]
 _IS_EXEC = np.uint64(1 << 45)  # of header.misc, in the first word of a record
 _PID, _HALF, _SIZE = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(51)
-_LEAST = np.uint64(3 << 51)  # a record about a process has at least three words
+_LEAST = np.uint64(4 << 51)  # a record about a process has at least four words, one about a mapping more
+_LEAST_MAPPED = np.uint64(13 << 51)
+_PAGE, _REST = np.uint64(12), np.uint64(4095)
+_NO_PROGRAM = np.uint64(1 << 57)  # no address of a program is above it
 _OF_OTHERS = 64  # kinds that only perf itself writes
+_ABOUT = np.isin(np.arange(_OF_OTHERS), (COMM, EXIT, FORK, MMAP2))  # which kinds begin with a pid
+
+
+class Needed(NamedTuple):
+    """What of the records about processes anybody will ask for."""
+
+    unneeded: Pids  # processes that have exited, and neither they nor a descendant were sampled; in order
+    gone: Pids  # processes that are not there any more when the head ends; in order
+    pages: Pids | None  # all that were in a sample, in order; None: too many to tell
+
+    def of(self, ring: bytes) -> bytes:
+        """A ring without the other records; as it was, if there is anything odd about it.
+
+        Of a process that is gone, those mappings are needed in which it, or a child that had the same, was sampled.
+        """
+        piece, used = cut(ring)
+        if used != len(ring) or (piece.kinds >= _OF_OTHERS).any():
+            return ring
+        kept = np.ones(len(piece.places), np.bool_)
+        about = np.flatnonzero(_ABOUT[piece.kinds] & (piece.heads >= _LEAST))
+        kept[about[_among(piece.words[piece.places[about] + 1] & _PID, self.unneeded)]] = False
+        if self.pages is not None:
+            maps = np.flatnonzero(kept & (piece.kinds == MMAP2) & (piece.heads >= _LEAST_MAPPED))
+            maps = maps[_among(piece.words[piece.places[maps] + 1] & _PID, self.gone)]
+            start, length = (piece.words[piece.places[maps] + at] for at in (2, 3))
+            first, last = (np.searchsorted(self.pages, it >> _PAGE) for it in (start, start + length + _REST))
+            kept[maps[first == last]] = False
+        return piece.words[np.repeat(kept, (piece.heads >> _SIZE).astype(np.int64))].tobytes()
 
 
 class Tasks:
@@ -26,53 +61,73 @@ class Tasks:
     def __init__(self) -> None:
         self.execed: set[int] = set()
         self._sampled: set[int] = set()
-        self._exited: set[int] = set()
+        self._forked: dict[int, int] = {}  # when it was the last time
+        self._exited: dict[int, int] = {}
         self._parent: dict[int, set[int]] = {}
+        self._pages: list[Pids] = []
+        self._many_pages = 0
 
     def feed(self, ring: bytes) -> None:
         """What a ring of perf_event_open(2) held; what is damaged ends it."""
         piece = cut(ring)[0]
         words = piece.words
-        self._sampled.update(distinct(words[_of(piece, SAMPLE) + 2] & _PID).tolist())
+        samples = _of(piece, SAMPLE)
+        self._sampled.update(distinct(words[samples + 2] & _PID).tolist())
+        self._add_pages(words[spread(samples, (words[samples] >> _SIZE).astype(np.int64))])
         comms = _of(piece, COMM)
         self.execed.update((words[comms[words[comms] & _IS_EXEC != 0] + 1] & _PID).tolist())
         exits = _of(piece, EXIT)
-        pids, tids = words[exits + 1] & _PID, words[exits + 2] & _PID
-        self._exited.update(pids[pids == tids].tolist())
-        both = words[_of(piece, FORK) + 1]
-        both = both[both & _PID != both >> _HALF]
-        for pid, parent in zip((both & _PID).tolist(), (both >> _HALF).tolist(), strict=True):
+        exits = exits[words[exits + 1] & _PID == words[exits + 2] & _PID]
+        _latest(self._exited, words[exits + 1] & _PID, words[exits + 3])
+        forks = _of(piece, FORK)
+        forks = forks[words[forks + 1] & _PID != words[forks + 1] >> _HALF]
+        pids, parents = words[forks + 1] & _PID, words[forks + 1] >> _HALF
+        _latest(self._forked, pids, words[forks + 3])
+        for pid, parent in zip(pids.tolist(), parents.tolist(), strict=True):
             self._parent.setdefault(pid, set()).add(parent)
+
+    def _add_pages(self, words: Pids) -> None:
+        """Of all words of samples: what else is in them (times, counts) only keeps a mapping too many."""
+        if self._many_pages <= MOST_PAGES:
+            self._pages.append(distinct(words[words < _NO_PROGRAM] >> _PAGE))
+            self._many_pages += len(self._pages[-1])
+            if self._many_pages > MOST_PAGES:
+                self._pages = [distinct(np.concatenate(self._pages))]
+                self._many_pages = len(self._pages[0])
 
     @property
     def too_many(self) -> bool:
         """No machine starts so many; a file of a stranger may say so."""
         return max(map(len, (self._sampled, self._exited, self.execed, self._parent))) > MOST
 
-    def unneeded(self) -> Pids:
-        """Processes that have exited, and neither they nor a descendant were sampled; in order."""
+    def needed(self) -> Needed:
         if self.too_many:
-            return np.empty(0, np.uint64)
+            return Needed(np.empty(0, np.uint64), np.empty(0, np.uint64), None)
         needed, unread = set(self._sampled), list(self._sampled)
         while unread:
             for parent in self._parent.get(unread.pop(), ()):
                 if parent not in needed:
                     needed.add(parent)
                     unread.append(parent)
-        return np.array(sorted(self._exited - needed), np.uint64)
+        gone = [pid for pid, at in self._exited.items() if at >= self._forked.get(pid, 0)]
+        pages = distinct(np.concatenate(self._pages)) if self._pages and self._many_pages <= MOST_PAGES else None
+        return Needed(_sorted(self._exited.keys() - needed), _sorted(gone), pages)
 
 
-def thinned(ring: bytes, unneeded: Pids) -> bytes:
-    """A ring without the records about some processes; as it was, if there is anything odd about it."""
-    piece, used = cut(ring)
-    if not len(unneeded) or used != len(ring) or (piece.kinds >= _OF_OTHERS).any():
-        return ring
-    about = np.flatnonzero(np.isin(piece.kinds, (COMM, EXIT, FORK, MMAP2)) & (piece.heads >= _LEAST))
-    pids = piece.words[piece.places[about] + 1] & _PID
-    place = np.minimum(np.searchsorted(unneeded, pids), len(unneeded) - 1)
-    kept = np.ones(len(piece.places), np.bool_)
-    kept[about[unneeded[place] == pids]] = False
-    return piece.words[np.repeat(kept, (piece.heads >> _SIZE).astype(np.int64))].tobytes()
+def _among(pids: Pids, some: Pids) -> npt.NDArray[np.bool_]:
+    if not len(some):
+        return np.zeros(len(pids), np.bool_)
+    return some[np.minimum(np.searchsorted(some, pids), len(some) - 1)] == pids
+
+
+def _latest(known: dict[int, int], pids: Pids, times: Pids) -> None:
+    for pid, at in zip(pids.tolist(), times.tolist(), strict=True):
+        if at > known.get(pid, -1):
+            known[pid] = at
+
+
+def _sorted(pids: Iterable[int]) -> Pids:
+    return np.array(sorted(pids), np.uint64)
 
 
 def _of(piece: Piece, kind: int) -> npt.NDArray[np.int64]:
