@@ -11,6 +11,8 @@ from zombiescope.kernel.perf_changes import Comm, Fork
 from zombiescope.kernel.perf_records import Parsed
 from zombiescope.recorder.places import places
 
+MOST = 1 << 17  # processes: more than fit into one head of ours
+
 
 class Programs:
     """Of all processes in a head, as far as its records say."""
@@ -22,7 +24,11 @@ class Programs:
         """How many the process of each sample had begun by then."""
         for it in parsed.records:
             if (isinstance(it, Fork) and it.pid != it.parent_pid) or (isinstance(it, Comm) and it.execed):
-                insort(self._begun.setdefault(it.pid, []), it.time_ns)
+                begun = self._begun.get(it.pid)
+                if begun is not None:
+                    insort(begun, it.time_ns)
+                elif len(self._begun) < MOST:
+                    self._begun[it.pid] = [it.time_ns]
         found = np.zeros(len(parsed.pid), np.int64)
         for pid, own in places(parsed.pid, self._begun):
             found[own] = np.searchsorted(self._begun[pid], parsed.time_ns[own], side="right")

@@ -20,6 +20,10 @@ from zombiescope.recorder.layout import LOOKED, UNSEEN
 from zombiescope.recorder.schemas import SCHEMAS
 from zombiescope.recorder.segment import as_batch
 
+# Of rows and their words; a recorder's five minutes take 5 MB, those of 192 cores 60 MB. More, which a stranger's file
+# may hold, is left out and counted.
+MOST_BYTES = 192 << 20
+_ROW, _KEY = 32, 500  # bytes: in Arrow; and of what is known of each thing
 MINUTE = 60.0  # seconds after which an unchanged value is written once more
 
 
@@ -28,7 +32,9 @@ class ReadingRows:
 
     def __init__(self, events: Iterable[str] = ()) -> None:
         self._events = frozenset(events)
-        self.count = 0  # readings, those left out included
+        self.count = 0  # readings, those that changed nothing included
+        self.left_out = 0
+        self._bytes = 0
         self._empty()
         self.begin()
 
@@ -44,6 +50,8 @@ class ReadingRows:
             return
         key = (reading.what, reading.subject)
         last = self._last.get(key)
+        if last is None and not self._has_room(_KEY):
+            return
         if (
             last is not None
             and last[0] == reading.value
@@ -67,7 +75,8 @@ class ReadingRows:
             self._last[column.what, column.subject] = (value, at, "", column.source)
             whole = np.floor(column.at[begin:])
             ns = whole.astype(np.int64) * 1_000_000_000 + np.rint((column.at[begin:] - whole) * 1e9).astype(np.int64)
-            self._columns.append((column, ns, column.values[begin:]))
+            if self._has_room(_KEY + _ROW * len(ns)):
+                self._columns.append((column, ns, column.values[begin:]))
 
     def look(self, name: str, gives: Sequence[str], at: float, unseen: Sequence[Blind] = ()) -> None:
         """All of `gives` was sampled; `unseen` could not be read. One reason for all of it takes one row."""
@@ -94,8 +103,8 @@ class ReadingRows:
                 self._row("series", at, UNSEEN, what, value, source, why)
 
     def row(self, kind: str, at: float, what: str, subject: str, value: float, source: str, text: str) -> None:
-        """One row, whatever was written before."""
-        self._row(kind, at, what, subject, value, source, text)
+        """One row, whatever was written before and however much."""
+        self._written(kind, at, what, subject, value, source, text)
 
     @property
     def waiting(self) -> int:
@@ -110,6 +119,10 @@ class ReadingRows:
         return [*said, ("series", _as_batch(columns))] if columns else said
 
     def _row(self, kind: str, at: float, what: str, subject: str, value: float, source: str, text: str) -> None:
+        if self._has_room(_ROW + len(subject) + len(source) + len(text)):
+            self._written(kind, at, what, subject, value, source, text)
+
+    def _written(self, kind: str, at: float, what: str, subject: str, value: float, source: str, text: str) -> None:
         rows = self._rows[kind]
         rows["at"].append(nanoseconds(at))
         rows["what"].append(what)
@@ -117,6 +130,12 @@ class ReadingRows:
         rows["value"].append(float(value))  # a count beyond 2^53 is rounded, not refused
         rows["source"].append(_utf8(source))
         rows["text"].append(_utf8(text) if text else None)
+
+    def _has_room(self, size: int) -> bool:
+        self._bytes += size
+        if self._bytes > MOST_BYTES:
+            self.left_out += 1
+        return self._bytes <= MOST_BYTES
 
     def _empty(self) -> None:
         self._columns: list[tuple[Column, npt.NDArray[np.int64], npt.NDArray[np.float64]]] = []

@@ -31,6 +31,7 @@ from zombiescope.recorder.tasks import Tasks
 
 ROWS_AT_ONCE = 50_000  # rows that are held as Python's objects, about 10 MB
 _CORES = 65_536
+_LONGEST_NAME = 4096  # bytes in which a source is described; ours have 100
 
 
 @dataclass(slots=True)
@@ -98,6 +99,8 @@ class _Settling:
         self._probes.finish()
         carry = self._stacks.finish()
         damage = [*self._probes.damage, *self._stacks.damage]
+        if self._rows.left_out:
+            damage.append(f"{self._rows.left_out:,} readings were left out: too many for one segment")
         if reader.damage:
             damage.append(f"damaged after {reader.end:,} bytes: {reader.damage}")
         for trouble in damage:  # so that it is known when the head is not there any more
@@ -145,7 +148,7 @@ class _Settling:
 def _source(content: memoryview, hz: float) -> Ring | str:
     """What a NAME record says; nothing that is known, if it is anything else."""
     try:
-        said = json.loads(bytes(content))
+        said = json.loads(bytes(content[:_LONGEST_NAME]))
     except (ValueError, RecursionError):
         return ""
     if not isinstance(said, dict):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from zombiescope.profile.perf_data_records import COMM, FORK, MMAP2, SAMPLE, Piece, cut, distinct, spread
 
 EXIT = 4
-MOST = 1 << 19  # processes: more than a node starts in an hour
+MOST = 1 << 17  # processes: more than fit into one head of ours
 MOST_PAGES = 1 << 20  # 8 MB; five minutes of a busy machine have some 50,000
 Pids = npt.NDArray[np.uint64]
 _IS_EXEC = np.uint64(1 << 45)  # of header.misc, in the first word of a record
