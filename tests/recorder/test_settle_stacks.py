@@ -114,12 +114,14 @@ def test_what_was_never_sampled_is_not_decoded_and_changes_nothing() -> None:
     ends = [exited(pid, 0.3) for pid in range(100, 200)]
     kept = [forked(50, 40, 0.1), ran(50, 0.5, CODE), exited(50, 0.6), exited(40, 0.7), forked(40, 1, 0.05)]
     content = b"".join([*brief, *ends, *kept])
-    tasks.feed(content)
+    tasks.feed([content])
     needed = tasks.needed()
     assert needed.unneeded.tolist() == list(range(100, 200)), "the sampled one, and its parent, are needed"
-    assert needed.of(content) == b"".join(kept) and len(parse([needed.of(content)], cgroup=True).records) == 4
+    assert needed.of([content]) == [b"".join(kept)] and len(parse(needed.of([content]), cgroup=True).records) == 4
+    assert needed.of([kept[1], content, b"", brief[0]]) == [kept[1], b"".join(kept), b"", b""]
     assert len(parse([content], cgroup=True).records) == 304
-    assert needed.of(content + b"\xff" * 8) == content + b"\xff" * 8, "damage is left to the parser"
+    odd = content + b"\xff" * 8
+    assert needed.of([odd, content, b"x"]) == [odd, b"".join(kept), b"x"], "damage is left to the parser"
 
 
 def test_of_a_process_that_is_gone_the_mappings_in_a_sample_are_kept() -> None:
@@ -128,8 +130,8 @@ def test_of_a_process_that_is_gone_the_mappings_in_a_sample_are_kept() -> None:
     begun = [forked(50, 1, 0.1), forked(60, 1, 0.1), exited(70, 0.1), forked(70, 1, 0.15)]
     rest = [ran(pid, 0.5, CODE + 0x20000 + 0xFFF) for pid in (50, 60, 70)] + [exited(50, 0.6)]
     content = b"".join([*begun, *maps, *rest])
-    tasks.feed(content)
-    found = parse([tasks.needed().of(content)], cgroup=True).records
+    tasks.feed([content])
+    found = parse(tasks.needed().of([content]), cgroup=True).records
     left = Counter((it.pid, (it.address - CODE) >> 16) for it in found if isinstance(it, Mmap))
     lives = {(pid, at): 1 for pid in (60, 70) for at in range(4)}
     assert left == {(50, 2): 1, **lives}, "what lives on is sampled in the next head, too"

@@ -26,7 +26,7 @@ from zombiescope.recorder.reading_rows import ReadingRows
 from zombiescope.recorder.running import this_boot
 from zombiescope.recorder.schemas import SCHEMAS
 from zombiescope.recorder.settle_probes import LATEST, SettledProbes
-from zombiescope.recorder.settle_stacks import Ring, SettledStacks
+from zombiescope.recorder.settle_stacks import BATCH_BYTES, Ring, SettledStacks
 from zombiescope.recorder.tasks import Tasks
 
 ROWS_AT_ONCE = 50_000  # rows that are held as Python's objects, about 10 MB
@@ -167,14 +167,21 @@ def _source(content: memoryview, hz: float) -> Ring | str:
 def _first_look(file: BinaryIO) -> tuple[int, Tasks]:
     """When the rings were first read, and what became of the processes until the end."""
     began, tasks, rings = 0, Tasks(), set[int]()
+    waiting: list[bytes] = []
+    size = 0
     for record in HeadReader(file):
         if record.kind == NAME and isinstance(_source(record.content, 0.0), Ring):
             rings.add(record.source)
         elif record.kind == RING and record.source in rings:
             began = began or record.at
-            tasks.feed(bytes(record.content))
-            if tasks.too_many:
-                break
+            waiting.append(bytes(record.content))
+            size += len(record.content)
+            if size > BATCH_BYTES:
+                tasks.feed(waiting)
+                waiting, size = [], 0
+                if tasks.too_many:
+                    break
+    tasks.feed(waiting)
     return began, tasks
 
 

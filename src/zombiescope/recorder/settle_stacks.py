@@ -123,11 +123,10 @@ class SettledStacks:
             return None
 
     def ring(self, ring: Ring, at: int, ahead: int, content: memoryview) -> None:
-        needed = self._needed.of(bytes(content))
         first = self._waiting[0] if self._waiting else None
         if first is not None and (
             ahead != self._ahead
-            or self._size + len(needed) > BATCH_BYTES
+            or self._size + len(content) > BATCH_BYTES
             or (at != self._waiting[-1].at and at - first.at > BATCH_NS)
             or (not ring.side and ring[1:4] != self._kind)
         ):
@@ -136,8 +135,8 @@ class SettledStacks:
         if not ring.side and ring[1:4] != self._kind:
             self._kind = ring[1:4]
             self._weights = Weights(ring.event, ring.hz) if (ring.event, ring.hz) != ("cpu-clock", self._hz) else None
-        self._waiting.append(_Part(ring, at, needed))
-        self._size += len(needed)
+        self._waiting.append(_Part(ring, at, bytes(content)))
+        self._size += len(content)
 
     def look(self, at: int, ahead: int, blind: list[Blind]) -> None:
         """The rings were read, whether or not there was anything in them; and what the capture could not see."""
@@ -153,7 +152,7 @@ class SettledStacks:
             return
         self._now = parts[-1].at
         event, hz, cgroup = self._kind
-        parsed = parse([it.content for it in parts], cgroup=cgroup)
+        parsed = parse(self._needed.of([it.content for it in parts]), cgroup=cgroup)
         for trouble in parsed.damage[: MOST_DAMAGE - len(self.damage)]:
             self.damage.append(f"a ring of samples: {trouble.text}")
         for part, told in zip(parts, parsed.lost, strict=True):

@@ -6,7 +6,8 @@ five to twenty records, mappings above all, that cost 10 µs each to decode; nob
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -35,14 +36,22 @@ class Needed(NamedTuple):
     gone: Pids  # processes that are not there any more when the head ends; in order
     pages: Pids | None  # all that were in a sample, in order; None: too many to tell
 
-    def of(self, ring: bytes) -> bytes:
-        """A ring without the other records; as it was, if there is anything odd about it.
+    def of(self, rings: Sequence[bytes]) -> list[bytes]:
+        """Rings without the other records; one is as it was, if there is anything odd about it.
 
         Of a process that is gone, those mappings are needed in which it, or a child that had the same, was sampled.
         """
-        piece, used = cut(ring)
-        if used != len(ring) or (piece.kinds >= _OF_OTHERS).any():
-            return ring
+        whole = b"".join(rings)
+        piece, used = cut(whole)
+        ends = np.searchsorted(piece.places, np.cumsum([len(it) >> 3 for it in rings]))
+        begins = np.append(piece.places, len(piece.words))
+        if (
+            used != len(whole)
+            or (piece.kinds >= _OF_OTHERS).any()
+            or any(len(it) & 7 for it in rings)
+            or (8 * begins[ends] != np.cumsum([len(it) for it in rings])).any()
+        ):
+            return list(rings) if len(rings) < 2 else [it for ring in rings for it in self.of([ring])]
         kept = np.ones(len(piece.places), np.bool_)
         about = np.flatnonzero(_ABOUT[piece.kinds] & (piece.heads >= _LEAST))
         kept[about[_among(piece.words[piece.places[about] + 1] & _PID, self.unneeded)]] = False
@@ -52,7 +61,10 @@ class Needed(NamedTuple):
             start, length = (piece.words[piece.places[maps] + at] for at in (2, 3))
             first, last = (np.searchsorted(self.pages, it >> _PAGE) for it in (start, start + length + _REST))
             kept[maps[first == last]] = False
-        return piece.words[np.repeat(kept, (piece.heads >> _SIZE).astype(np.int64))].tobytes()
+        sizes = (piece.heads >> _SIZE).astype(np.int64)
+        left = piece.words[np.repeat(kept, sizes)].tobytes()
+        bounds = 8 * np.append(0, np.cumsum(sizes * kept))[np.append(0, ends)]
+        return [left[begin:end] for begin, end in pairwise(bounds.tolist())]
 
 
 class Tasks:
@@ -67,9 +79,14 @@ class Tasks:
         self._pages: list[Pids] = []
         self._many_pages = 0
 
-    def feed(self, ring: bytes) -> None:
-        """What a ring of perf_event_open(2) held; what is damaged ends it."""
-        piece = cut(ring)[0]
+    def feed(self, rings: Sequence[bytes]) -> None:
+        """What rings of perf_event_open(2) held; what is damaged ends one."""
+        whole = b"".join(rings)
+        piece, used = cut(whole)
+        if used != len(whole) and len(rings) > 1:
+            for ring in rings:
+                self.feed([ring])
+            return
         words = piece.words
         samples = _of(piece, SAMPLE)
         self._sampled.update(distinct(words[samples + 2] & _PID).tolist())
