@@ -134,7 +134,8 @@ class Tasks:
 def _among(pids: Pids, some: Pids) -> npt.NDArray[np.bool_]:
     if not len(some):
         return np.zeros(len(pids), np.bool_)
-    return some[np.minimum(np.searchsorted(some, pids), len(some) - 1)] == pids
+    found: npt.NDArray[np.bool_] = some[np.minimum(np.searchsorted(some, pids), len(some) - 1)] == pids
+    return found
 
 
 def _latest(known: dict[int, int], pids: Pids, times: Pids) -> None:
@@ -148,4 +149,5 @@ def _sorted(pids: Iterable[int]) -> Pids:
 
 
 def _of(piece: Piece, kind: int) -> npt.NDArray[np.int64]:
-    return piece.places[(piece.kinds == kind) & (piece.heads >= _LEAST)]
+    found: npt.NDArray[np.int64] = piece.places[(piece.kinds == kind) & (piece.heads >= _LEAST)]
+    return found
