@@ -1,4 +1,4 @@
-"""Many samples of /proc/stat at once: 0.1 ms for one of 96 cores, against 2 ms line by line."""
+"""Many samples of /proc/stat at once: 0.1 ms for one of 96 cores, against 1.2 ms line by line."""
 
 from __future__ import annotations
 
