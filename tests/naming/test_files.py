@@ -21,9 +21,10 @@ from zombiescope.naming.contents import OnDisk
 from zombiescope.naming.elf import Elf
 from zombiescope.naming.file_systems import MountTables
 from zombiescope.naming.mapped import Mapped
-from zombiescope.naming.mappings import Mappings, Region
+from zombiescope.naming.mappings import Mappings
 from zombiescope.naming.namer import Namer
 from zombiescope.naming.opening import _walked, contents, identity, inside, place
+from zombiescope.naming.regions import Region
 from zombiescope.naming.vdso import vdso
 
 OFFSET = re.compile(r"libwalk\.so\+0x[0-9a-f]+")

@@ -22,8 +22,8 @@ from zombiescope.naming.debug_files import with_debug_file
 from zombiescope.naming.elf import Elf
 from zombiescope.naming.file_systems import MountTables
 from zombiescope.naming.mapped import Mapped
-from zombiescope.naming.mappings import Region
 from zombiescope.naming.opening import Identity, contents, regular
+from zombiescope.naming.regions import Region
 from zombiescope.naming.vdso import vdso
 
 # A node runs some hundred programs with some hundred libraries; a container image each makes them more.

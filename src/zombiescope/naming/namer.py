@@ -15,8 +15,9 @@ from zombiescope.naming.file_systems import MountTables
 from zombiescope.naming.files import Files
 from zombiescope.naming.kallsyms import UNKNOWN
 from zombiescope.naming.kernel_names import KernelNames
-from zombiescope.naming.mappings import Mappings, Region
+from zombiescope.naming.mappings import Mappings
 from zombiescope.naming.perf_maps import PerfMaps
+from zombiescope.naming.regions import Region
 
 MOST_REASONS = 16  # of processes whose functions have no names
 
