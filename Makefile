@@ -20,7 +20,7 @@ diagnose: $(VENV)/.run  ## set everything up, then diagnose this machine (ARGS="
 demo: $(VENV)/.run tools  ## let the incident happen here, find it, cure it, prove it: two minutes, root (ARGS="--page")
 	@$(BIN)/python -m zombiescope.lab._demo $(ARGS)
 
-test: $(VENV)/.dev tools $(PAGE)  ## set everything up, then run the whole test-suite in two passes (ARGS="-k census")
+test: $(VENV)/.dev tools $(PAGE)  ## set everything up, then run the whole test-suite in three passes (ARGS="-k census")
 	$(BIN)/python -m tests $(ARGS)
 
 # What the faults of the lab and some tests are made with, by package and by what shows that it is there. Root on Debian fetches what is

@@ -62,7 +62,7 @@ def _probes() -> str:
         said = [_cell(words.sections[heading]) for heading in ("Overhead", "Kernel")]
         lines.append(f"| `{name}` | {probe.EVERY:g} s | {gives} | {said[0]} | {said[1]} |")
     lines.append(
-        "\nA probe that turns out to be dear on a node is asked less often: none takes more than 0.5 % of one core.\n"
+        "\nA probe that turns out to be costly on a node is read less often: none takes more than 0.5 % of one core.\n"
     )
     return "\n".join(lines)
 

@@ -1,7 +1,8 @@
 """What tests of a real machine share: in which pass they run, when they may be skipped, loads that end with the test.
 
-`python -m tests` (see __main__.py) runs two passes: tests that can share the machine, on every core at once; then those
-marked `kernel` or `alone`, one after the other. Without `--machine` all run in one pass, one after the other.
+`python -m tests` (see __main__.py) runs three passes: tests that can share the machine, on every core at once; those
+marked `beside`, some at a time; then others marked `kernel` or `alone`, one after the other. Without `--machine` all
+run in one pass, one after the other.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("zombiescope")
     group.addoption(
-        "--machine", choices=["shared", "alone"], help="only the tests that can, or cannot, share a machine"
+        "--machine", choices=["shared", "beside", "alone"], help="only the tests that can, or cannot, share a machine"
     )
     group.addoption(
         "--long", action="store_true", help="only the tests that take minutes, which are left out otherwise"
@@ -55,22 +56,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    wanted = config.getoption("--machine")
-    alone = {it for it in items if it.get_closest_marker("kernel") or it.get_closest_marker("alone")}
-    if wanted:
-        others = [it for it in items if (it in alone) != (wanted == "alone")]
-        config.hook.pytest_deselected(items=others)
-        items[:] = [it for it in items if (it in alone) == (wanted == "alone")]
-    long = {it for it in items if it.get_closest_marker("long")}
-    others = [it for it in items if (it in long) != config.getoption("--long")]
-    config.hook.pytest_deselected(items=others)
-    items[:] = [it for it in items if (it in long) == config.getoption("--long")]
+    wanted, long = config.getoption("--machine"), config.getoption("--long")
+    runs = [(it.get_closest_marker("long") is not None) == long and wanted in (None, _its_pass(it)) for it in items]
+    config.hook.pytest_deselected(items=[it for it, does in zip(items, runs, strict=True) if not does])
+    items[:] = [it for it, does in zip(items, runs, strict=True) if does]
     if wanted == "shared":
         sys.addaudithook(_no_cgroups)
     if os.geteuid() != 0:
         for item in items:
             if item.get_closest_marker("kernel"):
                 item.add_marker(pytest.mark.skip(reason="makes real cgroups or load: run the tests as root"))
+
+
+def _its_pass(item: pytest.Item) -> str:
+    if item.get_closest_marker("beside"):
+        return "beside"
+    return "alone" if item.get_closest_marker("kernel") or item.get_closest_marker("alone") else "shared"
 
 
 def _no_cgroups(event: str, arguments: tuple[object, ...]) -> None:
@@ -81,21 +82,22 @@ def _no_cgroups(event: str, arguments: tuple[object, ...]) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """What was skipped and why, also in the pass before this one, and how that one ended."""
+    """What was skipped and why, also in the passes before the last, and how those ended."""
     if hasattr(config, "workerinput"):  # one of several processes: the first of them tells of all
         return
     reasons = Counter(_reason(it) for it in terminalreporter.stats.get("skipped", []))
     counts = ", ".join(text for text, _ in terminalreporter.build_summary_stats_line()[0])
     if passes := config.getoption("--passes"):
-        earlier = json.loads(Path(passes).read_text() or "{}")
-        reasons.update(earlier.get("skipped", {}))
-        Path(passes).write_text(
-            json.dumps({"skipped": reasons, "ended": f"{counts} in {time.monotonic() - STARTED:.0f} s"})
-        )
-        if not earlier:
+        earlier = json.loads(Path(passes).read_text() or '{"skipped": {}, "ended": []}')
+        reasons.update(earlier["skipped"])
+        now = f"{config.getoption('--machine')}: {counts} in {time.monotonic() - STARTED:.0f} s"
+        ended = [*earlier["ended"], now]
+        Path(passes).write_text(json.dumps({"skipped": reasons, "ended": ended}))
+        if config.getoption("--machine") != "alone":
             return
-        terminalreporter.write_sep("=", "the pass before this one")
-        terminalreporter.write_line(earlier["ended"])
+        terminalreporter.write_sep("=", "passes")
+        for line in ended:
+            terminalreporter.write_line(line)
     if reasons:
         terminalreporter.write_sep("=", "skipped")
     for reason, count in reasons.most_common():

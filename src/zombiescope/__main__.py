@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any, TextIO
 
 from zombiescope import __version__
+from zombiescope.cli._parser import Parser
 from zombiescope.core.errors import Unparsable, Unreadable, UserError
 from zombiescope.members.rooms import Broken, guarded, member, names, strangers
 from zombiescope.outputs._exit_codes import BLIND, USAGE
@@ -34,7 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a C locale cannot show every name
     words = sys.argv[1:] if argv is None else list(argv)
-    named = bool(words) and words[0] in names("cli")
+    if not words:
+        _overview().print_help()
+        return 0
+    named = words[0] in names("cli")
     args = (command_parser(words[0]) if named else _overview()).parse_args(words)
     try:
         code = guarded(lambda: _run(args))
@@ -103,7 +107,7 @@ def _overview() -> argparse.ArgumentParser:
 
 
 def _command() -> tuple[argparse.ArgumentParser, Any]:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="zombiescope",
         description=DESCRIPTION,
         epilog=EXAMPLES,

@@ -33,7 +33,6 @@ def test_version(zombiescope: Run) -> None:
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        ((), "VERB"),
         (("dignose",), "invalid choice"),
         (("diagnose", "/nowhere"), "/nowhere: no such recording"),
         (("diagnose", "/etc"), "not a recording"),

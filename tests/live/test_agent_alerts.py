@@ -12,15 +12,18 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
+from urllib.parse import quote
 from urllib.request import urlopen
 
 import pytest
 from tests.agent.running import Agent, running
+from tests.agent.test_dashboards import queries
 from tests.conftest import PROJECT
 
 from zombiescope.lab import crash_loop
 
 pytestmark = [pytest.mark.kernel, pytest.mark.long, pytest.mark.usefixtures("memory_cgroups", "can_boot", "as_before")]
+NOT_HERE = ("zombiescope_nic_resets_total", "zombiescope_trouble_seconds")  # panels that this fault leaves empty
 WITHIN = 120.0  # seconds from the beginning of the fault to an alert in Alertmanager
 
 
@@ -99,8 +102,15 @@ def test_from_the_leak_to_the_alert_and_back(tmp_path: Path) -> None:
             for it in it["rules"]
             if it["health"] == "err"
         ]
+        empty = [it for it in queries() if not _result(prometheus, it)]
+        assert all(any(name in it for name in NOT_HERE) for it in empty), empty
         fault.close()  # the unit is stopped, what it left is gone
         agent.until(lambda: not alerts(), 240)
+
+
+def _result(port: int, query: str) -> list[Any]:
+    found: list[Any] = answered(f"http://127.0.0.1:{port}/api/v1/query?query={quote(query)}")["data"]["result"]
+    return found
 
 
 def _configure(folder: Path, agent: Agent, manager: int) -> None:

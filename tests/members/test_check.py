@@ -66,6 +66,14 @@ def test_what_is_wrong_is_named_with_its_line(
     assert [(it["line"], it["mend"] != "") for it in found if says in it["says"]] == [(line, True)], found
 
 
+@pytest.mark.parametrize("package", ["mine", "src/mine"])
+def test_a_project_with_one_package(package: str, zombiescope: Run, tmp_path: Path) -> None:
+    folder(tmp_path, {f"{package}/signs/a.py": sign(), "README.md": "", "docs/a.md": ""})
+    assert zombiescope("check", str(tmp_path), expect=0).stdout == "1 checked, no complaints\n"
+    folder(tmp_path, {"other/signs/b.py": sign()})
+    assert "nothing to check" in zombiescope("check", str(tmp_path), expect=1).stdout, "which of the two is not known"
+
+
 def test_whatever_is_in_the_folder(zombiescope: Run, tmp_path: Path) -> None:
     folder(tmp_path, {**BAD, "signs/ends.py": "import os\nos._exit(0)", "signs/dies.py": "import os\nos.abort()"})
     for name in ("signs/fifo.py", "knowledge/fifo.toml", "audit", "signs2"):

@@ -116,8 +116,8 @@ def by_column(fetched: list[tuple[float, bytes]]) -> bool:
         if not isinstance(it, Blind)
         for at, value in zip(it.at.tolist(), it.values.tolist(), strict=True)
     }
-    told_each = list(proc_stat.told(fetched))
-    readings = [it for it in told_each if isinstance(it, Reading)]
+    one_by_one = list(proc_stat.readings(fetched))
+    readings = [it for it in one_by_one if isinstance(it, Reading)]
     assert said == {(it.what, it.subject, it.at, float(it.value)) for it in readings} and len(said) == len(readings)
-    assert [it for it in found if isinstance(it, Blind)] == [it for it in told_each if isinstance(it, Blind)]
+    assert [it for it in found if isinstance(it, Blind)] == [it for it in one_by_one if isinstance(it, Blind)]
     return True

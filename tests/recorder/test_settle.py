@@ -10,7 +10,7 @@ from tests.recorder.heads import AHEAD, META, SECOND, Head
 
 from zombiescope.core import Blind, Host, Unreadable
 from zombiescope.core.timeline import Timeline
-from zombiescope.kernel.fetched import fetch
+from zombiescope.kernel.fetched import fetching
 from zombiescope.members.rooms import healthy, load
 from zombiescope.recorder.head import HeadWriter
 from zombiescope.recorder.in_memory import timeline_in_memory
@@ -63,12 +63,13 @@ def test_every_probe_of_this_machine_gives_the_same_through_a_head() -> None:
         at = time.monotonic_ns()
         unix = (at + ahead) // SECOND + (at + ahead) % SECOND / 1e9
         source = head.source({"probe": name}, at)
-        if hasattr(probe, "told"):
+        if hasattr(probe, "FILES"):
             try:
-                content = fetch(host, probe.FILES)
+                with fetching(host, probe.FILES) as fetch:
+                    content = fetch()
             except Unreadable:
                 continue
-            readings, blind = seen(name, probe, partial(probe.told, [(unix, content)]))
+            readings, blind = seen(name, probe, partial(probe.readings, [(unix, content)]))
             head.fetched(source, at, content)
             fetched += 1
         else:
@@ -115,10 +116,10 @@ def test_one_look_that_cannot_be_parsed_costs_only_itself() -> None:
 
 
 def test_a_broken_parser_is_blind_for_its_probe_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    def told(_fetched: object) -> None:
+    def readings(_samples: object) -> None:
         raise ZeroDivisionError("no such luck")
 
-    monkeypatch.setattr(load("probes", "proc_stat"), "told", told)
+    monkeypatch.setattr(load("probes", "proc_stat"), "readings", readings)
     head = Head()
     head.fetched("proc_stat", 1.0, STAT.format(1).encode())
     head.sample("meminfo", 1.0, [("memory_free_bytes", "node", 5.0, T0 + 1.0, "/proc/meminfo", "")])

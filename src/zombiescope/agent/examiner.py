@@ -19,6 +19,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -125,7 +126,8 @@ def _answer(reading: int, pid: int) -> tuple[bytes, str]:
             return b"", f"the look was stopped after {passed:.0f} s and {len(content):,} bytes"
         if passed > PATIENCE and not raised:
             raised = True
-            os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
+            with suppress(OSError):  # it has just ended
+                os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
         ready, _, _ = select.select([reading], [], [], 1.0)
         if ready:
             piece = os.read(reading, 1 << 20)

@@ -113,7 +113,7 @@ class Poster:
 
 
 class Alerts:
-    """What Alertmanager is told: every finding that goes on, again and again, and the end of those that ended."""
+    """What is posted to Alertmanager: every finding that goes on, again and again, and the end of those that ended."""
 
     def __init__(self, url: str, node: str) -> None:
         base = url.rstrip("/")

@@ -27,8 +27,7 @@ def add_exit_style(parser: argparse.ArgumentParser, default: str | None) -> None
         "--exit-style",
         choices=sorted(EXIT_STYLES),
         default=default,
-        help="exit codes for whom: ci 0/1/3, npd 0/1/2, nagios 0/2/3 (clear, found, blind)"
-        + (" [ci]" if default else ""),
+        help="whose exit codes: ci 0/1/3, npd 0/1/2, nagios 0/2/3 (clear, found, blind)" + (" [ci]" if default else ""),
     )
 
 
@@ -110,7 +109,7 @@ def recorded_root(path: str) -> Host:
 
 
 def recorded(folder: str, span: Span | None = None) -> tuple[Timeline, str, str]:
-    """A flight recording, with its node's name and kernel; what is damaged in it is told."""
+    """A flight recording, with its node's name and kernel; what is damaged in it is printed."""
     from zombiescope.recorder.replay import opened
 
     recording = opened(folder)

@@ -35,15 +35,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ask", action="store_true", help="ask the running agent: one line, and an exit code")
     add_exit_style(parser, "ci")
     parser.add_argument("--check", action="store_true", help="say what would be blind here, and end")
-    complete(
-        parser,
-        config=FILE,
-        dir=FOLDER,
-        host=FOLDER,
-        textfile=FOLDER,
-        token_file=FILE,
-        webhook_token_file=FILE,
-    )
+    complete(parser, config=FILE, token_file=FILE, webhook_token_file=FILE, dir=FOLDER, host=FOLDER, textfile=FOLDER)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -24,7 +24,11 @@ exit codes: 0 no complaint, 1 complaints, 2 usage
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="DIR", help="the folder: signs/, laws/, knowledge/, …")
+    parser.add_argument(
+        "folder",
+        metavar="DIR",
+        help="the folder with signs/, laws/, knowledge/, …, or a project with one package that has them",
+    )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="output format [text]")
     complete(parser, folder=FOLDER)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from zombiescope.conformance import knowledge
@@ -18,6 +18,7 @@ from zombiescope.members.outside import listed, read_regular, why_untrusted
 from zombiescope.members.rooms import MEMBER_ROOMS, strangers, turned_away, use_folder
 
 KNOWLEDGE = "knowledge"
+_ROOMS = {*MEMBER_ROOMS, KNOWLEDGE}
 TRUST = "chown it to root and take the right to write from all others, or check it as yourself"
 
 
@@ -36,6 +37,8 @@ def check_folder(folder: str) -> Report:
         found = listed(folder)
     except Unreadable as error:
         raise UserError(f"{harmless(folder)}: {error.why}") from None
+    if package := _package(folder, found):
+        folder, found = package, listed(package)
     use_folder(folder)
     report = Report()
     for name in found:
@@ -48,6 +51,23 @@ def check_folder(folder: str) -> Report:
         rooms = ", ".join(f"{it}/" for it in (*MEMBER_ROOMS, KNOWLEDGE))
         _add(report, folder, "", [Complaint(says="there is nothing to check", mend=f"members lie in {rooms}")])
     return report
+
+
+def _package(folder: str, found: Iterable[str]) -> str:
+    """In a project, the one package with rooms, below it or below src/; empty for a folder that has rooms itself."""
+    if _ROOMS & set(found):
+        return ""
+    inside = [os.path.join(folder, name) for name in found if not name.startswith(".")]
+    inside += [os.path.join(it, name) for it in inside if os.path.basename(it) == "src" for name in _names(it)]
+    packages = [it for it in inside if _ROOMS & set(_names(it))]
+    return packages[0] if len(packages) == 1 else ""
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return listed(folder) if os.path.isdir(folder) else []
+    except Unreadable:
+        return []
 
 
 def _room(report: Report, inside: str, room: str) -> list[Complaint]:

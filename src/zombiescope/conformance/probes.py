@@ -26,7 +26,7 @@ def check(name: str, probe: ModuleType) -> Iterator[Complaint]:
             mend = "give it a name of its own: two readings of one name would be one series"
             yield Complaint(says=f"it gives {min(both)}, which {other} gives", mend=mend, about="GIVES")
     if hasattr(probe, "FILES"):
-        yield from parameters(probe, "told", ["fetched"])
+        yield from parameters(probe, "readings", ["samples"])
         yield from _fetched(probe)
     yield from _where_nothing_is(probe)
     yield from _here(probe)
@@ -54,13 +54,13 @@ def _fetched(probe: ModuleType) -> Iterator[Complaint]:
     host = Host()
     try:
         with fetching(host, probe.FILES) as fetch:
-            later = [it.what for it in probe.told([(host.now(), fetch())])]
+            later = [it.what for it in probe.readings([(host.now(), fetch())])]
         now = [it.what for it in probe.read(host)]
     except (Unreadable, Unparsable):
         return
     if set(later) != set(now):
-        mend = "let read(host) be told([(host.now(), fetch(host, FILES))]): one parser for both"
-        yield Complaint(says="what it says of fetched files differs from what it reads", mend=mend, about="told")
+        mend = "read = reading(FILES, readings): one parser for both"
+        yield Complaint(says="its readings of fetched files are not what it reads", mend=mend, about="readings")
 
 
 def _here(probe: ModuleType) -> Iterator[Complaint]:

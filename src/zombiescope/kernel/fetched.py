@@ -10,24 +10,51 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from typing import TypeVar
 
 from zombiescope.core.errors import Unreadable
 from zombiescope.core.host import Host
+from zombiescope.core.model import Blind, Reading
+
+Samples = Sequence[tuple[float, bytes]]  # one or more of a source, in order: when, and what was fetched
+Found = TypeVar("Found", bound=Reading | Blind)
 
 _PART = struct.Struct("<?I")  # whether it was read, and how many bytes follow
 _MOST_WHY = 1000  # characters of a reason
 
 
-def fetch(host: Host, files: Sequence[str]) -> bytes:
-    """All of `files`, read once. Unreadable if there is only one, and it cannot be read."""
-    if len(files) == 1:
-        return host.read_bytes(files[0])
-    return _packed([partial(host.read_bytes, path) for path in files])
+def reading(files: Sequence[str], readings: Callable[[Samples], Iterator[Found]]) -> Callable[[Host], Iterator[Found]]:
+    """The `read(host)` of a probe that has FILES: fetched and parsed at once."""
+
+    def read(host: Host) -> Iterator[Found]:
+        at = host.now()
+        if len(files) == 1:
+            return readings([(at, host.read_bytes(files[0]))])
+        return readings([(at, _packed([partial(host.read_bytes, path) for path in files]))])
+
+    return read
+
+
+def one_figure(what: str, source: str, parse: Callable[[str], float]) -> Callable[[Samples], Iterator[Reading]]:
+    """The `readings(samples)` of a probe whose only file holds one figure of the node."""
+
+    def readings(samples: Samples) -> Iterator[Reading]:
+        for at, text in texts(samples):
+            yield Reading(what=what, subject="node", value=parse(text), at=at, source=source, text=text.strip())
+
+    return readings
+
+
+def texts(samples: Samples) -> Iterator[tuple[float, str]]:
+    """Samples of one file, as text."""
+    for at, content in samples:
+        yield at, content.decode("utf-8", "surrogateescape")
 
 
 @contextmanager
 def fetching(host: Host, files: Sequence[str]) -> Iterator[Callable[[], bytes]]:
-    """The same, again and again, through files that are held open. One that is missing is looked for each time."""
+    """Fetches all of `files` again and again, held open. One that is missing is looked for each time; Unreadable if it
+    is the only one."""
     with ExitStack() as held:
         opened: dict[str, Callable[[], bytes]] = {}
 

@@ -61,7 +61,7 @@ MAY_HAVE: dict[str, dict[str, tuple[Test, str]]] = {
         "EVENTS": _LIST,
         "CURVES": (_curves, "a tuple of (name, unit, series, most or all)"),
         "FILES": (lambda it: isinstance(it, tuple) and _texts(it) and bool(it), "a tuple of paths, at least one"),
-        "told": _CALL,
+        "readings": _CALL,
         "watch": _CALL,
     },
     "signs": {
@@ -89,8 +89,8 @@ def why_unusable(room: str, member: ModuleType) -> str:
     for name, (fits, what) in MAY_HAVE.get(room, {}).items():
         if hasattr(member, name) and not fits(getattr(member, name)):
             return f"its {name} is not {what}"
-    if room == "probes" and hasattr(member, "FILES") and not hasattr(member, "told"):
-        return "it has FILES and no told(fetched), which parses them"
+    if room == "probes" and hasattr(member, "FILES") and not hasattr(member, "readings"):
+        return "it has FILES and no readings(samples), which parses them"
     if room == "signs" and getattr(member, "LEFT_BEHIND", False) and not hasattr(member, "does_not_grow"):
         return "it is LEFT_BEHIND and has no does_not_grow(before, after)"
     return ""

@@ -31,7 +31,7 @@ class Stages:
         return finding in self._told
 
     def pointer(self, finding: Finding) -> str:
-        """Its name, and the way to where it is told, if it is."""
+        """Its name, and a link to where it is described, if it is."""
         name = f'{sign(finding.sign)} <span class="subject">{said(finding.subject, most=60)}</span>'
         return f'<a href="#{self.address(finding)}">{name}</a>' if finding in self._told else name
 

@@ -1,6 +1,6 @@
 """The case as one page for a ticket: a single file, without script or request, that opens from disk and prints.
 
-A browser is told (Content-Security-Policy) to run nothing, fetch nothing and take no style but the one inside, so that
+A Content-Security-Policy forbids the browser to run or fetch anything and to take a style but the one inside, so that
 even a name that got through our own escaping could do nothing. The same case gives the same bytes.
 """
 

@@ -17,7 +17,7 @@ OURS = "ZOMBIESCOPE_"
 
 
 def environment() -> dict[str, str]:
-    """What a program that we start is told."""
+    """The environment of a program that we start."""
     kept = {name: value for name, value in os.environ.items() if name in PASSED or name.startswith(OURS)}
     return kept | {"PATH": PATH}
 

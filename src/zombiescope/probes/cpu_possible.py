@@ -7,25 +7,14 @@ Kernel: Documentation/admin-guide/cputopology.rst. Possible cores, not present o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-from zombiescope.core import Host, Reading, Unparsable
+from zombiescope.core import Unparsable
+from zombiescope.kernel.fetched import one_figure, reading
 from zombiescope.kernel.text import cores
 
 EVERY = 60.0
 GIVES = ("cpus_possible",)
 SOURCE = "/sys/devices/system/cpu/possible"
 FILES = (SOURCE,)
-
-
-def read(host: Host) -> Iterator[Reading]:
-    return told([(host.now(), host.read_bytes(SOURCE))])
-
-
-def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading]:
-    for at, content in fetched:
-        text = content.decode("utf-8", "surrogateescape")
-        yield Reading(what=GIVES[0], subject="node", value=parse(text), at=at, source=SOURCE, text=text.strip())
 
 
 # 0-95
@@ -36,3 +25,7 @@ def parse(text: str) -> int:
     if not found:
         raise Unparsable(SOURCE, 1, text)
     return len(found)
+
+
+readings = one_figure(GIVES[0], SOURCE, parse)
+read = reading(FILES, readings)

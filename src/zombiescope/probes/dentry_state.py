@@ -8,10 +8,10 @@ Kernel: Documentation/admin-guide/sysctl/fs.rst. Negative dentries (names that w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
-from zombiescope.kernel.fetched import fetch, text_of, unpacked
+from zombiescope.core import Blind, Reading, Unparsable, Unreadable
+from zombiescope.kernel.fetched import Samples, reading, text_of, unpacked
 from zombiescope.kernel.text import count
 
 EVERY = 10.0
@@ -19,16 +19,15 @@ GIVES = ("dentries", "dentries_unused", "dentries_negative", "inodes", "inodes_u
 FILES = DENTRIES, INODES = "/proc/sys/fs/dentry-state", "/proc/sys/fs/inode-nr"
 
 
-def read(host: Host) -> Iterator[Reading | Blind]:
-    return told([(host.now(), fetch(host, FILES))])
+def readings(samples: Samples) -> Iterator[Reading | Blind]:
+    for at, content in samples:
+        yield from _sample(at, *unpacked(content, FILES))
 
 
-def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
-    for at, content in fetched:
-        yield from _told(at, *unpacked(content, FILES))
+read = reading(FILES, readings)
 
 
-def _told(at: float, dentries: bytes | Unreadable, inodes: bytes | Unreadable) -> Iterator[Reading | Blind]:
+def _sample(at: float, dentries: bytes | Unreadable, inodes: bytes | Unreadable) -> Iterator[Reading | Blind]:
     text = text_of(dentries)
     known, unused, negative = parse(text, DENTRIES, (0, 1, 4))
     for what, value in zip(GIVES, (known, unused), strict=False):

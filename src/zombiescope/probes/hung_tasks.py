@@ -8,9 +8,8 @@ Kernel: kernel/hung_task.c, Documentation/admin-guide/sysctl/kernel.rst. Counted
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-from zombiescope.core import Host, Reading, Unparsable
+from zombiescope.core import Unparsable
+from zombiescope.kernel.fetched import one_figure, reading
 from zombiescope.kernel.text import count
 
 EVERY = 30.0  # seconds: khungtaskd itself checks every two minutes
@@ -19,19 +18,13 @@ SOURCE = "/proc/sys/kernel/hung_task_detect_count"
 FILES = (SOURCE,)
 
 
-def read(host: Host) -> Iterator[Reading]:
-    return told([(host.now(), host.read_bytes(SOURCE))])
-
-
-def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading]:
-    for at, content in fetched:
-        text = content.decode("utf-8", "surrogateescape")
-        yield Reading(what=GIVES[0], subject="node", value=parse(text), at=at, source=SOURCE)
-
-
 # 3
 def parse(text: str) -> int:
     try:
         return count(text.strip())
     except ValueError:
         raise Unparsable(SOURCE, 1, text) from None
+
+
+readings = one_figure(GIVES[0], SOURCE, parse)
+read = reading(FILES, readings)

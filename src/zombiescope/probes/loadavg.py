@@ -7,9 +7,10 @@ Kernel: Documentation/filesystems/proc.rst. It counts uninterruptible sleep too:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from zombiescope.core import Host, Reading, Unparsable
+from zombiescope.core import Reading, Unparsable
+from zombiescope.kernel.fetched import Samples, reading, texts
 
 EVERY = 5.0
 GIVES = ("load1", "load5", "load15")
@@ -17,15 +18,13 @@ SOURCE = "/proc/loadavg"
 FILES = (SOURCE,)
 
 
-def read(host: Host) -> Iterator[Reading]:
-    return told([(host.now(), host.read_bytes(SOURCE))])
-
-
-def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading]:
-    for at, content in fetched:
-        text = content.decode("utf-8", "surrogateescape")
+def readings(samples: Samples) -> Iterator[Reading]:
+    for at, text in texts(samples):
         for what, value in zip(GIVES, parse(text), strict=True):
             yield Reading(what=what, subject="node", value=value, at=at, source=SOURCE, text=text.strip())
+
+
+read = reading(FILES, readings)
 
 
 # 0.15 0.07 0.02 2/78 2028

@@ -7,9 +7,10 @@ Kernel: Documentation/filesystems/proc.rst. `Percpu` since 7e8a6304d541 ("add pe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable
+from zombiescope.core import Blind, Reading, Unparsable
+from zombiescope.kernel.fetched import Samples, reading, texts
 from zombiescope.kernel.text import count, lines
 
 EVERY = 5.0
@@ -29,13 +30,8 @@ SOURCE = "/proc/meminfo"
 FILES = (SOURCE,)
 
 
-def read(host: Host) -> Iterator[Reading | Blind]:
-    return told([(host.now(), host.read_bytes(SOURCE))])
-
-
-def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
-    for at, content in fetched:
-        text = content.decode("utf-8", "surrogateescape")
+def readings(samples: Samples) -> Iterator[Reading | Blind]:
+    for at, text in texts(samples):
         found = parse(text)
         for key, what in _FIELDS.items():
             if key in found:
@@ -43,6 +39,9 @@ def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
                 yield Reading(what=what, subject="node", value=size, at=at, source=SOURCE, text=line)
             else:
                 yield Blind(what=what, source=SOURCE, why=f"this kernel has no line {key}")
+
+
+read = reading(FILES, readings)
 
 
 # MemTotal:       24682416 kB

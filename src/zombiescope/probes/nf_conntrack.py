@@ -7,10 +7,10 @@ Kernel: net/netfilter/nf_conntrack_standalone.c. The files show the reader's own
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
-from zombiescope.kernel.fetched import fetch, text_of, unpacked
+from zombiescope.core import Blind, Reading, Unparsable, Unreadable
+from zombiescope.kernel.fetched import Samples, reading, text_of, unpacked
 from zombiescope.kernel.text import count, lines
 
 EVERY = 5.0
@@ -21,16 +21,15 @@ DROPS = "/proc/net/stat/nf_conntrack"
 FILES = (*SOURCES, DROPS)
 
 
-def read(host: Host) -> Iterator[Reading | Blind]:
-    return told([(host.now(), fetch(host, FILES))])
+def readings(samples: Samples) -> Iterator[Reading | Blind]:
+    for at, content in samples:
+        yield from _sample(at, *unpacked(content, FILES))
 
 
-def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
-    for at, content in fetched:
-        yield from _told(at, *unpacked(content, FILES))
+read = reading(FILES, readings)
 
 
-def _told(at: float, *parts: bytes | Unreadable) -> Iterator[Reading | Blind]:
+def _sample(at: float, *parts: bytes | Unreadable) -> Iterator[Reading | Blind]:
     for what, source, part in zip(GIVES, SOURCES, parts, strict=False):
         yield Reading(what=what, subject="node", value=parse_number(text_of(part), source), at=at, source=source)
     try:

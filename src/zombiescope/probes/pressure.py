@@ -8,10 +8,10 @@ Kernel: Documentation/accounting/psi.rst; since eb414681d5a0 (in v4.20). `full` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
-from zombiescope.kernel.fetched import fetch, text_of, unpacked
+from zombiescope.core import Blind, Reading, Unparsable, Unreadable
+from zombiescope.kernel.fetched import Samples, reading, text_of, unpacked
 from zombiescope.kernel.text import count, lines
 
 EVERY = 2.0
@@ -26,16 +26,15 @@ CURVES = (
 )
 
 
-def read(host: Host) -> Iterator[Reading | Blind]:
-    return told([(host.now(), fetch(host, FILES))])
+def readings(samples: Samples) -> Iterator[Reading | Blind]:
+    for at, content in samples:
+        yield from _sample(at, *unpacked(content, FILES))
 
 
-def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
-    for at, content in fetched:
-        yield from _told(at, *unpacked(content, FILES))
+read = reading(FILES, readings)
 
 
-def _told(at: float, *parts: bytes | Unreadable) -> Iterator[Reading | Blind]:
+def _sample(at: float, *parts: bytes | Unreadable) -> Iterator[Reading | Blind]:
     unseen: list[Blind] = []
     for (kind, rows), source, part in zip(_KINDS.items(), FILES, parts, strict=True):
         whats = {row: f"pressure_{kind}_{_WORDS[row]}_seconds_total" for row in rows}

@@ -8,10 +8,11 @@ Kernel: proc_cgroupstats_show() in kernel/cgroup/cgroup-v1.c. The count is of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from zombiescope.core import Host, Reading, Unparsable
+from zombiescope.core import Reading, Unparsable
+from zombiescope.kernel.fetched import Samples, reading, texts
 from zombiescope.kernel.text import count, lines
 
 EVERY = 5.0
@@ -29,17 +30,15 @@ class Row:
     line: str
 
 
-def read(host: Host) -> Iterator[Reading]:
-    return told([(host.now(), host.read_bytes(SOURCE))])
-
-
-def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading]:
-    for at, content in fetched:
-        text = content.decode("utf-8", "surrogateescape")
+def readings(samples: Samples) -> Iterator[Reading]:
+    for at, text in texts(samples):
         for row in parse(text):
             subject = f"controller:{row.controller}"
             for what, value in zip(GIVES, (row.cgroups, row.hierarchy, row.enabled), strict=True):
                 yield Reading(what=what, subject=subject, value=value, at=at, source=SOURCE, text=row.line)
+
+
+read = reading(FILES, readings)
 
 
 # #subsys_name	hierarchy	num_cgroups	enabled

@@ -9,11 +9,12 @@ Kernel: Documentation/filesystems/proc.rst, 1.7. Times are in ticks of 1/100 s o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from zombiescope.core import Blind, Host, Reading, Unparsable
+from zombiescope.core import Blind, Reading, Unparsable
+from zombiescope.kernel.fetched import Samples, reading, texts
 from zombiescope.kernel.text import count, counts, lines
 
 if TYPE_CHECKING:
@@ -42,16 +43,11 @@ class Stat:
     counts: dict[str, int]
 
 
-def read(host: Host) -> Iterator[Reading | Blind]:
-    at = host.now()
-    return told([(at, host.read_bytes(SOURCE))])
-
-
-def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
+def readings(samples: Samples) -> Iterator[Reading | Blind]:
     """What changed between two samples, since a value holds until the next is reported."""
     last: dict[str, tuple[float, ...]] = {}
-    for at, text in fetched:
-        stat = parse(text.decode("utf-8", "surrogateescape"))
+    for at, text in texts(samples):
+        stat = parse(text)
         now: dict[str, Mapping[str, float]] = {"node": stat.counts}
         now |= {f"cpu:{cpu}": dict(zip(GIVES, seconds, strict=False)) for cpu, seconds in stat.cores.items()}
         for subject, figures in now.items():
@@ -69,14 +65,14 @@ def _not_given(given: set[str]) -> list[Blind]:
     return [Blind(what=what, source=SOURCE, why="this kernel does not show it") for what in GIVES if what not in given]
 
 
-def columns(fetched: Sequence[tuple[float, bytes]]) -> list[Column | Blind] | None:
-    """What `told` says, by column: 96 cores are 3,000 readings a second. None if the samples are not all alike."""
+def columns(samples: Samples) -> list[Column | Blind] | None:
+    """What `readings` says, by column: 96 cores are 3,000 readings a second. None if the samples are not all alike."""
     import numpy as np  # not in the process that fetches
 
     from zombiescope.core.columns import Column
     from zombiescope.kernel.stat_columns import core_ticks
 
-    found = core_ticks([text for _, text in fetched])
+    found = core_ticks([text for _, text in samples])
     if found is None:
         return None
     cores, ticks, rests = found
@@ -86,19 +82,19 @@ def columns(fetched: Sequence[tuple[float, bytes]]) -> list[Column | Blind] | No
         return None
     if any(it.keys() != totals[0].keys() for it in totals):
         return None
-    at = np.array([it for it, _ in fetched])
+    at = np.array([it for it, _ in samples])
     seconds = ticks[:, :, : len(MODES)] / _USER_HZ
-    told: list[tuple[str, str, npt.NDArray[np.float64]]] = [
+    series: list[tuple[str, str, npt.NDArray[np.float64]]] = [
         (GIVES[mode], f"cpu:{core}", seconds[:, place, mode])
         for place, core in enumerate(cores)
         for mode in range(seconds.shape[2])
     ]
-    told += [(what, "node", np.array([float(it[what]) for it in totals])) for what in totals[0]]
+    series += [(what, "node", np.array([float(it[what]) for it in totals])) for what in totals[0]]
     said: list[Column | Blind] = []
-    for what, subject, values in told:
+    for what, subject, values in series:
         new = np.append(True, values[1:] != values[:-1])
         said.append(Column(what, subject, SOURCE, at[new], values[new]))
-    return [*said, *_not_given({what for what, _, _ in told})]
+    return [*said, *_not_given({what for what, _, _ in series})]
 
 
 def _totals(text: bytes) -> dict[str, int]:
@@ -106,6 +102,9 @@ def _totals(text: bytes) -> dict[str, int]:
     if any(key.startswith("cpu") for key, _, _ in rows):
         raise ValueError
     return {_COUNTS[key]: count(rest) for key, _, rest in rows if key in _COUNTS}
+
+
+read = reading(FILES, readings)
 
 
 # cpu  301854 612 111922 8979004 3552 2 3944 0 44 36

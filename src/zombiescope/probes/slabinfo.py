@@ -9,10 +9,11 @@ Kernel: slabinfo_show() in mm/slab_common.c; root only. Caches of like objects m
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from zombiescope.core import Blind, Host, Reading, Unparsable
+from zombiescope.core import Blind, Reading, Unparsable
+from zombiescope.kernel.fetched import Samples, reading, texts
 from zombiescope.kernel.text import count, lines
 
 EVERY = 60.0
@@ -34,13 +35,8 @@ class Cache:
         return self.objects * self.object_bytes
 
 
-def read(host: Host) -> Iterator[Reading | Blind]:
-    return told([(host.now(), host.read_bytes(SOURCE))])
-
-
-def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
-    for at, content in fetched:
-        text = content.decode("utf-8", "surrogateescape")
+def readings(samples: Samples) -> Iterator[Reading | Blind]:
+    for at, text in texts(samples):
         caches = parse(text)
         for cache in heapq.nlargest(TOP, caches.values(), key=lambda it: it.bytes):
             for what, value in zip(GIVES, (cache.bytes, cache.objects), strict=False):
@@ -50,6 +46,9 @@ def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
             yield Reading(what=GIVES[2], subject="node", value=caches["net_namespace"].in_use, at=at, source=source)
         else:
             yield Blind(what=GIVES[2], source=SOURCE, why="this kernel keeps network namespaces in a shared slab cache")
+
+
+read = reading(FILES, readings)
 
 
 # slabinfo - version: 2.1

@@ -6,9 +6,10 @@ Kernel: show_softirqs() in fs/proc/softirqs.c. The header names possible cores, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable
+from zombiescope.core import Blind, Reading, Unparsable
+from zombiescope.kernel.fetched import Samples, reading, texts
 from zombiescope.kernel.text import core_columns, counts, lines
 
 EVERY = 2.0
@@ -18,19 +19,17 @@ SOURCE = "/proc/softirqs"
 FILES = (SOURCE,)
 
 
-def read(host: Host) -> Iterator[Reading | Blind]:
-    return told([(host.now(), host.read_bytes(SOURCE))])
-
-
-def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
-    for at, content in fetched:
-        text = content.decode("utf-8", "surrogateescape")
+def readings(samples: Samples) -> Iterator[Reading | Blind]:
+    for at, text in texts(samples):
         found = parse(text)
         for what, kind in zip(GIVES, KINDS, strict=True):
             if kind not in found:
                 yield Blind(what=what, source=SOURCE, why=f"this kernel has no softirq {kind}")
             for cpu, times in found.get(kind, {}).items():
                 yield Reading(what=what, subject=f"cpu:{cpu}", value=times, at=at, source=SOURCE)
+
+
+read = reading(FILES, readings)
 
 
 #                     CPU0       CPU1

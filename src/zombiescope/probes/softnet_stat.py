@@ -9,9 +9,10 @@ Kernel: softnet_seq_show() in net/core/net-procfs.c. Columns were only ever adde
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable
+from zombiescope.core import Blind, Reading, Unparsable
+from zombiescope.kernel.fetched import Samples, reading, texts
 from zombiescope.kernel.text import count, lines
 
 EVERY = 2.0
@@ -31,13 +32,8 @@ SOURCE = "/proc/net/softnet_stat"
 FILES = (SOURCE,)
 
 
-def read(host: Host) -> Iterator[Reading | Blind]:
-    return told([(host.now(), host.read_bytes(SOURCE))])
-
-
-def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
-    for at, content in fetched:
-        text = content.decode("utf-8", "surrogateescape")
+def readings(samples: Samples) -> Iterator[Reading | Blind]:
+    for at, text in texts(samples):
         rows = parse(text)
         for what, column in _COLUMNS.items():
             seen = {cpu: row[column] for cpu, row in rows.items() if column < len(row)}
@@ -45,6 +41,9 @@ def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
                 yield Blind(what=what, source=SOURCE, why=f"this kernel's lines have no column {column + 1}")
             for cpu, value in seen.items():
                 yield Reading(what=what, subject=f"cpu:{cpu}", value=value, at=at, source=SOURCE)
+
+
+read = reading(FILES, readings)
 
 
 # 000dfb82 00000029 0000000a 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000

@@ -7,24 +7,14 @@ Kernel: Documentation/filesystems/proc.rst. It counts time spent suspended.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 
-from zombiescope.core import Host, Reading, Unparsable
+from zombiescope.core import Unparsable
+from zombiescope.kernel.fetched import one_figure, reading
 
 EVERY = 60.0
 GIVES = ("uptime_seconds",)
 SOURCE = "/proc/uptime"
 FILES = (SOURCE,)
-
-
-def read(host: Host) -> Iterator[Reading]:
-    return told([(host.now(), host.read_bytes(SOURCE))])
-
-
-def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading]:
-    for at, content in fetched:
-        text = content.decode("utf-8", "surrogateescape")
-        yield Reading(what=GIVES[0], subject="node", value=parse(text), at=at, source=SOURCE, text=text.strip())
 
 
 # 350735.47 234388.90
@@ -37,3 +27,7 @@ def parse(text: str) -> float:
         return seconds
     except ValueError:
         raise Unparsable(SOURCE, 1, text) from None
+
+
+readings = one_figure(GIVES[0], SOURCE, parse)
+read = reading(FILES, readings)

@@ -7,12 +7,15 @@ Kernel: vmstat_text in mm/vmstat.c. Before 599d0c954f91 (in v4.8) reclaim was co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from zombiescope.core import Blind, Host, Reading, Unparsable
+from zombiescope.core import Blind, Reading, Unparsable
+from zombiescope.kernel.fetched import Samples, reading, texts
 from zombiescope.kernel.text import counters
 
 EVERY = 2.0
+SOURCE = "/proc/vmstat"
+FILES = (SOURCE,)
 # Counters we keep; where the kernel splits one by zone, the sum.
 _COUNTERS = (
     "pgfault",
@@ -35,17 +38,10 @@ _COUNTERS = (
 _ZONES = ("dma", "dma32", "normal", "high", "movable", "device")
 GIVES = tuple(f"vmstat_{name}_total" for name in _COUNTERS)
 CURVES = (("direct reclaim", "pages/s", "vmstat_pgscan_direct_total", "most"),)
-SOURCE = "/proc/vmstat"
-FILES = (SOURCE,)
 
 
-def read(host: Host) -> Iterator[Reading | Blind]:
-    return told([(host.now(), host.read_bytes(SOURCE))])
-
-
-def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
-    for at, content in fetched:
-        text = content.decode("utf-8", "surrogateescape")
+def readings(samples: Samples) -> Iterator[Reading | Blind]:
+    for at, text in texts(samples):
         found = parse(text)
         for what, name in zip(GIVES, _COUNTERS, strict=True):
             parts = [found[key] for key in (name, *(f"{name}_{zone}" for zone in _ZONES)) if key in found]
@@ -53,6 +49,9 @@ def told(fetched: Sequence[tuple[float, bytes]]) -> Iterator[Reading | Blind]:
                 yield Reading(what=what, subject="node", value=sum(parts), at=at, source=SOURCE)
             else:
                 yield Blind(what=what, source=SOURCE, why=f"this kernel does not count {name}")
+
+
+read = reading(FILES, readings)
 
 
 # pgfault 2320168809

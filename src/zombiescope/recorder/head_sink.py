@@ -12,11 +12,11 @@ from typing import Any
 from zombiescope.core import Reading
 from zombiescope.kernel.perf_ring import Event
 from zombiescope.kernel.perf_rings import Drained
+from zombiescope.recorder.changes import Changes
 from zombiescope.recorder.clock import ahead_ns
 from zombiescope.recorder.head import HeadWriter
 from zombiescope.recorder.sampling import Fetched, Sample
 
-MINUTE = 60.0  # seconds after which an unchanged value is written once more
 FULL = 0.995  # of the time: a counter that counted as much was not shared
 RECORDER = "recorder"  # what it says of itself, as if by a probe of this name
 
@@ -34,7 +34,7 @@ class HeadSink:
         """A new head."""
         self._head = HeadWriter(write)
         self._sources: dict[tuple[Any, ...], int] = {}
-        self._last: dict[tuple[str, str], tuple[float, float, str, str]] = {}  # value, time, text and source
+        self._changes = Changes()
         self._head.clock(time.monotonic_ns(), ahead_ns())
 
     @property
@@ -50,7 +50,7 @@ class HeadSink:
             self._source({"probe": name}),
             time.monotonic_ns(),
             time=sample.at,
-            readings=[_row(it) for it in sample.readings if self._is_new(it)],
+            readings=[_row(it) for it in sample.readings if it.what in self.events or self._changes.is_new(it)],
             blind=[(it.what, it.source, it.why, it.subject) for it in sample.blind],
             cost=sample.cost,
         )
@@ -83,22 +83,6 @@ class HeadSink:
         if key not in self._sources:
             self._sources[key] = self._head.source(what, time.monotonic_ns())
         return self._sources[key]
-
-    def _is_new(self, reading: Reading) -> bool:
-        if reading.what in self.events:
-            return True
-        key = (reading.what, reading.subject)
-        last = self._last.get(key)
-        if (
-            last is not None
-            and last[0] == reading.value
-            and abs(reading.at - last[1]) < MINUTE  # also if the clock was set back
-            and last[2] == reading.text
-            and last[3] == reading.source
-        ):
-            return False
-        self._last[key] = (reading.value, reading.at, reading.text, reading.source)
-        return True
 
 
 def _row(reading: Reading) -> tuple[str, str, float, float, str, str]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from zombiescope.core import Blind, Reading
 from zombiescope.core.columns import Column
+from zombiescope.recorder.changes import Changes
 from zombiescope.recorder.clock import nanoseconds
 from zombiescope.recorder.layout import LOOKED, UNSEEN
 from zombiescope.recorder.schemas import SCHEMAS
@@ -24,7 +25,6 @@ from zombiescope.recorder.segment import as_batch
 # may hold, is left out and counted.
 MOST_BYTES = 192 << 20
 _ROW, _KEY = 32, 500  # bytes: in Arrow; and of what is known of each thing
-MINUTE = 60.0  # seconds after which an unchanged value is written once more
 
 
 class ReadingRows:
@@ -40,39 +40,32 @@ class ReadingRows:
 
     def begin(self) -> None:
         """A new segment: nothing is known of the last one."""
-        self._last: dict[tuple[str, str], tuple[float, float, str, str]] = {}  # value, time, text and source
+        self._changes = Changes()
+        self._unseen: dict[str, tuple[float, str, str]] = {}  # by series: value, text and source
         self._begun: set[str] = set()  # probes of which it is written what they could read
 
     def add(self, reading: Reading) -> None:
         self.count += 1
         if reading.what in self._events:
             self._row("events", reading.at, reading.what, reading.subject, reading.value, reading.source, reading.text)
-            return
-        key = (reading.what, reading.subject)
-        last = self._last.get(key)
-        if last is None and not self._has_room(_KEY):
-            return
-        if (
-            last is not None
-            and last[0] == reading.value
-            and abs(reading.at - last[1]) < MINUTE  # also if the clock was set back
-            and last[2] == reading.text
-            and last[3] == reading.source
-        ):
-            return
-        self._last[key] = (reading.value, reading.at, reading.text, reading.source)
-        self._row("series", reading.at, reading.what, reading.subject, reading.value, reading.source, reading.text)
+        elif self._has_room(0):
+            known = len(self._changes)
+            if self._changes.is_new(reading):
+                self._row(
+                    "series", reading.at, reading.what, reading.subject, reading.value, reading.source, reading.text
+                )
+            self._bytes += _KEY * (len(self._changes) - known)
 
     def add_column(self, column: Column) -> None:
         """Many readings of one thing, which is no event, within half a minute."""
         self.count += len(column.at)
-        last = self._last.get((column.what, column.subject))
-        begin = 0
-        if last is not None and (last[0], *last[2:]) == (column.values[0], "", column.source):
-            begin = int(abs(column.at[0] - last[1]) < MINUTE)
+        first, last = (
+            Reading(what=column.what, subject=column.subject, value=value, at=at, source=column.source)
+            for value, at in ((float(column.values[it]), float(column.at[it])) for it in (0, -1))
+        )
+        begin = 0 if self._changes.is_new(first) else 1
         if begin < len(column.at):
-            value, at = float(column.values[-1]), float(column.at[-1])
-            self._last[column.what, column.subject] = (value, at, "", column.source)
+            self._changes.written(last)
             whole = np.floor(column.at[begin:])
             ns = whole.astype(np.int64) * 1_000_000_000 + np.rint((column.at[begin:] - whole) * 1e9).astype(np.int64)
             if self._has_room(_KEY + _ROW * len(ns)):
@@ -97,9 +90,8 @@ class ReadingRows:
             # 1: not read at all; 2: not read for one subject only; 0: read again.
             value = 0.0 if blind is None else 2.0 if blind.subject else 1.0
             source, why = (blind.source, blind.why) if blind else ("", "")
-            last = self._last.get((UNSEEN, what))
-            if last is None or (last[0], last[2], last[3]) != (value, why, source):
-                self._last[UNSEEN, what] = (value, at, why, source)
+            if self._unseen.get(what) != (value, why, source):
+                self._unseen[what] = (value, why, source)
                 self._row("series", at, UNSEEN, what, value, source, why)
 
     def row(self, kind: str, at: float, what: str, subject: str, value: float, source: str, text: str) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 
 from zombiescope.core import Blind, Reading, Unreadable
 from zombiescope.members.rooms import Broken, guarded, member, names
-from zombiescope.recorder.reading_rows import MINUTE, ReadingRows
+from zombiescope.recorder.changes import MINUTE
+from zombiescope.recorder.reading_rows import ReadingRows
 from zombiescope.recorder.sampling import COSTS, seen
 
 AT_ONCE = 8 << 20  # bytes of one probe's looks that are parsed together
@@ -86,7 +87,7 @@ class SettledProbes:
         looks = self._looks.pop(name)
         self._sizes[name] = 0
         probe = _probe(name)
-        if probe is None or isinstance(probe, Broken) or not hasattr(probe, "told"):
+        if probe is None or isinstance(probe, Broken) or not hasattr(probe, "readings"):
             why = f"broken: {probe.why}" if isinstance(probe, Broken) else "this version cannot parse what was recorded"
             blind = [Blind(what=what, source=f"probe {name}", why=why) for what in self._gives.get(name, ())]
             for at, _ in looks:
@@ -115,7 +116,7 @@ class SettledProbes:
                     self._rows.add_column(column)
             yield places[0], [it for it in columns if isinstance(it, Blind)]
             return
-        readings, blind = seen(name, probe, lambda: _bounded(name, probe.told(looks)))
+        readings, blind = seen(name, probe, lambda: _bounded(name, probe.readings(looks)))
         if blind and len(looks) > 1:  # whether it was so at all of them is not said; nor may one cost the others
             for look, place in zip(looks, places, strict=True):
                 yield from self._parsed(name, probe, [look], [place])

@@ -16,10 +16,8 @@ from dataclasses import replace
 import numpy as np
 
 from zombiescope.core import Finding, Reading, Span, harmless, lasting, percent
-from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
-from zombiescope.derived.lost_packets import lost_packets
-from zombiescope.derived.waits import waited_for_core
+from zombiescope.derived.packet_work import packet_work_harm
 
 SOFTIRQ, IRQ, IDLE = (f"cpu_{mode}_seconds_total" for mode in ("softirq", "irq", "idle"))
 PACKETS = "softnet_processed_total"
@@ -62,14 +60,8 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                         replace(timeline.rate(IDLE, others[0]), subject="node").figure("other_cores_idle_ratio", idle),
                         *queues[:SHOWN],
                     ),
-                    harm=_harm(timeline, cpu, spell),
+                    harm=packet_work_harm(timeline, spell),
                 )
-
-
-def _harm(timeline: Timeline, cpu: str, spell: Series) -> Harm:
-    waited = waited_for_core(timeline, int(cpu.removeprefix("cpu:")), spell.span)
-    burnt = Part(figure="burnt", who=cpu, amount=spell.mean(), span=spell.span, contended=waited)
-    return Harm(parts=(burnt, *lost_packets(timeline, cpu, spell.span)))
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:

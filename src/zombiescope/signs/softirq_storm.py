@@ -15,10 +15,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from zombiescope.core import Finding, Reading, Span, lasting, percent
-from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
-from zombiescope.derived.lost_packets import lost_packets
-from zombiescope.derived.waits import waited_for_core
+from zombiescope.derived.packet_work import packet_work_harm
 from zombiescope.knowledge.functions import softirq_kind
 
 NEEDS = ("cpu_softirq_seconds_total",)
@@ -39,14 +37,8 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                 span=storm.span,
                 says=f"spent {percent(storm.mean())} of its time in softirqs for {length}: {words}",
                 evidence=(_share(storm), *evidence),
-                harm=_harm(timeline, cpu, storm),
+                harm=packet_work_harm(timeline, storm),
             )
-
-
-def _harm(timeline: Timeline, cpu: str, storm: Series) -> Harm:
-    waited = waited_for_core(timeline, int(cpu.removeprefix("cpu:")), storm.span)
-    burnt = Part(figure="burnt", who=cpu, amount=storm.mean(), span=storm.span, contended=waited)
-    return Harm(parts=(burnt, *lost_packets(timeline, cpu, storm.span)))
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:

@@ -1,0 +1,29 @@
+"""A typing mistake is answered with what was meant, and no word at all with the help."""
+
+from __future__ import annotations
+
+import pytest
+from tests.conftest import Run
+
+
+@pytest.mark.parametrize(
+    ("argv", "answer"),
+    [
+        (("diagnos",), "invalid choice: 'diagnos'; did you mean diagnose?"),
+        (("diagnose", "--secods", "3"), "unrecognized arguments: --secods; did you mean --seconds?"),
+        (("diagnose", "--secods=3"), "unrecognized arguments: --secods=3; did you mean --seconds?"),
+        (("diagnose", "--format", "jsn"), "argument --format: invalid choice: 'jsn'; did you mean json?"),
+        (("lab", "rnu"), "invalid choice: 'rnu'; did you mean run?"),
+        (("diagnose", "--qqqqq"), "unrecognized arguments: --qqqqq"),
+    ],
+)
+def test_what_is_near(argv: tuple[str, ...], answer: str, zombiescope: Run) -> None:
+    assert zombiescope(*argv, expect=2).stderr.splitlines()[-1].endswith(answer)
+
+
+def test_nothing_near_lists_what_there_is(zombiescope: Run) -> None:
+    assert "(choose from 'agent', 'audit'" in zombiescope("xyzzy", expect=2).stderr
+
+
+def test_no_word_at_all_shows_the_help(zombiescope: Run) -> None:
+    assert zombiescope(expect=0).stdout == zombiescope("--help", expect=0).stdout
