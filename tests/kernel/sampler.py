@@ -19,12 +19,25 @@ from zombiescope.kernel.closing import Closing
 from zombiescope.kernel.perf_changes import Record
 from zombiescope.kernel.perf_records import CONTEXT_KERNEL, CONTEXT_USER, LOWEST_CONTEXT, parse
 from zombiescope.kernel.perf_rings import Drained, Rings
-from zombiescope.kernel.perf_stacks import RawStack
 from zombiescope.kernel.perf_weights import Weights
 
 # With 28 addresses 340 bytes each: 22 MB. Two busy cores at 999 Hz made 3,000 to 6,000 in eight seconds.
 MOST = 65_536
 _WORD = 1 << 64
+
+
+@dataclass(frozen=True, slots=True)
+class RawStack:
+    """Addresses, leaf first: the kernel's part, and the process's own code that led there.
+
+    Addresses of a process mean nothing without its pid. A stack of the kernel alone belongs to no process: its pid is
+    0. Both are empty where the chain was not requested (code of a process, with user=False) or could not be walked.
+    Addresses inside a virtual machine's guest are left out.
+    """
+
+    kernel: tuple[int, ...]
+    user: tuple[int, ...]
+    pid: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

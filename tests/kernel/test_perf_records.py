@@ -7,13 +7,12 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.kernel.sampler import StackTable
+from tests.kernel.sampler import RawStack, StackTable
 
 from zombiescope.core.errors import Unparsable
 from zombiescope.kernel.perf_changes import Comm, Exit, Fork, Ksymbol, Mmap, Throttle
 from zombiescope.kernel.perf_records import Parsed, parse
 from zombiescope.kernel.perf_ring import unwrap
-from zombiescope.kernel.perf_stacks import RawStack
 
 KERNEL, USER = (1 << 64) - 128, (1 << 64) - 512
 IN_KERNEL, IN_PROCESS = 0xFFFFFFFF81000000, 0x55D000001000

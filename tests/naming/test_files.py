@@ -15,16 +15,16 @@ import pytest
 from tests.naming.programs import LOADER, compiled, library, name_at, needs_root, running
 
 from zombiescope.core.errors import Unparsable, Unreadable
-from zombiescope.kernel.perf_stacks import RawStack
 from zombiescope.naming import aside, files
 from zombiescope.naming.aside import Aside
 from zombiescope.naming.contents import OnDisk
 from zombiescope.naming.elf import Elf
 from zombiescope.naming.file_systems import MountTables
 from zombiescope.naming.mapped import Mapped
-from zombiescope.naming.mappings import Mappings, Region
+from zombiescope.naming.mappings import Mappings
 from zombiescope.naming.namer import Namer
 from zombiescope.naming.opening import _walked, contents, identity, inside, place
+from zombiescope.naming.regions import Region
 from zombiescope.naming.vdso import vdso
 
 OFFSET = re.compile(r"libwalk\.so\+0x[0-9a-f]+")
@@ -241,9 +241,7 @@ def test_memory_is_bounded_in_files_and_names(loader: Path, tmp_path: Path, monk
 def test_a_process_that_was_not_seen_yet_is_asked_for_again(loader: Path, tmp_path: Path) -> None:
     path = library("walk_of_the_host", tmp_path / "libwalk.so")
     with running(loader, path, "walk_of_the_host") as (process, (address,)):
-        namer, raw = Namer(), RawStack((), (int(address, 16),), process.pid)
-        first = namer.stack(raw, time.monotonic_ns())
-        assert (first.frames, first.final) == (("[unknown]",), False)
+        namer = Namer()
+        assert namer.user(process.pid, int(address, 16), time.monotonic_ns())[0] == "[unknown]"
         namer.see([process.pid], time.monotonic_ns())
-        then = namer.stack(raw, time.monotonic_ns())
-        assert (then.frames, then.final) == (("walk_of_the_host",), True)
+        assert namer.user(process.pid, int(address, 16), time.monotonic_ns()) == ("walk_of_the_host", True)

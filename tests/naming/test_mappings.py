@@ -202,6 +202,23 @@ def test_pieces_are_those_of_the_plain_way(steps: list[Step]) -> None:
             assert path_at(found, address, time_ns) == (covering[-1] if covering else None)
 
 
+changes = st.tuples(st.integers(1, 3), st.booleans(), st.integers(0, 30), st.integers(1, 10))
+
+
+@given(
+    st.lists(changes, max_size=20),
+    st.lists(st.tuples(st.integers(1, 4), st.integers(0, 42), st.integers(0, 20)), max_size=20),
+)
+def test_many_are_found_as_one_by_one(
+    steps: list[tuple[int, bool, int, int]], asked: list[tuple[int, int, int]]
+) -> None:
+    found = known(execed(0, pid=1))
+    for at, (pid, begins, start, length) in enumerate(steps):
+        found.feed([execed(at, pid=pid) if begins else mapped(at, f"/{at}", start, length, pid=pid)])
+    asked.append((1, 0xFFFFFFFFFF600010, 5))
+    assert found.find_all(asked) == [found.find(*it) for it in asked]
+
+
 def test_code_of_this_process_is_in_the_file_it_was_loaded_from() -> None:
     found = Mappings()
     found.see([os.getpid()], time.monotonic_ns())

@@ -84,7 +84,7 @@ class Journal:
         """
         if self._segment is None:
             self._segment, self._started = Segment(self._folder, at), self._monotonic()
-        for kind, batch in (*self._chunks, *self._readings.taken().items()):
+        for kind, batch in (*self._chunks, *self._readings.taken()):
             self._segment.write(kind, batch)
         self._chunks = []
         if self._monotonic() - self._started >= SEGMENT_SECONDS:

@@ -211,7 +211,7 @@ def test_rows_say_what_could_be_read_from_each_segment_s_beginning() -> None:
     rows.begin()
     rows.look("p", ("a", "b"), 2.0)
     rows.look("p", ("a", "b"), 3.0)
-    written = rows.taken()["series"].to_pylist()
+    written = dict(rows.taken())["series"].to_pylist()
     assert [(it["what"], it["subject"], it["value"]) for it in written if it["at"] == 2 * SECOND] == [
         ("looked", "probe:p", 1.0),
         ("unseen", "a", 0.0),

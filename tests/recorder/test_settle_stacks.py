@@ -37,8 +37,8 @@ from tests.recorder.heads import record as perf_record
 
 from zombiescope.core import Host
 from zombiescope.derived import gaps
+from zombiescope.kernel.perf_changes import Mmap
 from zombiescope.kernel.perf_records import parse
-from zombiescope.kernel.perf_tasks import Tasks
 from zombiescope.naming.mappings import Mappings
 from zombiescope.naming.namer import Namer
 from zombiescope.recorder import stack_names, stack_series
@@ -46,6 +46,7 @@ from zombiescope.recorder.carry import Carry, loaded
 from zombiescope.recorder.settle import Settled, settled
 from zombiescope.recorder.short import record
 from zombiescope.recorder.stack_names import StackNames
+from zombiescope.recorder.tasks import Tasks
 
 CODE = 0x55D000000000
 IN_KERNEL = 0xFFFFFFFF81000000
@@ -113,10 +114,27 @@ def test_what_was_never_sampled_is_not_decoded_and_changes_nothing() -> None:
     ends = [exited(pid, 0.3) for pid in range(100, 200)]
     kept = [forked(50, 40, 0.1), ran(50, 0.5, CODE), exited(50, 0.6), exited(40, 0.7), forked(40, 1, 0.05)]
     content = b"".join([*brief, *ends, *kept])
-    tasks.feed(memoryview(content))
-    assert tasks.unneeded() == set(range(100, 200)), "the sampled one, and its parent, are needed"
-    assert len(parse([content], cgroup=True, unneeded=tasks.unneeded()).records) == 4
+    tasks.feed([content])
+    needed = tasks.needed()
+    assert needed.unneeded.tolist() == list(range(100, 200)), "the sampled one, and its parent, are needed"
+    assert needed.of([content]) == [b"".join(kept)] and len(parse(needed.of([content]), cgroup=True).records) == 4
+    assert needed.of([kept[1], content, b"", brief[0]]) == [kept[1], b"".join(kept), b"", b""]
     assert len(parse([content], cgroup=True).records) == 304
+    odd = content + b"\xff" * 8
+    assert needed.of([odd, content, b"x"]) == [odd, b"".join(kept), b"x"], "damage is left to the parser"
+
+
+def test_of_a_process_that_is_gone_the_mappings_in_a_sample_are_kept() -> None:
+    tasks = Tasks()
+    maps = [mapped(pid, 0.2, CODE + at * 0x10000, "/x") for pid in (50, 60, 70) for at in range(4)]
+    begun = [forked(50, 1, 0.1), forked(60, 1, 0.1), exited(70, 0.1), forked(70, 1, 0.15)]
+    rest = [ran(pid, 0.5, CODE + 0x20000 + 0xFFF) for pid in (50, 60, 70)] + [exited(50, 0.6)]
+    content = b"".join([*begun, *maps, *rest])
+    tasks.feed([content])
+    found = parse(tasks.needed().of([content]), cgroup=True).records
+    left = Counter((it.pid, (it.address - CODE) >> 16) for it in found if isinstance(it, Mmap))
+    lives = {(pid, at): 1 for pid in (60, 70) for at in range(4)}
+    assert left == {(50, 2): 1, **lives}, "what lives on is sampled in the next head, too"
 
 
 def test_a_gap_ends_with_the_sample_that_comes_late() -> None:
@@ -243,8 +261,9 @@ def test_a_batch_names_as_one_by_one(lists: list[list[int]], pids: list[int]) ->
     table, one = StackTable(), namer()
     own = table.numbers(raw)
     for number, place in zip(numbers.tolist(), own.tolist(), strict=True):
-        stack = one.stack(table.stacks(0)[place], 0)
-        assert frames[ids.index(batch.ids[number])] == stack.frames
+        stack = table.stacks(0)[place]
+        leaf_first = [*one.kernel(stack.kernel), *(one.user(stack.pid, it, 0)[0] for it in stack.user)]
+        assert frames[ids.index(batch.ids[number])] == tuple(reversed(leaf_first))
 
 
 def test_more_stacks_than_are_kept_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

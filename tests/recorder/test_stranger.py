@@ -7,19 +7,25 @@ import os
 import random
 import resource
 import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from tests.conftest import COMMAND, Run
+from tests.recorder.heads import AHEAD, SECOND, Head
 
 from zombiescope.core import UserError
+from zombiescope.recorder import raw_heads, reading_rows, settle_probes
 from zombiescope.recorder.arrow_stream import extent
+from zombiescope.recorder.head import SAMPLE
 from zombiescope.recorder.meta import MOST_BYTES
 from zombiescope.recorder.replay import MOST_FILE, MOST_SEGMENTS, MOST_TOTAL, opened
 from zombiescope.recorder.schemas import SCHEMAS, WHOLE
 from zombiescope.recorder.segment import as_batch
+from zombiescope.recorder.settle import settled
 
+AT = AHEAD / SECOND
 META = {"format": 1, "hz": 49, "node": "n", "kernel": "6.18", "gives": {"stat": ["load"]}}
 
 
@@ -157,3 +163,56 @@ def test_segments_without_number_are_refused(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("zombiescope.recorder.replay.MOST_SEGMENTS", 20)
     with pytest.raises(UserError, match="30 segments"):
         opened(str(folder))
+
+
+READ = """import sys
+from zombiescope.recorder.replay import opened
+opened(sys.argv[1]).table("series")
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
+
+
+def test_a_sample_of_json_that_takes_thirty_times_its_size_is_not_read(tmp_path: Path) -> None:
+    folder, head = recording(tmp_path / "rec", format=2, events=[]), Head()
+    head.writer._put(SAMPLE, head.writer.source({"probe": "processes"}, 0), 0, b"[" + b"[]," * (20 << 20) + b"[]]")
+    (folder / "1794000000").mkdir()
+    (folder / "1794000000" / "head").write_bytes(head.bytes())
+    said = subprocess.run([sys.executable, "-W", "ignore", "-c", READ, folder], stdout=subprocess.PIPE, check=True)
+    assert int(said.stdout) < 400 << 10, "KB; as Python's lists it is 1.6 GB"
+    assert settled(head.bytes(), META).damage == ["probe processes: a sample that is not understood"]
+
+
+def test_more_readings_than_are_kept_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading_rows, "MOST_BYTES", 100_000)
+    head = Head()
+    for at in range(10):
+        head.sample("processes", float(at), [("load", f"pid:{it}", at, AT, "/x", "") for it in range(at * 100)])
+    found = settled(head.bytes(), META)
+    (why,) = found.damage
+    assert (
+        why.endswith("readings were left out: too many for one segment") and int(why.split()[0].replace(",", "")) > 4000
+    )
+    assert 100 < found.table("series").num_rows < 1000
+    assert [it["text"] for it in found.table("events").to_pylist()] == [why], "that is said however much there is"
+
+
+def test_what_a_probe_reads_is_parsed_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    head = Head()
+    head.fetched("vmstat", 1.0, b"pgscan 1\n")
+    head.fetched("vmstat", 2.0, b"x" * (settle_probes.MOST_FETCHED + 1))
+    found = settled(head.bytes(), META)
+    assert found.damage == ["probe vmstat: 4,194,305 bytes: more than is parsed"]
+    monkeypatch.setattr(settle_probes, "MOST_READINGS", 3)
+    head = Head()
+    head.fetched("meminfo", 1.0, Path("/proc/meminfo").read_bytes())
+    rows_of = settled(head.bytes(), META | {"gives": {"meminfo": ["memory_free_bytes"]}}).table("series").to_pylist()
+    assert [(it["what"], it["text"]) for it in rows_of] == [("looked", "more than 3 readings at once")]
+
+
+def test_a_head_larger_than_any_recorder_s_is_refused(tmp_path: Path) -> None:
+    folder = recording(tmp_path / "rec", format=2)
+    (folder / "1794000000").mkdir()
+    with open(folder / "1794000000" / "head", "wb") as file:
+        file.truncate(raw_heads.MOST_BYTES + 1)
+    with pytest.raises(UserError, match="a recorder ends a head far earlier: refused"):
+        opened(str(folder)).timeline()

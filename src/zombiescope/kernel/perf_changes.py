@@ -1,12 +1,15 @@
-"""What a ring reports beside samples: names, processes, mappings, code and cgroups that come and go."""
+"""What a ring reports beside samples: names, processes, mappings, code and cgroups that come and go.
+
+What comes by the thousand is a named tuple: it is made in a fifth of the time.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Comm:
+class Comm(NamedTuple):
     """A thread got a name; `execed`: by executing a program, so all its earlier mappings are gone."""
 
     time_ns: int
@@ -16,9 +19,8 @@ class Comm:
     execed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A thread, its process, and those of its parent."""
+class Fork(NamedTuple):
+    """A process was forked (a thread, if both pids are the same), with the mappings of its parent."""
 
     time_ns: int
     pid: int
@@ -27,20 +29,17 @@ class _Task:
     parent_tid: int
 
 
-class Fork(_Task):
-    """A process was forked (a thread, if both pids are the same), with the mappings of its parent."""
-
-    __slots__ = ()
-
-
-class Exit(_Task):
+class Exit(NamedTuple):
     """A thread exited; the process as well if it was the last one."""
 
-    __slots__ = ()
+    time_ns: int
+    pid: int
+    tid: int
+    parent_pid: int
+    parent_tid: int
 
 
-@dataclass(frozen=True, slots=True)
-class Mmap:
+class Mmap(NamedTuple):
     """Executable memory was mapped. The kernel gives the build ID, or device and inode, never both."""
 
     time_ns: int

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 
 import numpy as np
@@ -35,8 +36,8 @@ _IS_EXEC, _HAS_BUILD_ID = 1 << 13, 1 << 14  # header.misc
 _TRAILER = 3  # words: pid and tid, time, cpu
 _CHAIN = 7  # the first address of a sample's chain; the word before it counts them
 _KIND = 0xFFFFFFFF
-_OF_PROCESSES = frozenset((_COMM, _EXIT, _FORK, _MMAP2))  # which begin with a pid
 _ANYONE, _NO_CGROUP = bytes(4), bytes(8)
+_MOST_PATHS = 4096  # of files that are mapped again and again
 _FIXED = np.dtype(
     [
         ("ip", "<u8"),
@@ -76,17 +77,14 @@ class Parsed:
     damage: list[Unparsable]  # at most one for each part; the records before it are kept
 
 
-def parse(parts: Sequence[bytes], *, cgroup: bool, unneeded: Container[int] = ()) -> Parsed:
-    """The records of several rings, one part each; `cgroup` if samples have it.
-
-    Records about the processes that are `unneeded` are left out.
-    """
+def parse(parts: Sequence[bytes], *, cgroup: bool) -> Parsed:
+    """The records of several rings, one part each; `cgroup` if samples have it."""
     fixed: list[bytes] = []
     chains: list[bytes] = []
     records: list[Record] = []
     data = b"".join([part if len(part) % 8 == 0 else part[: len(part) & ~7] for part in parts])
     ends = list(accumulate(len(part) >> 3 for part in parts))
-    lost, bad = _walk(data, ends, fixed, chains, records, cgroup, unneeded)
+    lost, bad = _walk(data, ends, fixed, chains, records, cgroup)
     rows = np.frombuffer(b"".join(fixed), _FIXED)
     order = rows["time"].argsort(kind="stable")
     rows = rows[order]
@@ -120,7 +118,6 @@ def _walk(
     chains: list[bytes],
     records: list[Record],
     cgroup: bool,
-    unneeded: Container[int],
 ) -> tuple[list[int], list[int | None]]:
     # A marker's value in other places (a path, a register) is recognised by its position.
     found = (np.frombuffer(data, np.int64) == CONTEXT_USER).nonzero()[0].tolist()
@@ -147,8 +144,6 @@ def _walk(
                     pid = data[begin + 16 : begin + 20] if marker < last else _ANYONE
                     chains.append(pid + data[8 * first : 8 * last])
                     fixed.append(data[begin + 8 : begin + 48] + (data[8 * last : 8 * stop] or _NO_CGROUP))
-                elif kind in _OF_PROCESSES and words[at + 1] & _KIND in unneeded:
-                    pass
                 elif kind in _DECODE:
                     records.append(_DECODE[kind](data, struct.unpack_from(f"={stop - at}q", data, begin), begin))
                 elif kind == _LOST:
@@ -188,16 +183,21 @@ def _task(kind: type[Fork] | type[Exit]) -> Callable[[bytes, tuple[int, ...], in
     return decode
 
 
+# header | pid, tid | address | length | offset | device or build-id (3 words) | protection | path | trailer
 def _mmap2(data: bytes, body: tuple[int, ...], begin: int) -> Mmap:
     build_id, device, inode = b"", (0, 0), 0
     if body[0] >> 32 & _HAS_BUILD_ID:
-        union = data[begin + 40 : begin + 64]
-        build_id = union[4 : 4 + min(union[0], 20)]
+        build_id = data[begin + 44 : begin + 44 + min(data[begin + 40], 20)]
     else:
         device, inode = (body[5] & 0xFFFFFFFF, body[5] >> 32 & 0xFFFFFFFF), body[6] & _UNSIGNED
-    path = _text(data, begin + 72, begin + 8 * (len(body) - _TRAILER))
-    address, length, offset = (word & _UNSIGNED for word in body[2:5])
+    path = _path(data[begin + 72 : begin + 8 * (len(body) - _TRAILER)])
+    address, length, offset = body[2] & _UNSIGNED, body[3] & _UNSIGNED, body[4] & _UNSIGNED
     return Mmap(body[-2], _signed(body[1]), address, length, offset, path, build_id, device, inode)
+
+
+@lru_cache(_MOST_PATHS)
+def _path(raw: bytes) -> str:
+    return os.fsdecode(raw.partition(b"\0")[0])
 
 
 def _throttle(_data: bytes, body: tuple[int, ...], _begin: int) -> Throttle:

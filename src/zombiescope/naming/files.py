@@ -7,18 +7,23 @@ read once. What cannot be identified gets no names: module+offset is better than
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
+from collections.abc import Iterable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from zombiescope.core.errors import Unparsable, Unreadable
 from zombiescope.naming.aside import Aside, Task
+from zombiescope.naming.clean import clean
 from zombiescope.naming.debug_files import with_debug_file
 from zombiescope.naming.elf import Elf
 from zombiescope.naming.file_systems import MountTables
 from zombiescope.naming.mapped import Mapped
-from zombiescope.naming.mappings import Region
 from zombiescope.naming.opening import Identity, contents, regular
+from zombiescope.naming.regions import Region
 from zombiescope.naming.vdso import vdso
 
 # A node runs some hundred programs with some hundred libraries; a container image each makes them more.
@@ -53,6 +58,9 @@ class Files:
         self._held: OrderedDict[File, None] = OrderedDict()
         self._by_build_id: dict[str, File] = {}
         self._by_identity: dict[Identity, File] = {}
+        self._by_mapping: dict[
+            tuple[bytes, tuple[int, int], int, str], File
+        ] = {}  # as the kernel said when it was mapped
         self._memory = self._names = self._opened = 0
 
     def __len__(self) -> int:
@@ -61,30 +69,52 @@ class Files:
     def begin(self) -> None:
         """A new read of the samples: some files may be opened again."""
         self._opened = 0
+        if self._names >= MOST_NAMES:
+            for file in self._held:
+                file.names.clear()
+            self._names = 0
 
-    def name(self, pid: int, region: Region, address: int) -> tuple[str | None, bool]:
-        """The function at an address of a file, None for none; and whether that is final."""
+    def look_up(self, asked: Iterable[tuple[int, Region | None, int]]) -> None:
+        """Have the names of many (pid, region, address) at hand: all of one file are found by one search."""
+        wanted: dict[File, set[int]] = {}
+        tried: set[int] = set()
+        for pid, region, address in asked:
+            if region is None or region.kind not in ("file", "vdso"):
+                continue
+            file = region.file
+            if file is None or file.dropped or file.task is not None:
+                if id(region) in tried:
+                    continue
+                tried.add(id(region))
+                file = self._of(pid, region)
+            if file is not None and file.elf is not None:
+                offset = address - region.start + region.offset
+                if offset not in file.names:
+                    wanted.setdefault(file, set()).add(offset)
+        for file, offsets in wanted.items():
+            if file.elf is None:  # forgotten, as another one was read
+                continue
+            found = file.elf.names(np.fromiter(offsets, np.uint64, len(offsets)))
+            file.names.update(zip(offsets, (it if it is None else clean(it) for it in found), strict=True))
+            self._names += len(offsets)
+            self._held.move_to_end(file)
+
+    def name(self, region: Region, address: int) -> tuple[str | None, bool]:
+        """The function at an address of a file that was looked up, None for none; and whether that is final."""
         file = region.file
         if file is None or file.dropped or file.task is not None:
-            file = self._of(pid, region)
-            if file is None:
-                return None, False
-        offset = region.at(address)
-        if offset not in file.names:
-            if self._names >= MOST_NAMES:
-                for each in self._held:
-                    each.names.clear()
-                self._names = 0
-            if file.elf is None:
-                return None, not file.dropped
-            file.names[offset] = file.elf.name(offset)
-            self._names += 1
-            self._held.move_to_end(file)
-        return file.names[offset], True
+            return None, False
+        return file.names.get(address - region.start + region.offset), True
 
     def _of(self, pid: int, region: Region) -> File | None:
         """The file of a region; None if that is not known yet."""
-        known = self._by_build_id.get(_key(region.build_id.hex())) if region.build_id else None
+        # All is asked at one time, and while a file is mapped no other one gets its inode. The vdso has a size instead.
+        mapped = (region.build_id, region.device, region.inode or region.start - region.end, region.path)
+        known = self._by_mapping.get(mapped)
+        if known is None and region.build_id:
+            known = self._by_build_id.get(_key(region.build_id.hex()))
+        if known is not None and known.elf is None and not known.dropped and os.path.exists(f"/proc/{pid}"):
+            known = None  # it was not there for one that is gone; this one may have it in a root of its own
         if known is None or known.dropped:
             task = region.file.task if region.file is not None else None
             if task is None:
@@ -98,6 +128,9 @@ class Files:
                 region.file = File(task=task)
                 return None
             known = self._taken(task)
+            gone = known.elf is None and not os.path.exists(f"/proc/{pid}")
+            if gone or (known.elf is not None and (region.inode or region.build_id or region.kind == "vdso")):
+                self._by_mapping[mapped] = known
         region.file = known
         return known
 
@@ -132,11 +165,15 @@ class Files:
             self._names -= len(oldest.names)
             oldest.elf, oldest.dropped = None, True
             oldest.names.clear()
-        if len(self._by_identity) > 4 * MOST_FILES or len(self._by_build_id) > len(self._held):
+        if max(len(self._by_identity), len(self._by_mapping)) > 4 * MOST_FILES or len(self._by_build_id) > len(
+            self._held
+        ):
             self._by_identity = {key: file for key, file in self._by_identity.items() if not file.dropped}
             self._by_build_id = {key: file for key, file in self._by_build_id.items() if not file.dropped}
-            if len(self._by_identity) > 4 * MOST_FILES:
+            self._by_mapping = {key: file for key, file in self._by_mapping.items() if not file.dropped}
+            if max(len(self._by_identity), len(self._by_mapping)) > 4 * MOST_FILES:
                 self._by_identity.clear()
+                self._by_mapping.clear()
 
     # In a thread of its own, so that a disk or a mount that does not answer stops nothing else.
     def _load(self, pid: int, region: Region) -> _Loaded:

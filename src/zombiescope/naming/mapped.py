@@ -13,8 +13,8 @@ from contextlib import ExitStack
 from zombiescope.core.errors import Unreadable
 from zombiescope.naming.contents import OnDisk
 from zombiescope.naming.file_systems import MountTables, mount_namespace
-from zombiescope.naming.mappings import Region
 from zombiescope.naming.opening import Identity, contents, identity, inside, place
+from zombiescope.naming.regions import Region
 
 
 class Mapped:

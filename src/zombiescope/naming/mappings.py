@@ -7,18 +7,13 @@ what was last mapped there.
 
 from __future__ import annotations
 
-import os
-import re
 from bisect import bisect_right, insort
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from zombiescope.kernel.perf_changes import Comm, Exit, Fork, Mmap, Record
-
-if TYPE_CHECKING:
-    from zombiescope.naming.files import File
+from zombiescope.naming.regions import LAST_PAGE_OF_CALLS, VSYSCALL, Region, parse_maps
 
 # A full node has about 2,000 processes; the rest is for those that exited a moment ago.
 MOST_PROCESSES = 4096
@@ -30,46 +25,6 @@ _GONE_AT_A_TIME = 16  # times as many may be gone already, which costs 15 µs ea
 _LARGEST = 16 << 20  # bytes of /proc/PID/maps: 65,530 mappings, the kernel's own limit, of 200 bytes each
 _EPOCHS = 4  # programs that a pid ran, one after the other
 _REPLACED = 256  # replaced mappings kept for a program
-
-_LAST_PAGE_OF_CALLS = 0xFFFFFFFFFF600000  # [vsyscall], at this address in all processes on x86_64; never reported
-_DELETED = " (deleted)"
-# Executable memory that is not a file: JIT code. The kernel's name for it depends on how it was mapped.
-_NO_FILE = re.compile(r"$|//anon$|/dev/zero|/anon_hugepage|/SYSV|/memfd:|\[(?!vdso|vsyscall)|anon_inode:")
-
-
-@dataclass(slots=True, eq=False)
-class Region:
-    """Executable memory: a piece of a file, or code that a program made.
-
-    kind   file      `path` from `offset` on; if `deleted`, another file may have that name now
-           vdso      the small library that the kernel maps into each process
-           vsyscall  the old form of the same
-           jit       code made at run time; the process may have written names for it into a perf map
-    """
-
-    start: int
-    end: int
-    offset: int
-    path: str
-    build_id: bytes  # b"": not known
-    since_ns: int
-    device: tuple[int, int] = (0, 0)
-    inode: int = 0  # 0: not known
-    kind: str = field(init=False)
-    deleted: bool = field(init=False)
-    file: File | None = None  # what gives it names, once that is known: see files.py
-
-    def __post_init__(self) -> None:
-        self.deleted = self.path.endswith(_DELETED)
-        self.path = self.path.removesuffix(_DELETED)
-        if _NO_FILE.match(self.path):
-            self.kind = "jit"
-        else:
-            self.kind = self.path.strip("[]") if self.path.startswith("[") else "file"
-
-    def at(self, address: int) -> int:
-        """The offset in the file of an address."""
-        return address - self.start + self.offset
 
 
 class _Space:
@@ -215,13 +170,37 @@ class Mappings:
 
     def find(self, pid: int, address: int, time_ns: int) -> Region | None:
         """What was at that address of that process at that time; None if that is not known."""
-        if address & ~0xFFF == _LAST_PAGE_OF_CALLS:
-            return _VSYSCALL
+        if address & ~0xFFF == LAST_PAGE_OF_CALLS:
+            return VSYSCALL
         epoch = self._at(pid, time_ns)
         region = epoch.space.find(address, time_ns) if epoch is not None else None
         if region is not None:
             self._epochs.move_to_end(pid)
         return region
+
+    def find_all(self, asked: Sequence[tuple[int, int, int]]) -> list[Region | None]:
+        """The same for many (pid, address, time); fast where those of one process follow each other."""
+        found: list[Region | None] = []
+        last, since, space = -1, 0, _Space()
+        starts, pieces, replaced = space._starts, space._pieces, space._replaced
+        for pid, address, time_ns in asked:
+            if pid != last:
+                last, epochs = pid, self._epochs.get(pid)
+                if epochs:
+                    self._epochs.move_to_end(pid)
+                since, space = (epochs[-1].since_ns, epochs[-1].space) if epochs else (0, _Space())
+                starts, pieces, replaced = space._starts, space._pieces, space._replaced
+            if since <= time_ns:  # it ran the last of its programs
+                at = bisect_right(starts, address) - 1
+                end, region = pieces[at] if at >= 0 else (0, None)
+                if region is not None and address < end and region.since_ns <= time_ns:
+                    found.append(region)
+                    continue
+                if address >= end and not replaced and address < LAST_PAGE_OF_CALLS:  # nothing was ever there
+                    found.append(None)
+                    continue
+            found.append(self.find(pid, address, time_ns))
+        return found
 
     def _mapped(self, record: Mmap) -> None:
         epoch = self._at(record.pid, record.time_ns)
@@ -256,8 +235,10 @@ class Mappings:
             self._regions -= epochs.pop(0).counted
 
     def _at(self, pid: int, time_ns: int) -> _Epoch | None:
-        epochs = self._epochs.get(pid, ())
-        return next((epoch for epoch in reversed(epochs) if epoch.since_ns <= time_ns), None)
+        for epoch in reversed(self._epochs.get(pid, ())):
+            if epoch.since_ns <= time_ns:
+                return epoch
+        return None
 
     def _forget(self) -> None:
         while self._epochs and (len(self._epochs) > self._most or self._regions > MOST_REGIONS):
@@ -270,18 +251,3 @@ class Mappings:
     def _count(self, epoch: _Epoch) -> None:
         self._regions += len(epoch.space) - epoch.counted
         epoch.counted = len(epoch.space)
-
-
-# 55d0c8a5e000-55d0c8a62000 r-xp 00002000 fe:00 1311  /usr/bin/cat
-# 7ffd3a1f2000-7ffd3a1f4000 r-xp 00000000 00:00 0     [vdso]
-def parse_maps(text: bytes) -> Iterator[Region]:
-    """The executable mappings in /proc/PID/maps; other lines are skipped (the file may end anywhere)."""
-    for start, end, offset, major, minor, inode, raw in _EXECUTABLE.findall(text):
-        path, device = os.fsdecode(raw).replace("\\012", "\n"), (int(major, 16), int(minor, 16))
-        yield Region(int(start, 16), int(end, 16), int(offset, 16), path, b"", 0, device, int(inode))
-
-
-_EXECUTABLE = re.compile(
-    rb"^([0-9a-f]+)-([0-9a-f]+) ..x. ([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)$", re.MULTILINE
-)
-_VSYSCALL = Region(_LAST_PAGE_OF_CALLS, _LAST_PAGE_OF_CALLS + 0x1000, 0, "[vsyscall]", b"", 0)

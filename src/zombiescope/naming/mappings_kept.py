@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from zombiescope.naming.mappings import Mappings, Region, _Epoch, _Space
+from zombiescope.naming.mappings import Mappings, _Epoch, _Space
+from zombiescope.naming.regions import Region
 
 MOST_PROCESSES, MOST_REGIONS = 1024, 40_000
 Row = tuple[int, int, int, str, str, int, int, int, int]

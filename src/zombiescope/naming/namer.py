@@ -7,31 +7,19 @@ holds is bounded: processes, mappings, files, maps of just-in-time compilers, na
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from zombiescope.kernel.perf_changes import Exit, Record
-from zombiescope.kernel.perf_stacks import RawStack
-from zombiescope.knowledge.functions import is_idle
 from zombiescope.naming.aside import Aside
 from zombiescope.naming.clean import clean
 from zombiescope.naming.file_systems import MountTables
 from zombiescope.naming.files import Files
 from zombiescope.naming.kallsyms import UNKNOWN
 from zombiescope.naming.kernel_names import KernelNames
-from zombiescope.naming.mappings import Mappings, Region
+from zombiescope.naming.mappings import Mappings
 from zombiescope.naming.perf_maps import PerfMaps
+from zombiescope.naming.regions import Region
 
 MOST_REASONS = 16  # of processes whose functions have no names
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """The functions of a stack, outermost first."""
-
-    frames: tuple[str, ...]
-    kernel: int  # how many of the last are the kernel's
-    idle: bool  # the core had nothing to do
-    final: bool  # False: ask again later, as a file or a process was not known yet
 
 
 class Namer:
@@ -72,27 +60,22 @@ class Namer:
         """The processes of the samples of one read."""
         self._mappings.see(pids, time_ns)
 
-    def stack(self, raw: RawStack, time_ns: int) -> Named:
-        """The names of a stack that was sampled at that time."""
-        kernel = self.kernel(raw.kernel)
-        final = True
-        user = []
-        for address in raw.user:
-            name, settled = self.user(raw.pid, address, time_ns)
-            user.append(name)
-            final &= settled
-        if raw.user and not self._mappings.knows(raw.pid):
-            final = False
-        frames = (*reversed(user), *reversed(kernel))
-        return Named(frames, len(kernel), bool(kernel) and is_idle(kernel[0]), final)
-
     def kernel(self, addresses: Sequence[int]) -> list[str]:
         """The kernel function at each address, "[unknown]" for none."""
         return self._kernel.names(addresses) if self._kernel is not None else [UNKNOWN] * len(addresses)
 
     def user(self, pid: int, address: int, time_ns: int) -> tuple[str, bool]:
         """The function of a process at an address, else file+0x1234 or "[unknown]"; and whether that is final."""
-        region = self._mappings.find(pid, address, time_ns)
+        return self.users([(pid, address, time_ns)])[0]
+
+    def users(self, asked: Sequence[tuple[int, int, int]]) -> list[tuple[str, bool]]:
+        """The same for many (pid, address, time): what is asked of one file is looked up at once."""
+        regions = self._mappings.find_all(asked)
+        if self._here:
+            self._files.look_up((it[0], region, it[1]) for it, region in zip(asked, regions, strict=True))
+        return [self._said(it[0], region, it[1]) for it, region in zip(asked, regions, strict=True)]
+
+    def _said(self, pid: int, region: Region | None, address: int) -> tuple[str, bool]:
         if not self._here:
             return (UNKNOWN if region is None or region.kind == "jit" else _unnamed(region, address)), True
         if region is None:
@@ -104,8 +87,8 @@ class Namer:
             return name or UNKNOWN, final
         if region.kind not in ("file", "vdso"):
             return region.path, True
-        name, final = self._files.name(pid, region, address)
-        return (clean(name), final) if name is not None else (_unnamed(region, address), final)
+        name, final = self._files.name(region, address)
+        return (name, final) if name is not None else (_unnamed(region, address), final)
 
     @property
     def unnamed(self) -> dict[int, str]:

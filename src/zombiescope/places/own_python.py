@@ -33,6 +33,7 @@ def _run() -> None:
     ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     if ours not in sys.path:  # not installed in this Python: a checkout
         sys.path.insert(0, ours)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts a thread for each core otherwise
     module = sys.argv[1]
     del sys.argv[1]
     runpy.run_module(module, run_name="__main__", alter_sys=True)

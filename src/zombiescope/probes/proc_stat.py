@@ -11,10 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from zombiescope.core import Blind, Reading, Unparsable
 from zombiescope.kernel.fetched import Samples, reading, texts
 from zombiescope.kernel.text import count, counts, lines
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from zombiescope.core.columns import Column
 
 EVERY = 0.1
 MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
@@ -51,10 +58,50 @@ def readings(samples: Samples) -> Iterator[Reading | Blind]:
                     if len(before) != len(values) or before[place] != value:
                         yield Reading(what=what, subject=subject, value=value, at=at, source=SOURCE)
                 last[subject] = values
-    given = {*GIVES[: max(map(len, stat.cores.values()))], *stat.counts}
-    yield from (
-        Blind(what=what, source=SOURCE, why="this kernel does not show it") for what in GIVES if what not in given
-    )
+    yield from _not_given({*GIVES[: max(map(len, stat.cores.values()))], *stat.counts})
+
+
+def _not_given(given: set[str]) -> list[Blind]:
+    return [Blind(what=what, source=SOURCE, why="this kernel does not show it") for what in GIVES if what not in given]
+
+
+def columns(samples: Samples) -> list[Column | Blind] | None:
+    """What `readings` says, by column: 96 cores are 3,000 readings a second. None if the samples are not all alike."""
+    import numpy as np  # not in the process that fetches
+
+    from zombiescope.core.columns import Column
+    from zombiescope.kernel.stat_columns import core_ticks
+
+    found = core_ticks([text for _, text in samples])
+    if found is None:
+        return None
+    cores, ticks, rests = found
+    try:
+        totals = [_totals(it) for it in rests]
+    except ValueError:
+        return None
+    if any(it.keys() != totals[0].keys() for it in totals):
+        return None
+    at = np.array([it for it, _ in samples])
+    seconds = ticks[:, :, : len(MODES)] / _USER_HZ
+    series: list[tuple[str, str, npt.NDArray[np.float64]]] = [
+        (GIVES[mode], f"cpu:{core}", seconds[:, place, mode])
+        for place, core in enumerate(cores)
+        for mode in range(seconds.shape[2])
+    ]
+    series += [(what, "node", np.array([float(it[what]) for it in totals])) for what in totals[0]]
+    said: list[Column | Blind] = []
+    for what, subject, values in series:
+        new = np.append(True, values[1:] != values[:-1])
+        said.append(Column(what, subject, SOURCE, at[new], values[new]))
+    return [*said, *_not_given({what for what, _, _ in series})]
+
+
+def _totals(text: bytes) -> dict[str, int]:
+    rows = [line.partition(" ") for line in lines(text.decode("utf-8", "surrogateescape"))]
+    if any(key.startswith("cpu") for key, _, _ in rows):
+        raise ValueError
+    return {_COUNTS[key]: count(rest) for key, _, rest in rows if key in _COUNTS}
 
 
 read = reading(FILES, readings)

@@ -16,6 +16,9 @@ class Changes:
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], Reading] = {}
 
+    def __len__(self) -> int:
+        return len(self._last)
+
     def is_new(self, reading: Reading) -> bool:
         """Whether to write it; it is remembered as written."""
         key = (reading.what, reading.subject)
@@ -30,3 +33,7 @@ class Changes:
             return False
         self._last[key] = reading
         return True
+
+    def written(self, reading: Reading) -> None:
+        """It was written, whether or not it is new."""
+        self._last[reading.what, reading.subject] = reading

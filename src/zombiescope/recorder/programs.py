@@ -9,6 +9,9 @@ import numpy.typing as npt
 
 from zombiescope.kernel.perf_changes import Comm, Fork
 from zombiescope.kernel.perf_records import Parsed
+from zombiescope.recorder.places import places
+
+MOST = 1 << 17  # processes: more than fit into one head of ours
 
 
 class Programs:
@@ -21,9 +24,12 @@ class Programs:
         """How many the process of each sample had begun by then."""
         for it in parsed.records:
             if (isinstance(it, Fork) and it.pid != it.parent_pid) or (isinstance(it, Comm) and it.execed):
-                insort(self._begun.setdefault(it.pid, []), it.time_ns)
+                begun = self._begun.get(it.pid)
+                if begun is not None:
+                    insort(begun, it.time_ns)
+                elif len(self._begun) < MOST:
+                    self._begun[it.pid] = [it.time_ns]
         found = np.zeros(len(parsed.pid), np.int64)
-        for pid in self._begun.keys() & set(np.unique(parsed.pid).tolist()):
-            own = np.flatnonzero(parsed.pid == pid)
+        for pid, own in places(parsed.pid, self._begun):
             found[own] = np.searchsorted(self._begun[pid], parsed.time_ns[own], side="right")
         return found

@@ -15,7 +15,7 @@ from zombiescope.recorder.carry import Carry
 from zombiescope.recorder.layout import CARRY, HEAD_FILE
 from zombiescope.recorder.meta import open_regular
 
-MOST_BYTES = 1 << 30  # of one head: two minutes of 192 cores at 49 Hz take some 350 MB
+MOST_BYTES = 128 << 20  # of one head: the capture ends one at 48 MB, and 64 MB may wait for a slow disk
 
 
 class RawHeads:
@@ -47,7 +47,7 @@ class RawHeads:
             return None
         path = self._path(segment)
         if size > MOST_BYTES:
-            raise UserError(f"{path}: more than {amount(MOST_BYTES)}; two minutes take far less: refused")
+            raise UserError(f"{path}: more than {amount(MOST_BYTES)}; a recorder ends a head far earlier: refused")
         from zombiescope.recorder.settle import settled  # with all that names stacks: not for settled recordings
 
         try:

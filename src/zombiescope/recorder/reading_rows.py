@@ -9,14 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from zombiescope.core import Blind, Reading
+from zombiescope.core.columns import Column
 from zombiescope.recorder.changes import Changes
 from zombiescope.recorder.clock import nanoseconds
 from zombiescope.recorder.layout import LOOKED, UNSEEN
 from zombiescope.recorder.schemas import SCHEMAS
 from zombiescope.recorder.segment import as_batch
+
+# Of rows and their words; a recorder's five minutes take 5 MB, those of 192 cores 60 MB. More, which a stranger's file
+# may hold, is left out and counted.
+MOST_BYTES = 192 << 20
+_ROW, _KEY = 32, 500  # bytes: in Arrow; and of what is known of each thing
 
 
 class ReadingRows:
@@ -24,7 +32,9 @@ class ReadingRows:
 
     def __init__(self, events: Iterable[str] = ()) -> None:
         self._events = frozenset(events)
-        self.count = 0  # readings, those left out included
+        self.count = 0  # readings, those that changed nothing included
+        self.left_out = 0
+        self._bytes = 0
         self._empty()
         self.begin()
 
@@ -38,8 +48,28 @@ class ReadingRows:
         self.count += 1
         if reading.what in self._events:
             self._row("events", reading.at, reading.what, reading.subject, reading.value, reading.source, reading.text)
-        elif self._changes.is_new(reading):
-            self._row("series", reading.at, reading.what, reading.subject, reading.value, reading.source, reading.text)
+        elif self._has_room(0):
+            known = len(self._changes)
+            if self._changes.is_new(reading):
+                self._row(
+                    "series", reading.at, reading.what, reading.subject, reading.value, reading.source, reading.text
+                )
+            self._bytes += _KEY * (len(self._changes) - known)
+
+    def add_column(self, column: Column) -> None:
+        """Many readings of one thing, which is no event, within half a minute."""
+        self.count += len(column.at)
+        first, last = (
+            Reading(what=column.what, subject=column.subject, value=value, at=at, source=column.source)
+            for value, at in ((float(column.values[it]), float(column.at[it])) for it in (0, -1))
+        )
+        begin = 0 if self._changes.is_new(first) else 1
+        if begin < len(column.at):
+            self._changes.written(last)
+            whole = np.floor(column.at[begin:])
+            ns = whole.astype(np.int64) * 1_000_000_000 + np.rint((column.at[begin:] - whole) * 1e9).astype(np.int64)
+            if self._has_room(_KEY + _ROW * len(ns)):
+                self._columns.append((column, ns, column.values[begin:]))
 
     def look(self, name: str, gives: Sequence[str], at: float, unseen: Sequence[Blind] = ()) -> None:
         """All of `gives` was sampled; `unseen` could not be read. One reason for all of it takes one row."""
@@ -65,21 +95,26 @@ class ReadingRows:
                 self._row("series", at, UNSEEN, what, value, source, why)
 
     def row(self, kind: str, at: float, what: str, subject: str, value: float, source: str, text: str) -> None:
-        """One row, whatever was written before."""
-        self._row(kind, at, what, subject, value, source, text)
+        """One row, whatever was written before and however much."""
+        self._written(kind, at, what, subject, value, source, text)
 
     @property
     def waiting(self) -> int:
         """Rows since the last call of `taken`."""
         return len(self._rows["series"]["at"]) + len(self._rows["events"]["at"])
 
-    def taken(self) -> dict[str, pa.RecordBatch]:
-        """What came since the last call, by kind; nothing of a kind without rows."""
-        rows = self._rows
+    def taken(self) -> list[tuple[str, pa.RecordBatch]]:
+        """What came since the last call, with its kind; nothing of a kind without rows."""
+        rows, columns = self._rows, self._columns
         self._empty()
-        return {kind: as_batch(kind, columns) for kind, columns in rows.items() if columns["at"]}
+        said = [(kind, as_batch(kind, it)) for kind, it in rows.items() if it["at"]]
+        return [*said, ("series", _as_batch(columns))] if columns else said
 
     def _row(self, kind: str, at: float, what: str, subject: str, value: float, source: str, text: str) -> None:
+        if self._has_room(_ROW + len(subject) + len(source) + len(text)):
+            self._written(kind, at, what, subject, value, source, text)
+
+    def _written(self, kind: str, at: float, what: str, subject: str, value: float, source: str, text: str) -> None:
         rows = self._rows[kind]
         rows["at"].append(nanoseconds(at))
         rows["what"].append(what)
@@ -88,10 +123,35 @@ class ReadingRows:
         rows["source"].append(_utf8(source))
         rows["text"].append(_utf8(text) if text else None)
 
+    def _has_room(self, size: int) -> bool:
+        self._bytes += size
+        if self._bytes > MOST_BYTES:
+            self.left_out += 1
+        return self._bytes <= MOST_BYTES
+
     def _empty(self) -> None:
+        self._columns: list[tuple[Column, npt.NDArray[np.int64], npt.NDArray[np.float64]]] = []
         self._rows: dict[str, dict[str, list[Any]]] = {
             kind: {name: [] for name in SCHEMAS[kind].names} for kind in ("series", "events")
         }
+
+
+def _as_batch(
+    columns: Sequence[tuple[Column, npt.NDArray[np.int64], npt.NDArray[np.float64]]],
+) -> pa.RecordBatch:
+    sizes = [len(values) for _, _, values in columns]
+
+    def words(said: Sequence[str]) -> pa.DictionaryArray:
+        codes: dict[str, int] = {}
+        own = np.array([codes.setdefault(_utf8(it), len(codes)) for it in said], np.int32)
+        return pa.DictionaryArray.from_arrays(pa.array(np.repeat(own, sizes)), pa.array(list(codes), pa.string()))
+
+    what, subject, source = (
+        words([getattr(it, name) for it, _, _ in columns]) for name in ("what", "subject", "source")
+    )
+    at, values = (np.concatenate([it[place] for it in columns]) for place in (1, 2))
+    no_text = pa.DictionaryArray.from_arrays(pa.nulls(len(at), pa.int32()), pa.array([], pa.string()))
+    return pa.record_batch([pa.array(at), what, subject, pa.array(values), source, no_text], schema=SCHEMAS["series"])
 
 
 def _utf8(text: str) -> str:

@@ -16,7 +16,6 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from zombiescope.core import Host, harmless
-from zombiescope.kernel.perf_tasks import Tasks
 from zombiescope.members.rooms import healthy
 from zombiescope.recorder import stack_series
 from zombiescope.recorder.carry import Carry
@@ -27,10 +26,12 @@ from zombiescope.recorder.reading_rows import ReadingRows
 from zombiescope.recorder.running import this_boot
 from zombiescope.recorder.schemas import SCHEMAS
 from zombiescope.recorder.settle_probes import LATEST, SettledProbes
-from zombiescope.recorder.settle_stacks import Ring, SettledStacks
+from zombiescope.recorder.settle_stacks import BATCH_BYTES, Ring, SettledStacks
+from zombiescope.recorder.tasks import Tasks
 
 ROWS_AT_ONCE = 50_000  # rows that are held as Python's objects, about 10 MB
 _CORES = 65_536
+_LONGEST_NAME = 4096  # bytes in which a source is described; ours have 100
 
 
 @dataclass(slots=True)
@@ -98,6 +99,8 @@ class _Settling:
         self._probes.finish()
         carry = self._stacks.finish()
         damage = [*self._probes.damage, *self._stacks.damage]
+        if self._rows.left_out:
+            damage.append(f"{self._rows.left_out:,} readings were left out: too many for one segment")
         if reader.damage:
             damage.append(f"damaged after {reader.end:,} bytes: {reader.damage}")
         for trouble in damage:  # so that it is known when the head is not there any more
@@ -106,7 +109,7 @@ class _Settling:
         return Settled(self._batches, self._stacks, carry, damage)
 
     def _keep(self) -> None:
-        for kind, batch in self._rows.taken().items():
+        for kind, batch in self._rows.taken():
             self._batches[kind].append(batch)
 
     def _take(self, record: Record) -> None:
@@ -145,7 +148,7 @@ class _Settling:
 def _source(content: memoryview, hz: float) -> Ring | str:
     """What a NAME record says; nothing that is known, if it is anything else."""
     try:
-        said = json.loads(bytes(content))
+        said = json.loads(bytes(content[:_LONGEST_NAME]))
     except (ValueError, RecursionError):
         return ""
     if not isinstance(said, dict):
@@ -164,14 +167,21 @@ def _source(content: memoryview, hz: float) -> Ring | str:
 def _first_look(file: BinaryIO) -> tuple[int, Tasks]:
     """When the rings were first read, and what became of the processes until the end."""
     began, tasks, rings = 0, Tasks(), set[int]()
+    waiting: list[bytes] = []
+    size = 0
     for record in HeadReader(file):
         if record.kind == NAME and isinstance(_source(record.content, 0.0), Ring):
             rings.add(record.source)
         elif record.kind == RING and record.source in rings:
             began = began or record.at
-            tasks.feed(record.content)
-            if tasks.too_many:
-                break
+            waiting.append(bytes(record.content))
+            size += len(record.content)
+            if size > BATCH_BYTES:
+                tasks.feed(waiting)
+                waiting, size = [], 0
+                if tasks.too_many:
+                    break
+    tasks.feed(waiting)
     return began, tasks
 
 

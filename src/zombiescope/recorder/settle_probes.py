@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import ModuleType
 from typing import Any
 
-from zombiescope.core import Blind, Reading
-from zombiescope.members.rooms import Broken, member, names
+from zombiescope.core import Blind, Reading, Unreadable
+from zombiescope.members.rooms import Broken, guarded, member, names
 from zombiescope.recorder.changes import MINUTE
 from zombiescope.recorder.reading_rows import ReadingRows
 from zombiescope.recorder.sampling import COSTS, seen
 
 AT_ONCE = 8 << 20  # bytes of one probe's looks that are parsed together
 TOGETHER = MINUTE / 2  # seconds of them: a parser may leave out what did not change, and a minute later it is due again
+# A head may come from a stranger; as objects of Python its bytes take up to thirty times as much memory.
+MOST_FETCHED = MOST_SAMPLE = 4 << 20  # bytes: /proc/stat of 192 cores has 0.1 MB, a sample of 500 pods some 0.5 MB
+MOST_READINGS = 500_000  # of samples that are parsed together: those of 192 cores are 170,000
 LATEST = 9e9  # unix seconds: the year 2255. Beyond it a time is damage, and its nanoseconds soon are no 64-bit number
 
 
@@ -41,6 +44,9 @@ class SettledProbes:
             if content is None:
                 self._note(f"probe {probe}: the same as nothing")
                 return
+        elif len(content) > MOST_FETCHED:
+            self._note(f"probe {probe}: {len(content):,} bytes: more than is parsed")
+            return
         elif 0 <= at < LATEST:
             self._last[probe] = content
             self._sizes[probe] = self._sizes.get(probe, 0) + len(content)
@@ -55,6 +61,8 @@ class SettledProbes:
     def sample(self, probe: str, content: memoryview) -> tuple[float, list[Blind]] | None:
         """The readings of a probe that parses at once; its time, and what it could not read."""
         try:
+            if len(content) > MOST_SAMPLE:
+                raise ValueError
             at, readings, blind, cost = _sampled(json.loads(bytes(content)))
         except (ValueError, TypeError, KeyError, RecursionError):
             self._note(f"probe {probe}: a sample that is not understood")
@@ -101,7 +109,14 @@ class SettledProbes:
         self, name: str, probe: ModuleType, looks: list[tuple[float, bytes]], places: list[int]
     ) -> Iterator[tuple[int, Sequence[Blind]]]:
         """From which look on what could not be read."""
-        readings, blind = seen(name, probe, partial(probe.readings, looks))
+        columns = guarded(partial(probe.columns, looks)) if len(looks) > 1 and hasattr(probe, "columns") else None
+        if columns is not None and not isinstance(columns, Broken):
+            for column in columns:
+                if not isinstance(column, Blind):
+                    self._rows.add_column(column)
+            yield places[0], [it for it in columns if isinstance(it, Blind)]
+            return
+        readings, blind = seen(name, probe, lambda: _bounded(name, probe.readings(looks)))
         if blind and len(looks) > 1:  # whether it was so at all of them is not said; nor may one cost the others
             for look, place in zip(looks, places, strict=True):
                 yield from self._parsed(name, probe, [look], [place])
@@ -113,6 +128,13 @@ class SettledProbes:
     def _note(self, trouble: str) -> None:
         if trouble not in self.damage and len(self.damage) < 20:
             self.damage.append(trouble)
+
+
+def _bounded(name: str, said: Iterable[Reading | Blind]) -> Iterator[Reading | Blind]:
+    for number, it in enumerate(said):
+        if number >= MOST_READINGS:
+            raise Unreadable(f"probe {name}", f"more than {MOST_READINGS:,} readings at once")
+        yield it
 
 
 def _probe(name: str) -> ModuleType | Broken | None:

@@ -19,7 +19,6 @@ from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.perf_changes import Fork, NewCgroup, Throttle
 from zombiescope.kernel.perf_event import gaps
 from zombiescope.kernel.perf_records import Parsed, parse
-from zombiescope.kernel.perf_tasks import Tasks
 from zombiescope.kernel.perf_weights import Weights
 from zombiescope.naming.kernel_names import KALLSYMS, KernelNames, kernel_symbols
 from zombiescope.naming.namer import Namer
@@ -33,6 +32,7 @@ from zombiescope.recorder.running import Running, not_idle
 from zombiescope.recorder.sample_batches import sample_batches
 from zombiescope.recorder.stack_names import StackNames
 from zombiescope.recorder.stack_series import GAP, GIVES, LOST, NAME, SOURCE, SYMBOLS, TAKEN, USER_SYMBOLS
+from zombiescope.recorder.tasks import Tasks
 from zombiescope.recorder.thread_names import UNKNOWN, ThreadNames
 
 BATCH_BYTES, BATCH_NS = 2 << 20, 10_000_000_000
@@ -69,7 +69,7 @@ class SettledStacks:
         self._hz = hz
         self._weights: Weights | None = None
         self._rows, self._carry = rows, carry
-        self._execed, self._unneeded = tasks.execed, tasks.unneeded()
+        self._execed, self._needed = tasks.execed, tasks.needed()
         self._running = Running(host) if host is not None else None
         self._open = ExitStack()
         self.blind: list[Blind] = []  # as the capture said
@@ -152,7 +152,7 @@ class SettledStacks:
             return
         self._now = parts[-1].at
         event, hz, cgroup = self._kind
-        parsed = parse([it.content for it in parts], cgroup=cgroup, unneeded=self._unneeded)
+        parsed = parse(self._needed.of([it.content for it in parts]), cgroup=cgroup)
         for trouble in parsed.damage[: MOST_DAMAGE - len(self.damage)]:
             self.damage.append(f"a ring of samples: {trouble.text}")
         for part, told in zip(parts, parsed.lost, strict=True):

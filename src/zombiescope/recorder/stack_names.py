@@ -29,7 +29,7 @@ _AT_ONCE = 1024  # stacks in one batch on disk: some 600 KB of names
 _PATIENCE = 2.0  # seconds, in all, that files on a slow disk are waited for
 _NAP = 0.05
 # Beyond it samples are kept with a stack that says so. Two minutes of 192 cores at 49 Hz are 1.1 million samples.
-MOST, MOST_BYTES = 400_000, 512 << 20  # stacks, and bytes of their names on disk before they are compressed
+MOST, MOST_BYTES = 400_000, 256 << 20  # stacks, and bytes of their names on disk before they are compressed
 TOO_MANY = "[more stacks than are kept]"
 
 
@@ -135,8 +135,7 @@ class StackNames:
 
     def _asked(self, asked: Sequence[tuple[int, int, int]]) -> tuple[list[str], list[int]]:
         """The names, and the places of those that may become better."""
-        name = self._namer.user
-        said = [name(*it) for it in asked]
+        said = self._namer.users(asked)
         return [it for it, _ in said], [place for place, (_, final) in enumerate(said) if not final]
 
     def _coded(self, names: Sequence[str]) -> npt.NDArray[np.uint32]:

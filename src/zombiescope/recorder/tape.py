@@ -44,7 +44,7 @@ class Tape:
         self._batches[kind].append(as_batch(kind, columns))
 
     def timeline(self) -> Timeline:
-        for kind, batch in self._rows.taken().items():
+        for kind, batch in self._rows.taken():
             self._batches[kind].append(batch)
         tables = {
             kind: pa.Table.from_batches(batches, SCHEMAS[kind]).unify_dictionaries()

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from zombiescope.kernel.perf_changes import Comm, Exit, Fork, Record
 from zombiescope.naming.clean import thread_name
+from zombiescope.recorder.places import places
 
 MOST = 65_536  # threads whose name is remembered
 UNKNOWN, IDLE = "?", "swapper"
@@ -55,9 +56,8 @@ class ThreadNames:
         """The number of each sample's name."""
         distinct, which = np.unique(tid, return_inverse=True)
         codes = np.array([self._code(self._name(it)) for it in distinct.tolist()], np.int32)[which.reshape(-1)]
-        for thread in self._changes.keys() & set(distinct.tolist()):
+        for thread, own in places(tid, self._changes):
             changes = self._changes[thread]
-            own = np.flatnonzero(tid == thread)
             place = np.searchsorted(np.array([it for it, _ in changes]), time_ns[own], side="right") - 1
             # Before its first record here a name is not known; /proc would give the later one.
             names = [self._code(name) for _, name in changes] + [self._code(UNKNOWN)]

@@ -1,0 +1,153 @@
+"""Which processes were sampled, and where, forked, began a program and exited: before any record of it is decoded.
+
+Most processes of a busy node live for a moment and are in no sample: of 300 new ones a second nine tenths. Each leaves
+five to twenty records, mappings above all, that cost 10 µs each to decode; nobody asks for what they say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from zombiescope.profile.perf_data_records import COMM, FORK, MMAP2, SAMPLE, Piece, cut, distinct, spread
+
+EXIT = 4
+MOST = 1 << 17  # processes: more than fit into one head of ours
+MOST_PAGES = 1 << 20  # 8 MB; five minutes of a busy machine have some 50,000
+Pids = npt.NDArray[np.uint64]
+_IS_EXEC = np.uint64(1 << 45)  # of header.misc, in the first word of a record
+_PID, _HALF, _SIZE = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(51)
+_LEAST = np.uint64(4 << 51)  # a record about a process has at least four words, one about a mapping more
+_LEAST_MAPPED = np.uint64(13 << 51)
+_PAGE, _REST = np.uint64(12), np.uint64(4095)
+_NO_PROGRAM = np.uint64(1 << 57)  # no address of a program is above it
+_OF_OTHERS = 64  # kinds that only perf itself writes
+_ABOUT = np.isin(np.arange(_OF_OTHERS), (COMM, EXIT, FORK, MMAP2))  # which kinds begin with a pid
+
+
+class Needed(NamedTuple):
+    """What of the records about processes anybody will ask for."""
+
+    unneeded: Pids  # processes that have exited, and neither they nor a descendant were sampled; in order
+    gone: Pids  # processes that are not there any more when the head ends; in order
+    pages: Pids | None  # all that were in a sample, in order; None: too many to tell
+
+    def of(self, rings: Sequence[bytes]) -> list[bytes]:
+        """Rings without the other records; one is as it was, if there is anything odd about it.
+
+        Of a process that is gone, those mappings are needed in which it, or a child that had the same, was sampled.
+        """
+        whole = b"".join(rings)
+        piece, used = cut(whole)
+        ends = np.searchsorted(piece.places, np.cumsum([len(it) >> 3 for it in rings]))
+        begins = np.append(piece.places, len(piece.words))
+        if (
+            used != len(whole)
+            or (piece.kinds >= _OF_OTHERS).any()
+            or any(len(it) & 7 for it in rings)
+            or (8 * begins[ends] != np.cumsum([len(it) for it in rings])).any()
+        ):
+            return list(rings) if len(rings) < 2 else [it for ring in rings for it in self.of([ring])]
+        kept = np.ones(len(piece.places), np.bool_)
+        about = np.flatnonzero(_ABOUT[piece.kinds] & (piece.heads >= _LEAST))
+        kept[about[_among(piece.words[piece.places[about] + 1] & _PID, self.unneeded)]] = False
+        if self.pages is not None:
+            maps = np.flatnonzero(kept & (piece.kinds == MMAP2) & (piece.heads >= _LEAST_MAPPED))
+            maps = maps[_among(piece.words[piece.places[maps] + 1] & _PID, self.gone)]
+            start, length = (piece.words[piece.places[maps] + at] for at in (2, 3))
+            first, last = (np.searchsorted(self.pages, it >> _PAGE) for it in (start, start + length + _REST))
+            kept[maps[first == last]] = False
+        sizes = (piece.heads >> _SIZE).astype(np.int64)
+        left = piece.words[np.repeat(kept, sizes)].tobytes()
+        bounds = 8 * np.append(0, np.cumsum(sizes * kept))[np.append(0, ends)]
+        return [left[begin:end] for begin, end in pairwise(bounds.tolist())]
+
+
+class Tasks:
+    """Feed it all rings, then ask."""
+
+    def __init__(self) -> None:
+        self.execed: set[int] = set()
+        self._sampled: set[int] = set()
+        self._forked: dict[int, int] = {}  # when it was the last time
+        self._exited: dict[int, int] = {}
+        self._parent: dict[int, set[int]] = {}
+        self._pages: list[Pids] = []
+        self._many_pages = 0
+
+    def feed(self, rings: Sequence[bytes]) -> None:
+        """What rings of perf_event_open(2) held; what is damaged ends one."""
+        whole = b"".join(rings)
+        piece, used = cut(whole)
+        if used != len(whole) and len(rings) > 1:
+            for ring in rings:
+                self.feed([ring])
+            return
+        words = piece.words
+        samples = _of(piece, SAMPLE)
+        self._sampled.update(distinct(words[samples + 2] & _PID).tolist())
+        self._add_pages(words[spread(samples, (words[samples] >> _SIZE).astype(np.int64))])
+        comms = _of(piece, COMM)
+        self.execed.update((words[comms[words[comms] & _IS_EXEC != 0] + 1] & _PID).tolist())
+        exits = _of(piece, EXIT)
+        exits = exits[words[exits + 1] & _PID == words[exits + 2] & _PID]
+        _latest(self._exited, words[exits + 1] & _PID, words[exits + 3])
+        forks = _of(piece, FORK)
+        forks = forks[words[forks + 1] & _PID != words[forks + 1] >> _HALF]
+        pids, parents = words[forks + 1] & _PID, words[forks + 1] >> _HALF
+        _latest(self._forked, pids, words[forks + 3])
+        for pid, parent in zip(pids.tolist(), parents.tolist(), strict=True):
+            self._parent.setdefault(pid, set()).add(parent)
+
+    def _add_pages(self, words: Pids) -> None:
+        """Of all words of samples: what else is in them (times, counts) only keeps a mapping too many."""
+        if self._many_pages <= MOST_PAGES:
+            self._pages.append(distinct(words[words < _NO_PROGRAM] >> _PAGE))
+            self._many_pages += len(self._pages[-1])
+            if self._many_pages > MOST_PAGES:
+                self._pages = [distinct(np.concatenate(self._pages))]
+                self._many_pages = len(self._pages[0])
+
+    @property
+    def too_many(self) -> bool:
+        """No machine starts so many; a file of a stranger may say so."""
+        return max(map(len, (self._sampled, self._exited, self.execed, self._parent))) > MOST
+
+    def needed(self) -> Needed:
+        if self.too_many:
+            return Needed(np.empty(0, np.uint64), np.empty(0, np.uint64), None)
+        needed, unread = set(self._sampled), list(self._sampled)
+        while unread:
+            for parent in self._parent.get(unread.pop(), ()):
+                if parent not in needed:
+                    needed.add(parent)
+                    unread.append(parent)
+        gone = [pid for pid, at in self._exited.items() if at >= self._forked.get(pid, 0)]
+        pages = distinct(np.concatenate(self._pages)) if self._pages and self._many_pages <= MOST_PAGES else None
+        return Needed(_sorted(self._exited.keys() - needed), _sorted(gone), pages)
+
+
+def _among(pids: Pids, some: Pids) -> npt.NDArray[np.bool_]:
+    if not len(some):
+        return np.zeros(len(pids), np.bool_)
+    found: npt.NDArray[np.bool_] = some[np.minimum(np.searchsorted(some, pids), len(some) - 1)] == pids
+    return found
+
+
+def _latest(known: dict[int, int], pids: Pids, times: Pids) -> None:
+    for pid, at in zip(pids.tolist(), times.tolist(), strict=True):
+        if at > known.get(pid, -1):
+            known[pid] = at
+
+
+def _sorted(pids: Iterable[int]) -> Pids:
+    return np.array(sorted(pids), np.uint64)
+
+
+def _of(piece: Piece, kind: int) -> npt.NDArray[np.int64]:
+    found: npt.NDArray[np.int64] = piece.places[(piece.kinds == kind) & (piece.heads >= _LEAST)]
+    return found
