@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
-from tests.core.test_samples import PRINT, SPIN, WALK
+from tests.core.test_samples import PRINT, SPIN, WALK, WALK_ALL
 from tests.laws.chain import judged, kinds, links
 from tests.nodes import Sampled, cores, node, read
 from tests.signs.test_cgroup_walker import samples
@@ -26,18 +26,17 @@ def drowning(cpu: int = 1, start: int = 10, end: int = 20) -> list[Reading]:
 
 
 LAW = "zombie_cgroups_to_cgroup_walker"
-OLD = "start;read;ksys_read;memcg_numa_stat_show;mem_cgroup_node_nr_lru_pages"
 LINUX_5_4, LINUX_6_8 = (read("kernel_release", "node", 1, 0.0, it) for it in ("5.4.0-1106-aws", "6.8.0-41-generic"))
 
 
 @pytest.mark.parametrize("kernel", [[], [LINUX_5_4]], ids=["kernel not known", "5.4"])
 def test_visits_of_the_dead_make_the_walk_long_where_the_kernel_visits_all(kernel: list[Reading]) -> None:
-    (link,) = links(node([*DEAD, *kernel], samples=samples("kubelet[7]", OLD, 0.3)), LAW)
+    (link,) = links(node([*DEAD, *kernel], samples=samples("kubelet[7]", WALK_ALL, 0.3)), LAW)
     assert kinds(link) == {"mechanism"}
     assert "100 % of the walk is visits to cgroups, 99.7 % of them dying" in link.grounds[0].says
 
 
-@pytest.mark.parametrize(("stack", "kernel"), [(WALK, []), (WALK, [LINUX_6_8]), (OLD, [LINUX_6_8])])
+@pytest.mark.parametrize(("stack", "kernel"), [(WALK, []), (WALK, [LINUX_6_8]), (WALK_ALL, [LINUX_6_8])])
 def test_cold_dead_are_not_blamed_where_only_changed_cgroups_are_visited(stack: str, kernel: list[Reading]) -> None:
     quick = read("stat_read_cpu_seconds", "file:memory.stat", 0.00006, 30.0)
     assert not links(node([*DEAD, *kernel, quick], samples=samples("kubelet[7]", stack, 0.3)), LAW)

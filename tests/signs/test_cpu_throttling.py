@@ -1,4 +1,4 @@
-"""cpu_throttling: a cgroup kept from idle cores is found; one that is hardly stopped, or on a full node, is not."""
+"""cpu_throttling: a cgroup kept from running is found, on a full node too; one that is hardly stopped is not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zombiescope.signs import cpu_throttling
 GROUP = "cgroup:/kubepods/pod1"
 
 
-def case(share: float, stopped: float, busy: float = 0.1, seconds: int = 10) -> Case:
+def case(share: float, stopped: float, busy: float = 0.1, seconds: int = 10, quota: float = 0.1) -> Case:
     """Ten periods a second, looked at every two seconds."""
     readings = cores({cpu: [{"user": busy}] * (seconds * 4) for cpu in (0, 1)})
     for at in range(0, seconds + 1, 2):
@@ -20,6 +20,8 @@ def case(share: float, stopped: float, busy: float = 0.1, seconds: int = 10) -> 
         readings += [
             read(what, GROUP, value, at) for what, value in zip(cpu_throttling.NEEDS[:3], figures, strict=True)
         ]
+    readings += [read("cgroup_cpu_quota_cores", GROUP, quota, 0.0)]
+    readings += [read("procs_running", "node", 4, at) for at in (0.0, seconds)]
     return examine(node(readings), signs={"cpu_throttling": cpu_throttling}, laws={})
 
 
@@ -39,12 +41,27 @@ def test_a_cgroup_that_stands_still_while_cores_idle_is_found_with_the_figures()
 
 @pytest.mark.parametrize(
     ("share", "stopped", "busy"),
-    [(0.1, 0.5, 0.1), (0.9, 0.01, 0.1), (0.9, 0.7, 0.99), (0.0, 0.0, 0.1)],
-    ids=["seldom", "for a millisecond each", "no core idles", "never"],
+    [(0.1, 0.5, 0.1), (0.9, 0.01, 0.1), (0.0, 0.0, 0.1)],
+    ids=["seldom", "for a millisecond each", "never"],
 )
 def test_silent(share: float, stopped: float, busy: float) -> None:
     result = case(share, stopped, busy)
     assert not result.findings and result.verdicts[0].state == "clear" and result.verdicts[0].evidence
+
+
+def test_a_full_node_is_a_grade_of_its_own() -> None:
+    (found,) = case(1.0, 0.7, busy=0.99).findings
+    assert (
+        found.says == "was throttled in 100 % of its periods for 10.0 s (0.70 s of each second) while no core was idle"
+    )
+    assert found.harm.waited_cores == pytest.approx(0.35), "its fair share of that time: four wanted two cores"
+    assert case(0.9, 0.7).findings[0].harm.waited_cores == pytest.approx(0.7)
+
+
+def test_what_nobody_notices_grows_with_the_quota() -> None:
+    """2.5 ms of each period on each of eight cores."""
+    assert not case(0.9, 0.2, quota=8.0).findings
+    assert case(0.9, 0.2, quota=0.5).findings
 
 
 def test_a_short_burst_is_no_finding() -> None:

@@ -66,7 +66,7 @@ def examine(
         answers=tuple(_answers(timeline, members("questions") if questions is None else questions)),
         settings=settings,
     )
-    case = judged(replace(case, unexplained=explain(case, sound)), timeline, since=since)
+    case = judged(replace(case, unexplained=explain(case, sound, timeline)), timeline, since=since)
     return replace(case, plans=tuple(_plans(case, timeline, members("remedies") if remedies is None else remedies)))
 
 

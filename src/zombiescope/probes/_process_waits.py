@@ -19,7 +19,7 @@ GIVES = (DELAY, CORE, ALLOWED, GROUP, BLOCKED)
 FOLLOWED = 50  # processes whose run delay is read in a sample, 25 µs each: runnable ones first, then the busiest
 WAITING = 0.2  # of the time: a process that waits less is not starved, so its affinity need not be read
 ASKED = 10  # waiting processes whose affinity and cgroup are read, 60 µs each
-STUCK = 20  # blocked processes read in detail, 60 µs each
+STUCK = 20  # blocked processes read in detail, 60 µs each, and as much again once for where each runs
 
 Key = tuple[int, int]
 
@@ -129,6 +129,8 @@ class Blockade:
                     source=f"$ cat /proc/{process.pid}/stat /proc/{process.pid}/wchan",
                     text=_sleeping_in(host, process.pid),
                 )
+                if key not in self.telling:
+                    yield from _where(host, process, at)
         for key, subject in self.telling.items():
             if key not in telling:
                 source = f"$ cat /proc/{key[0]}/stat"

@@ -18,7 +18,7 @@ import numpy as np
 from zombiescope.core import Finding, Reading, harmless, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Floats, Series, Timeline
-from zombiescope.derived.cores import cores
+from zombiescope.derived.cores import fair_share
 
 _PROCESS, _THREAD = "process_run_delay_seconds_total", "thread_run_delay_seconds_total"
 SYMPTOM = True
@@ -33,7 +33,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
     for waited in _followed(timeline):
         for spell in waited.runs(above=WAITS, lasting=SECONDS):
             ran = _ran(timeline, spell)
-            got, fair = ran / (ran + spell.mean()), _fair_share(timeline, spell)
+            got, fair = ran / (ran + spell.mean()), fair_share(timeline, spell.span)
             if got < UNFAIR * fair:
                 yield _finding(timeline, spell, ran, got, fair)
 
@@ -92,14 +92,6 @@ def _ran(timeline: Timeline, spell: Series) -> float:
     rates = [timeline.rate(what, spell.subject).between(spell.span) for what in whats]
     ran = sum(rate.mean() for rate in rates if len(rate))
     return float(ran) if any(map(len, rates)) and not np.isnan(ran) else max(0.0, 1.0 - spell.mean())
-
-
-def _fair_share(timeline: Timeline, spell: Series) -> float:
-    """What each would have got if all runnable threads had shared all cores."""
-    many_cores = len(cores(timeline))
-    running = timeline.series("procs_running").between(spell.span)
-    mean = running.mean() if len(running) else float("nan")
-    return min(1.0, many_cores / mean) if many_cores and mean > 0 else 1.0
 
 
 def _finding(timeline: Timeline, spell: Series, ran: float, got: float, fair: float) -> Finding:
