@@ -68,6 +68,27 @@ def test_a_short_burst_is_no_finding() -> None:
     assert not case(0.9, 0.7, seconds=2).findings
 
 
+POD = "cgroup:/kubepods/burstable/pod3f2cd8a1-0b1c-4d2e-8f90-a1b2c3d4e5f6"
+
+
+@pytest.mark.parametrize(
+    ("busy", "found"),
+    [
+        (["/" + "a" * 64], [POD]),
+        (["/" + "a" * 64, "/" + "b" * 64], [POD, f"{POD}/{'a' * 64}", f"{POD}/{'b' * 64}"]),
+    ],
+)
+def test_a_pod_and_its_only_busy_container_are_one_finding(busy: list[str], found: list[str]) -> None:
+    readings = cores({cpu: [{"user": 0.1}] * 40 for cpu in (0, 1)})
+    readings.append(read("pod_info", f"pod:{POD[-36:]}", 1, 0.0, "pod default/web-1"))
+    for group in [POD, *(POD + it for it in busy)]:
+        for at in range(0, 11, 2):
+            figures = zip(cpu_throttling.NEEDS[:3], (0.7 * at, 9 * at, 10 * at), strict=True)
+            readings += [read(what, group, value, at) for what, value in figures]
+    told = examine(node(readings), signs={"cpu_throttling": cpu_throttling}, laws={}).findings
+    assert [it.subject for it in told] == found and told[0].says.endswith("; owner: pod default/web-1")
+
+
 def test_a_node_without_quotas_is_clear() -> None:
     readings = cores({0: [{}] * 8})
     readings += [read("cgroups_with_quota", "node", 0, at) for at in (0.0, 2.0)]

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from zombiescope.cgroups.owners import owner, owners
+from zombiescope.cgroups.owners import one_for_pod, owner, owners
 from zombiescope.core import Finding, Reading, Span, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
@@ -34,6 +34,10 @@ SECONDS = 3.0  # shorter is a program that uses its quota up while it starts
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
+    yield from one_for_pod(_throttled(timeline))
+
+
+def _throttled(timeline: Timeline) -> Iterator[Finding]:
     for subject in timeline.subjects(NEEDS[2], "cgroup"):
         for spell in _share(timeline, subject).runs(above=PERIODS, lasting=SECONDS):
             stopped = timeline.rate(NEEDS[0], subject).between(spell.span).mean()

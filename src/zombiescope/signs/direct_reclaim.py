@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from zombiescope.cgroups.owners import one_for_pod, owner
 from zombiescope.core import Blind, Finding, Reading, Span, amount, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
@@ -32,11 +33,12 @@ DIRECT = 1.0  # times a second that a task on the node had to reclaim memory its
 
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
-    waiting = list(_by_own_waiting(timeline))
+    waiting = one_for_pod(_by_own_waiting(timeline))
     yield from waiting
     for spell in stalled_for_memory(timeline).runs(above=STALLED, lasting=SECONDS, bridging=BRIDGE):
         # Where cgroups report their own waiting, one that hits its limit without waiting is not blamed.
-        blamed = [*_node(timeline, spell), *([] if timeline.looked(BY_CGROUP) else _at_limits(timeline, spell))]
+        limited = [] if timeline.looked(BY_CGROUP) else one_for_pod(_at_limits(timeline, spell))
+        blamed = [*_node(timeline, spell), *limited]
         yield from blamed
         if not blamed and not waiting:
             why = f"{_waited(spell)}, but no reclaim was seen: compaction, thrashing or a cgroup without a limit"
@@ -105,10 +107,11 @@ def _limited(
     usage, limit = (timeline.series(f"cgroup_memory_{name}_bytes", subject) for name in ("usage", "limit"))
     full = (usage.latest, limit.latest) if len(usage) and len(limit) else ()
     at = f" of {amount(limit.latest.value)}" if full else ""
+    whose = f"; owner: {owned}" if (owned := owner(timeline, subject)) else ""
     return Finding(
         subject=subject,
         span=span,
-        says=f"hit its memory limit{at} {times:,.0f} times a second and did direct reclaim each time; {says}",
+        says=f"hit its memory limit{at} {times:,.0f} times a second and did direct reclaim each time; {says}{whose}",
         evidence=(waited, _figure(timeline.rate(HITS, subject), span, times), *full),
         harm=_harm(subject, span, cores),
     )

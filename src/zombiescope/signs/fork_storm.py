@@ -9,13 +9,16 @@ References: Documentation/filesystems/proc.rst, 1.7 (processes); threads are cou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from zombiescope.cgroups.owners import whose
 from zombiescope.core import Finding, Reading, Span, lasting
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.cores import cores
+from zombiescope.derived.culprits import sampled_culprit, with_cgroup
 from zombiescope.derived.waits import waited_anywhere
+from zombiescope.knowledge.functions import shows
 
 NEEDS = ("forks_total",)
 PER_CORE = 500.0  # a second for each core of the node: a quarter of what it can make, and more than any build does
@@ -30,14 +33,28 @@ def find(timeline: Timeline) -> Iterator[Finding]:
     many = min(max(FEWEST, PER_CORE * many_cores), MOST)
     for storm in timeline.rate(NEEDS[0]).runs(above=many, lasting=SECONDS, bridging=BRIDGE):
         suspect = _whose_children(timeline, storm.span)
-        named = f"; children of {suspect.subject.removeprefix('process:')} used most CPU time" if suspect else ""
+        culprit = sampled_culprit(timeline, storm.span, _forks)
+        named = f"; most are made by {whose(timeline, culprit.process, culprit.cgroup)}" if culprit else ""
+        if suspect:
+            parent = with_cgroup(timeline, suspect, storm.span)
+            named += f"; children of {whose(timeline, parent.process, parent.cgroup)} used most CPU time"
+            culprit = culprit or parent
         yield Finding(
             subject="node",
             span=storm.span,
             says=f"made {storm.mean():,.0f} processes or threads a second for {lasting(storm.span.seconds)}{named}",
-            evidence=(_figure(storm), *([suspect] if suspect else [])),
+            evidence=(
+                _figure(storm),
+                *dict.fromkeys([*([suspect] if suspect else []), *(culprit.evidence if culprit else ())]),
+            ),
             harm=_harm(timeline, suspect, storm.span),
+            culprit=culprit.subject if culprit else "",
         )
+
+
+def _forks(frames: Sequence[str]) -> bool:
+    """Only those that make others: what is made has a pid of its own each time."""
+    return shows(frames, "process_cloning")
 
 
 def _harm(timeline: Timeline, suspect: Reading | None, span: Span) -> Harm:

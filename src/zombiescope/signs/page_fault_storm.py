@@ -15,11 +15,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from zombiescope.core import Finding, Reading, Span, harmless, lasting, percent
+from zombiescope.cgroups.owners import whose
+from zombiescope.core import Finding, Reading, Span, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.cores import in_modes
+from zombiescope.derived.culprits import Culprit, sampled_culprit, with_cgroup
 from zombiescope.derived.waits import waited_anywhere
+from zombiescope.knowledge.functions import shows
 
 FAULTS, MAJOR, FORKS = "vmstat_pgfault_total", "vmstat_pgmajfault_total", "forks_total"
 WAITING = "pressure_memory_waiting_seconds_total"
@@ -42,16 +45,23 @@ def find(timeline: Timeline) -> Iterator[Finding]:
         system = _modes(timeline, storm.span, ("system",))
         busy = _modes(timeline, storm.span, _MODES)
         who = _who(timeline, storm.span)
+        culprit = sampled_culprit(timeline, storm.span, lambda frames: shows(frames, "page_fault"))
+        seen = culprit or (with_cgroup(timeline, who[0], storm.span) if who else None)
         yield Finding(
             subject="node",
             span=storm.span,
             says=(
                 f"had {faults.mean():,.0f} page faults a second for {lasting(storm.span.seconds)}: {system:.1f} cores' "
                 f"worth of kernel time ({percent(system / busy)} of all CPU time used), "
-                f"{system / faults.mean() * 1e6:.1f} µs for each{_named(who)}"
+                f"{system / faults.mean() * 1e6:.1f} µs for each{_named(timeline, seen, sampled=bool(culprit))}"
             ),
-            evidence=(_figure(faults, faults.mean()), _cores(timeline, storm.span, system), *who),
+            evidence=(
+                _figure(faults, faults.mean()),
+                _cores(timeline, storm.span, system),
+                *dict.fromkeys((*who, *(culprit.evidence if culprit else ()))),
+            ),
             harm=_harm(timeline, storm.span, system, who),
+            culprit=seen.subject if seen else "",
         )
     waiting, major = timeline.rate(WAITING), timeline.rate(MAJOR)
     for spell in waiting.runs(above=THRASHING, lasting=SECONDS, bridging=BRIDGE):
@@ -115,8 +125,11 @@ def _who(timeline: Timeline, span: Span) -> list[Reading]:
     return [_figure(most, most.mean()) for most in sorted(known, key=Series.mean, reverse=True)[:1]]
 
 
-def _named(who: list[Reading]) -> str:
-    return "".join(f"; most kernel time: {harmless(it.subject.removeprefix('process:'))}" for it in who)
+def _named(timeline: Timeline, culprit: Culprit | None, *, sampled: bool) -> str:
+    if culprit is None:
+        return ""
+    name = whose(timeline, culprit.process, culprit.cgroup)
+    return f"; most are of {name}" if sampled else f"; most kernel time: {name}"
 
 
 def _cores(timeline: Timeline, span: Span, value: float) -> Reading:
