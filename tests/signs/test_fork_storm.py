@@ -79,4 +79,5 @@ def test_silent(per_second: float, seconds: int, processors: int) -> None:
 
 
 def test_even_a_large_node_has_its_limit() -> None:
-    assert case(6000, processors=96).findings
+    assert case(30_000, processors=192).findings
+    assert not case(6_000, processors=192).findings, "a builder"

@@ -20,6 +20,7 @@ from zombiescope.derived.kernel_log import LOG, lines_of
 
 _SECONDS = "process_blocked_seconds"
 SYMPTOM = True
+# Scale: seconds of one task, and tasks that wait for the same thing: neither grows with the node.
 NEEDS = ((_SECONDS, LOG),)
 LONG = 8.0  # seconds for one process: no healthy disk's queue is that deep; the kernel itself waits for 120
 PILE = 3  # blocked together: they wait for something shared

@@ -20,6 +20,7 @@ from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.cores import cores, fair_share, idle_cores
 
+# Scale: shares of periods and of the quota: they grow with the cgroup, not with the node.
 NEEDS = (
     "cgroup_throttled_seconds_total",
     "cgroup_throttled_periods_total",

@@ -20,17 +20,19 @@ from zombiescope.derived.culprits import sampled_culprit, with_cgroup
 from zombiescope.derived.waits import waited_anywhere
 from zombiescope.knowledge.functions import shows
 
+# Scale: grows with cores, evenly up to LINEAR and slower beyond.
 NEEDS = ("forks_total",)
 PER_CORE = 500.0  # a second for each core of the node: a quarter of what it can make, and more than any build does
 FEWEST = 1_000.0  # a second: one script, whatever it runs, stays below on a node of one core or two
-MOST = 5_000.0  # a second: several cores' worth of kernel time, however many the node has
+LINEAR = 16  # cores up to which what a node can make grows evenly: beyond, all wait for the same locks (pids, tasks)
+BEYOND = 100.0  # a second for each core more: a builder of 192 cores makes 6,000, a quarter of what this allows
 SECONDS = 3.0  # a service that starts its workers is done by then
 BRIDGE = 0.5  # seconds: one sample below does not split a storm in two
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
     many_cores = len(cores(timeline))
-    many = min(max(FEWEST, PER_CORE * many_cores), MOST)
+    many = max(FEWEST, PER_CORE * min(many_cores, LINEAR) + BEYOND * max(many_cores - LINEAR, 0))
     for storm in timeline.rate(NEEDS[0]).runs(above=many, lasting=SECONDS, bridging=BRIDGE):
         suspect = _whose_children(timeline, storm.span)
         culprit = sampled_culprit(timeline, storm.span, _forks)

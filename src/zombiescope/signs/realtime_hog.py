@@ -20,6 +20,7 @@ from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.waits import waited_for_core
 
+# Scale: a share of one core: the same on any node.
 NEEDS = ("process_realtime_priority", "process_user_seconds_total", "process_system_seconds_total")
 HOG = 0.5  # of a core: audio and control loops use a few percent, and a half-free core starves nobody for long
 SECONDS = 2.0  # shorter bursts are start-up; a network driver gives up on a queue after five

@@ -23,6 +23,7 @@ from zombiescope.derived.lost_packets import lost_packets
 from zombiescope.derived.waits import waited_for_core
 from zombiescope.knowledge.functions import shows, softirq_kind
 
+# Scale: a share of one core: the same on any node.
 NEEDS = ("cpu_softirq_seconds_total",)
 HEAVY = 0.6  # of a core: loopback TCP takes at most 0.34, a busy gateway about half
 SECONDS = 3.0  # shorter bursts are ordinary; a network driver gives up after 5

@@ -22,6 +22,7 @@ from zombiescope.derived.cores import fair_share
 
 _PROCESS, _THREAD = "process_run_delay_seconds_total", "thread_run_delay_seconds_total"
 SYMPTOM = True
+# Scale: shares of what one thread wanted; the fair share comes from cores and runnable threads.
 NEEDS = ((_PROCESS, _THREAD),)
 WAITS = 0.5  # of the time: a thread that waits less makes progress; two that share a core fairly are just below
 UNFAIR = 0.33  # of a fair share: the scheduler's own unfairness (weights of sessions, wake-ups) stays well above
