@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.probes.machine import damage_in, machine
 
-from zombiescope.core import Blind
+from zombiescope.core import Blind, Reading
 from zombiescope.probes import routes
 from zombiescope.probes.routes import Route, parse
 
@@ -38,7 +38,8 @@ def test_damage(text: str, line: int) -> None:
 
 
 def test_of_two_the_better_is_told(tmp_path: Path) -> None:
-    told = {it.subject: it.text for it in routes.read(machine(tmp_path, {"proc/net/route": TABLE})) if it.what}
+    seen = routes.read(machine(tmp_path, {"proc/net/route": TABLE}))
+    told = {it.subject: it.text for it in seen if isinstance(it, Reading)}
     assert told == {"route:0.0.0.0/0": "eth0", "route:10.0.64.0/18": "eth1"}
 
 
