@@ -2,7 +2,7 @@
 
 Overhead: one read for each process, 25 µs; the kernel adds up its threads, so a little more for thousands of threads.
     At most `MOST` are read in a sample, the oldest first. Waiting and blocked processes and the threads of the busiest
-    take another 1 to 2 ms; at worst 50 reads of schedstat, 50 of status and 200 of threads, 13 ms.
+    take another 1 to 2 ms; at worst 50 reads of schedstat, 50 of status and 200 of threads, 22 ms.
 Kernel: do_task_stat() in fs/proc/array.c, Documentation/filesystems/proc.rst 1.2. Times are in ticks of 1/100 s
     (USER_HZ) and include threads that have exited. The name may hold any bytes, parentheses included, so fields are
     counted from the last one. State, policy, last core, schedstat and context switches are the first thread's: other
