@@ -52,7 +52,7 @@ def test_cgroups_that_were_removed_below_and_not_released() -> None:
     [
         (DEAD, [], PAGES),
         (DEAD, [], SPIN),
-        (v1([3_050.0] * 11, live=2_000), [], STEP),
+        (v1([3_000.0 + 5 * at for at in range(11)], live=2_000), [], STEP),
         (DEAD, [read("cgroup_dead_below", POD, 3, 0.0)], PAGES),
         (DEAD, [read("cgroup_removals_total", "family:/elsewhere/<id>", 400, 10.0)], PAGES),
         (v1([3_050.0] * 11, live=10, controller="pids", hierarchy=8), [], STEP),
