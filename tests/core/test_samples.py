@@ -15,6 +15,7 @@ from zombiescope.derived.sampled_processes import processes
 from zombiescope.knowledge.functions import visits, walked_in, walks
 
 WALK = "start;read;ksys_read;memory_stat_show;css_rstat_flush;_raw_spin_unlock_irq"
+WALK_ALL = "start;read;ksys_read;memcg_numa_stat_show;mem_cgroup_node_nr_lru_pages"  # before Linux 5.8
 PRINT = "start;read;ksys_read;memory_stat_show;memcg1_stat_format;seq_buf_printf"
 SPIN = "main;spin"
 

@@ -133,6 +133,17 @@ def test_rate(moves: list[tuple[float, int, str]]) -> None:
     assert rate.until == now
 
 
+@pytest.mark.parametrize("pace", [0.25, 1.0, 5.0])
+def test_one_better_reading_splits_no_period_however_slowly_it_was_read(pace: float) -> None:
+    """Ten readings, the fifth of them low, and 0.2 s that may be bridged at any pace."""
+    tape, count = Tape(), 0.0
+    for place in range(11):
+        note(tape, place * pace, count)
+        count += 0.0 if place == 4 else pace
+    runs = tape.timeline().rate("x_total").runs(above=0.9, lasting=0.5, bridging=0.2)
+    assert len(runs) == 1
+
+
 def note(tape: Tape, at: float, value: float, *, kept: bool = True) -> None:
     if kept:
         tape.add(Reading(what="x_total", subject="node", value=value, at=at, source="/proc/x"))

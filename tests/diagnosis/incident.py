@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tests.core.test_samples import WALK
+from tests.core.test_samples import WALK_ALL
 from tests.nodes import Sampled, cores, node, read
 from tests.signs.test_crash_looping_unit import churn, restarts
 from tests.signs.test_starved_softirq import thread
@@ -36,10 +36,11 @@ def agent(unit: str = "ecs.service", leaks: bool = True) -> list[Reading]:
 
 
 def dead(grown: int = SECONDS) -> list[Reading]:
-    return v1([68_500.0 + grown * second / SECONDS for second in range(SECONDS + 1)])
+    kernel = read("kernel_release", "node", 1, 0.0, "5.4.0-1103-aws")
+    return [kernel, *v1([68_500.0 + grown * second / SECONDS for second in range(SECONDS + 1)])]
 
 
-def walk(who: str = "kubelet[812]", stack: str = WALK, share: float = 0.97) -> list[Sampled]:
+def walk(who: str = "kubelet[812]", stack: str = WALK_ALL, share: float = 0.97) -> list[Sampled]:
     every = 1 / (49 * share)
     times = [start + place * every for start, end in BURSTS for place in range(int((end - start) / every))]
     return [(at, CORE, who, stack) for at in times]
@@ -80,7 +81,8 @@ def job() -> list[Reading]:
         "detector has missed too many heartbeats from it."
     )
     here = read("ray_node", f"raynode:{LOST}", 77, 0, "10.0.0.7 /kubepods/burstable/pod1/ray")
-    return [here, read("ray_event", f"raynode:{LOST}", 3, RESETS[0] + 12, text)]
+    route = read("nic_route", "route:10.0.0.0/24", 0, 0, "eth0")
+    return [here, route, read("ray_event", f"raynode:{LOST}", 3, RESETS[0] + 12, text)]
 
 
 def incident(

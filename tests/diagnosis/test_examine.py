@@ -181,7 +181,24 @@ def test_consistency_is_counted() -> None:
 def test_findings_are_bounded() -> None:
     flapping = sign(*((float(place), place + 0.5) for place in range(900)))
     case = examine(LONG, signs={"flap": flapping}, laws={})
-    assert len(case.findings) == 500 and "the first 500" in case.verdicts[0].says
+    assert len(case.findings) == 500 and case.verdicts[0].says.startswith("900 found, the 500 worst")
+
+
+def test_what_is_left_out_is_neither_the_worst_nor_near_an_event() -> None:
+    """900 short periods one core after the other; one of the last cores is full for long, another before a reset."""
+    short = [(float(place), place + 0.1) for place in range(900)]
+    signs = {"core": sign(*short[:-2], (100.0, 400.0), (2_000.0, 2_000.1)), "reset": broke(2_005.0)}
+    kept = {it.subject for it in examine(LONG, signs=signs, laws={}).findings if it.sign == "core"}
+    assert len(kept) == 500 and {"thing:898", "thing:899"} <= kept
+
+
+def broke(at: float) -> ModuleType:
+    def find(timeline: Timeline) -> Iterator[Finding]:  # noqa: ARG001
+        span = Span(T0 + at, T0 + at)
+        harm = Harm(parts=(Part(figure="broken", kind="resets", who="nic:eth0", amount=1.0, span=span),))
+        yield Finding(subject="nic:eth0", span=span, says="was reset", evidence=PROOF, harm=harm)
+
+    return member(NEEDS=("seen",), find=find)
 
 
 def test_a_plan_is_offered_for_what_was_found() -> None:

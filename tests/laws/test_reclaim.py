@@ -52,7 +52,7 @@ def test_cgroups_that_were_removed_below_and_not_released() -> None:
     [
         (DEAD, [], PAGES),
         (DEAD, [], SPIN),
-        (v1([3_050.0] * 11, live=2_000), [], STEP),
+        (v1([3_000.0 + 5 * at for at in range(11)], live=2_000), [], STEP),
         (DEAD, [read("cgroup_dead_below", POD, 3, 0.0)], PAGES),
         (DEAD, [read("cgroup_removals_total", "family:/elsewhere/<id>", 400, 10.0)], PAGES),
         (v1([3_050.0] * 11, live=10, controller="pids", hierarchy=8), [], STEP),
@@ -114,8 +114,21 @@ def test_tasks_blocked_for_memory() -> None:
     assert kinds(link) == {"mechanism", "dose"} and "reader[7] waits in reclaim_throttle" in link.grounds[0].says
 
 
-def test_tasks_blocked_for_a_disk() -> None:
-    timeline = node([*STALLED, *blocked("folio_wait_bit"), *stalls(0.1, 0.9)])
+def inside(path: str) -> Reading:
+    return read("process_in_cgroup", "process:reader[7]", 1, 9.5, path)
+
+
+def test_tasks_blocked_in_the_cgroup_that_reclaims() -> None:
+    told = [*STALLED, *blocked("folio_wait_bit"), *stalls(0.4, 0.1)]
+    (link,) = links(node([*told, inside("/kubepods/pod1/app")]), "direct_reclaim_to_blocked_tasks")
+    assert kinds(link) == {"place", "dose"} and "reader[7] runs in /kubepods/pod1" in link.grounds[0].says
+    assert not links(node([*told, inside("/kubepods/pod2")]), "direct_reclaim_to_blocked_tasks")
+    assert not links(node(told), "direct_reclaim_to_blocked_tasks"), "where it runs is not known"
+
+
+@pytest.mark.parametrize(("memory", "io"), [(0.1, 0.9), (0.004, 0.002)], ids=["a disk", "0 % against 0 %"])
+def test_tasks_blocked_for_something_else(memory: float, io: float) -> None:
+    timeline = node([*STALLED, *blocked("folio_wait_bit"), *stalls(memory, io), inside("/kubepods/pod1")])
     assert not links(timeline, "direct_reclaim_to_blocked_tasks")
 
 

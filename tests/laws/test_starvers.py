@@ -124,22 +124,57 @@ def test_stolen_time_is_not_blamed_elsewhere_or_when_it_is_too_little() -> None:
     ids=["in it", "below it", "a name that begins the same", "elsewhere"],
 )
 def test_a_quota_starves_who_is_in_the_cgroup(group: str, kinds: set[str]) -> None:
-    stopped = finding("cgroup:/kube/pod1", read("cgroup_throttled_seconds_per_second", "cgroup:/kube/pod1", 0.8, 0.0))
     timeline = node([read("process_in_cgroup", JOB, 1, 5.0, group)])
-    assert set(grounds(cpu_throttling_to_starved_thread, stopped, starved, timeline)) == kinds
+    assert set(grounds(cpu_throttling_to_starved_thread, throttled("/kube/pod1", 0.8), starved, timeline)) == kinds
 
 
-def test_a_quota_that_hardly_stops_explains_no_long_wait() -> None:
-    stopped = finding("cgroup:/a", read("cgroup_throttled_seconds_per_second", "cgroup:/a", 0.15, 0.0))
+def throttled(path: str, seconds: float, periods: float = 0.5) -> Finding:
+    figures = {"cgroup_throttled_seconds_per_second": seconds, "cgroup_throttled_ratio": periods}
+    return finding(f"cgroup:{path}", *(read(what, f"cgroup:{path}", value, 0.0) for what, value in figures.items()))
+
+
+@pytest.mark.parametrize(("periods", "joined"), [(0.5, False), (1.0, True)])
+def test_a_quota_that_hardly_stops_explains_a_long_wait_only_if_it_is_used_up_in_every_period(
+    periods: float, joined: bool
+) -> None:
+    """On a full node a thread waits for its core first: less of its wait is then counted as throttled."""
     timeline = node([read("process_in_cgroup", JOB, 1, 5.0, "/a")])
-    assert not grounds(cpu_throttling_to_starved_thread, stopped, starved, timeline)
+    found = grounds(cpu_throttling_to_starved_thread, throttled("/a", 0.15, periods), starved, timeline)
+    assert bool(found) == joined
 
 
-@pytest.mark.parametrize(("forks", "joined"), [(2000, True), (100, False), (200_000, False)])
-def test_forks_fill_a_core_if_each_costs_what_a_fork_costs(forks: int, joined: bool) -> None:
+FORKING = "main;fork;do_syscall_64;kernel_clone;copy_process;dup_mm"
+
+
+def forking(share: float, cpu: int = 1, stack: str = FORKING) -> dict[str, Ground]:
+    """A fork storm of 2,000 a second and a full core, of whose samples a share forks."""
+    storm = finding("node", read("forks_per_second", "node", 2000, 0.0))
+    full = finding("cpu:1", read("cpu_system_ratio", "cpu:1", 0.97, 0.0))
+    taken = [
+        (at / 100, cpu if at % 100 < 100 * share else 1, "sh[9]", stack if at % 100 < 100 * share else "main;spin")
+        for at in range(1000)
+    ]
+    counted = [read("forks_total", "node", 2000 * at / 4, at / 4) for at in range(41)]
+    timeline = node([*cores({0: [{}] * 40, 1: [{"system": 0.97}] * 40}), *counted], samples=taken)
+    return grounds(fork_storm_to_saturated_core, storm, full, timeline)
+
+
+def test_forks_fill_a_core_where_its_stacks_show_them() -> None:
+    found = forking(0.6)
+    assert set(found) == {"mechanism", "dose"}
+    assert "fork, exec and exit are 60 % of what cpu 1 did then" in found["mechanism"].says
+    assert not forking(0.2), "most of it is something else"
+    assert not forking(0.6, cpu=0), "another core forks"
+    assert not forking(0.6, stack="main;read;memory_stat_show"), "it does something else"
+
+
+@pytest.mark.parametrize("forks", [100, 2000, 200_000])
+def test_forks_elsewhere_do_not_fill_a_core_by_their_number(forks: int) -> None:
     storm = finding("node", read("forks_per_second", "node", forks, 0.0))
     full = finding("cpu:1", read("cpu_system_ratio", "cpu:1", 0.97, 0.0))
     counted = [read("forks_total", "node", forks * at / 4, at / 4) for at in range(41)]
     timeline = node([*cores({0: [{}] * 40, 1: [{"system": 0.97}] * 40}), *counted])
-    found = grounds(fork_storm_to_saturated_core, storm, full, timeline)
-    assert set(found) == ({"dose"} if joined else set())
+    assert not grounds(fork_storm_to_saturated_core, storm, full, timeline)
+    assert fork_storm_to_saturated_core.lacks(full, timeline) == (
+        "no stacks show whether cpu 1 was busy with fork and exec"
+    )

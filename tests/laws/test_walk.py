@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
-from tests.core.test_samples import PRINT, SPIN, WALK
+from tests.core.test_samples import PRINT, SPIN, WALK, WALK_ALL
 from tests.laws.chain import judged, kinds, links
 from tests.nodes import Sampled, cores, node, read
 from tests.signs.test_cgroup_walker import samples
@@ -25,27 +25,90 @@ def drowning(cpu: int = 1, start: int = 10, end: int = 20) -> list[Reading]:
     return cores({cpu: spent, **{other: [IDLE] * 60 for other in range(4) if other != cpu}}, every=1.0)
 
 
-def test_visits_of_the_dead_make_the_walk_long() -> None:
-    (link,) = links(node(DEAD, samples=samples("kubelet[7]", WALK, 0.3)), "zombie_cgroups_to_cgroup_walker")
+LAW = "zombie_cgroups_to_cgroup_walker"
+LINUX_5_4, LINUX_6_8 = (read("kernel_release", "node", 1, 0.0, it) for it in ("5.4.0-1106-aws", "6.8.0-41-generic"))
+
+
+@pytest.mark.parametrize("kernel", [[], [LINUX_5_4]], ids=["kernel not known", "5.4"])
+def test_visits_of_the_dead_make_the_walk_long_where_the_kernel_visits_all(kernel: list[Reading]) -> None:
+    (link,) = links(node([*DEAD, *kernel], samples=samples("kubelet[7]", WALK_ALL, 0.3)), LAW)
     assert kinds(link) == {"mechanism"}
     assert "100 % of the walk is visits to cgroups, 99.7 % of them dying" in link.grounds[0].says
 
 
-def test_a_slow_read_is_a_dose() -> None:
-    slow = read("stat_read_cpu_seconds", "file:memory.numa_stat", 4.9, 30.0)
-    (link,) = links(node([*DEAD, slow], samples=samples("kubelet[7]", WALK, 0.3)), "zombie_cgroups_to_cgroup_walker")
-    assert kinds(link) == {"mechanism", "dose"}
-    assert "one read took 4900 ms, 71.3 µs for each cgroup" in link.grounds[1].says
+@pytest.mark.parametrize(("stack", "kernel"), [(WALK, []), (WALK, [LINUX_6_8]), (WALK_ALL, [LINUX_6_8])])
+def test_cold_dead_are_not_blamed_where_only_changed_cgroups_are_visited(stack: str, kernel: list[Reading]) -> None:
+    quick = read("stat_read_cpu_seconds", "file:memory.stat", 0.00006, 30.0)
+    assert not links(node([*DEAD, *kernel, quick], samples=samples("kubelet[7]", stack, 0.3)), LAW)
+
+
+def test_a_read_that_the_live_cannot_account_for_is_a_dose() -> None:
+    slow = read("stat_read_cpu_seconds", "file:memory.stat", 0.137, 30.0)
+    (link,) = links(node([*DEAD, slow], samples=samples("kubelet[7]", WALK, 0.3)), LAW)
+    assert kinds(link) == {"dose"}
+    assert "one read took 137 ms; 240 live cgroups take 0.7 ms at most; 2.0 µs for each dying one" in (
+        link.grounds[0].says
+    )
+
+
+def test_the_same_read_may_be_of_live_cgroups_on_a_node_of_192_cores() -> None:
+    slow, many = read("stat_read_cpu_seconds", "file:memory.stat", 0.137, 30.0), read("cpus_possible", "node", 192, 0.0)
+    assert not links(node([*DEAD, slow, many], samples=samples("kubelet[7]", WALK, 0.3)), LAW)
+
+
+def flushing(length: float) -> tuple[list[Reading], list[Sampled]]:
+    """A flush each second that keeps interrupts off, and a poller in between."""
+    starts = [second + 0.5 for second in range(60)]
+    gaps = [read("core_gap_seconds", "cpu:1", length, at) for at in starts]
+    return gaps, [(at + length, 1, "kubelet[7]", WALK) for at in starts]
+
+
+def test_a_flush_without_interrupts_that_the_live_cannot_account_for_is_caught() -> None:
+    gaps, taken = flushing(0.14)
+    (link,) = links(node([*DEAD, *gaps], samples=taken), LAW)
+    assert kinds(link) == {"mechanism"}
+    assert "one flush takes 135 ms with interrupts off; 240 live cgroups take 0.7 ms at most" in link.grounds[0].says
+    assert not links(node([*DEAD, *gaps, read("cpus_possible", "node", 256, 0.0)], samples=taken), LAW)
+
+
+def growing(to: int) -> list[Reading]:
+    return v1([10_000.0 + (to - 10_000) * second / 60 for second in range(61)])
+
+
+def test_visits_that_follow_the_number_of_the_dead_are_a_dose() -> None:
+    rising = [
+        it
+        for second in range(60)
+        for it in samples("kubelet[7]", WALK, 0.1 + second / 100, start=second, end=second + 1)
+    ]
+    (link,) = links(node(growing(70_000), samples=rising), LAW)
+    assert kinds(link) == {"dose"} and "follow their number" in link.grounds[0].says
+    assert not links(node(growing(11_000), samples=rising), LAW), "their number hardly changed"
+    assert not links(node(growing(70_000), samples=samples("kubelet[7]", WALK, 0.4)), LAW), "the cost did not change"
+
+
+def test_timed_reads_that_follow_their_number_are_a_dose() -> None:
+    counts = v1([10_000.0 + 1_000 * second for second in range(61)])
+    reads = [
+        read("stat_read_cpu_seconds", "file:memory.stat", 0.0005 * (1 + second / 10), second)
+        for second in range(0, 61, 10)
+    ]
+    (link,) = links(
+        node([*counts, *reads, read("cpus_possible", "node", 192, 0.0)], samples=samples("kubelet[7]", WALK, 0.4)), LAW
+    )
+    assert (
+        kinds(link) == {"dose"} and "over 7 reads of memory.stat the time follows their number" in link.grounds[0].says
+    )
 
 
 def test_who_only_opens_and_prints_is_not_slowed_by_the_dead() -> None:
     timeline = node(DEAD, samples=samples("poller[9]", PRINT, 0.5))
-    assert not links(timeline, "zombie_cgroups_to_cgroup_walker")
+    assert not links(timeline, LAW)
 
 
 def test_where_most_that_is_visited_lives_the_dead_are_not_to_blame() -> None:
-    timeline = node(v1([5_000.0] * 61, live=3_900), samples=samples("kubelet[7]", WALK, 0.5))
-    assert not links(timeline, "zombie_cgroups_to_cgroup_walker")
+    timeline = node(v1([4_940.0 + at for at in range(61)], live=3_900), samples=samples("kubelet[7]", WALK, 0.5))
+    assert not links(timeline, LAW)
 
 
 def churning(births: float) -> list[Reading]:

@@ -55,7 +55,7 @@ def test_json_html_and_the_plan_agree_in_order_and_risk(case: Case, zombiescope:
     again = json.loads(zombiescope("diagnose", folder, "--format", "json").stdout)["remedies"]
     plan = zombiescope("fix", "--recording", folder).stdout
     meant = re.findall(r"^(\w+) \((\w+)\): for", plan, re.MULTILINE)
-    others = re.findall(r"^  zombiescope fix (\w+)  \((\w+),", plan, re.MULTILINE)
+    others = re.findall(r"^  zombiescope fix (\w+) --recording \S+  \((\w+),", plan, re.MULTILINE)
     order = [(it["name"], it["risk"]) for it in again]
     assert meant[0] == order[0] and [it for it in order if it in meant] == meant and others[-1] == order[-1]
     assert sorted(meant + others) == sorted(order)

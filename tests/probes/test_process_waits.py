@@ -202,9 +202,40 @@ def test_who_asked_to_come_last_is_not_followed(going: Going) -> None:
     assert set(values(seen, "process_run_delay_seconds_total")) == {"process:a[7]"}
 
 
-def test_more_threads_than_are_read_are_said(going: Going) -> None:
-    seen = going.look(stat(7, 500, threads=_process_threads.READ + 1))
-    assert unseen(seen, "thread_realtime_priority") == ["201 threads are more than the 200 read in a sample"]
+MANY = 2 * _process_threads.READ + 50
+
+
+def pool(look: int, **odd: str) -> dict[str, str]:
+    """A process with many threads, all asleep but a few near the end of the list: their lines, and what they waited."""
+    files = {}
+    for tid in range(1_000, 1_000 + MANY):
+        files[f"proc/7/task/{tid}/stat"] = odd.get(f"stat{tid}", stat(tid, 1, name="worker", state="S"))
+        files[f"proc/7/task/{tid}/schedstat"] = odd.get(f"sched{tid}", "1000000 5 5\n")
+    return {**files, "proc/7/task/7/stat": stat(7, 500 + look, name="java", threads=MANY)}
+
+
+def test_all_threads_of_a_large_process_have_their_turn(going: Going) -> None:
+    """The starved, the blocked and the real-time one are among the last; once met they are read in every sample."""
+    starved, blocked, hog = 1_000 + MANY - 3, 1_000 + MANY - 2, 1_000 + MANY - 1
+    unread, waited, stuck, realtime = [], [], [], []
+    for look in range(7):
+        odd = {
+            f"stat{starved}": stat(starved, 1, name="heart", state="R", cpu=3),
+            f"sched{starved}": f"1000000 {(look + 1) * 4_500_000_000} 5\n",
+            f"stat{blocked}": stat(blocked, 1, name="disk", state="D"),
+            f"stat{hog}": stat(hog, 100 * look, name="poll", priority=7, policy=2),
+        }
+        more = {f"proc/{starved}/cgroup": "0::/kubepods/pod1\n", f"proc/{starved}/status": status()}
+        more |= {f"proc/{blocked}/status": status(), f"proc/{blocked}/wchan": "folio_wait_bit"}
+        seen = going.look(stat(7, 500 * (look + 1), name="java", threads=MANY + 1), files={**pool(look, **odd), **more})
+        unread.append(values(seen, "threads_unread")["node"][0])
+        waited.append(values(seen, "task_run_delay_seconds_total").get(f"thread:heart[{starved}]", (0, ""))[0])
+        stuck.append(values(seen, "process_blocked_seconds").get(f"thread:disk[{blocked}]", (0, ""))[0])
+        realtime.append(values(seen, "thread_realtime_priority").get(f"thread:poll[{hog}]", (0, ""))[0])
+    assert unread[0] == MANY + 1 - _process_threads.READ and unread[2:] == [0] * 5
+    assert [it > 0 for it in waited] == [False, False, True, True, True, True, True]
+    assert stuck[3:] == [5, 10, 15, 20] and realtime[2:] == [7] * 5
+    assert values(seen, "process_in_cgroup")[f"thread:heart[{starved}]"][1] == "/kubepods/pod1"
 
 
 def test_whose_children_used_most(going: Going) -> None:

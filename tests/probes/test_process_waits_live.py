@@ -71,7 +71,9 @@ def test_a_real_time_thread_in_an_ordinary_process() -> None:
             if not tid:
                 pytest.skip(CANNOT + "give a thread real-time priority")
             time.sleep(0.5)
-            seen = list(_process_threads.told(Host(), 0.0, [parse(Path(f"/proc/{process.pid}/stat").read_text())]))
+            seen = list(
+                _process_threads.Threads().told(Host(), 0.0, [parse(Path(f"/proc/{process.pid}/stat").read_text())])
+            )
         finally:
             process.kill()
     ((subject, (priority, text)),) = values(seen, "thread_realtime_priority").items()

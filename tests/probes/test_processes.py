@@ -96,6 +96,7 @@ def test_read(tmp_path: Path) -> None:
         ("blocked_processes", "node"): 1,
         ("process_cpu", "process:systemd[1]"): 0,
         ("process_cpu", "process:a[4]"): 0,
+        ("threads_unread", "node"): 0,
     }
     assert [it.text for it in processes.read(host) if isinstance(it, Reading) and it.what == COUNTS[0]] == ["a[3]"]
     assert {"defunct_children", LIMIT, "process_run_delay_seconds_total"} <= set(unseen(processes, host))

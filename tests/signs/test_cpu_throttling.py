@@ -1,4 +1,4 @@
-"""cpu_throttling: a cgroup kept from idle cores is found; one that is hardly stopped, or on a full node, is not."""
+"""cpu_throttling: a cgroup kept from running is found, on a full node too; one that is hardly stopped is not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zombiescope.signs import cpu_throttling
 GROUP = "cgroup:/kubepods/pod1"
 
 
-def case(share: float, stopped: float, busy: float = 0.1, seconds: int = 10) -> Case:
+def case(share: float, stopped: float, busy: float = 0.1, seconds: int = 10, quota: float = 0.1) -> Case:
     """Ten periods a second, looked at every two seconds."""
     readings = cores({cpu: [{"user": busy}] * (seconds * 4) for cpu in (0, 1)})
     for at in range(0, seconds + 1, 2):
@@ -20,6 +20,8 @@ def case(share: float, stopped: float, busy: float = 0.1, seconds: int = 10) -> 
         readings += [
             read(what, GROUP, value, at) for what, value in zip(cpu_throttling.NEEDS[:3], figures, strict=True)
         ]
+    readings += [read("cgroup_cpu_quota_cores", GROUP, quota, 0.0)]
+    readings += [read("procs_running", "node", 4, at) for at in (0.0, seconds)]
     return examine(node(readings), signs={"cpu_throttling": cpu_throttling}, laws={})
 
 
@@ -39,16 +41,52 @@ def test_a_cgroup_that_stands_still_while_cores_idle_is_found_with_the_figures()
 
 @pytest.mark.parametrize(
     ("share", "stopped", "busy"),
-    [(0.1, 0.5, 0.1), (0.9, 0.01, 0.1), (0.9, 0.7, 0.99), (0.0, 0.0, 0.1)],
-    ids=["seldom", "for a millisecond each", "no core idles", "never"],
+    [(0.1, 0.5, 0.1), (0.9, 0.01, 0.1), (0.0, 0.0, 0.1)],
+    ids=["seldom", "for a millisecond each", "never"],
 )
 def test_silent(share: float, stopped: float, busy: float) -> None:
     result = case(share, stopped, busy)
     assert not result.findings and result.verdicts[0].state == "clear" and result.verdicts[0].evidence
 
 
+def test_a_full_node_is_a_grade_of_its_own() -> None:
+    (found,) = case(1.0, 0.7, busy=0.99).findings
+    assert (
+        found.says == "was throttled in 100 % of its periods for 10.0 s (0.70 s of each second) while no core was idle"
+    )
+    assert found.harm.waited_cores == pytest.approx(0.35), "its fair share of that time: four wanted two cores"
+    assert case(0.9, 0.7).findings[0].harm.waited_cores == pytest.approx(0.7)
+
+
+def test_what_nobody_notices_grows_with_the_quota() -> None:
+    """2.5 ms of each period on each of eight cores."""
+    assert not case(0.9, 0.2, quota=8.0).findings
+    assert case(0.9, 0.2, quota=0.5).findings
+
+
 def test_a_short_burst_is_no_finding() -> None:
     assert not case(0.9, 0.7, seconds=2).findings
+
+
+POD = "cgroup:/kubepods/burstable/pod3f2cd8a1-0b1c-4d2e-8f90-a1b2c3d4e5f6"
+
+
+@pytest.mark.parametrize(
+    ("busy", "found"),
+    [
+        (["/" + "a" * 64], [POD]),
+        (["/" + "a" * 64, "/" + "b" * 64], [POD, f"{POD}/{'a' * 64}", f"{POD}/{'b' * 64}"]),
+    ],
+)
+def test_a_pod_and_its_only_busy_container_are_one_finding(busy: list[str], found: list[str]) -> None:
+    readings = cores({cpu: [{"user": 0.1}] * 40 for cpu in (0, 1)})
+    readings.append(read("pod_info", f"pod:{POD[-36:]}", 1, 0.0, "pod default/web-1"))
+    for group in [POD, *(POD + it for it in busy)]:
+        for at in range(0, 11, 2):
+            figures = zip(cpu_throttling.NEEDS[:3], (0.7 * at, 9 * at, 10 * at), strict=True)
+            readings += [read(what, group, value, at) for what, value in figures]
+    told = examine(node(readings), signs={"cpu_throttling": cpu_throttling}, laws={}).findings
+    assert [it.subject for it in told] == found and told[0].says.endswith("; owner: pod default/web-1")
 
 
 def test_a_node_without_quotas_is_clear() -> None:

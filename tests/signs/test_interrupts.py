@@ -75,6 +75,20 @@ def test_steered_packets_have_no_queue() -> None:
     assert "it serves no NIC queue" in pile.says
 
 
+SENT = "main;sendto;ip_finish_output2;__local_bh_enable_ip;do_softirq;handle_softirqs;net_rx_action;process_backlog"
+
+
+@pytest.mark.parametrize(("share", "culprit"), [(8, "process:flood[7]"), (2, "")], ids=["most", "some"])
+def test_who_sends_to_this_node_is_named(share: int, culprit: str) -> None:
+    """A softirq that interrupted somebody is not his; one at the end of his own call is."""
+    caught: list[Sampled] = [
+        (it / 100, 1, "flood[7]" if it % 10 < share else "victim[9]", SENT if it % 10 < share else RX)
+        for it in range(800)
+    ]
+    (storm,) = [it for it in case({0: {}, 1: FLOOD}, (0, 0), samples=caught).findings if it.sign == "softirq_storm"]
+    assert storm.culprit == culprit and ("caused by flood[7]" in storm.says) == bool(culprit)
+
+
 def test_stacks_tell_the_kind_better_than_counts() -> None:
     caught = [(place / 100, 1, "ksoftirqd/1[22]", TIMERS if place % 10 else RX) for place in range(800)]
     (storm,) = (it for it in case({0: SENDER, 1: FLOOD}, (0, 21_000), samples=caught).findings if "storm" in it.sign)

@@ -168,8 +168,54 @@ def given_up(name: str = LOST, address: str = "10.0.0.7") -> Reading:
     return read("ray_event", f"raynode:{name}", 3, 10, LINE.format(name, address))
 
 
+CARDS = "nic_tx_timeouts_total"
+ONE_CARD = [read(CARDS, "nic:eth0", 0, 0)]
+TWO_CARDS = [*ONE_CARD, read(CARDS, "nic:eth1", 0, 0)]
+
+
+def route(to: str, interface: str) -> Reading:
+    return read("nic_route", f"route:{to}", 0, 0, interface)
+
+
+@pytest.mark.parametrize(
+    ("more", "joined"),
+    [
+        ([*TWO_CARDS, route("10.0.0.0/24", "eth0"), route("10.0.0.0/8", "eth1")], True),
+        ([*TWO_CARDS, route("10.0.0.0/24", "eth1"), route("0.0.0.0/0", "eth0")], False),
+        ([*TWO_CARDS, route("10.0.0.7/32", "cali1"), route("10.0.0.0/24", "eth0")], False),
+        ([*TWO_CARDS, route("0.0.0.0/0", "eth0")], False),
+        (TWO_CARDS, False),
+    ],
+    ids=["its card", "another card", "a pod behind a link of its own", "by the default route only", "no route known"],
+)
+def test_a_reset_is_joined_only_where_the_card_carries_the_traffic(more: list[Reading], joined: bool) -> None:
+    found = reset_grounds(given_up(), ray_node(LOST), *more)
+    assert bool(found) == joined
+    timeline = node([given_up(), ray_node(LOST), *more])
+    why = driver_reset_to_job_failure.lacks(died(timeline, f"raynode:{LOST}"), timeline)
+    known = joined or more[2:3] == [route("10.0.0.0/24", "eth1")]
+    assert why == ("" if known else "which card carries the traffic of 10.0.0.7 is not known")
+
+
+def test_what_is_not_known_is_said_of_a_riddle() -> None:
+    line = read(
+        "kernel_log",
+        "node",
+        4,
+        5.0,
+        "virtio_net virtio0 eth0: NETDEV WATCHDOG: CPU: 1: transmit queue 0 timed out 5500 ms",
+    )
+    timeline = node([given_up(), ray_node(LOST), *TWO_CARDS, line])
+    signs = {name: healthy("signs")[name] for name in ("driver_reset", "job_failure")}
+    laws = {"driver_reset_to_job_failure": driver_reset_to_job_failure}
+    (riddle,) = examine(timeline, signs=signs, laws=laws).unexplained
+    assert riddle.candidates[0].blind and "which card carries the traffic of 10.0.0.7 is not known" in (
+        riddle.candidates[0].why_not
+    )
+
+
 def reset_grounds(*readings: Reading, subject: str = f"raynode:{LOST}") -> list[Ground]:
-    timeline = node(readings)
+    timeline = node([*readings, *ONE_CARD] if not any(it.what == CARDS for it in readings) else readings)
     return list(driver_reset_to_job_failure.grounds(RESET, died(timeline, subject), timeline))
 
 
@@ -177,9 +223,9 @@ def test_a_reset_is_joined_to_heartbeats_that_it_swallowed() -> None:
     (ground,) = reset_grounds(given_up(), ray_node(LOST))
     assert (
         ground.kind == "mechanism"
-        and "it missed heartbeats on this node (10.0.0.7) just after eth0 was reset" in ground.says
+        and "it missed heartbeats on this node (10.0.0.7) just after its card eth0 was reset" in ground.says
     )
-    assert [it.source for it in ground.evidence] == ["/dev/kmsg", "/proc/ray_event"]
+    assert [it.source for it in ground.evidence] == ["/dev/kmsg", "/proc/ray_event", f"/proc/{CARDS}"]
     assert reset_grounds(read("ray_event", f"raynode:{LOST}", 2, 10, OWN), ray_node(LOST))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
-from tests.nodes import cores, node
+from tests.nodes import Sampled, cores, node
 from tests.signs.test_direct_reclaim import counter, waiting
 
 from zombiescope.core import Case
@@ -14,7 +14,13 @@ from zombiescope.signs import page_fault_storm
 
 
 def case(
-    faults: float, spent: Mapping[str, float], *, majors: float = 0.0, forks: float = 0.0, waits: float = 0.0
+    faults: float,
+    spent: Mapping[str, float],
+    *,
+    majors: float = 0.0,
+    forks: float = 0.0,
+    waits: float = 0.0,
+    samples: Sequence[Sampled] = (),
 ) -> Case:
     readings = [
         *cores({cpu: [spent] * 8 for cpu in range(2)}, every=1.0),
@@ -25,7 +31,7 @@ def case(
         *counter("process_system_seconds_total", [0.1], "process:innocent[8]", every=8.0),
         *waiting(*[waits] * 8),
     ]
-    return examine(node(readings), signs={"page_fault_storm": page_fault_storm}, laws={})
+    return examine(node(readings, samples=samples), signs={"page_fault_storm": page_fault_storm}, laws={})
 
 
 def test_a_storm() -> None:
@@ -40,6 +46,14 @@ def test_a_storm() -> None:
         "kernel_cores",
         "process_system_seconds_per_second",
     }
+
+
+def test_stacks_show_better_than_kernel_time_whose_faults_they_are() -> None:
+    faults = "main;touch;asm_exc_page_fault;exc_page_fault;handle_mm_fault"
+    taken = [(at / 100, 0, "toucher[9]" if at % 4 else "other[8]", faults) for at in range(800)]
+    (found,) = case(946_000, {"system": 0.9, "user": 0.1}, samples=taken).findings
+    assert found.culprit == "process:toucher[9]" and found.says.endswith("; most are of toucher[9]")
+    assert case(946_000, {"system": 0.9, "user": 0.1}).findings[0].culprit == "process:leaky[7]"
 
 
 def test_thrashing() -> None:

@@ -42,6 +42,38 @@ def test_who_waits_and_hardly_runs_is_found_with_its_core() -> None:
     assert {"run_delay_ratio", "run_ratio", "process_cpu", "process_cpus_allowed"} == {it.what for it in found.evidence}
 
 
+def test_one_thread_of_a_busy_process_is_found_with_its_own_time() -> None:
+    """The process uses three cores; this thread of it hardly runs."""
+    thread, times = "thread:heart[71]", (0.0, 5.0, 10.0)
+    own = [
+        reading
+        for at in times
+        for reading in (
+            read("task_run_delay_seconds_total", thread, 0.94 * at, at, "of java[70]"),
+            read("task_run_seconds_total", thread, 0.02 * at, at),
+            read("task_cpu", thread, 1, at),
+            read("process_user_seconds_total", "process:java[70]", 3 * at, at),
+        )
+    ]
+    (found,) = case(own).findings
+    assert found.subject == thread and "waited to run 94 % of 10.0 s and ran 2 %" in found.says
+
+
+def test_a_process_is_judged_by_its_first_thread_s_own_time_not_by_all_of_them() -> None:
+    own = [read("process_run_seconds_total", JOB, 0.02 * at, at) for at in (0.0, 5.0, 10.0)]
+    (found,) = case([*waits(0.9, 3.0), *own]).findings
+    assert "and ran 2 %" in found.says
+
+
+@pytest.mark.parametrize(("unread", "state"), [(1_800, "blind"), (0, "clear")])
+def test_threads_that_had_no_turn_are_blind_never_clear(unread: int, state: str) -> None:
+    left = [read("threads_unread", "node", unread, at, "process:java[70]") for at in (0.0, 10.0)]
+    (verdict,) = case([*waits(0.1, 0.5), *left]).verdicts
+    assert verdict.state == state and ("1,800 threads of busy processes had no turn yet" in verdict.says) == bool(
+        unread
+    )
+
+
 def test_a_kernel_thread_is_found_by_its_name_and_only_once() -> None:
     both = [*waits(0.9, 0.01, subject="thread:rcu_preempt"), *waits(0.9, 0.01, subject="process:rcu_preempt[15]")]
     assert [it.subject for it in case(both).findings] == ["thread:rcu_preempt"]

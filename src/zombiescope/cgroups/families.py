@@ -1,23 +1,30 @@
 """Generated names, grouped: /docker/5f0c…, /docker/81aa… and 68,000 more are one family, /docker/<id>.
 
-First what is known: UUIDs, long hashes, numbers. Then what is learnt from the names at hand: many siblings that still
-differ in one place each differ in a generated part.
+First what is known: UUIDs, ULIDs, long hashes, the suffixes of Kubernetes, numbers. Then what is learnt from the names
+at hand: see learnt_names.
 """
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import lru_cache
 
-MANY = 20  # siblings that differ only in a generated part: fewer may well be names that people gave
+from zombiescope.cgroups.learnt_names import LearntNames
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}[-_][0-9a-fA-F]{4}[-_][0-9a-fA-F]{4}[-_][0-9a-fA-F]{4}[-_][0-9a-fA-F]{12}")
 # Twelve hex digits are what docker shows of an id; a shorter word of a to f is no hash, and digits alone are a number
 # unless they are as many as a hash has.
 _HASH = re.compile(
     r"(?<![0-9A-Za-z])r?(?:(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{12,}|[0-9a-f]{32,})(?![0-9A-Za-z])"
+)
+# Crockford's alphabet, 26 characters of which the first is at most 7.
+_ULID = re.compile(r"(?<![0-9A-Za-z])(?:[0-7][0-9A-HJKMNP-TV-Z]{25}|[0-7][0-9a-hjkmnp-tv-z]{25})(?![0-9A-Za-z])")
+# A pod of a Deployment: the hash of its template (digits only before Kubernetes 1.12), then five of the letters and
+# digits that make no words (k8s.io/apimachinery/pkg/util/rand).
+_SUFFIX = re.compile(
+    r"-(?:[bcdfghjklmnpqrstvwxz2456789]{6,10}|[0-9]{8,10})-[bcdfghjklmnpqrstvwxz2456789]{5}(?![0-9A-Za-z])"
 )
 _NUMBER = re.compile(r"[0-9]+")
 _CONTAINER = re.compile(r"(?:^|[-/])([0-9a-f]{64})(?:\.scope)?(?:/|$)")
@@ -28,23 +35,38 @@ _UNIT = re.compile(r"[^/]+\.(?:service|scope|socket|mount|swap)(?=/|$)")
 @lru_cache(maxsize=65_536)
 def family(path: str) -> str:
     """A path with its generated parts in brackets: /system.slice/run-r<id>.scope, /kubepods/pod<uid>/<id>."""
-    path = _UUID.sub("<uid>", path)
+    return _NUMBER.sub("<n>", _known(path))
+
+
+def _known(path: str) -> str:
+    path = _ULID.sub("<id>", _UUID.sub("<uid>", path))
     path = _HASH.sub(lambda found: ("r" if found[0].startswith("r") else "") + "<id>", path)
-    return _NUMBER.sub("<n>", path)
+    return _SUFFIX.sub("-<id>", path)
+
+
+@dataclass(slots=True)
+class Families:
+    """Families learnt from paths as they come: a path met early may get another family later."""
+
+    names: LearntNames = field(default_factory=LearntNames)
+
+    def of(self, path: str) -> str:
+        return self.of_known(_known(path))
+
+    def of_known(self, path: str) -> str:
+        found = ""
+        for name in path.strip("/").split("/"):
+            found += "/" + (self.names.generalised(found, name) or _NUMBER.sub("<n>", name))
+        return found
 
 
 def families(paths: Iterable[str]) -> dict[str, str]:
     """The family of each path, learnt from all of them together."""
-    known = {path: family(path) for path in paths}
-    siblings: dict[str, set[str]] = {}
-    for name in set(known.values()):
-        parent, _, leaf = name.rpartition("/")
-        siblings.setdefault(parent, set()).add(leaf)
-    learnt: dict[str, str] = {}
-    for parent, leaves in siblings.items():
-        if len(leaves) > MANY:
-            learnt |= {f"{parent}/{leaf}": f"{parent}/{pattern}" for leaf, pattern in _alike(leaves).items()}
-    return {path: learnt.get(name, name) for path, name in known.items()}
+    known, learnt = {path: _known(path) for path in paths}, Families()
+    found: dict[str, str] = dict.fromkeys(known.values(), "")
+    for _ in range(2):  # what is learnt from the last of them holds for the first
+        found = {path: learnt.of_known(path) for path in found}
+    return {path: found[form] for path, form in known.items()}
 
 
 def belongs_to(path: str) -> str:
@@ -57,13 +79,3 @@ def belongs_to(path: str) -> str:
     if units:
         return f"unit:{units[-1]}"
     return f"cgroup:/{path.strip('/').partition('/')[0]}"
-
-
-def _alike(leaves: set[str]) -> dict[str, str]:
-    """Many leaves with the same beginning, up to a dash or dot, and the same ending become one."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for leaf in leaves:
-        head = re.match(r"[^-._@]*[-._@]?", leaf)
-        tail = posixpath.splitext(leaf)[1]
-        groups.setdefault((head[0] if head and head[0] != leaf else "", tail), []).append(leaf)
-    return {leaf: f"{head}*{tail}" for (head, tail), group in groups.items() if len(group) > MANY for leaf in group}

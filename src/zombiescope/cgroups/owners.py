@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from zombiescope.cgroups.families import family
-from zombiescope.core.model import Reading
+from zombiescope.core.model import Finding, Reading
 from zombiescope.core.timeline import Timeline
+from zombiescope.core.words import harmless
 
 SHOWN = 2  # owners of one family that are named; of more, only the number is given
 _ID = r"([0-9a-f]{64}|<id>)"
@@ -93,6 +95,13 @@ def owner(timeline: Timeline, subject: str) -> str:
     return ", ".join(words[:SHOWN]) + more
 
 
+def whose(timeline: Timeline, process: str, cgroup: str) -> str:
+    """A process and its owner for a sentence: sh[7] of container web; the owner or the path where many did it."""
+    name = harmless(process.removeprefix("process:"))
+    owned = harmless(owner(timeline, cgroup) or cgroup.removeprefix("cgroup:")) if cgroup else ""
+    return " of ".join(filter(None, (name, owned)))
+
+
 def owners(timeline: Timeline, subject: str) -> list[Reading]:
     """The readings that name the owner: the evidence for `owner`."""
     known, path = timeline.once(_Known), _path(subject)
@@ -103,6 +112,28 @@ def owners(timeline: Timeline, subject: str) -> list[Reading]:
     members = known.by_family.get(path, [])
     gone = [reading for reading in members if not reading.value]
     return gone or members
+
+
+def one_for_pod(found: Iterable[Finding]) -> list[Finding]:
+    """The findings of cgroups without those of a pod's only busy container: what is said of the pod is said of it."""
+    every = list(found)
+    paths = {it.subject: _path(it.subject) for it in every}
+    alone = []
+    for pod in [it for it in paths if by_path(paths[it]).kind == "pod"]:
+        inside = [it for it in paths if paths[it].startswith(f"{paths[pod].rstrip('/')}/")]
+        alone += inside if len(inside) == 1 else []
+    return [it for it in every if it.subject not in alone or not _told_by_pod(it, every, paths)]
+
+
+def _told_by_pod(one: Finding, every: list[Finding], paths: dict[str, str]) -> bool:
+    """Whether its pod has a finding at the same time."""
+    pods = (it for it in every if it.subject != one.subject and by_path(paths[it.subject]).kind == "pod")
+    return any(
+        paths[one.subject].startswith(f"{paths[it.subject]}/")
+        and it.span.start <= one.span.end
+        and one.span.start <= it.span.end
+        for it in pods
+    )
 
 
 class _Known:

@@ -63,6 +63,7 @@ class Finding:
     sign: str = ""  # stamped with the file's name as it leaves the room
     symptom: bool = False  # never a root cause, only ever an effect of one: a starved thread, a job that died
     next_command: str = ""  # what shows more of it, to type next
+    culprit: str = ""  # who does it, where the subject is a core or the node: process:sh[7], or a cgroup
     harm: Harm = field(default=NOTHING_KNOWN, compare=False)  # of it alone; with what follows from it: Case.costs
 
     def __post_init__(self) -> None:

@@ -18,6 +18,7 @@ from zombiescope.core.samples import Samples, Wanted, no_samples
 
 Floats = npt.NDArray[np.float64]
 _T = TypeVar("_T")
+_LATE = 0.2  # of the pace: readings are never quite on time
 _NOTHING: Floats = np.empty(0)
 
 
@@ -32,6 +33,7 @@ class Series:
     until: float
     sources: tuple[str, ...]  # one for all values, or one for each
     texts: Mapping[int, str] = field(default_factory=dict)  # the kernel's words, where they were kept
+    pace: float = 0.0  # of a rate: seconds between two readings, as it was really read; a slow loop reads less often
 
     def __len__(self) -> int:
         return len(self.at)
@@ -90,7 +92,12 @@ class Series:
         return np.where(known, self.values[np.maximum(index, 0)], np.nan)
 
     def runs(self, *, above: float, lasting: float, bridging: float = 0.0) -> list[Series]:
-        """Stretches at or over `above` for at least `lasting` seconds; a dip of up to `bridging` s does not end one."""
+        """Stretches at or over `above` for at least `lasting` seconds; a dip of up to `bridging` s does not end one.
+
+        Where it was really read more slowly than that, a dip of one reading does not end one either.
+        """
+        if bridging:
+            bridging = max(bridging, self.pace * (1 + _LATE))
         high = self.values >= above
         # Where high begins and ends: the value that ends a stretch gives the stretch its end.
         edges = np.flatnonzero(np.diff(high, prepend=False, append=False))
@@ -115,6 +122,7 @@ class Series:
             until=until,
             sources=self.sources[start:end] if len(self.sources) > 1 else self.sources,
             texts={index - start: text for index, text in self.texts.items() if start <= index < end},
+            pace=self.pace,
         )
 
 
@@ -212,6 +220,7 @@ class Timeline:
             until=float(times[-1]),
             sources=counter.sources[-1:],
             texts={},
+            pace=float(np.median(np.diff(times))),
         )
 
 

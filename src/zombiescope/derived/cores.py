@@ -62,6 +62,13 @@ def idle_cores(timeline: Timeline, span: Span) -> float:
     return float(sum(np.nan_to_num(rate.mean()) for rate in rates if len(rate)))
 
 
+def fair_share(timeline: Timeline, span: Span) -> float:
+    """What each runnable thread would have got if all of them had shared all cores, as a part of what it wanted."""
+    many_cores, running = len(cores(timeline)), timeline.series("procs_running").between(span)
+    mean = running.mean() if len(running) else float("nan")
+    return min(1.0, many_cores / mean) if many_cores and mean > 0 else 1.0
+
+
 def stalled_for_memory(timeline: Timeline) -> Series:
     """Cores' worth of time that tasks waited for memory: the node's pressure is an average over its busy cores.
 

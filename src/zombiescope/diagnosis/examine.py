@@ -14,9 +14,11 @@ from zombiescope.diagnosis import broken
 from zombiescope.diagnosis.explain import explain
 from zombiescope.diagnosis.harm import judged, settled
 from zombiescope.diagnosis.join import ends, join, tally
+from zombiescope.diagnosis.worst import happened, worst
 from zombiescope.members.rooms import Broken, guarded, members
 
-MOST = 500  # findings of one sign: a node that flaps faster has one cause to find, not thousands of pairs to weigh
+MOST = 500  # findings of one sign that laws weigh: those near events and the worst; on any node that is enough pairs
+MADE = 10_000  # findings of one sign that are made at all, 50 for each of 192 cores: their memory is bounded
 SHOWN = 8  # readings that a verdict of clear carries when the sign does not choose them itself
 Members = Mapping[str, ModuleType | Broken]
 
@@ -42,6 +44,8 @@ def examine(
     for name, sign in (members("signs") if signs is None else signs).items():
         found[name], verdict = _look(name, sign, timeline)
         verdicts.append(verdict)
+    events = happened(found)
+    found = {name: worst(its, events, MOST) for name, its in found.items()}
     links: list[Link] = []
     tallies: list[Tally] = []
     sound: dict[str, ModuleType] = {}
@@ -66,7 +70,7 @@ def examine(
         answers=tuple(_answers(timeline, members("questions") if questions is None else questions)),
         settings=settings,
     )
-    case = judged(replace(case, unexplained=explain(case, sound)), timeline, since=since)
+    case = judged(replace(case, unexplained=explain(case, sound, timeline)), timeline, since=since)
     return replace(case, plans=tuple(_plans(case, timeline, members("remedies") if remedies is None else remedies)))
 
 
@@ -79,7 +83,7 @@ def _look(name: str, sign: ModuleType | Broken, timeline: Timeline) -> tuple[lis
         whats = [what for need in missing for what in _alternatives(need)]
         return [], Verdict(sign=name, state="blind", says=_why_blind(whats, timeline), evidence=_tried(whats, timeline))
     try:
-        seen = guarded(lambda: list(islice(sign.find(timeline), MOST)))
+        seen = guarded(lambda: list(islice(sign.find(timeline), MADE)))
         told = guarded(lambda: _saw(sign, timeline))
     except (Unreadable, Unparsable) as error:
         return [], Verdict(sign=name, state="blind", says=str(error))
@@ -91,7 +95,7 @@ def _look(name: str, sign: ModuleType | Broken, timeline: Timeline) -> tuple[lis
     findings = [replace(it, harm=settled(it.harm, cores=cores)) for it in stamped]
     unseen = [item for item in seen if isinstance(item, Blind)]
     if findings:
-        cut = f", the first {MOST}" if len(seen) == MOST else ""
+        cut = f", the {MOST} worst and nearest to events are shown" if len(findings) > MOST else ""
         return findings, Verdict(
             sign=name, state="found", says=f"{len(findings)} found{cut}", evidence=findings[0].evidence
         )

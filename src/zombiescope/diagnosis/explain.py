@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from types import ModuleType
 
 from zombiescope.core import Candidate, Case, Finding, Unexplained
+from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.join import ends, in_order
+from zombiescope.members.rooms import guarded
 
 
-def explain(case: Case, laws: Mapping[str, ModuleType]) -> tuple[Unexplained, ...]:
+def explain(case: Case, laws: Mapping[str, ModuleType], timeline: Timeline) -> tuple[Unexplained, ...]:
     """Every finding without a cause that some law has as its effect; what no law could explain is a root."""
     explained = {link.effect for link in case.links}
     riddles = []
     for finding in case.findings:
         able = [name for name in laws if ends(name)[1] == finding.sign]
         if able and finding not in explained:
-            candidates = tuple(_candidate(name, laws[name], finding, case) for name in able)
+            candidates = tuple(_candidate(name, laws[name], finding, case, timeline) for name in able)
             riddles.append(Unexplained(finding=finding, candidates=candidates))
     return tuple(riddles)
 
 
-def _candidate(name: str, law: ModuleType, effect: Finding, case: Case) -> Candidate:
+def _candidate(name: str, law: ModuleType, effect: Finding, case: Case, timeline: Timeline) -> Candidate:
     sign = ends(name)[0]
     causes = [finding for finding in case.findings if finding.sign == sign]
     if causes:
         timely = [cause for cause in causes if in_order(cause, effect, within=law.WITHIN, began=case.span.start)]
         if not timely:
             why = f"{sign} was found, but none of {len(causes)} began before it and within reach"
+        elif lacking := _lacks(law, effect, timeline):
+            return Candidate(law=name, why_not=f"{sign} was found in time, but {lacking}", blind=True)
         else:
             why = f"{sign} was found in time, but nothing beyond timing ties {timely[0].subject} to {effect.subject}"
         return Candidate(law=name, why_not=why)
@@ -36,3 +41,9 @@ def _candidate(name: str, law: ModuleType, effect: Finding, case: Case) -> Candi
         return Candidate(law=name, why_not=f"no sign {sign} was asked", blind=True)
     why = f"{sign} is {verdict.state}" + (f": {verdict.says}" if verdict.says else "")
     return Candidate(law=name, why_not=why, blind=verdict.state != "clear")
+
+
+def _lacks(law: ModuleType, effect: Finding, timeline: Timeline) -> str:
+    """What the law needed and nobody could see, where it says so; one that breaks says nothing."""
+    lacking = guarded(partial(law.lacks, effect, timeline)) if hasattr(law, "lacks") else ""
+    return lacking if isinstance(lacking, str) else ""

@@ -52,20 +52,20 @@ def walks(frames: Sequence[str]) -> bool:
     Reclaim goes through all cgroups too, but a process that waits for memory is not a walker: see direct_reclaim.
     """
     names = {plain(frame) for frame in frames}
-    walking = names & named("cgroup_visit", "cgroup_file")
+    walking = names & named("cgroup_walk", "cgroup_visit", "cgroup_file")
     return bool(walking) and not names & named("direct_reclaim", "background_reclaim", "reclaim_scan")
 
 
 def visits(frames: Sequence[str]) -> bool:
-    """Whether a stack is of a walk that visits every cgroup."""
-    return walks(frames) and shows(frames, "cgroup_visit")
+    """Whether a stack is of a walk that visits cgroups: every one, or those whose statistics changed."""
+    return walks(frames) and shows(frames, "cgroup_walk", "cgroup_visit")
 
 
 def walked_in(frames: Sequence[str]) -> str:
     """The function that says most about a walk: the outermost that visits, else the outermost of the files'."""
     names = [plain(frame) for frame in frames]
-    for family in ("cgroup_visit", "cgroup_file"):
-        if found := next((it for it in names if it in named(family)), ""):
+    for of in (("cgroup_walk", "cgroup_visit"), ("cgroup_file",)):
+        if found := next((it for it in names if it in named(*of)), ""):
             return found
     return names[-1]
 

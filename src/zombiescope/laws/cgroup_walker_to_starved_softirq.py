@@ -7,33 +7,23 @@ from collections.abc import Iterator
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.gaps import core_gaps
-from zombiescope.derived.sampled_processes import processes
-from zombiescope.knowledge.functions import visits
+from zombiescope.derived.visits import late, visits_of
 
 WITHIN = 2.0  # seconds: both are there while the walk goes on
 MOSTLY = 0.5  # of the time with interrupts off that ends in such a stack: less, and something else keeps them off
-LATE = 1.5  # sampling periods: a sample that stands for more comes at the end of a stretch with interrupts off
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
     gaps = timeline.once(core_gaps, effect.subject).between(effect.span)
-    visiting = timeline.samples(effect.span, cpu=int(effect.subject.removeprefix("cpu:")), wanted=visits)
-    if not len(gaps) or not len(visiting):
-        return
-    late = visiting.only(visiting.weight_seconds * visiting.hz > LATE)
-    of_kernel = cause.subject.startswith("process:kworker (")
-    mine = [
-        own
-        for name, pid, own in processes(late)
-        if f"process:{name}[{pid}]" == cause.subject or (of_kernel and name.startswith("kworker/"))
-    ]
-    off, all_off = sum(own.seconds for own in mine), float(gaps.values.sum())
-    if mine and off >= MOSTLY * all_off > 0:
+    visiting = visits_of(timeline, cause.subject).within(effect.span)
+    mine = late(visiting.only(visiting.cpu == int(effect.subject.removeprefix("cpu:"))))
+    off, all_off = mine.seconds, float(gaps.values.sum())
+    if len(gaps) and len(mine) and off >= MOSTLY * all_off > 0:
         yield Ground(
             kind="mechanism",
             says=f"seen in stacks: {off:.2f} s of {all_off:.2f} s with interrupts off end in this walk",
             evidence=(
                 gaps.reading(int(gaps.values.argmax())),
-                mine[0].reading(effect.subject, "visit_sampled_seconds"),
+                mine.reading(effect.subject, "visit_sampled_seconds"),
             ),
         )

@@ -1,14 +1,15 @@
-"""A cgroup whose CPU quota is used up is throttled, so its threads wait for the next period though cores are idle."""
+"""A cgroup whose CPU quota is used up is throttled, so its threads wait for the next period, cores idle or not."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Finding, Ground
+from zombiescope.core import Finding, Ground, percent
 from zombiescope.core.timeline import Timeline
 
 WITHIN = 2.0  # seconds: a waiting thread runs in the next period
 EXPLAINS = 0.5  # of the waiting: with less time throttled than that, something else makes it wait
+EVERY = 0.9  # of its periods: a cgroup that uses its quota up in each gets no more, however long others keep it waiting
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
@@ -17,9 +18,15 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     path = cause.subject.removeprefix("cgroup:")
     if not len(group) or not f"{group.latest.text}/".startswith(f"{path.rstrip('/')}/"):
         return
-    stopped = next((it for it in cause.evidence if it.what == "cgroup_throttled_seconds_per_second"), None)
-    waited = next((it for it in effect.evidence if it.what == "run_delay_ratio"), None)
-    if stopped is not None and waited is not None and stopped.value >= EXPLAINS * waited.value:
+    told = {it.what: it for it in (*cause.evidence, *effect.evidence)}
+    names = ("cgroup_throttled_seconds_per_second", "cgroup_throttled_ratio", "run_delay_ratio")
+    stopped, periods, waited = (told.get(name) for name in names)
+    if stopped is None or periods is None or waited is None:
+        return
+    if stopped.value >= EXPLAINS * waited.value or periods.value >= EVERY:
         yield Ground(kind="place", says=f"it runs in {path}", evidence=(group.latest, cause.evidence[0]))
-        says = f"throttled {stopped.value:.2f} s of each second, and it waited {waited.value:.2f} s"
-        yield Ground(kind="dose", says=says, evidence=(stopped, waited))
+        says = (
+            f"throttled in {percent(periods.value)} of the periods, {stopped.value:.2f} s of each second, "
+            f"and it waited {waited.value:.2f} s"
+        )
+        yield Ground(kind="dose", says=says, evidence=(stopped, periods, waited))

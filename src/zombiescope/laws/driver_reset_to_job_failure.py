@@ -6,13 +6,39 @@ from collections.abc import Iterator
 
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
-from zombiescope.derived.ray_log import lines_of, nodes_here, ray_nodes
+from zombiescope.derived.carriers import carrier
+from zombiescope.derived.ray_log import Line, lines_of, nodes_here, ray_nodes
 
 WITHIN = 90.0  # seconds: Ray asks a node five times, 3 s apart with 10 s to answer each, before it marks it dead
 _NETWORK = ("heartbeats", "gcs")  # the only deaths that a lost packet can cause
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
+    for one, address in _lost(effect, timeline):
+        carried = carrier(timeline, address)
+        if carried is None or carried[0] != cause.subject:
+            continue
+        lost = "it missed heartbeats" if one.death.how == "heartbeats" else "it lost Ray's control service"
+        by = f" ({address})" if address else ""
+        nic = cause.subject.removeprefix("nic:")
+        yield Ground(
+            kind="mechanism",
+            says=f"{lost} on this node{by} just after its card {nic} was reset",
+            evidence=(cause.evidence[0], one.reading, carried[1]),
+        )
+        return
+
+
+def lacks(effect: Finding, timeline: Timeline) -> str:
+    """What could not be seen: which card carries the job's traffic."""
+    for _, address in _lost(effect, timeline):
+        if carrier(timeline, address) is None:
+            return f"which card carries the traffic of {address or 'this job'} is not known"
+    return ""
+
+
+def _lost(effect: Finding, timeline: Timeline) -> Iterator[tuple[Line, str]]:
+    """Deaths on this node that a lost packet can cause, each with the node's address if that is known."""
     here, addresses = nodes_here(timeline), _addresses(timeline)
     for one in lines_of(timeline):
         if one.reading not in effect.evidence or one.death.how not in _NETWORK or not one.death.dead:
@@ -20,14 +46,7 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         address = addresses.get(one.node, "")
         if address.startswith("127.") or address == "::1" or (one.node and one.node not in here):
             continue  # loopback traffic does not pass the card, and another node has another card
-        lost = "it missed heartbeats" if one.death.how == "heartbeats" else "it lost Ray's control service"
-        by = f" ({address})" if address else ""
-        yield Ground(
-            kind="mechanism",
-            says=f"{lost} on this node{by} just after {cause.subject.removeprefix('nic:')} was reset",
-            evidence=(cause.evidence[0], one.reading),
-        )
-        return
+        yield one, address
 
 
 def _addresses(timeline: Timeline) -> dict[str, str]:

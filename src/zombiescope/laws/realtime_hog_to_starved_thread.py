@@ -16,7 +16,7 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     priority = hog.get("process_realtime_priority") or hog.get("thread_realtime_priority")
     used = hog.get("realtime_used_ratio")
     waited = next((it for it in effect.evidence if it.what == "run_delay_ratio"), None)
-    waits_on = _cores(timeline, effect, ("process_cpu", "thread_cpu"))
+    waits_on = _cores(timeline, effect, ("process_cpu", "thread_cpu", "task_cpu"))
     shared = _cores(timeline, cause, ("process_cpu", "thread_realtime_cpu")).keys() & waits_on.keys()
     if priority is None or used is None or waited is None or len(waits_on) != 1 or not shared:
         return

@@ -13,7 +13,7 @@ EXPLAINS = 0.5  # of the waiting: with less steal than that, something else make
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
     waited = next((it for it in effect.evidence if it.what == "run_delay_ratio"), None)
-    for what in ("process_cpu", "thread_cpu"):
+    for what in ("process_cpu", "thread_cpu", "task_cpu"):
         place = timeline.series(what, effect.subject).between(effect.span)
         if waited is None or not len(place):
             continue

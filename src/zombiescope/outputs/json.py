@@ -82,7 +82,8 @@ def shape(case: Case) -> dict[str, Any]:
 
 
 def _brief(finding: Finding) -> dict[str, Any]:
-    return {"sign": finding.sign, "subject": _text(finding.subject), "says": _text(finding.says)}
+    brief = {"sign": finding.sign, "subject": _text(finding.subject), "says": _text(finding.says)}
+    return brief | ({"culprit": _text(finding.culprit)} if finding.culprit else {})
 
 
 def _harm(harm: Harm) -> dict[str, Any]:

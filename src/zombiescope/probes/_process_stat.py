@@ -31,6 +31,7 @@ class Process:
     priority: int = 0  # real-time priority
     policy: int = 0
     nice: bool = False  # runs only when nothing else wants the core
+    of: str = ""  # the process that it is a thread of; empty for a process
 
     @property
     def used(self) -> float:
@@ -42,7 +43,7 @@ class Process:
 
     @property
     def subject(self) -> str:
-        return f"process:{self.name}[{self.pid}]"
+        return f"{'thread' if self.of else 'process'}:{self.name}[{self.pid}]"
 
     @property
     def defunct(self) -> bool:

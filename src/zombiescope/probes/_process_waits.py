@@ -12,20 +12,20 @@ from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.text import cores, count, lines
 from zombiescope.probes._process_stat import Process
 
-DELAY = "process_run_delay_seconds_total"
+DELAY, RAN = "process_run_delay_seconds_total", "process_run_seconds_total"  # of its first thread
 CORE, ALLOWED, GROUP = "process_cpu", "process_cpus_allowed", "process_in_cgroup"
 BLOCKED = "process_blocked_seconds"
-GIVES = (DELAY, CORE, ALLOWED, GROUP, BLOCKED)
+GIVES = (DELAY, RAN, CORE, ALLOWED, GROUP, BLOCKED)
 FOLLOWED = 50  # processes whose run delay is read in a sample, 25 µs each: runnable ones first, then the busiest
 WAITING = 0.2  # of the time: a process that waits less is not starved, so its affinity need not be read
 ASKED = 10  # waiting processes whose affinity and cgroup are read, 60 µs each
-STUCK = 20  # blocked processes read in detail, 60 µs each
+STUCK = 20  # blocked processes read in detail, 60 µs each, and as much again once for where each runs
 
 Key = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Wait:
+class Wait:
     """The state of a followed process in one sample."""
 
     at: float
@@ -34,7 +34,7 @@ class _Wait:
     turns: int
     waited: float
 
-    def went_on(self, now: _Wait) -> _Wait:
+    def went_on(self, now: Wait) -> Wait:
         """The kernel adds a wait when it ends: a runnable process that did not run since has waited all the time."""
         if self.runnable and now.runnable and (self.ran, self.turns) == (now.ran, now.turns):
             return replace(now, waited=max(now.waited, self.waited + now.at - self.at))
@@ -45,13 +45,13 @@ class _Wait:
 class RunDelay:
     """Processes that wait for a core, followed from sample to sample."""
 
-    followed: dict[Key, _Wait] = field(default_factory=dict)
+    followed: dict[Key, Wait] = field(default_factory=dict)
 
     def told(self, host: Host, at: float, alive: Mapping[Key, Process], busy: list[Key]) -> Iterator[Reading | Blind]:
         """A starved process is runnable in every sample. Processes followed before are kept while there is room."""
         runnable = sorted((key for key, it in alive.items() if it.state == "R"), key=lambda key: alive[key].used)
         wanted = dict.fromkeys((*runnable, *busy, *(key for key in self.followed if key in alive)))
-        seen: dict[Key, _Wait] = {}
+        seen: dict[Key, Wait] = {}
         missed: Unreadable | None = None
         asked = 0
         for key in [key for key in wanted if not alive[key].polite][:FOLLOWED]:
@@ -69,19 +69,20 @@ class RunDelay:
             except Unparsable as error:
                 yield Blind(what=DELAY, source=source, why=error.why, subject=process.subject)
                 continue
-            now = _Wait(at, process.state == "R", ran, turns, waited)
+            now = Wait(at, process.state == "R", ran, turns, waited)
             before = self.followed.get(key, now)
             seen[key] = now = before.went_on(now)
             yield Reading(what=DELAY, subject=process.subject, value=now.waited, at=at, source=source)
+            yield Reading(what=RAN, subject=process.subject, value=now.ran, at=at, source=source)
             if asked < ASKED and now.waited - before.waited > WAITING * (at - before.at):
                 asked += 1
-                yield from _where(host, process, at)
+                yield from where(host, process, at)
         self.followed = seen
         if missed and not seen:
             yield Blind(what=DELAY, source=missed.source, why=missed.why)
 
 
-def _where(host: Host, process: Process, at: float) -> Iterator[Reading | Blind]:
+def where(host: Host, process: Process, at: float) -> Iterator[Reading | Blind]:
     """The cores it may run on, and its cgroup."""
     status, group = f"/proc/{process.pid}/status", f"/proc/{process.pid}/cgroup"
     try:
@@ -129,6 +130,8 @@ class Blockade:
                     source=f"$ cat /proc/{process.pid}/stat /proc/{process.pid}/wchan",
                     text=_sleeping_in(host, process.pid),
                 )
+                if key not in self.telling:
+                    yield from where(host, process, at)
         for key, subject in self.telling.items():
             if key not in telling:
                 source = f"$ cat /proc/{key[0]}/stat"

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from zombiescope.cgroups.families import family
+from zombiescope.cgroups.families import Families
 from zombiescope.core import Blind, Host, Reading, Unreadable
 from zombiescope.kernel.cgroup_events import SOURCE, CgroupEvents, memory_hierarchy, watching
 from zombiescope.kernel.mounts import CgroupMount, mount_of, whole
@@ -32,14 +32,27 @@ class _Counts:
         self._totals: Counter[tuple[str, str]] = Counter()
         self._families: set[str] = set()
         self._examples: dict[tuple[str, str], str] = {}
+        self._learnt = Families()
 
     def add(self, what: str, path: str, times: int = 1) -> None:
-        subject = f"family:{family(path)}"
+        subject = f"family:{self._learnt.of(path)}"
+        if subject not in self._families and "*" in subject:
+            self._gather()
         if subject not in self._families and len(self._families) >= MOST:
             subject = _OTHERS
         self._families.add(subject)
         self._totals[what, subject] += times
         self._examples[what, subject] = path
+
+    def _gather(self) -> None:
+        """A family that was just learnt takes over the counts of those that were met before."""
+        for (what, before), example in list(self._examples.items()):
+            subject = f"family:{self._learnt.of(example)}"
+            if subject != before and "*" in subject and before != _OTHERS:
+                self._totals[what, subject] += self._totals.pop((what, before))
+                self._examples[what, subject] = self._examples.pop((what, before))
+                self._families.discard(before)
+                self._families.add(subject)
 
     def readings(self, at: float, source: str) -> Iterator[Reading]:
         for (what, subject), total in self._totals.items():

@@ -2,11 +2,11 @@
 
 Overhead: one read for each process, 25 µs; the kernel adds up its threads, so a little more for thousands of threads.
     At most `MOST` are read in a sample, the oldest first. Waiting and blocked processes and the threads of the busiest
-    take another 1 to 2 ms; at worst 50 reads of schedstat, 50 of status and 200 of threads, 8 ms.
+    take another 1 to 2 ms; at worst 50 reads of schedstat, 50 of status and 200 of threads, 22 ms.
 Kernel: do_task_stat() in fs/proc/array.c, Documentation/filesystems/proc.rst 1.2. Times are in ticks of 1/100 s
     (USER_HZ) and include threads that have exited. The name may hold any bytes, parentheses included, so fields are
     counted from the last one. State, policy, last core, schedstat and context switches are the first thread's: other
-    threads that are blocked or wait are not seen here. A process that starts and exits between two samples is not
+    threads are read by turns, of the busiest processes only. A process that starts and exits between two samples is not
     seen. Time throttled by a CPU quota counts as waiting to run. wchan and cgroup need the right to trace the process.
 """
 
@@ -22,6 +22,7 @@ from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.text import count
 from zombiescope.probes import _process_threads, _process_waits
 from zombiescope.probes._process_stat import Process, parse
+from zombiescope.probes._process_threads import Threads
 from zombiescope.probes._process_waits import Blockade, RunDelay
 
 EVERY = 5.0
@@ -70,6 +71,7 @@ class _Memory:
     last: _Look | None = None
     delay: RunDelay = field(default_factory=RunDelay)
     blockade: Blockade = field(default_factory=Blockade)
+    threads: Threads = field(default_factory=Threads)
     defunct: dict[_Key, float] = field(default_factory=dict)  # since which sample
     realtime: set[_Key] = field(default_factory=set)
     leaving: dict[int, str] = field(default_factory=dict)  # parents reported to have zombie children
@@ -98,7 +100,8 @@ def _look(host: Host, memory: _Memory) -> Iterator[Reading | Blind]:
     yield from _users(now, last, used, first)
     busiest = [now.processes[key] for key in first]
     yield from _realtime(now, memory, busiest)
-    yield from _process_threads.told(host, now.at, busiest[:THREADED])
+    threaded = [it for it in busiest if it.threads > 1][:THREADED]
+    yield from memory.threads.told(host, now.at, threaded)
     yield from memory.delay.told(host, now.at, now.processes, first)
     if last:
         yield from _parents(now, last)
@@ -115,7 +118,8 @@ def _look(host: Host, memory: _Memory) -> Iterator[Reading | Blind]:
         yield from (Blind(what=what, source="/proc", why=why) for what in COUNTS)
         return
     yield from _counts(now)
-    yield from memory.blockade.told(host, now.at, {k: it for k, it in now.processes.items() if it.state == "D"})
+    blocked = {key: it for key, it in now.processes.items() if it.state == "D"}
+    yield from memory.blockade.told(host, now.at, blocked | memory.threads.blocked)
     yield from _defunct(now, memory, first_look=last is None)
 
 

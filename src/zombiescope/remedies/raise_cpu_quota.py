@@ -17,6 +17,7 @@ from zombiescope.core import Case, Finding, Plan, Step, harmless, percent
 from zombiescope.core.timeline import Timeline
 
 CURES = ("cpu_throttling",)
+IDLE = 0.25  # of a core: with less, a larger quota only takes the time from others
 
 
 def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
@@ -25,6 +26,8 @@ def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
         return None
     told = {it.what: it.value for it in finding.evidence}
     stopped, idle = told["cgroup_throttled_seconds_per_second"], told["cpu_idle_cores"]
+    if idle < IDLE:
+        return None
     has = timeline.series("cgroup_cpu_quota_cores", finding.subject)
     quota = float(has.latest.value) if len(has) else 0.0
     # It needs the time it was throttled; of that the node can give what was idle. Rounded up to half a core.

@@ -13,13 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from zombiescope.core import Finding, Reading, Span, harmless, lasting
+from zombiescope.core import Blind, Finding, Reading, Span, harmless, lasting
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.kernel_log import LOG, lines_of
+from zombiescope.derived.threads import unread_threads
 
 _SECONDS = "process_blocked_seconds"
 SYMPTOM = True
+# Scale: seconds of one task, and tasks that wait for the same thing: neither grows with the node.
 NEEDS = ((_SECONDS, LOG),)
 LONG = 8.0  # seconds for one process: no healthy disk's queue is that deep; the kernel itself waits for 120
 PILE = 3  # blocked together: they wait for something shared
@@ -37,7 +39,7 @@ class _Stuck:
     reading: Reading
 
 
-def find(timeline: Timeline) -> Iterator[Finding]:
+def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     stuck = sorted(_stuck(timeline), key=lambda it: -it.span.seconds)
     pile = [it for it in stuck if it.span.seconds >= PILED]
     if len(pile) >= PILE:
@@ -46,6 +48,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
     for it in stuck:
         if it.span.seconds >= LONG:
             yield _finding(timeline, it.subject, [it])
+    yield from unread_threads(timeline)
     # The kernel's count includes threads, which samples of processes miss, and goes on when its messages have stopped.
     hung = timeline.series("hung_tasks_total")
     if not stuck and len(hung) and hung.latest.value > hung.first.value:
@@ -68,7 +71,7 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
 def _stuck(timeline: Timeline) -> Iterator[_Stuck]:
     """Each process once, with its longest known wait."""
     found: dict[str, _Stuck] = {}
-    for subject in timeline.subjects(_SECONDS, "process"):
+    for subject in timeline.subjects(_SECONDS):
         series = timeline.series(_SECONDS, subject)
         longest = series.reading(int(series.values.argmax()))
         span = Span(longest.at - longest.value, longest.at)
@@ -86,7 +89,7 @@ def _finding(timeline: Timeline, subject: str, stuck: list[_Stuck]) -> Finding:
     places = sorted({harmless(it.where) for it in stuck if it.where})
     where, longest = f" in {', '.join(places[:3])}" if places else "", lasting(stuck[0].span.seconds)
     if subject == "node":
-        names = ", ".join(harmless(it.subject.removeprefix("process:")) for it in stuck[:5])
+        names = ", ".join(harmless(it.subject.partition(":")[2]) for it in stuck[:5])
         says = f"has {len(stuck)} processes blocked{where} that have not run for up to {longest}: {names}"
     else:
         says = f"is blocked{where} and has not run for {longest}"

@@ -20,15 +20,18 @@ from zombiescope.core import Blind, Finding, Reading, Span
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.model import SLACK
 from zombiescope.core.timeline import Series, Timeline
+from zombiescope.derived.cores import cores
 from zombiescope.derived.waits import waited_anywhere
 from zombiescope.knowledge.functions import shows
 
+# Scale: TIMES and PER_MINUTE are of one family, as one agent makes them; FAST grows with cores.
 NEEDS = ("cgroup_births_total", "cgroup_removals_total")
 TIMES = 20  # made and removed within one recording: fewer is a rollout, a batch of jobs or a person at work
 NAMED = 3  # containers of one family, as evidence of who owns them
 SAME = 0.5  # of the times: systemd is asked less often than cgroups are watched
 PER_MINUTE = 4.0  # a supervisor that backs off to 15 s still makes four; kubelet backs off to minutes
 FAST = 60.0  # a minute: this many cost CPU even if none stays behind; a busy CI node starts about thirty
+FOR_CORE = 2.0  # a minute for each core: a larger node starts more, and has the cores for it
 KEPT = 0.5  # of those removed still held by the kernel: fewer is the ordinary delay before the kernel frees them
 
 
@@ -42,7 +45,8 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
         releases = timeline.series("cgroup_releases_total", subject)
         # A cgroup removed before the recording may be freed during it.
         left = max(removals.latest.value - (releases.latest.value if len(releases) else 0), 0)
-        least = PER_MINUTE if left >= KEPT * removals.latest.value else FAST
+        fast = max(FAST, FOR_CORE * len(cores(timeline)))
+        least = PER_MINUTE if left >= KEPT * removals.latest.value else fast
         if times >= TIMES and minutes and times / minutes >= least and not _counted(timeline, subject, times):
             whose = owner(timeline, subject)
             span = _span(timeline, births, times / minutes)

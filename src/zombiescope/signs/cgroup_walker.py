@@ -22,6 +22,7 @@ from zombiescope.derived.sampled_processes import processes
 from zombiescope.derived.waits import waited_for
 from zombiescope.knowledge.functions import visits, walked_in, walks
 
+# Scale: shares of one core: what a walk takes from others on its core is the same on any node.
 NEEDS = ("samples_total", "kernel_symbols")
 MUCH = 0.1  # of one core, over the whole recording: a healthy kubelet stays below 0.01 for all it does
 LONG = 1.0  # seconds walked: in a short recording a few pods that start or stop already take a tenth of a core

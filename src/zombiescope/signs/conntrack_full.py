@@ -22,6 +22,7 @@ from zombiescope.derived.growth import reaches
 from zombiescope.derived.kernel_log import LOG, Line, lines_of
 
 _ENTRIES, _LIMIT, _DROPS = "conntrack_entries", "conntrack_limit", "conntrack_drops_total"
+# Scale: a share of the limit, which the kernel derives from memory.
 NEEDS = ((_ENTRIES, LOG),)
 FULL = 0.95  # of the limit: there the kernel already drops connections to make room (early drop)
 EPISODE = 60.0  # seconds: the kernel's message is rate-limited, so a full table is logged only now and then

@@ -1,7 +1,8 @@
-"""A cgroup is throttled again and again by its CPU quota while cores of the node are idle.
+"""A cgroup is throttled again and again by its CPU quota.
 
 Why it hurts: every thread in it stops until the next period, 100 ms by default, whatever it was doing: requests
-    and heartbeats time out, and only the cgroup's own file shows it. The node looks idle, and is.
+    and heartbeats time out, and only the cgroup's own file shows it. Where cores are idle, the quota withholds time
+    that nobody uses; where none is, it withholds the cgroup's share of a full node, and the finding says so.
 False alarms: a batch job that was given a small quota on purpose. Throttling is then what was asked for.
 References: Documentation/scheduler/sched-bwc.rst.
 """
@@ -13,12 +14,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from zombiescope.cgroups.owners import owner, owners
+from zombiescope.cgroups.owners import one_for_pod, owner, owners
 from zombiescope.core import Finding, Reading, Span, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
-from zombiescope.derived.cores import cores, idle_cores
+from zombiescope.derived.cores import cores, fair_share, idle_cores
 
+# Scale: shares of periods and of the quota: they grow with the cgroup, not with the node.
 NEEDS = (
     "cgroup_throttled_seconds_total",
     "cgroup_throttled_periods_total",
@@ -27,24 +29,29 @@ NEEDS = (
 )
 PERIODS = 0.25  # of all periods: fewer is an ordinary burst, and the share at which kubernetes-mixin warns
 STOPPED = 0.1  # seconds a second: many periods may each be cut by a millisecond, which nobody notices
-IDLE = 0.25  # of a core on the node: with less there is no idle time that the quota withholds
+OF_QUOTA = 0.1  # of its quota: the kernel adds up all cores it runs on, so what nobody notices grows with its size
+IDLE = 0.25  # of a core on the node, whatever its size: with less there is no idle time that the quota withholds
 SECONDS = 3.0  # shorter is a program that uses its quota up while it starts
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
+    yield from one_for_pod(_throttled(timeline))
+
+
+def _throttled(timeline: Timeline) -> Iterator[Finding]:
     for subject in timeline.subjects(NEEDS[2], "cgroup"):
         for spell in _share(timeline, subject).runs(above=PERIODS, lasting=SECONDS):
             stopped = timeline.rate(NEEDS[0], subject).between(spell.span).mean()
             idle, many = idle_cores(timeline, spell.span), cores(timeline)
-            if stopped >= STOPPED and idle >= IDLE:
+            if stopped >= max(STOPPED, OF_QUOTA * _quota(timeline, subject)):
                 whose = owner(timeline, subject)
+                free = f"while {idle:.1f} of {len(many)} cores were idle" if idle >= IDLE else "while no core was idle"
                 yield Finding(
                     subject=subject,
                     span=spell.span,
                     says=(
                         f"was throttled in {percent(spell.mean())} of its periods for {lasting(spell.span.seconds)} "
-                        f"({stopped:.2f} s of each second) while {idle:.1f} of {len(many)} cores were idle"
-                        + (f"; owner: {whose}" if whose else "")
+                        f"({stopped:.2f} s of each second) {free}" + (f"; owner: {whose}" if whose else "")
                     ),
                     evidence=(
                         spell.figure("cgroup_throttled_ratio", spell.mean()),
@@ -54,12 +61,12 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                         ),
                         *owners(timeline, subject)[:1],
                     ),
-                    harm=_harm(timeline, subject, spell.span, stopped),
+                    harm=_harm(timeline, subject, spell.span, stopped, full=idle < IDLE),
                 )
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
-    """The cgroup throttled most, where none is throttled while cores are idle."""
+    """The cgroup throttled most, where none is throttled much."""
     shares = [_share(timeline, subject) for subject in timeline.subjects(NEEDS[2], "cgroup")]
     known = [share for share in shares if not np.isnan(share.mean())]
     if not known:
@@ -70,15 +77,21 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     return f"most throttled: {path}, in {percent(ratio.value)} of its periods", (ratio,)
 
 
-def _harm(timeline: Timeline, subject: str, span: Span, stopped: float) -> Harm:
+def _harm(timeline: Timeline, subject: str, span: Span, stopped: float, *, full: bool) -> Harm:
     """Its threads are runnable while it is throttled: a core's queue is stopped only where it has some.
 
-    Queues of idle cores are not stopped, so there are never more of them than cores that the quota had woken.
+    Queues of idle cores are not stopped, so there are never more of them than cores that the quota had woken. On a
+    full node it would have had to share: it lost its fair share of that time, not all of it.
     """
-    quota = timeline.series("cgroup_cpu_quota_cores", subject)
-    waits = min(stopped, float(len(cores(timeline))))
-    demand = waits + (quota.latest.value if len(quota) else 0.0)
+    waits = min(stopped, float(len(cores(timeline)))) * (fair_share(timeline, span) if full else 1.0)
+    demand = waits + _quota(timeline, subject)
     return Harm(parts=(Part(figure="waited", who=subject, amount=waits, span=span, demand=demand),))
+
+
+def _quota(timeline: Timeline, subject: str) -> float:
+    """Cores; 0 where it is not known."""
+    quota = timeline.series("cgroup_cpu_quota_cores", subject)
+    return float(quota.latest.value) if len(quota) else 0.0
 
 
 def _share(timeline: Timeline, subject: str) -> Series:

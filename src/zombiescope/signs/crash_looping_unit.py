@@ -21,6 +21,7 @@ from zombiescope.derived.kernel_log import Line, lines_of
 from zombiescope.derived.unit_results import WELL, crashes, ended
 
 COUNTER, LOG = "unit_restarts_total", "kernel_log"
+# Scale: restarts of one unit: the same on any node.
 NEEDS = ((COUNTER, LOG),)
 TIMES = 3  # restarts seen: the Prometheus node mixin alerts at more than two within five minutes
 APART = 240.0  # seconds: node-problem-detector reports 5 restarts in 20 minutes; slower is not a loop

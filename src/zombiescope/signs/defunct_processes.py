@@ -15,10 +15,12 @@ from collections.abc import Iterator
 from zombiescope.core import Finding, Reading, harmless
 from zombiescope.core.harm import Harm
 from zombiescope.core.timeline import Series, Timeline
+from zombiescope.derived.cores import cores
 from zombiescope.derived.growth import reaches
 
+# Scale: FEW grows with cores, as pools do; SCARCE is a share of pid_max, which grows with cores too.
 NEEDS = ("defunct_children",)
-FEW = 20  # of one parent: a pipeline or a pool that reaps slowly has one for each of a dozen workers
+FEW = 20  # of one parent, or one a core: a pool that reaps slowly has one for each of its workers
 GROWN = 10  # more over a recording: fewer is a pool that reaps late
 SCARCE = 0.5  # of all pids: the rest is used up within hours or minutes
 
@@ -26,7 +28,7 @@ SCARCE = 0.5  # of all pids: the rest is used up within hours or minutes
 def find(timeline: Timeline) -> Iterator[Finding]:
     for subject in timeline.subjects(NEEDS[0], "process"):
         left = timeline.series(NEEDS[0], subject)
-        for spell in left.runs(above=FEW, lasting=0.0):
+        for spell in left.runs(above=max(FEW, len(cores(timeline))), lasting=0.0):
             latest = spell.latest
             limit = timeline.series("pid_limit")
             pids = f" of {limit.latest.value:,.0f} pids" if len(limit) else ""

@@ -14,15 +14,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from zombiescope.cgroups.owners import one_for_pod, owner
 from zombiescope.core import Blind, Finding, Reading, Span, amount, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
-from zombiescope.derived.cores import WAITING, stalled_for_memory
+from zombiescope.derived.cores import WAITING, cores, stalled_for_memory
 
 BY_CGROUP = "cgroup_memory_stall_seconds_total"
 HITS = "cgroup_limit_hits_total"
+# Scale: a cgroup's own share on any node; STALLED, of the whole node, grows with cores.
 NEEDS = (WAITING,)
 STALLED = 0.3  # cores' worth of waiting: streaming at a limit costs 0.02 to 0.25, writing and thrashing there 0.4 to 1
+OF_CORES = 0.005  # of the node's cores: on 192, a few readers of files larger than memory wait that much, harmlessly
 SHARE = 0.2  # of the time of a cgroup whose own waiting is known: streaming 0.02 to 0.15, thrashing 0.3 and more
 SECONDS = 3.0  # shorter is a program that starts up
 BRIDGE = 1.5  # seconds: one better sample does not split a period in two
@@ -32,11 +35,13 @@ DIRECT = 1.0  # times a second that a task on the node had to reclaim memory its
 
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
-    waiting = list(_by_own_waiting(timeline))
+    waiting = one_for_pod(_by_own_waiting(timeline))
     yield from waiting
-    for spell in stalled_for_memory(timeline).runs(above=STALLED, lasting=SECONDS, bridging=BRIDGE):
+    least = max(STALLED, OF_CORES * len(cores(timeline)))
+    for spell in stalled_for_memory(timeline).runs(above=least, lasting=SECONDS, bridging=BRIDGE):
         # Where cgroups report their own waiting, one that hits its limit without waiting is not blamed.
-        blamed = [*_node(timeline, spell), *([] if timeline.looked(BY_CGROUP) else _at_limits(timeline, spell))]
+        limited = [] if timeline.looked(BY_CGROUP) else one_for_pod(_at_limits(timeline, spell))
+        blamed = [*_node(timeline, spell), *limited]
         yield from blamed
         if not blamed and not waiting:
             why = f"{_waited(spell)}, but no reclaim was seen: compaction, thrashing or a cgroup without a limit"
@@ -100,23 +105,24 @@ def _by_own_waiting(timeline: Timeline) -> Iterator[Finding]:
 
 
 def _limited(
-    timeline: Timeline, subject: str, span: Span, says: str, times: float, waited: Reading, cores: float
+    timeline: Timeline, subject: str, span: Span, says: str, times: float, waited: Reading, waits: float
 ) -> Finding:
     usage, limit = (timeline.series(f"cgroup_memory_{name}_bytes", subject) for name in ("usage", "limit"))
     full = (usage.latest, limit.latest) if len(usage) and len(limit) else ()
     at = f" of {amount(limit.latest.value)}" if full else ""
+    whose = f"; owner: {owned}" if (owned := owner(timeline, subject)) else ""
     return Finding(
         subject=subject,
         span=span,
-        says=f"hit its memory limit{at} {times:,.0f} times a second and did direct reclaim each time; {says}",
+        says=f"hit its memory limit{at} {times:,.0f} times a second and did direct reclaim each time; {says}{whose}",
         evidence=(waited, _figure(timeline.rate(HITS, subject), span, times), *full),
-        harm=_harm(subject, span, cores),
+        harm=_harm(subject, span, waits),
     )
 
 
-def _harm(subject: str, span: Span, cores: float) -> Harm:
+def _harm(subject: str, span: Span, waits: float) -> Harm:
     """Of a cgroup that reports its own pressure at least this much: the kernel counts the time, not the tasks."""
-    return Harm(parts=(Part(figure="waited", who=subject, amount=cores, span=span),))
+    return Harm(parts=(Part(figure="waited", who=subject, amount=waits, span=span),))
 
 
 def _waited(spell: Series) -> str:

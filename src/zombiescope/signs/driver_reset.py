@@ -23,6 +23,7 @@ _RESETS, _TIMEOUTS = "nic_resets_total", "nic_tx_timeouts_total"
 SYMPTOM = True
 ALWAYS_PROVED = "no card has reset"
 DEFAULT_EVENT = True  # what `before` compares where nothing else is asked for
+# Scale: events of one card: the same on any node.
 NEEDS = ((LOG, _RESETS, _TIMEOUTS),)
 EPISODE = 10.0  # seconds: lines this close are about one reset; the device needs a second or two for it
 SHOWN = 12  # lines of one episode, as evidence: a queue's lines repeat for each packet that is stuck

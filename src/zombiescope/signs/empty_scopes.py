@@ -20,6 +20,7 @@ from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.growth import reaches
 
+# Scale: systemd has one limit on any node; MANY is of scopes that should not be there at all.
 NEEDS = ("empty_scopes",)
 UNITS = 131_072  # systemd's MANAGER_MAX_NAMES, src/core/unit.c: it refuses to load more
 GROWN = 10  # more over a recording: fewer is sessions that come and go

@@ -9,35 +9,54 @@ References: Documentation/filesystems/proc.rst, 1.7 (processes); threads are cou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from zombiescope.cgroups.owners import whose
 from zombiescope.core import Finding, Reading, Span, lasting
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.cores import cores
+from zombiescope.derived.culprits import sampled_culprit, with_cgroup
 from zombiescope.derived.waits import waited_anywhere
+from zombiescope.knowledge.functions import shows
 
+# Scale: grows with cores, evenly up to LINEAR and slower beyond.
 NEEDS = ("forks_total",)
 PER_CORE = 500.0  # a second for each core of the node: a quarter of what it can make, and more than any build does
 FEWEST = 1_000.0  # a second: one script, whatever it runs, stays below on a node of one core or two
-MOST = 5_000.0  # a second: several cores' worth of kernel time, however many the node has
+LINEAR = 16  # cores up to which what a node can make grows evenly: beyond, all wait for the same locks (pids, tasks)
+BEYOND = 100.0  # a second for each core more: a builder of 192 cores makes 6,000, a quarter of what this allows
 SECONDS = 3.0  # a service that starts its workers is done by then
 BRIDGE = 0.5  # seconds: one sample below does not split a storm in two
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
     many_cores = len(cores(timeline))
-    many = min(max(FEWEST, PER_CORE * many_cores), MOST)
+    many = max(FEWEST, PER_CORE * min(many_cores, LINEAR) + BEYOND * max(many_cores - LINEAR, 0))
     for storm in timeline.rate(NEEDS[0]).runs(above=many, lasting=SECONDS, bridging=BRIDGE):
         suspect = _whose_children(timeline, storm.span)
-        named = f"; children of {suspect.subject.removeprefix('process:')} used most CPU time" if suspect else ""
+        culprit = sampled_culprit(timeline, storm.span, _forks)
+        named = f"; most are made by {whose(timeline, culprit.process, culprit.cgroup)}" if culprit else ""
+        if suspect:
+            parent = with_cgroup(timeline, suspect, storm.span)
+            named += f"; children of {whose(timeline, parent.process, parent.cgroup)} used most CPU time"
+            culprit = culprit or parent
         yield Finding(
             subject="node",
             span=storm.span,
             says=f"made {storm.mean():,.0f} processes or threads a second for {lasting(storm.span.seconds)}{named}",
-            evidence=(_figure(storm), *([suspect] if suspect else [])),
+            evidence=(
+                _figure(storm),
+                *dict.fromkeys([*([suspect] if suspect else []), *(culprit.evidence if culprit else ())]),
+            ),
             harm=_harm(timeline, suspect, storm.span),
+            culprit=culprit.subject if culprit else "",
         )
+
+
+def _forks(frames: Sequence[str]) -> bool:
+    """Only those that make others: what is made has a pid of its own each time."""
+    return shows(frames, "process_cloning")
 
 
 def _harm(timeline: Timeline, suspect: Reading | None, span: Span) -> Harm:

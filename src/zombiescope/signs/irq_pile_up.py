@@ -21,6 +21,7 @@ from zombiescope.derived.packet_work import packet_work_harm
 
 SOFTIRQ, IRQ, IDLE = (f"cpu_{mode}_seconds_total" for mode in ("softirq", "irq", "idle"))
 PACKETS = "softnet_processed_total"
+# Scale: shares of one core and of the node's packets; the others' part is an average over them.
 NEEDS = (SOFTIRQ, IRQ, IDLE, PACKETS)
 HEAVY = 0.6  # of a core in interrupts and softirqs: loopback TCP takes at most 0.34
 SECONDS = 3.0  # shorter bursts are ordinary

@@ -18,6 +18,7 @@ from zombiescope.core.timeline import Timeline
 from zombiescope.derived.ray_log import Line, lines_of, nodes_here, ray_nodes
 
 SYMPTOM = True
+# Scale: events of one job: the same on any node.
 NEEDS = (("ray_event", "container_restarts_total"),)
 TOGETHER = 30.0  # seconds: lines about one death, from the first failed health check to the raylet's own end
 SAME = 3.0  # seconds: an actor and its worker or node die at once, and events are dated by the second

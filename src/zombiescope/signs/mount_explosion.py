@@ -22,16 +22,19 @@ from zombiescope.derived.sampled_processes import processes
 from zombiescope.derived.waits import waited_anywhere
 from zombiescope.knowledge.functions import shows
 
+# Scale: grows with pods; below 125 of them MANY, what one read of the table costs.
 NEEDS = ("mounts",)
 OURS = 0.5  # seconds around our own reads: two reads of the longest table that is allowed take less
 GROWN = 20  # more over a recording: a pod that starts makes a dozen
+FOR_POD = 24  # mounts for each pod: twice what one with a dozen volumes has
 MANY = 3_000  # four times a full node: one read of the table takes 6 ms of a core, for each program that follows mounts
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
     spent, limit = timeline.series("mounts_read_cpu_seconds"), timeline.series("mounts_limit")
     alike = sorted(timeline.latest("mounts_alike"), key=lambda it: it.value, reverse=True)[:1]
-    for spell in timeline.series(NEEDS[0]).runs(above=MANY, lasting=0.0):
+    many = max(MANY, FOR_POD * len(timeline.subjects("pod_info", "pod")))
+    for spell in timeline.series(NEEDS[0]).runs(above=many, lasting=0.0):
         yield Finding(
             subject="node",
             span=spell.span,

@@ -19,6 +19,7 @@ from zombiescope.derived.episodes import episodes
 from zombiescope.derived.kernel_log import LOG, Line, lines_of, unheard
 
 _KILLS = "vmstat_oom_kill_total"
+# Scale: events: the same on any node.
 NEEDS = ((LOG, _KILLS),)
 TOGETHER = 10.0  # seconds: a kill follows its reason at once, or after a slow console; kills this close are one event
 GROUP = 1.0  # seconds: memory.oom.group kills all of a cgroup at once, and gives the reason only for the first

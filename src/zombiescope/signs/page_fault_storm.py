@@ -15,19 +15,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from zombiescope.core import Finding, Reading, Span, harmless, lasting, percent
+from zombiescope.cgroups.owners import whose
+from zombiescope.core import Finding, Reading, Span, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
-from zombiescope.derived.cores import in_modes
+from zombiescope.derived.cores import cores, in_modes
+from zombiescope.derived.culprits import Culprit, sampled_culprit, with_cgroup
 from zombiescope.derived.waits import waited_anywhere
+from zombiescope.knowledge.functions import shows
 
 FAULTS, MAJOR, FORKS = "vmstat_pgfault_total", "vmstat_pgmajfault_total", "forks_total"
 WAITING = "pressure_memory_waiting_seconds_total"
 _MODES = ("user", "nice", "system")
+# Scale: CORES grows with cores; the others are ratios, and the pressure is the kernel's average over cores.
 NEEDS = (FAULTS, MAJOR, *(f"cpu_{mode}_seconds_total" for mode in _MODES))
 DENSE = 60_000.0  # faults for each second of kernel time, 17 µs each: no fault takes longer than that
 SYSTEM = 0.6  # of the time the cores worked: compiling 0.3, starting programs 0.5, a storm 0.65 and more
 CORES = 0.7  # cores' worth of kernel time: less harms nobody
+OF_CORES = 0.02  # of the node's cores: on 192, programs that start and end take four without harm
 PER_FORK = 300.0  # faults of a new process, not a storm: 200 measured for a shell that runs /bin/true
 MAJORS = 100.0  # waits for a page a second, each 0.1 to 10 ms
 THRASHING = 0.2  # of the time that some task waits for pages the node had dropped: a cold start does not count there
@@ -42,16 +47,23 @@ def find(timeline: Timeline) -> Iterator[Finding]:
         system = _modes(timeline, storm.span, ("system",))
         busy = _modes(timeline, storm.span, _MODES)
         who = _who(timeline, storm.span)
+        culprit = sampled_culprit(timeline, storm.span, lambda frames: shows(frames, "page_fault"))
+        seen = culprit or (with_cgroup(timeline, who[0], storm.span) if who else None)
         yield Finding(
             subject="node",
             span=storm.span,
             says=(
                 f"had {faults.mean():,.0f} page faults a second for {lasting(storm.span.seconds)}: {system:.1f} cores' "
                 f"worth of kernel time ({percent(system / busy)} of all CPU time used), "
-                f"{system / faults.mean() * 1e6:.1f} µs for each{_named(who)}"
+                f"{system / faults.mean() * 1e6:.1f} µs for each{_named(timeline, seen, sampled=bool(culprit))}"
             ),
-            evidence=(_figure(faults, faults.mean()), _cores(timeline, storm.span, system), *who),
+            evidence=(
+                _figure(faults, faults.mean()),
+                _cores(timeline, storm.span, system),
+                *dict.fromkeys((*who, *(culprit.evidence if culprit else ()))),
+            ),
             harm=_harm(timeline, storm.span, system, who),
+            culprit=seen.subject if seen else "",
         )
     waiting, major = timeline.rate(WAITING), timeline.rate(MAJOR)
     for spell in waiting.runs(above=THRASHING, lasting=SECONDS, bridging=BRIDGE):
@@ -75,7 +87,7 @@ def _harm(timeline: Timeline, span: Span, system: float, who: list[Reading]) -> 
     spent = {"node": system} | {it.subject: min(it.value, system) for it in who}
     return Harm(
         parts=tuple(
-            Part(figure="burnt", who=it, amount=cores, span=span, contended=waited) for it, cores in spent.items()
+            Part(figure="burnt", who=it, amount=used, span=span, contended=waited) for it, used in spent.items()
         )
     )
 
@@ -98,8 +110,9 @@ def _minor(timeline: Timeline) -> Series:
     edges = np.append(faults.at, faults.until)
     system, busy = in_modes(timeline, ("system",), edges), in_modes(timeline, _MODES, edges)
     forks = np.nan_to_num(np.diff(timeline.series(FORKS).sampled(edges)) / np.diff(edges))
-    storm = (system >= CORES) & (system >= SYSTEM * busy)
-    dense = (faults.values - PER_FORK * forks) / np.maximum(system, CORES)
+    least = max(CORES, OF_CORES * len(cores(timeline)))
+    storm = (system >= least) & (system >= SYSTEM * busy)
+    dense = (faults.values - PER_FORK * forks) / np.maximum(system, least)
     return replace(faults, values=np.where(storm, dense, 0.0))
 
 
@@ -115,8 +128,11 @@ def _who(timeline: Timeline, span: Span) -> list[Reading]:
     return [_figure(most, most.mean()) for most in sorted(known, key=Series.mean, reverse=True)[:1]]
 
 
-def _named(who: list[Reading]) -> str:
-    return "".join(f"; most kernel time: {harmless(it.subject.removeprefix('process:'))}" for it in who)
+def _named(timeline: Timeline, culprit: Culprit | None, *, sampled: bool) -> str:
+    if culprit is None:
+        return ""
+    name = whose(timeline, culprit.process, culprit.cgroup)
+    return f"; most are of {name}" if sampled else f"; most kernel time: {name}"
 
 
 def _cores(timeline: Timeline, span: Span, value: float) -> Reading:

@@ -15,11 +15,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from zombiescope.core import Finding, Reading, harmless, lasting, percent
+from zombiescope.core import Blind, Finding, Reading, harmless, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
+from zombiescope.derived.threads import unread_threads
 from zombiescope.derived.waits import waited_for_core
 
+# Scale: a share of one core: the same on any node.
 NEEDS = ("process_realtime_priority", "process_user_seconds_total", "process_system_seconds_total")
 HOG = 0.5  # of a core: audio and control loops use a few percent, and a half-free core starves nobody for long
 SECONDS = 2.0  # shorter bursts are start-up; a network driver gives up on a queue after five
@@ -27,10 +29,11 @@ _CORE = {"process": "process_cpu", "thread": "thread_realtime_cpu"}
 _OWN_WORK = ("irq/", "ksoftirqd/", "napi/", "migration/", "rcu")
 
 
-def find(timeline: Timeline) -> Iterator[Finding]:
+def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     for kind, used in _realtime(timeline):
         for spell in used.runs(above=HOG, lasting=SECONDS):
             yield _finding(timeline, kind, spell)
+    yield from unread_threads(timeline)
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:

@@ -24,6 +24,7 @@ _KERNEL = ("system", "irq", "softirq")
 _USER = ("user", "nice")  # guest time is counted in these already
 _IDLE = ("idle", "iowait")
 SYMPTOM = True
+# Scale: shares of one core: the same on any node.
 NEEDS = tuple(f"cpu_{mode}_seconds_total" for mode in (*_KERNEL, *_USER, *_IDLE))
 FULL = 0.9  # of the time the core had: the tick that counts is coarse, and a rare interrupt elsewhere is no relief
 SECONDS = 1.0  # shorter periods are ordinary bursts; a queue's watchdog gives up after 5

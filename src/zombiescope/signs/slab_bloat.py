@@ -17,6 +17,7 @@ from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
 
 UNRECLAIMABLE, TOTAL, NEGATIVE = "memory_slab_unreclaimable_bytes", "memory_total_bytes", "dentries_negative"
+# Scale: shares of all memory.
 NEEDS = (UNRECLAIMABLE, TOTAL)
 LARGE = 0.15  # of all memory: an ordinary node has 0.5 to 3 %, and a tenth on small ones
 NAMES = 0.1  # of all memory in negative dentries: at 192 bytes each, 13 million on 24 GB

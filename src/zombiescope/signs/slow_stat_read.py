@@ -17,6 +17,7 @@ from zombiescope.core.timeline import Timeline
 
 SYMPTOM = True
 ALWAYS_PROVED = "statistics are read quickly"
+# Scale: SLOW is what delays packets on one core, on any node; WALKS is for each cgroup.
 NEEDS = ("stat_read_seconds",)
 SLOW = 0.05  # seconds of CPU time: 1,000 times a healthy read, and long enough to delay packets
 WALKS = 0.5e-6  # seconds for each cgroup: more than this, with many of them, is a walk over all of them

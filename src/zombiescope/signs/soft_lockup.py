@@ -18,6 +18,7 @@ from zombiescope.derived.episodes import episodes
 from zombiescope.derived.kernel_log import LOG, Line, lines_of, unheard
 
 SYMPTOM = True
+# Scale: events of one core: the same on any node.
 NEEDS = (LOG,)
 EPISODE = 60.0  # seconds: the kernel repeats itself every 20 s or so while a core is stuck
 TOGETHER = 1.0  # seconds within which the lines of one stall come: first that there is one, then which core

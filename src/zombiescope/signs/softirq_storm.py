@@ -10,15 +10,18 @@ References: Documentation/filesystems/proc.rst, 1.7 (softirq); `mpstat -P ALL 1`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from zombiescope.cgroups.owners import whose
 from zombiescope.core import Finding, Reading, Span, lasting, percent
 from zombiescope.core.timeline import Series, Timeline
+from zombiescope.derived.culprits import sampled_culprit
 from zombiescope.derived.packet_work import packet_work_harm
-from zombiescope.knowledge.functions import softirq_kind
+from zombiescope.knowledge.functions import shows, softirq_kind
 
+# Scale: a share of one core: the same on any node.
 NEEDS = ("cpu_softirq_seconds_total",)
 HEAVY = 0.6  # of a core: loopback TCP takes at most 0.34, a busy gateway about half
 SECONDS = 3.0  # shorter bursts are ordinary; a network driver gives up after 5
@@ -32,13 +35,26 @@ def find(timeline: Timeline) -> Iterator[Finding]:
         for storm in timeline.rate(NEEDS[0], cpu).runs(above=HEAVY, lasting=SECONDS, bridging=BRIDGE):
             words, evidence = _kinds(timeline, cpu, storm.span)
             length = lasting(storm.span.seconds)
+            number = int(cpu.removeprefix("cpu:"))
+            culprit = sampled_culprit(timeline, storm.span, _own, cpu=number, among=_softirq)
+            named = f"; caused by {whose(timeline, culprit.process, culprit.cgroup)}" if culprit else ""
             yield Finding(
                 subject=cpu,
                 span=storm.span,
-                says=f"spent {percent(storm.mean())} of its time in softirqs for {length}: {words}",
-                evidence=(_share(storm), *evidence),
+                says=f"spent {percent(storm.mean())} of its time in softirqs for {length}: {words}{named}",
+                evidence=(_share(storm), *evidence, *(culprit.evidence if culprit else ())),
                 harm=packet_work_harm(timeline, storm),
+                culprit=culprit.subject if culprit else "",
             )
+
+
+def _softirq(frames: Sequence[str]) -> bool:
+    return bool(softirq_kind(frames))
+
+
+def _own(frames: Sequence[str]) -> bool:
+    """A softirq that a program's own call raised and ran (it sends to this node); others interrupt whoever runs."""
+    return _softirq(frames) and shows(frames, "softirq_of_caller")
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
@@ -59,7 +75,7 @@ def _kinds(timeline: Timeline, cpu: str, span: Span) -> tuple[str, tuple[Reading
     counted = tuple(
         _often(rates[kind], often[kind]) for kind in sorted(often, key=lambda it: often[it], reverse=True)[:SHOWN]
     )
-    caught = timeline.samples(span, cpu=int(cpu.removeprefix("cpu:")), wanted=lambda it: bool(softirq_kind(it)))
+    caught = timeline.samples(span, cpu=int(cpu.removeprefix("cpu:")), wanted=_softirq)
     if len(caught):
         kinds = [softirq_kind(caught.frames.names(stack)) for stack in caught.stack.tolist()]
         first = max(set(kinds), key=kinds.count)

@@ -15,27 +15,31 @@ from dataclasses import replace
 
 import numpy as np
 
-from zombiescope.core import Finding, Reading, harmless, lasting, percent
+from zombiescope.core import Blind, Finding, Reading, harmless, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Floats, Series, Timeline
-from zombiescope.derived.cores import cores
+from zombiescope.derived.cores import fair_share
+from zombiescope.derived.threads import unread_threads
 
 _PROCESS, _THREAD = "process_run_delay_seconds_total", "thread_run_delay_seconds_total"
+_TASK = "task_run_delay_seconds_total"  # a thread of a process, by turns
 SYMPTOM = True
-NEEDS = ((_PROCESS, _THREAD),)
+# Scale: shares of what one thread wanted; the fair share comes from cores and runnable threads.
+NEEDS = ((_PROCESS, _THREAD, _TASK),)
 WAITS = 0.5  # of the time: a thread that waits less makes progress; two that share a core fairly are just below
 UNFAIR = 0.33  # of a fair share: the scheduler's own unfairness (weights of sessions, wake-ups) stays well above
 SECONDS = 3.0  # shorter is a burst; heartbeats are missed after a few seconds
 _SOFTIRQ = ("ksoftirqd/", "napi/", "rcuc/")
 
 
-def find(timeline: Timeline) -> Iterator[Finding]:
+def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     for waited in _followed(timeline):
         for spell in waited.runs(above=WAITS, lasting=SECONDS):
             ran = _ran(timeline, spell)
-            got, fair = ran / (ran + spell.mean()), _fair_share(timeline, spell)
+            got, fair = ran / (ran + spell.mean()), fair_share(timeline, spell.span)
             if got < UNFAIR * fair:
                 yield _finding(timeline, spell, ran, got, fair)
+    yield from unread_threads(timeline)
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
@@ -53,7 +57,7 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
 def _followed(timeline: Timeline) -> Iterator[Series]:
     """How much each waited; a kernel thread that is followed both as a process and by its name counts once."""
     threads = {thread.removeprefix("thread:") for thread in timeline.subjects(_THREAD)}
-    for what in (_THREAD, _PROCESS):
+    for what in (_THREAD, _PROCESS, _TASK):
         for subject in timeline.subjects(what):
             name = subject.partition(":")[2]
             known_by_name = what == _PROCESS and name.rpartition("[")[0] in threads
@@ -84,28 +88,22 @@ def _waited(timeline: Timeline, what: str, subject: str) -> Series:
 
 def _ran(timeline: Timeline, spell: Series) -> float:
     """What part of that time it ran; where that was not sampled, all of the rest."""
+    own = spell.what.replace("_run_delay_", "_run_")
+    # What a process used is its threads' together; where its first thread's own time was not read, that must do.
     whats = (
-        ("process_user_seconds_total", "process_system_seconds_total")
-        if spell.what == _PROCESS
-        else ("thread_run_seconds_total",)
+        (own,)
+        if len(timeline.series(own, spell.subject)) > 1
+        else ("process_user_seconds_total", "process_system_seconds_total")
     )
     rates = [timeline.rate(what, spell.subject).between(spell.span) for what in whats]
     ran = sum(rate.mean() for rate in rates if len(rate))
     return float(ran) if any(map(len, rates)) and not np.isnan(ran) else max(0.0, 1.0 - spell.mean())
 
 
-def _fair_share(timeline: Timeline, spell: Series) -> float:
-    """What each would have got if all runnable threads had shared all cores."""
-    many_cores = len(cores(timeline))
-    running = timeline.series("procs_running").between(spell.span)
-    mean = running.mean() if len(running) else float("nan")
-    return min(1.0, many_cores / mean) if many_cores and mean > 0 else 1.0
-
-
 def _finding(timeline: Timeline, spell: Series, ran: float, got: float, fair: float) -> Finding:
     core, allowed, group = (
         timeline.series(what, spell.subject).between(spell.span)
-        for what in ("process_cpu", "process_cpus_allowed", "process_in_cgroup")
+        for what in ("task_cpu" if spell.what == _TASK else "process_cpu", "process_cpus_allowed", "process_in_cgroup")
     )
     bound = f"; it is bound to cpu {allowed.latest.text}" if len(allowed) and allowed.latest.value == 1 else ""
     return Finding(

@@ -18,6 +18,7 @@ from zombiescope.core import Finding, Reading, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 
+# Scale: a share of one core's time, or of all cores' together.
 NEEDS = ("cpu_steal_seconds_total",)
 STOLEN = 0.2  # of the time: a neighbour's burst takes a few percent; a fifth makes the machine noticeably slower
 SECONDS = 2.0  # shorter is a neighbour that starts

@@ -16,6 +16,7 @@ from zombiescope.core.timeline import Timeline
 from zombiescope.derived.unit_results import crashes
 
 ENABLED, USE, USES, UNSEEN, LEAKS = "agent_enabled", "agent_use", "agent_uses", "agent_uses_unseen", "agent_leaks"
+# Scale: agents are judged one by one: the same on any node.
 NEEDS = (ENABLED,)
 
 

@@ -26,8 +26,10 @@ from zombiescope.derived.growth import first_of, reaches
 
 LEFT_BEHIND = True  # stopping the leak does not free them: they must not grow, and a remedy of their own frees them
 NEXT = "zombiescope census --names"
+# Scale: MANY grows with live cgroups, so with pods; the cost grows with cores (bytes_each), and harm weighs it.
 NEEDS = (("cgroup_folders", "cgroup_dying_descendants"),)
 MANY = 1000  # a full node of 110 pods has a few hundred live cgroups; more dying ones than that are no residue
+OF_LIVE = 2.0  # times the live ones: what pods that come and go leave for some minutes grows with the number of pods
 FEW = 100  # below this even growth is pods that start and stop as usual
 GROWTH = 20  # so many more within one recording, never fewer: an active leak, long before there are MANY
 RESIDUE = 14  # these come and stay without any leak: metadata of the journal, charges kept on each core
@@ -43,7 +45,8 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     for census in counted:
         steady = bool((census.dying.values[1:] >= census.dying.values[:-1]).all())
         whose, leaked = _latest(timeline) if "memory" in census.controllers else ("", ())
-        if census.dead >= MANY or (census.dead >= FEW and census.grown >= GROWTH and steady):
+        many = max(MANY, OF_LIVE * census.live)
+        if census.dead >= many or (census.dead >= FEW and census.grown >= GROWTH and steady):
             yield Finding(
                 subject=census.subject,
                 span=census.dying.span,
