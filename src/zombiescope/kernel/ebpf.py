@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
+if TYPE_CHECKING:  # the capture process assembles programs, and has no numpy
+    import numpy as np
 
 
 class Register(IntEnum):
@@ -27,6 +28,7 @@ R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10 = Register
 class Helper(IntEnum):
     """Kernel functions a program may call, by their number in enum bpf_func_id."""
 
+    MAP_LOOKUP_ELEM = 1
     PROBE_READ = 4
     KTIME_GET_NS = 5
     GET_CURRENT_PID_TGID = 14
@@ -34,6 +36,7 @@ class Helper(IntEnum):
     PROBE_READ_STR = 45
     PROBE_READ_KERNEL = 113  # 113 and 115 since 6ae08ae3dea2 (v5.5); before, the two above read user memory as well
     PROBE_READ_KERNEL_STR = 115
+    JIFFIES64 = 118  # since 5576b991e9c1 (v5.6); the kernel replaces the call by one load
 
 
 INSTRUCTION_BYTES = 8
@@ -79,6 +82,10 @@ class Assembler:
 
     def multiply(self, target: Register, value: Register | int) -> None:
         self._arithmetic(0x20, target, value)
+
+    def divide(self, target: Register, value: Register | int) -> None:
+        """Unsigned; by zero gives 0."""
+        self._arithmetic(0x30, target, value)
 
     def mask(self, target: Register, value: Register | int) -> None:
         """Keep only the bits of `value` (bitwise and)."""

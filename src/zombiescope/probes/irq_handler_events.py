@@ -1,0 +1,47 @@
+"""irq:irq_handler_entry and irq_handler_exit: how long the handlers of interrupts ran, on each core.
+
+A histogram for each core in each sample, as softirq_events gives them; the value is the longest.
+
+Overhead: eBPF programs at the two tracepoints, 25 ns an interrupt where one in `every` is timed; a handler that takes
+    16 ms or more is always counted. `--no-bpf` leaves it out.
+Kernel: include/trace/events/irq.h. Not seen: the local timer and messages between cores, which have tracepoints of
+    their own, and threaded handlers (thread_delay has these).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from zombiescope.core import Blind, Host, Reading, Unreadable
+from zombiescope.kernel import stopwatch
+from zombiescope.kernel.core_times import CoreTimes
+from zombiescope.probes._core_times import allowed, possible_cores, sampled
+
+EVERY = 2.0
+GIVES = ("irq_handler_seconds",)
+EVENTS = GIVES
+MOST = 16  # cores, those with the longest; the others together
+SOURCE = "/sys/kernel/tracing/events/irq"
+_PROGRAMS = {
+    "irq_handler_exit": stopwatch.left,
+    "irq_handler_entry": partial(stopwatch.started, stopwatch.ENTERED),
+}
+
+
+@contextmanager
+def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
+    """Keeps the programs attached."""
+    allowed(host, SOURCE)
+    with CoreTimes(possible_cores(host), ("irq",), _PROGRAMS) as times:
+
+        def look() -> Iterator[Reading | Blind]:
+            return sampled(times, host.now(), SOURCE, {"runs": GIVES[0]}, lambda core, _: f"cpu:{core}", MOST)
+
+        yield look
+
+
+def read(host: Host) -> Iterator[Reading]:
+    raise Unreadable(SOURCE, "handlers are timed by watching, not by one sample")
+    yield  # a generator, like every probe
