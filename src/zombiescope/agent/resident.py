@@ -152,6 +152,7 @@ class Resident:
         it = self.settings
         options = ("--hours", f"{it.hours:g}", "--max-bytes", str(it.max_bytes), "--hz", str(it.hz))
         chosen = [word for one in it.set for word in ("--set", one)] + (["--host", it.host] if it.host else [])
+        chosen += ["--no-bpf"] if it.bpf == "off" else []
         return own_python("zombiescope.agent.child", str(os.getpid()), "record", it.dir, *options, *chosen)
 
     def _examine(self) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ class Helper(IntEnum):
     PROBE_READ_STR = 45
     PROBE_READ_KERNEL = 113  # 113 and 115 since 6ae08ae3dea2 (v5.5); before, the two above read user memory as well
     PROBE_READ_KERNEL_STR = 115
-    JIFFIES64 = 118  # since 5576b991e9c1 (v5.6); the kernel replaces the call by one load
+    JIFFIES64 = 118  # for tracing since 72e2b2b66f9c (v5.9); the kernel replaces the call by one load
 
 
 INSTRUCTION_BYTES = 8

@@ -8,6 +8,7 @@ from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.gaps import core_gaps
 from zombiescope.derived.sampled_processes import processes
+from zombiescope.derived.softirq_times import seen_waiting
 from zombiescope.knowledge.functions import visits
 
 WITHIN = 2.0  # seconds: both are there while the walk goes on
@@ -37,3 +38,4 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
                 mine[0].reading(effect.subject, "visit_sampled_seconds"),
             ),
         )
+        yield from seen_waiting(cause, effect, timeline)

@@ -43,5 +43,6 @@ def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
 
 
 def read(host: Host) -> Iterator[Reading]:
+    allowed(host, SOURCE)
     raise Unreadable(SOURCE, "handlers are timed by watching, not by one sample")
     yield  # a generator, like every probe

@@ -6,8 +6,9 @@ the longest. At most MOST of them by core, those with the longest times; the oth
 Overhead: eBPF programs at the three tracepoints, 0.1 to 0.2 % of a core at 50,000 softirqs a second: below 16 ms only
     one in `every` is timed, longer ones are all counted. They are detached for a part of the time beyond 75,000 a
     second. A sample reads one array: 50 µs on 2 cores. `--no-bpf` leaves it out.
-Kernel: include/trace/events/irq.h. Needs CAP_BPF and CAP_PERFMON, or root; bpf_jiffies64() since v5.6. A softirq that
-    nobody raised because its interrupt was late is not seen here: see core_gap_seconds. Threaded NAPI has no softirq.
+Kernel: include/trace/events/irq.h. Needs CAP_BPF and CAP_PERFMON, or root; bpf_jiffies64() for tracing since
+    72e2b2b66f9c (in v5.9). A softirq that nobody raised because its interrupt was late is not seen here:
+    core_gap_seconds shows that. Threaded NAPI has no softirq: thread_delay has it.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
 
 
 def read(host: Host) -> Iterator[Reading]:
+    allowed(host, SOURCE)
     raise Unreadable(SOURCE, "waits are seen by watching, not by one sample")
     yield  # a generator, like every probe
 

@@ -18,6 +18,7 @@ from zombiescope.core import Finding, Reading, Span, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.lost_packets import lost_packets
+from zombiescope.derived.softirq_times import most_run
 from zombiescope.derived.waits import waited_for_core
 from zombiescope.knowledge.functions import softirq_kind
 
@@ -34,6 +35,8 @@ def find(timeline: Timeline) -> Iterator[Finding]:
         for storm in timeline.rate(NEEDS[0], cpu).runs(above=HEAVY, lasting=SECONDS, bridging=BRIDGE):
             words, evidence = _kinds(timeline, cpu, storm.span)
             length = lasting(storm.span.seconds)
+            if ran := most_run(timeline, cpu, storm.span):
+                words, evidence = f"{words}; timed by eBPF: {ran.ran}", (*evidence, ran.longest)
             yield Finding(
                 subject=cpu,
                 span=storm.span,
