@@ -1,4 +1,4 @@
-"""How long the softirqs of a core waited between raise and run, and how long they ran: as eBPF timed them, if it did."""
+"""How long the softirqs of a core waited between raise and run, and how long they ran, as far as eBPF timed them."""
 
 from __future__ import annotations
 

@@ -39,12 +39,12 @@ def sampled(
         return
     for table, what in whats.items():
         rows = [it for it in found.times if it.table == table]
-        for subject, row in _bounded(rows, name, most):
+        for subject, row in bounded(rows, name, most):
             text = histogram(row, found)
             yield Reading(what=what, subject=subject, value=row.worst, at=at, source=source, text=text)
 
 
-def _bounded(rows: list[Times], name: Name, most: int) -> Iterator[tuple[str, Times]]:
+def bounded(rows: list[Times], name: Name, most: int) -> Iterator[tuple[str, Times]]:
     """The worst `most` by core; what is left, of all its cores together."""
     rows.sort(key=lambda it: it.worst, reverse=True)
     yield from ((name(str(it.core), it.kind), it) for it in rows[:most])

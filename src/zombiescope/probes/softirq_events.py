@@ -29,7 +29,7 @@ MOST = 32  # histograms by core, of waits and of runs: 4 kinds on 8 cores
 SOURCE = "/sys/kernel/tracing/events/irq"
 MOST_KINDS = 32  # the kernel keeps what is pending in 32 bits
 # In the order in which they are attached: nothing begins that is not seen to end.
-_PROGRAMS = {
+PROGRAMS = {
     "softirq_exit": stopwatch.left,
     "softirq_entry": stopwatch.entered,
     "softirq_raise": partial(stopwatch.started, stopwatch.RAISED),
@@ -40,8 +40,8 @@ _PROGRAMS = {
 def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
     """Keeps the programs attached."""
     allowed(host, SOURCE)
-    kinds = kinds_of(tracepoint_format.load(*(f"irq/{it}" for it in _PROGRAMS)))
-    with CoreTimes(possible_cores(host), kinds, _PROGRAMS) as times:
+    kinds = kinds_of(tracepoint_format.load(*(f"irq/{it}" for it in PROGRAMS)))
+    with CoreTimes(possible_cores(host), kinds, PROGRAMS) as times:
 
         def look() -> Iterator[Reading | Blind]:
             return sampled(times, host.now(), SOURCE, {"waits": WAIT, "runs": RUN}, _subject, MOST)
