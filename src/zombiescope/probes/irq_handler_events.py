@@ -24,7 +24,7 @@ GIVES = ("irq_handler_seconds",)
 EVENTS = GIVES
 MOST = 16  # cores, those with the longest; the others together
 SOURCE = "/sys/kernel/tracing/events/irq"
-_PROGRAMS = {
+PROGRAMS = {
     "irq_handler_exit": stopwatch.left,
     "irq_handler_entry": partial(stopwatch.started, stopwatch.ENTERED),
 }
@@ -34,7 +34,7 @@ _PROGRAMS = {
 def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
     """Keeps the programs attached."""
     allowed(host, SOURCE)
-    with CoreTimes(possible_cores(host), ("irq",), _PROGRAMS) as times:
+    with CoreTimes(possible_cores(host), ("irq",), PROGRAMS) as times:
 
         def look() -> Iterator[Reading | Blind]:
             return sampled(times, host.now(), SOURCE, {"runs": GIVES[0]}, lambda core, _: f"cpu:{core}", MOST)
