@@ -56,7 +56,8 @@ class CoreTimes(Closing):
     ) -> None:
         """`programs`: tracepoint to what assembles its program; attached in this order."""
         self._cores, self._kinds = cores, kinds
-        self._stack = ExitStack()
+        self._began = self._rests_until = 0.0  # the programs are detached until then; 0: they are attached
+        self._last_raw, self._last = b"", memoryview(b"").cast("Q")
         with ExitStack() as undo:
             self._times = undo.enter_context(
                 PerCpuArray(HEAD_BYTES + len(kinds) * KIND_BYTES, "zombie_times", len(cores))
