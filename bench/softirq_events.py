@@ -33,17 +33,19 @@ def ratios() -> Iterator[tuple[str, float, float, str]]:
             ours = _programs()
             empty = stack.enter_context(Program(_empty(), "bench_empty"))
             empty.attach("softirq_entry")
-            sender = subprocess.Popen([sys.executable, "-m", "bench.softirq_events"])
-            for look in eyes * 2:  # the first rounds find the rate
-                time.sleep(0.2)
+            sender = stack.enter_context(
+                subprocess.Popen([sys.executable, "-m", "bench.softirq_events"], stdout=subprocess.PIPE)
+            )
+            assert sender.stdout is not None and sender.stdout.readline()  # it sends
+            for look in eyes * 2:  # the second round is the first that knows the rate
                 list(look())
+                time.sleep(0.3)
             before = {number: _run(number) for number in (*ours, empty.descriptor)}
             began, used = time.monotonic(), time.thread_time()
             time.sleep(SECONDS / 3)
             rounds = [list(look()) for look in eyes]
             used, passed = time.thread_time() - used, time.monotonic() - began
             after = {number: _run(number) for number in before}
-            sender.wait()
     except Unreadable as error:
         raise UserError(str(error)) from error
     took = {number: tuple(map(int.__sub__, after[number], before[number])) for number in before}
@@ -107,6 +109,7 @@ def _send() -> None:
     ):
         here.bind(("127.0.0.1", 0))
         there.connect(here.getsockname())
+        print("sending", flush=True)
         began, sent = time.monotonic(), 0
         while (passed := time.monotonic() - began) < SECONDS:
             for _ in range(min(int(passed * RATE) - sent, 100)):

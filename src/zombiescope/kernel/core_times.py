@@ -21,9 +21,9 @@ from zombiescope.kernel.stopwatch import BINS, COUNTS, HEAD_BYTES, KIND_BYTES, R
 BUDGET = 0.003  # of one core, for the programs of one source
 EXACT = 3_000  # starts a second timed exactly, on all cores together: 3 readings of the clock each, 0.06 % of a core
 EACH = 40e-9  # seconds of all programs for one start that is not timed exactly
-# Powers of two: one start in 4, so that the first round of a storm costs little; one in 1,024, as less would make the
+# Powers of two: one start in 8, so that the first round of a storm costs little; one in 1,024, as less would make the
 # histogram of a quiet kind a matter of luck; and one in 16 until the rate is known.
-LEAST, MOST, FIRST = 2, 10, 4
+LEAST, MOST, FIRST = 3, 10, 4
 TABLES = {"waits": WAITS, "runs": RUNS}
 
 
