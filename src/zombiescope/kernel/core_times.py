@@ -1,8 +1,9 @@
 """What the stopwatch programs counted on each core: opened at tracepoints, read in rounds, kept within a budget.
 
-Overhead: measured for softirqs on a virtual machine: 13 ns an event beside the clock, 60 ns a reading of the clock.
-    `every` is doubled until at most EXACT starts a second are timed exactly; beyond what BUDGET allows at all, the
-    programs are detached for a while after each round.
+Overhead: measured for softirqs on a virtual machine: 13 ns for a program and 60 ns for each reading of the clock, but
+    80 ns for an event in all: most of it is the kernel's way from the tracepoint to the program. `every` is doubled
+    until at most EXACT starts a second are timed exactly. Where there are more starts than `most`, the programs are
+    detached after each round, until the average is that.
 """
 
 from __future__ import annotations
@@ -18,9 +19,7 @@ from zombiescope.kernel.bpf import Array, PerCpuArray, Program
 from zombiescope.kernel.closing import Closing
 from zombiescope.kernel.stopwatch import BINS, COUNTS, HEAD_BYTES, KIND_BYTES, ROUND, RUNS, SUM, TURN, WAITS, WORST
 
-BUDGET = 0.003  # of one core, for the programs of one source
-EXACT = 3_000  # starts a second timed exactly, on all cores together: 3 readings of the clock each, 0.06 % of a core
-EACH = 40e-9  # seconds of all programs for one start that is not timed exactly
+EXACT = 1_500  # starts a second timed exactly, on all cores together: 3 readings of the clock each, 0.03 % of a core
 # Powers of two: one start in 8, so that the first round of a storm costs little; one in 1,024, as less would make the
 # histogram of a quiet kind a matter of luck; and one in 16 until the rate is known.
 LEAST, MOST, FIRST = 3, 10, 4
@@ -52,10 +51,13 @@ class CoreTimes(Closing):
     """Programs at tracepoints, and what they count, from now until closed."""
 
     def __init__(
-        self, cores: Sequence[int], kinds: Sequence[str], programs: Mapping[str, Callable[..., bytes]]
+        self, cores: Sequence[int], kinds: Sequence[str], programs: Mapping[str, Callable[..., bytes]], *, most: float
     ) -> None:
-        """`programs`: tracepoint to what assembles its program; attached in this order."""
-        self._cores, self._kinds = cores, kinds
+        """`programs`: tracepoint to what assembles its program; attached in this order.
+
+        `most`: starts a second on the average; where there are more, they are timed in a part of the time.
+        """
+        self._cores, self._kinds, self._most = cores, kinds, most
         self._began = self._rests_until = 0.0  # the programs are detached until then; 0: they are attached
         self._last_raw, self._last = b"", memoryview(b"").cast("Q")
         with ExitStack() as undo:
@@ -107,11 +109,10 @@ class CoreTimes(Closing):
     def _keep_to_budget(self, rate: float, seconds: float) -> None:
         self._bits = next((bits for bits in range(LEAST, MOST) if rate / (1 << bits) <= EXACT), MOST)
         self._say()
-        cost = rate * EACH
-        if cost > BUDGET:
+        if rate > self._most:
             for program in self._programs.values():
                 program.detach()
-            self._rests_until = time.monotonic() + seconds * (cost / BUDGET - 1)
+            self._rests_until = time.monotonic() + seconds * (rate / self._most - 1)
 
     def _places(self) -> Iterator[tuple[int, str, int]]:
         """Each core and kind, with the word where it begins."""

@@ -18,7 +18,7 @@ from zombiescope.kernel.closing import Closing
 from zombiescope.kernel.ebpf import R0, R1, R2, R3, R6, R7, R8, R9, R10, Assembler, Helper
 from zombiescope.kernel.tracepoint_format import Format
 
-EXACT = 2_000  # polls a second that are counted one by one, at some 150 ns: 0.03 % of a core
+EXACT = 1_000  # polls a second that are counted one by one, at some 150 ns: 0.015 % of a core
 FIRST, MOST = 4, 10  # powers of two: one in 16 until the rate is known, and never less than one in 1,024
 SLOTS = 32  # names in the table of a core; a power of two
 TRIES = 4  # slots in which a name may be
@@ -144,25 +144,30 @@ def _slot(it: Assembler) -> None:
 class NapiPolls(Closing):
     """All polls from now on, until closed."""
 
-    def __init__(self, record: Format, cores: int) -> None:
-        self._cores = cores
+    def __init__(self, record: Format, cores: int, *, most: float) -> None:
+        """`most`: polls a second on the average; where there are more, they are counted in a part of the time."""
+        self._cores, self._most, self._id = cores, most, record.id
+        self._rests_until = 0.0  # the program is detached until then; 0: it is attached
         with ExitStack() as undo:
             self._polls = undo.enter_context(PerCpuArray(VALUE_BYTES, "zombie_polls", cores))
             self._said = undo.enter_context(Array(8, "zombie_said"))
             code = program(record, polls=self._polls.descriptor, said=self._said.descriptor)
-            attached = undo.enter_context(Program(code, "napi_poll", TRACEPOINT))
+            self._program = undo.enter_context(Program(code, "napi_poll", TRACEPOINT))
             self._say(FIRST)
             self._last, self._turns = self._sums(self._polls.read())
-            self._began = time.monotonic()
-            attached.attach_to_record(record.id)
+            self._attach()
             self._stack = undo.pop_all()
 
     def close(self) -> None:
         self._stack.close()
 
-    def read(self) -> tuple[float, int, list[Polls]]:
-        """How long it was since the last call, one in how many was counted, and what was counted."""
+    def read(self) -> tuple[float, int, list[Polls]] | None:
+        """How long it was since the last call, one in how many was counted, and what; None while the program rests."""
         now = time.monotonic()
+        if self._rests_until:
+            if now >= self._rests_until:
+                self._attach()
+            return None
         seconds, every, before = now - self._began, self.every, self._last
         self._last, turns = self._sums(self._polls.read())
         nothing = [0] * (EIGHTHS + 1)
@@ -174,7 +179,15 @@ class NapiPolls(Closing):
         rate = (turns - self._turns) / max(seconds, 1e-3)
         self._say(next((bits for bits in range(MOST) if rate / (1 << bits) <= EXACT), MOST))
         self._began, self._turns = now, turns
+        if rate > self._most:
+            self._program.detach()
+            self._rests_until = now + seconds * (rate / self._most - 1)
         return seconds, every, found
+
+    def _attach(self) -> None:
+        self._rests_until = 0.0
+        self._program.attach_to_record(self._id)
+        self._began = time.monotonic()
 
     def _say(self, bits: int) -> None:
         self.every = 1 << bits

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from zombiescope.core import Blind, Host, Reading, Unreadable
-from zombiescope.kernel.core_times import BUDGET, CoreTimes, Round, Times
+from zombiescope.kernel.core_times import CoreTimes, Round, Times
 from zombiescope.kernel.stopwatch import LONG_BIN
 from zombiescope.kernel.text import cores
 
 POSSIBLE = "/sys/devices/system/cpu/possible"
 OTHERS = "others"
 LONG_US = 1 << LONG_BIN  # from here on each one is counted
+RESTS = "there are so many that they are timed only in a part of the time"
 Name = Callable[[str, str], str]  # a core ("3", or OTHERS) and a kind into a subject
 
 
@@ -33,9 +34,7 @@ def sampled(
     """One round: a reading for each histogram; `whats` names them by table."""
     found = times.read()
     if found is None:
-        for what in whats.values():
-            why = f"timed only in a part of the time: more would cost over {BUDGET:.1%} of a core"
-            yield Blind(what=what, source=source, why=why, subject="node")
+        yield from (Blind(what=it, source=source, why=RESTS, subject="node") for it in whats.values())
         return
     for table, what in whats.items():
         rows = [it for it in found.times if it.table == table]
