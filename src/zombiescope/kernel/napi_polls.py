@@ -147,7 +147,7 @@ class NapiPolls(Closing):
     def __init__(self, record: Format, cores: int, *, most: float) -> None:
         """`most`: polls a second on the average; where there are more, they are counted in a part of the time."""
         self._cores, self._most, self._id = cores, most, record.id
-        self._rests_until = 0.0  # the program is detached until then; 0: it is attached
+        self._began = self._rests_until = 0.0  # the program is detached until then; 0: it is attached
         with ExitStack() as undo:
             self._polls = undo.enter_context(PerCpuArray(VALUE_BYTES, "zombie_polls", cores))
             self._said = undo.enter_context(Array(8, "zombie_said"))
