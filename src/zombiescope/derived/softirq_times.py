@@ -66,10 +66,14 @@ def how_known(timeline: Timeline, cpu: str, span: Span) -> tuple[str, tuple[Read
     if not timeline.looked(WAIT):
         looks = timeline.looks(WAIT)
         return (f"softirqs not timed by eBPF ({looks.latest.text})", ()) if len(looks) else ("", ())
-    waits = long_waits(timeline, cpu, span)
-    if not waits:
-        return f"timed by eBPF: none waited over {LONG_US / 1e3:.0f} ms between raise and run", ()
-    return f"timed by eBPF: {waits[0].waited}", (waits[0].longest,)
+    found = timed(timeline, WAIT, cpu, span)
+    if not found:  # the programs rested, or other cores were worse
+        return "its softirqs were not timed by eBPF then", ()
+    if waits := [it for it in found if it.long]:
+        return f"timed by eBPF: {waits[0].waited}", (waits[0].longest,)
+    covered = max(it.seconds for it in found)
+    says = f"none waited over {LONG_US / 1e3:.0f} ms between raise and run in {covered:.1f} s"
+    return f"timed by eBPF: {says}", (found[0].longest,)
 
 
 def most_run(timeline: Timeline, cpu: str, span: Span) -> Timed | None:
