@@ -126,6 +126,19 @@ class Assembler:
         """target = address of a single-entry array's value, without a look-up (since d8eca5bbb2be, v5.2)."""
         self._wide(target, _MAP_VALUE, descriptor, offset)
 
+    def look_up_value(self, target: Register, descriptor: int, *, scratch: int, otherwise: str) -> None:
+        """target = address of the first value, of this core's in a per-CPU array; `scratch`: 4 bytes of the stack.
+
+        The verifier wants to see that there is one: else on to the label `otherwise`.
+        """
+        self.store(R10, scratch, 0, size=4)
+        self.load_map(R1, descriptor)
+        self.set(R2, R10)
+        self.add(R2, scratch)
+        self.call(Helper.MAP_LOOKUP_ELEM)
+        self.jump_if(R0, "==", 0, otherwise)
+        self.set(target, R0)
+
     def load_constant(self, target: Register, value: int) -> None:
         """target = a 64-bit number."""
         self._wide(target, 0, value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF)

@@ -46,7 +46,7 @@ def program(record: Format, *, polls: int, said: int) -> bytes:
         raise Unreadable(record.source, "dev_name is not a string of its own (__data_loc)")
     it = Assembler()
     it.set(R9, R1)
-    _value(it, polls)
+    it.look_up_value(R6, polls, scratch=-20, otherwise="out")
     it.load(R7, R9, work.offset, size=4)
     it.load(R1, R9, budget.offset, size=4)
     it.jump_if(R1, "==", 0, "out")  # netpoll: it only cleans up
@@ -79,16 +79,6 @@ def program(record: Format, *, polls: int, said: int) -> bytes:
     it.set(R0, 0)
     it.exit()
     return it.assemble()
-
-
-def _value(it: Assembler, polls: int) -> None:
-    it.store(R10, -20, 0, size=4)
-    it.load_map(R1, polls)
-    it.set(R2, R10)
-    it.add(R2, -20)
-    it.call(Helper.MAP_LOOKUP_ELEM)
-    it.jump_if(R0, "==", 0, "out")
-    it.set(R6, R0)
 
 
 def _sampled(it: Assembler, said: int) -> None:

@@ -8,7 +8,7 @@ most, so from `LONG` on every single one is counted, and shorter ones are sample
 
 from __future__ import annotations
 
-from zombiescope.kernel.ebpf import R0, R1, R2, R3, R6, R7, R8, R10, Assembler, Helper
+from zombiescope.kernel.ebpf import R0, R1, R2, R3, R6, R7, R8, Assembler, Helper
 
 BINS = 28  # powers of two of microseconds: the last begins at 134 s, beyond LONGEST
 LONG_BIN = 14
@@ -40,13 +40,7 @@ class Stopwatch(Assembler):
             self.jump_if(R7, ">=", kinds, "out")
         else:
             self.set(R7, 0)
-        self.store(R10, -4, 0, size=4)
-        self.load_map(R1, times)
-        self.set(R2, R10)
-        self.add(R2, -4)
-        self.call(Helper.MAP_LOOKUP_ELEM)
-        self.jump_if(R0, "==", 0, "out")
-        self.set(R6, R0)
+        self.look_up_value(R6, times, scratch=-4, otherwise="out")
         self.multiply(R7, KIND_BYTES)
         self.set(R8, R6)
         self.add(R8, R7)
