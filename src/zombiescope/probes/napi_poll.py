@@ -5,8 +5,8 @@ or packets, net.core.netdev_budget) its softirq gives way to ksoftirqd. In each 
 of such polls, and a histogram by eighths of the budget (in the text). A core's own backlog is the device (no_device).
 
 Overhead: 250 to 550 ns a poll on a virtual machine, most of it for the tracepoint's record, which the kernel writes
-    for the eBPF program. Beyond POLLS a second they are counted in a part of the time only: of 50,000, in 2 s of each 200 s. A
-    sample takes 0.3 ms on 2 cores. `--no-bpf` leaves it out.
+    for the eBPF program. Beyond POLLS a second they are counted in a part of the time only: of 50,000, in 2 s of each
+    200 s. A sample takes 0.3 ms on 2 cores. `--no-bpf` leaves it out.
 Kernel: include/trace/events/napi.h; work and budget since "net: tracepoint napi:napi_poll add work and budget" (in
     v4.8). Needs CAP_BPF and CAP_PERFMON, or root.
 """

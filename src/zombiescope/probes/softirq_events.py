@@ -3,10 +3,10 @@
 A histogram for each core and kind in each sample (powers of two of microseconds, in the reading's text); the value is
 the longest. At most MOST of them by core, those with the longest times; the others of a kind together (NET_RX/others).
 
-Overhead: eBPF programs at the three tracepoints, 250 to 290 ns a softirq on a virtual machine, 40 of them in
-    the programs: below 16 ms only one in `every` is timed, longer ones are all counted. Beyond SOFTIRQS a second (0.2 % of a core)
-    they are timed in a part of the time only: of 50,000, in 2 s of each 12 s. A sample takes 0.5 ms on 2 cores.
-    `--no-bpf` leaves it out.
+Overhead: eBPF programs at the three tracepoints, 250 to 290 ns a softirq on a virtual machine, 40 of them in the
+    programs: below 16 ms only one in `every` is timed, longer ones are all counted. Beyond SOFTIRQS a second (0.2 %
+    of a core) they are timed in a part of the time only: of 50,000, in 2 s of each 12 s. A sample takes 0.5 ms on 2
+    cores. `--no-bpf` leaves it out.
 Kernel: include/trace/events/irq.h. Needs CAP_BPF and CAP_PERFMON, or root; bpf_jiffies64() for tracing since
     72e2b2b66f9c (in v5.9). A softirq that nobody raised because its interrupt was late is not seen here:
     core_gap_seconds shows that. Threaded NAPI has no softirq: thread_delay has it.
