@@ -62,9 +62,15 @@ def ratios() -> Iterator[tuple[str, float, float, str]]:
     if softirqs < 0.8 * RATE:  # how many are timed exactly depends on the rate, so it cannot be scaled from afar
         raise UserError(f"only {softirqs:,.0f} softirqs a second: the machine is too busy")
     at_rate = RATE / softirqs
-    share = sum(net.values()) * at_rate
+    attached = sum(net.values()) * at_rate
+    timed = {
+        "softirq": softirq_events.SOFTIRQS / RATE,
+        "napi": napi_poll.POLLS / RATE,
+    }  # of the time; the rest they rest
+    share = sum(one * at_rate * timed.get(it.partition("_")[0], 1.0) for it, one in net.items())
     each = ", ".join(f"{it} {one * at_rate:.3%}" for it, one in net.items())
-    detail = f"{share:.3%} of a core, measured at {softirqs:,.0f} a second: {each}; less {nothing:.0f} ns a run"
+    measured = f"{attached:.3%} while attached, at {softirqs:,.0f} a second, less {nothing:.0f} ns a run"
+    detail = f"{share:.3%} of a core, {measured}: {each}"
     yield (
         "all programs, as the kernel times them, against 0.3 % of a core at 50,000 softirqs a second",
         share / ALLOWED,
