@@ -62,6 +62,7 @@ def test_a_file_and_flags_before_it(tmp_path: Path) -> None:
         ("set = ['nobody.FULL=1']", "no sign, probe or law is called 'nobody'"),
         ("every = ", "not TOML"),
         ("log-format = 'xml'", "neither text nor json"),
+        ("bpf = 'no'", "bpf: 'no' is neither on nor off"),
     ],
 )
 def test_a_mistake_in_the_file(tmp_path: Path, text: str, says: str) -> None:

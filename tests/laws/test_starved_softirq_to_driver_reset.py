@@ -71,3 +71,15 @@ def test_other_drivers(line: str, name: str) -> None:
 
 def test_a_reset_long_after_is_another_story() -> None:
     assert not links(node([*starved(), *log(ENA, RESET, at=60.0), *queue(3)]), LAW)
+
+
+@pytest.mark.parametrize(
+    ("kind", "worst", "known"), [("NET_RX", 1.9, True), ("NET_RX", 0.6, False), ("RCU", 1.9, False)]
+)
+def test_packets_that_were_timed_while_they_waited_are_a_mechanism(kind: str, worst: float, known: bool) -> None:
+    text = f"2.00 s; {worst:.6f} s in all; one in 4 below 16384; from µs: 524288:1"
+    waits = [read("softirq_wait_seconds", f"softirq:{kind}/3", worst, 8.0, text)]
+    found = links(node([*starved(), *waits, *log(ENA, RESET), *queue(3)]), LAW)
+    says = [it.says for link in found for it in link.grounds if it.kind == "mechanism"]
+    timed = f"timed by eBPF: NET_RX on cpu 3 waited up to {worst * 1e3:.0f} ms between raise and run"
+    assert any(it.startswith(timed) for it in says) == known

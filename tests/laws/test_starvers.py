@@ -15,7 +15,9 @@ from zombiescope.laws import (
     fork_storm_to_saturated_core,
     realtime_hog_to_starved_softirq,
     realtime_hog_to_starved_thread,
+    saturated_core_to_starved_softirq,
     saturated_core_to_starved_thread,
+    softirq_storm_to_saturated_core,
     stolen_cpu_to_starved_softirq,
     stolen_cpu_to_starved_thread,
 )
@@ -178,3 +180,55 @@ def test_forks_elsewhere_do_not_fill_a_core_by_their_number(forks: int) -> None:
     assert fork_storm_to_saturated_core.lacks(full, timeline) == (
         "no stacks show whether cpu 1 was busy with fork and exec"
     )
+
+
+def timed(what: str, kind: str, core: int, worst: float, bins: str, total: float = 1.0) -> list[Reading]:
+    """Two samples of one histogram, as softirq_events gives them."""
+    text = f"2.00 s; {total:.6f} s in all; one in 4 below 16384; from µs: {bins}"
+    return [read(what, f"softirq:{kind}/{core}", worst, at, text) for at in (4.0, 6.0)]
+
+
+WAITS = timed("softirq_wait_seconds", "NET_RX", 1, 0.812, "1:900 16384:20 524288:3")
+
+
+def test_softirqs_timed_while_they_waited_are_the_mechanism() -> None:
+    hogging = node([*on(1, HOG), *WAITS])
+    full = finding("cpu:1", read("cpu_kernel_ratio", "cpu:1", 0.97, 0.0))
+    for law, cause in ((realtime_hog_to_starved_softirq, hog), (saturated_core_to_starved_softirq, full)):
+        found = grounds(law, cause, softirq, hogging)["mechanism"]
+        assert found.says == (
+            "timed by eBPF: NET_RX on cpu 1 waited up to 812 ms between raise and run, 46 times over 16 ms in 4.0 s"
+        )
+        assert found.evidence[0].value == 0.812
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        timed("softirq_wait_seconds", "NET_RX", 1, 0.009, "1:900 8192:3"),  # short ones are ordinary
+        timed("softirq_wait_seconds", "NET_RX", 11, 0.8, "524288:3"),  # another core
+        [replace(it, at=it.at + 20) for it in WAITS],  # later
+        [replace(it, text="from µs: many") for it in WAITS],
+        [],
+    ],
+)
+def test_waits_that_are_short_elsewhere_later_or_not_understood_are_not(waits: list[Reading]) -> None:
+    full = finding("cpu:1", read("cpu_kernel_ratio", "cpu:1", 0.97, 0.0))
+    assert "mechanism" not in grounds(saturated_core_to_starved_softirq, full, softirq, node([*waits, *on(1, HOG)]))
+
+
+@pytest.mark.parametrize(("total", "known"), [(1.2, True), (0.9, False)])
+def test_softirqs_that_fill_a_core_are_why_its_threads_wait(total: float, known: bool) -> None:
+    runs = timed("softirq_run_seconds", "NET_RX", 1, 0.0123, "1:90000 8192:3", total)
+    bound = [read("process_cpus_allowed", JOB, 1, at, "1") for at in (0.0, 5.0, 10.0)]
+    full = finding("cpu:1", read("cpu_kernel_ratio", "cpu:1", 0.97, 0.0), read("cpu_softirq_ratio", "cpu:1", 0.95, 0.0))
+    storm = finding("cpu:1", read("cpu_softirq_ratio", "cpu:1", 0.95, 0.0))
+    timeline = node([*runs, *bound])
+    for law, cause, effect in (
+        (saturated_core_to_starved_thread, full, starved),
+        (softirq_storm_to_saturated_core, storm, full),
+    ):
+        found = grounds(law, cause, effect, timeline)
+        assert ("mechanism" in found) == known and "place" in found
+        if known:
+            assert found["mechanism"].says == ("timed by eBPF: NET_RX ran 0.60 s of each second, up to 12.3 ms at once")

@@ -128,3 +128,12 @@ def test_a_short_burst() -> None:
     looks = [FLOOD] * 8 + [SENDER] * 24
     timeline = node([*cores({0: [SENDER] * 32, 1: looks}), *packets(0, 21_000)])
     assert not examine(timeline, signs={"irq_pile_up": irq_pile_up, "softirq_storm": softirq_storm}, laws={}).findings
+
+
+def test_a_storm_says_for_how_long_its_softirqs_ran() -> None:
+    text = "2.00 s; 1.700000 s in all; one in 32 below 16384; from µs: 16:100000 8192:9"
+    ran = [read("softirq_run_seconds", "softirq:NET_RX/1", 0.012, at, text) for at in (2.0, 4.0)]
+    result = case({1: FLOOD, 0: SENDER}, (200, 21000), ran)
+    (storm,) = [it for it in result.findings if it.sign == "softirq_storm"]
+    assert "; timed by eBPF: NET_RX ran 0.85 s of each second, up to 12.0 ms at once" in storm.says
+    assert ran[0] in storm.evidence

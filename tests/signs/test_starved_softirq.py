@@ -81,3 +81,30 @@ def test_silent(waits: list[float], runs: list[float]) -> None:
     result = case(thread("ksoftirqd/0", waits, runs))
     assert not result.findings and result.verdicts[0].state == "clear"
     assert "ksoftirqd/0 waited most" in result.verdicts[0].says and result.verdicts[0].evidence
+
+
+WAITING = [*[0.0] * 5, *[0.9] * 6, *[0.0] * 9]
+HISTOGRAM = "2.00 s; 3.000000 s in all; one in 4 below 16384; from µs: 1:900 "
+
+
+@pytest.mark.parametrize(
+    ("core", "bins", "says"),
+    [
+        (3, "16384:20 524288:3", "timed by eBPF: NET_RX on cpu 3 waited up to 812 ms between raise and run, 46 times"),
+        (3, "8192:3", "timed by eBPF: none waited over 16 ms between raise and run in 4.0 s"),
+        (4, "524288:3", "; its softirqs were not timed by eBPF then;"),  # silence about a core is not a clear word
+    ],
+)
+def test_it_says_what_was_timed(core: int, bins: str, says: str) -> None:
+    subject = f"softirq:NET_RX/{core}"
+    waits = [read("softirq_wait_seconds", subject, 0.812, at, HISTOGRAM + bins) for at in (7.0, 9.0)]
+    (found,) = case([*thread("ksoftirqd/3", WAITING, [0.01] * 20), *waits]).findings
+    assert says in found.says and "ksoftirqd/3 waited 0.90 s of each second" in found.says
+    assert (waits[0] in found.evidence) == (core == 3)
+
+
+def test_it_says_why_nothing_was_timed() -> None:
+    unseen = {"softirq_wait_seconds": "switched off by --no-bpf"}
+    timeline = node(thread("ksoftirqd/3", WAITING, [0.01] * 20), unseen=unseen)
+    (found,) = examine(timeline, signs={"starved_softirq": starved_softirq}, laws={}).findings
+    assert "; softirqs not timed by eBPF (switched off by --no-bpf);" in found.says

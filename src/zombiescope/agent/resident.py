@@ -153,6 +153,7 @@ class Resident:
         options = ["--hours", f"{it.hours:g}", "--max-bytes", str(it.max_bytes), "--hz", str(it.hz)]
         options += ["--budget", f"{(1 - LEAST) * it.budget:.4%}"]  # the rest is for looks
         chosen = [word for one in it.set for word in ("--set", one)] + (["--host", it.host] if it.host else [])
+        chosen += ["--no-bpf"] if it.bpf == "off" else []
         return own_python("zombiescope.agent.child", str(os.getpid()), "record", it.dir, *options, *chosen)
 
     def _examine(self) -> tuple[str, ...]:

@@ -34,6 +34,7 @@ class Settings:
     hours: float = 12.0
     max_bytes: int = 2 * 10**9
     hz: int = 49
+    bpf: str = "on"  # off: no eBPF programs
     webhook: str = ""
     webhook_token_file: str = ""
     alertmanager: str = ""

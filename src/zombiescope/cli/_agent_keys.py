@@ -41,6 +41,12 @@ def style(text: str) -> str:
     return text
 
 
+def switch(text: str) -> str:
+    if text not in ("on", "off"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither on nor off")
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class Key:
     read: Callable[[str], Any]
@@ -65,6 +71,7 @@ KEYS: dict[str, Key] = {
     "hours": Key(duration("hours", 1e5), "T", "how much the recorder keeps: hours, or 90m, 2d [12]"),
     "max_bytes": Key(size, "B", "size limit of the recording [2G]"),
     "hz": Key(hertz, "F", "stack samples per second on each core, 0 for none [49]"),
+    "bpf": Key(switch, "on|off", "eBPF programs that time softirqs, interrupts and network polls [on]"),
     "webhook": Key(str, "URL", "post each event here as JSON [none]"),
     "webhook_token_file": Key(path, "FILE", "send this word as bearer token to the webhook; mode 0600 [none]"),
     "alertmanager": Key(str, "URL", "tell this Alertmanager (v2) what goes on [none]"),

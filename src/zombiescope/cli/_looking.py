@@ -90,13 +90,22 @@ def add_host(parser: argparse.ArgumentParser) -> None:
     complete(parser, host=FOLDER)
 
 
+def add_bpf(parser: argparse.ArgumentParser) -> None:
+    """--no-bpf; `host_of` reads it."""
+    says = "attach no eBPF programs: softirqs, interrupts and network polls are not timed"
+    parser.add_argument("--no-bpf", action="store_true", help=says)
+
+
 def host_of(args: argparse.Namespace) -> Host:
     """This machine, or the node whose root --host names."""
     if args.host is None:
-        return Host()
-    from zombiescope.kernel.mounted_node import host_at
+        host = Host()
+    else:
+        from zombiescope.kernel.mounted_node import host_at
 
-    return host_at(args.host)
+        host = host_at(args.host)
+    host.bpf = not getattr(args, "no_bpf", False)
+    return host
 
 
 def recorded_root(path: str) -> Host:

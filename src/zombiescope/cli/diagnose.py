@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from zombiescope.cli._arguments import FILE, add_optional, add_repeatable, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import (
+    add_bpf,
     add_exit_style,
     add_hertz,
     add_host,
@@ -72,6 +73,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         help="what ended this long ago or later counts too, such as 30m or 2h [only what goes on during the look]",
     )
     add_host(parser)
+    add_bpf(parser)
     parser.add_argument("--format", choices=names("outputs"), default="text", help="output format [text]")
     parser.add_argument(
         "-v", "--evidence", action="store_true", help="add the evidence: every reason, reading and check"

@@ -14,7 +14,7 @@ import signal
 import sys
 
 from zombiescope.cli._arguments import FOLDER, add_repeatable, complete
-from zombiescope.cli._looking import add_hertz, add_host, duration, host_of
+from zombiescope.cli._looking import add_bpf, add_hertz, add_host, duration, host_of
 
 EXAMPLES = """examples:
   zombiescope record /var/lib/zombiescope             keep the last 12 hours, at most 2 GB
@@ -59,6 +59,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         help="CPU that all of it may use, in percent of one core; 0: no limit [1%%; beyond 48 cores 0.02%% of each]",
     )
     add_host(parser)
+    add_bpf(parser)
     add_repeatable(parser, "--set", "MEMBER.CONST=VALUE", "override a threshold, as in diagnose; repeatable")
     complete(parser, folder=FOLDER)
 

@@ -38,6 +38,7 @@ class Host:
         self.root = root if self._foreign else os.path.realpath(root)
         self.live = self.root == "/" if live is None else live
         self.enter = tuple(enter)
+        self.bpf = True  # whether probes may attach programs to its kernel
         self.apart: frozenset[str] = frozenset()  # namespaces (net, cgroup …) in which we are not where the node is
 
     def now(self) -> float:

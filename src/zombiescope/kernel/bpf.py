@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import mmap
 import os
 import resource
@@ -18,16 +19,19 @@ from contextlib import contextmanager
 from zombiescope.core.errors import Unreadable
 from zombiescope.kernel.closing import Closing
 from zombiescope.kernel.ebpf import INSTRUCTION_BYTES
+from zombiescope.kernel.perf_ring import PERF_EVENT_OPEN
 from zombiescope.kernel.rights import CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN, own_rights, text_of
 from zombiescope.kernel.system_call import SystemCall
 
 SOURCE = "bpf(2)"
-RAW_TRACEPOINT = 17  # enum bpf_prog_type
+TRACEPOINT, RAW_TRACEPOINT = 5, 17  # enum bpf_prog_type
 
 _BPF = SystemCall(SOURCE, {"x86_64": 321, "aarch64": 280})
 _MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE, _PROG_LOAD, _PROG_TEST_RUN, _RAW_TRACEPOINT_OPEN = 0, 1, 2, 5, 10, 17
-_ARRAY = 2  # enum bpf_map_type
+_ARRAY, _PER_CPU_ARRAY = 2, 6  # enum bpf_map_type
 _MMAPABLE = 1 << 10
+_TRACEPOINT_EVENT, _CLOEXEC = 2, 8  # PERF_TYPE_TRACEPOINT, PERF_FLAG_FD_CLOEXEC
+_SET_BPF, _ENABLE = 0x40042408, 0x2400  # PERF_EVENT_IOC_…
 _FIRST_KEY = bytes(4)
 # The verifier allows most helpers that read kernel memory only for programs with a GPL-compatible license.
 _LICENSE = b"Dual MIT/GPL"
@@ -44,12 +48,12 @@ class Array(Closing):
         self._mapped: mmap.mmap | None = None
         # Since fc9702273e2e (v5.5) an array can be mapped, and reading it costs no system call; before, it is copied.
         try:
-            self.descriptor = _create_array(size, name, _MMAPABLE)
+            self.descriptor = _create(_ARRAY, size, name, _MMAPABLE)
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise _refused(error, "making an array") from None
             try:
-                self.descriptor = _create_array(size, name, 0)
+                self.descriptor = _create(_ARRAY, size, name)
             except OSError as again:
                 raise _refused(again, "making an array") from None
             return
@@ -63,9 +67,7 @@ class Array(Closing):
         """The first `size` bytes."""
         if self._mapped is not None:
             return self._mapped[:size]
-        value = ctypes.create_string_buffer(self.size)
-        self._element(_MAP_LOOKUP, value)
-        return value.raw[:size]
+        return _first_element(self.descriptor, _MAP_LOOKUP, ctypes.create_string_buffer(self.size)).raw[:size]
 
     def write(self, data: bytes) -> None:
         """Overwrite the first bytes."""
@@ -73,31 +75,62 @@ class Array(Closing):
             self._mapped[: len(data)] = data
         else:
             whole = data + self.read(self.size)[len(data) :]
-            self._element(_MAP_UPDATE, ctypes.create_string_buffer(whole, self.size))
+            _first_element(self.descriptor, _MAP_UPDATE, ctypes.create_string_buffer(whole, self.size))
 
     def close(self) -> None:
         if self._mapped is not None:
             self._mapped.close()
         os.close(self.descriptor)
 
-    def _element(self, command: int, value: ctypes.Array[ctypes.c_char]) -> None:
-        key = ctypes.create_string_buffer(_FIRST_KEY, len(_FIRST_KEY))
-        attributes = struct.pack("=IIQQQ", self.descriptor, 0, ctypes.addressof(key), ctypes.addressof(value), 0)
+
+class PerCpuArray(Closing):
+    """A value of `size` bytes for each possible core: a program sees its own core's, and no other writes there."""
+
+    def __init__(self, size: int, name: str, cores: int) -> None:
+        if size % 8:
+            raise ValueError(f"a value of {size} bytes: the kernel rounds it up to whole words of 8")
+        self.size = size
+        self._all = ctypes.create_string_buffer(size * cores)
         try:
-            _call(command, attributes)
+            self.descriptor = _create(_PER_CPU_ARRAY, size, name)
         except OSError as error:
-            raise _refused(error, "reading or writing an array") from None
+            raise _refused(error, "making an array for each core") from None
+
+    def read(self) -> bytes:
+        """The values of all possible cores, one after the other: one call."""
+        return _first_element(self.descriptor, _MAP_LOOKUP, self._all).raw
+
+    def clear(self) -> None:
+        """Zero on all cores."""
+        ctypes.memset(self._all, 0, len(self._all))
+        _first_element(self.descriptor, _MAP_UPDATE, self._all)
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+
+def _first_element(descriptor: int, command: int, value: ctypes.Array[ctypes.c_char]) -> ctypes.Array[ctypes.c_char]:
+    key = ctypes.create_string_buffer(_FIRST_KEY, len(_FIRST_KEY))
+    attributes = struct.pack("=IIQQQ", descriptor, 0, ctypes.addressof(key), ctypes.addressof(value), 0)
+    try:
+        _call(command, attributes)
+    except OSError as error:
+        raise _refused(error, "reading or writing an array") from None
+    return value
 
 
 class Program(Closing):
-    """A loaded raw tracepoint program, the kind that may read any kernel memory and be run on demand."""
+    """A loaded program: of a raw tracepoint, which may read any kernel memory and be run on demand, or of a tracepoint.
 
-    def __init__(self, instructions: bytes, name: str) -> None:
+    Whatever it is attached to is held by descriptors: it is detached when closed, or when this process dies.
+    """
+
+    def __init__(self, instructions: bytes, name: str, kind: int = RAW_TRACEPOINT) -> None:
         self._link: int | None = None
         try:
-            self.descriptor = _load(instructions, name, log=None)
+            self.descriptor = _load(instructions, name, kind, log=None)
         except OSError as error:
-            raise _rejected(error, instructions, name) from None
+            raise _rejected(error, instructions, name, kind) from None
         # 72 bytes reach the last member this kind of run may set; all but the program stay zero.
         self._run = ctypes.create_string_buffer(struct.pack("=I68x", self.descriptor), 72)
 
@@ -109,16 +142,32 @@ class Program(Closing):
             raise _refused(error, "running a program") from None
 
     def attach(self, tracepoint: str) -> None:
-        """Run it each time a tracepoint is hit, until closed."""
+        """Run it each time a raw tracepoint is hit, until detached."""
         name = ctypes.create_string_buffer(tracepoint.encode())
         try:
             self._link = _call(_RAW_TRACEPOINT_OPEN, struct.pack("=QII", ctypes.addressof(name), self.descriptor, 0))
         except OSError as error:
             raise _refused(error, f"attaching to {tracepoint}") from None
 
-    def close(self) -> None:
+    def attach_to_record(self, tracepoint: int) -> None:
+        """Run it with each record of a tracepoint, known by its number, until detached."""
+        # perf counts such an event for this thread only; the program is run for all threads on all cores.
+        event = ctypes.create_string_buffer(struct.pack("=IIQ", _TRACEPOINT_EVENT, 112, tracepoint), 112)
+        try:
+            self._link = PERF_EVENT_OPEN(event, 0, -1, -1, _CLOEXEC)
+            fcntl.ioctl(self._link, _SET_BPF, self.descriptor)
+            fcntl.ioctl(self._link, _ENABLE, 0)
+        except OSError as error:
+            self.detach()
+            raise _refused(error, f"attaching to tracepoint {tracepoint}") from None
+
+    def detach(self) -> None:
         if self._link is not None:
             os.close(self._link)
+            self._link = None
+
+    def close(self) -> None:
+        self.detach()
         os.close(self.descriptor)
 
 
@@ -153,30 +202,28 @@ def _all_the_locked_memory_we_may_have() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_MEMLOCK, before)
 
 
-def _create_array(size: int, name: str, flags: int) -> int:
-    attributes = struct.pack("=IIIIIII16s", _ARRAY, len(_FIRST_KEY), size, 1, flags, 0, 0, name.encode()[:15])
+def _create(kind: int, size: int, name: str, flags: int = 0) -> int:
+    attributes = struct.pack("=IIIIIII16s", kind, len(_FIRST_KEY), size, 1, flags, 0, 0, name.encode()[:15])
     return _call_with_memory(_MAP_CREATE, attributes)
 
 
-def _load(instructions: bytes, name: str, log: ctypes.Array[ctypes.c_char] | None) -> int:
+def _load(instructions: bytes, name: str, kind: int, log: ctypes.Array[ctypes.c_char] | None) -> int:
     code = ctypes.create_string_buffer(instructions, len(instructions))
     license_ = ctypes.create_string_buffer(_LICENSE)
     count = len(instructions) // INSTRUCTION_BYTES
     addresses = (ctypes.addressof(code), ctypes.addressof(license_))
     log_to = (0, 0, 0) if log is None else (1, len(log), ctypes.addressof(log))
     short = name.encode()[:15]
-    return _call_with_memory(
-        _PROG_LOAD, struct.pack("=IIQQIIQII16s", RAW_TRACEPOINT, count, *addresses, *log_to, 0, 0, short)
-    )
+    return _call_with_memory(_PROG_LOAD, struct.pack("=IIQQIIQII16s", kind, count, *addresses, *log_to, 0, 0, short))
 
 
 # Loaded once more with the verifier's log only after a refusal: writing the log makes verifying several times slower.
-def _rejected(error: OSError, instructions: bytes, name: str) -> Unreadable:
+def _rejected(error: OSError, instructions: bytes, name: str, kind: int) -> Unreadable:
     if error.errno in (errno.EPERM, errno.ENOSYS):
         return _refused(error, "loading a program")
     log = ctypes.create_string_buffer(_LOG_BYTES)
     try:
-        os.close(_load(instructions, name, log))
+        os.close(_load(instructions, name, kind, log))
     except OSError as again:
         error = again
     lines = [

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
+if TYPE_CHECKING:  # the capture process assembles programs, and has no numpy
+    import numpy as np
 
 
 class Register(IntEnum):
@@ -27,6 +28,7 @@ R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10 = Register
 class Helper(IntEnum):
     """Kernel functions a program may call, by their number in enum bpf_func_id."""
 
+    MAP_LOOKUP_ELEM = 1
     PROBE_READ = 4
     KTIME_GET_NS = 5
     GET_CURRENT_PID_TGID = 14
@@ -34,6 +36,7 @@ class Helper(IntEnum):
     PROBE_READ_STR = 45
     PROBE_READ_KERNEL = 113  # 113 and 115 since 6ae08ae3dea2 (v5.5); before, the two above read user memory as well
     PROBE_READ_KERNEL_STR = 115
+    JIFFIES64 = 118  # for tracing since 72e2b2b66f9c (v5.9); the kernel replaces the call by one load
 
 
 INSTRUCTION_BYTES = 8
@@ -80,6 +83,10 @@ class Assembler:
     def multiply(self, target: Register, value: Register | int) -> None:
         self._arithmetic(0x20, target, value)
 
+    def divide(self, target: Register, value: Register | int) -> None:
+        """Unsigned; by zero gives 0."""
+        self._arithmetic(0x30, target, value)
+
     def mask(self, target: Register, value: Register | int) -> None:
         """Keep only the bits of `value` (bitwise and)."""
         self._arithmetic(0x50, target, value)
@@ -118,6 +125,19 @@ class Assembler:
     def load_map_value(self, target: Register, descriptor: int, offset: int = 0) -> None:
         """target = address of a single-entry array's value, without a look-up (since d8eca5bbb2be, v5.2)."""
         self._wide(target, _MAP_VALUE, descriptor, offset)
+
+    def look_up_value(self, target: Register, descriptor: int, *, scratch: int, otherwise: str) -> None:
+        """target = address of the first value, of this core's in a per-CPU array; `scratch`: 4 bytes of the stack.
+
+        The verifier wants to see that there is one: else on to the label `otherwise`.
+        """
+        self.store(R10, scratch, 0, size=4)
+        self.load_map(R1, descriptor)
+        self.set(R2, R10)
+        self.add(R2, scratch)
+        self.call(Helper.MAP_LOOKUP_ELEM)
+        self.jump_if(R0, "==", 0, otherwise)
+        self.set(target, R0)
 
     def load_constant(self, target: Register, value: int) -> None:
         """target = a 64-bit number."""

@@ -27,7 +27,7 @@ SOURCE = "perf_event_open(2)"
 # The longest record that can be missing from a ring for lack of space: a path of 4 KB, or 127 + 127 addresses.
 LONGEST = 8192
 
-_PERF_EVENT_OPEN = SystemCall(SOURCE, {"x86_64": 298, "aarch64": 241})
+PERF_EVENT_OPEN = SystemCall(SOURCE, {"x86_64": 298, "aarch64": 241})
 _CLOEXEC = 8
 _ENABLE = 0x2400  # PERF_EVENT_IOC_ENABLE
 # type and config: cycles are counted by the PMU and sampled by NMI (x86); the clock is a timer, also when idle.
@@ -75,7 +75,7 @@ class Event:
         poll(2) reports it when its ring holds `wake_at` bytes.
         """
         attributes = ctypes.create_string_buffer(self._attributes(wake_at), 112)
-        return _PERF_EVENT_OPEN(attributes, -1, cpu, -1, _CLOEXEC)
+        return PERF_EVENT_OPEN(attributes, -1, cpu, -1, _CLOEXEC)
 
     def _attributes(self, wake_at: int) -> bytes:
         kind, config = _EVENTS[self.name]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.gaps import core_gaps
+from zombiescope.derived.softirq_times import seen_waiting
 from zombiescope.derived.visits import late, visits_of
 
 WITHIN = 2.0  # seconds: both are there while the walk goes on
@@ -27,3 +28,4 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
                 mine.reading(effect.subject, "visit_sampled_seconds"),
             ),
         )
+        yield from seen_waiting(cause, effect, timeline)

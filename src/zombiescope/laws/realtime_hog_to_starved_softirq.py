@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from zombiescope.core import Finding, Ground, percent
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.softirq_times import seen_waiting
 
 WITHIN = 2.0  # seconds: the waiting thread runs as soon as the hog sleeps
 
@@ -30,3 +31,4 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
                 f"waited {waited.value:.2f} s of each second"
             )
             yield Ground(kind="mechanism", says=says, evidence=(priority, used, waited))
+            yield from seen_waiting(cause, effect, timeline)

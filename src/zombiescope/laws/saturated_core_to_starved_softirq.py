@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from zombiescope.core import Finding, Ground, percent
 from zombiescope.core.model import Span
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.softirq_times import seen_waiting
 
 WITHIN = 2.0  # seconds: the wait ends when the core is free
 TWICE = 2.0  # times the waiting before: less, and it waits whatever the core does
@@ -21,6 +22,7 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         says=f"{effect.subject.replace(':', ' ')} was {percent(system.value)} busy in the kernel",
         evidence=(system,),
     )
+    yield from seen_waiting(cause, effect, timeline)
     for reading in effect.evidence:
         if reading.what != "thread_run_delay_ratio":
             continue

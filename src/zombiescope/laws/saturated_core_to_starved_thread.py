@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from zombiescope.core import Finding, Ground, percent
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.softirq_times import most_run
 
 WITHIN = 2.0  # seconds: the waiting thread runs as soon as the core is free
+MOSTLY = 0.5  # of the core's time in one kind of softirq, which no thread can preempt: more than all threads there get
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
@@ -18,3 +20,6 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     if full is not None and len(allowed) and allowed.latest.value == 1 and allowed.latest.text.strip() == core:
         says = f"it can run only on cpu {core}, which was {percent(full.value)} busy in the kernel"
         yield Ground(kind="place", says=says, evidence=(allowed.latest, full))
+        ran = most_run(timeline, cause.subject, effect.span)
+        if ran is not None and ran.share >= MOSTLY:
+            yield Ground(kind="mechanism", says=f"timed by eBPF: {ran.ran}", evidence=(ran.longest,))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from zombiescope.core import Finding, Ground, percent
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.softirq_times import most_run
 
 WITHIN = 1.0  # seconds: the core is busy while the storm goes on
 MOSTLY = 0.5  # of the core's kernel time in softirqs: less, and system calls fill it
@@ -24,3 +25,6 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         says=f"softirqs are {percent(softirq.value / kernel.value)} of its {percent(kernel.value)} in the kernel",
         evidence=(softirq, kernel),
     )
+    ran = most_run(timeline, effect.subject, effect.span)
+    if ran is not None and ran.share >= MOSTLY * kernel.value:
+        yield Ground(kind="mechanism", says=f"timed by eBPF: {ran.ran}", evidence=(ran.longest, kernel))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from zombiescope.core import Finding, Ground, Reading
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.softirq_times import Timed, long_waits
 from zombiescope.knowledge.kernel_messages import recognise
 
 WITHIN = 10.0  # seconds: ENA gives up after 5, others after 5 to 10, and the log comes a little later
@@ -37,6 +38,14 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         if message.kind == "nic_poll_starved" or (since >= LATE and fields.get("napi_scheduled") == "1"):
             says = "the driver logged that NAPI was due and did not run" + (f" for {since:.1f} s" if since else "")
             yield Ground(kind="mechanism", says=says, evidence=(reading,))
+        for waits in _packets_waited(timeline, cause):
+            yield Ground(kind="mechanism", says=f"timed by eBPF: {waits.waited}", evidence=(waits.longest,))
+
+
+def _packets_waited(timeline: Timeline, cause: Finding) -> list[Timed]:
+    """The softirqs of packets, if one of them waited for so long that a driver notices."""
+    waits = long_waits(timeline, cause.subject, cause.span)
+    return [it for it in waits if it.kind in ("NET_RX", "NET_TX") and it.longest.value >= LATE][:1]
 
 
 def _serving(timeline: Timeline, nic: str, queue: str, core: int) -> Reading | None:

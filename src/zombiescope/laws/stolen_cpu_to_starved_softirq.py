@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from zombiescope.core import Finding, Ground, percent
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.softirq_times import seen_waiting
 
 WITHIN = 1.0  # seconds: the wait ends with the steal
 EXPLAINS = 0.5  # of the waiting: with less steal than that, something else makes them wait
@@ -24,3 +25,4 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
             says=f"{percent(stolen.mean())} CPU steal, and softirqs waited {percent(waited[0].value)} of the time",
             evidence=evidence,
         )
+        yield from seen_waiting(cause, effect, timeline)

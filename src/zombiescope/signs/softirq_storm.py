@@ -19,6 +19,7 @@ from zombiescope.core import Finding, Reading, Span, lasting, percent
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.culprits import sampled_culprit
 from zombiescope.derived.packet_work import packet_work_harm
+from zombiescope.derived.softirq_times import most_run
 from zombiescope.knowledge.functions import shows, softirq_kind
 
 # Scale: a share of one core: the same on any node.
@@ -35,6 +36,8 @@ def find(timeline: Timeline) -> Iterator[Finding]:
         for storm in timeline.rate(NEEDS[0], cpu).runs(above=HEAVY, lasting=SECONDS, bridging=BRIDGE):
             words, evidence = _kinds(timeline, cpu, storm.span)
             length = lasting(storm.span.seconds)
+            if ran := most_run(timeline, cpu, storm.span):
+                words, evidence = f"{words}; timed by eBPF: {ran.ran}", (*evidence, ran.longest)
             number = int(cpu.removeprefix("cpu:"))
             culprit = sampled_culprit(timeline, storm.span, _own, cpu=number, among=_softirq)
             named = f"; caused by {whose(timeline, culprit.process, culprit.cgroup)}" if culprit else ""

@@ -21,6 +21,7 @@ from zombiescope.core import Finding, Reading, Span, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Floats, Series, Timeline
 from zombiescope.derived.gaps import core_gaps
+from zombiescope.derived.softirq_times import how_known
 
 _RUN, _DELAY, _GAP = "thread_run_seconds_total", "thread_run_delay_seconds_total", "core_gap_seconds"
 SYMPTOM = True
@@ -54,12 +55,13 @@ def find(timeline: Timeline) -> Iterator[Finding]:
         for group in _together(spells):
             span = Span(min(it.span.start for it in group), max(it.span.end for it in group))
             queues, served = _queues(timeline, cpu)
+            timed, waits = how_known(timeline, f"cpu:{cpu}", span)
             squeezed = timeline.rate("softnet_squeezed_total", f"cpu:{cpu}").between(span)
             yield Finding(
                 subject=f"cpu:{cpu}",
                 span=span,
-                says="starved its softirqs: " + "; ".join([*(it.words for it in group), served]),
-                evidence=(*(one for it in group for one in it.evidence), *queues, *_rate(squeezed)),
+                says="starved its softirqs: " + "; ".join(filter(None, (*(it.words for it in group), timed, served))),
+                evidence=(*(one for it in group for one in it.evidence), *waits, *queues, *_rate(squeezed)),
                 harm=Harm(
                     parts=tuple(
                         Part(figure="waited", who=it.who, amount=it.waited, span=it.span, within=(f"cpu:{cpu}",))

@@ -1,0 +1,107 @@
+"""How long the softirqs of a core waited between raise and run, and how long they ran, as far as eBPF timed them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from zombiescope.core import Finding, Ground, Reading
+from zombiescope.core.model import Span
+from zombiescope.core.timeline import Timeline
+
+WAIT, RUN = "softirq_wait_seconds", "softirq_run_seconds"
+LONG_US = 16384  # waits from here on are all counted; shorter ones are sampled
+_TEXT = re.compile(r"(?P<seconds>\d+\.\d+) s; (?P<total>\d+\.\d+) s in all; .*from µs: (?P<bins>[\d: ]*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """One kind of softirq on one core, over all samples that reach into a span."""
+
+    kind: str
+    cpu: str
+    longest: Reading
+    long: int  # how many took LONG_US or more
+    total: float  # seconds of all together
+    seconds: float  # that the samples cover
+
+    @property
+    def share(self) -> float:
+        return self.total / self.seconds if self.seconds else 0.0
+
+    @property
+    def waited(self) -> str:
+        """NET_RX waited up to 812 ms between raise and run, 41 times over 16 ms in 10.0 s."""
+        worst = self.longest.value * 1e3
+        return (
+            f"{self.kind} on {self.cpu.replace(':', ' ')} waited up to {worst:.0f} ms between raise and run, "
+            f"{self.long:,} times over {LONG_US / 1e3:.0f} ms in {self.seconds:.1f} s"
+        )
+
+    @property
+    def ran(self) -> str:
+        """NET_RX ran 0.61 s of each second, up to 12.3 ms at once."""
+        return f"{self.kind} ran {self.share:.2f} s of each second, up to {self.longest.value * 1e3:.1f} ms at once"
+
+
+def timed(timeline: Timeline, what: str, cpu: str, span: Span) -> list[Timed]:
+    """The kinds of softirq that were timed on a core in a span, that with the longest first."""
+    number = cpu.removeprefix("cpu:")
+    named = [it for it in timeline.subjects(what, "softirq") if it.rpartition("/")[2] == number]
+    found = [_over(timeline, what, subject, cpu, span) for subject in named]
+    return sorted((it for it in found if it is not None), key=lambda it: it.longest.value, reverse=True)
+
+
+def long_waits(timeline: Timeline, cpu: str, span: Span) -> list[Timed]:
+    """Those kinds of which some waited for LONG_US or more."""
+    return [it for it in timed(timeline, WAIT, cpu, span) if it.long]
+
+
+def how_known(timeline: Timeline, cpu: str, span: Span) -> tuple[str, tuple[Reading, ...]]:
+    """What the timing of softirqs says of a core that starves them, or why they were not timed, and the evidence.
+
+    Nothing where no probe for it was there at all: a recording of an older version.
+    """
+    if not timeline.looked(WAIT):
+        looks = timeline.looks(WAIT)
+        return (f"softirqs not timed by eBPF ({looks.latest.text})", ()) if len(looks) else ("", ())
+    found = timed(timeline, WAIT, cpu, span)
+    if not found:  # the programs rested, or other cores were worse
+        return "its softirqs were not timed by eBPF then", ()
+    if waits := [it for it in found if it.long]:
+        return f"timed by eBPF: {waits[0].waited}", (waits[0].longest,)
+    covered = max(it.seconds for it in found)
+    says = f"none waited over {LONG_US / 1e3:.0f} ms between raise and run in {covered:.1f} s"
+    return f"timed by eBPF: {says}", (found[0].longest,)
+
+
+def most_run(timeline: Timeline, cpu: str, span: Span) -> Timed | None:
+    """The kind of softirq that ran most on a core."""
+    return max(timed(timeline, RUN, cpu, span), key=lambda it: it.share, default=None)
+
+
+def seen_waiting(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
+    """That softirqs of a core waited while both went on, as a mechanism."""
+    both = Span(max(cause.span.start, effect.span.start), min(cause.span.end, effect.span.end))
+    for it in long_waits(timeline, effect.subject, both)[:1] if both.seconds > 0 else ():
+        yield Ground(kind="mechanism", says=f"timed by eBPF: {it.waited}", evidence=(it.longest,))
+
+
+def _over(timeline: Timeline, what: str, subject: str, cpu: str, span: Span) -> Timed | None:
+    series = timeline.series(what, subject)
+    longest, many, total, covered = None, 0, 0.0, 0.0
+    for index in range(len(series)):
+        text = _TEXT.match(series.texts.get(index, ""))
+        if text is None or not (series.at[index] > span.start and series.at[index] - float(text["seconds"]) < span.end):
+            continue
+        if longest is None or series.values[index] > series.values[longest]:
+            longest = index
+        bins = [one.partition(":") for one in text["bins"].split()]
+        many += sum(int(count) for least, _, count in bins if int(least) >= LONG_US)
+        total += float(text["total"])
+        covered += float(text["seconds"])
+    if longest is None:
+        return None
+    kind = subject.removeprefix("softirq:").rpartition("/")[0]
+    return Timed(kind, cpu, series.reading(longest), many, total, covered)
