@@ -118,6 +118,18 @@ def test_a_program_of_another_build_gives_no_names() -> None:
     assert told(read(made.file(features=facts)))[0][3] == "[second];[first]"
 
 
+@pytest.mark.parametrize("device", [0xFE, 8])
+def test_a_device_and_an_inode_that_are_marked_as_a_build_id_are_none(device: int) -> None:
+    """As the kernel marks them while another profiler records build-ids."""
+    made = PerfData()
+    made.comm(0, 7, b"first")
+    made.mmap(0, 7, 0x400000, 0x3000, 0, b"/bin/first", misc=2 | 1 << 14)
+    record = made.records[-1]
+    made.records[-1] = record[:40] + struct.pack("<IIQQ", device, 1, 260708, 138332163) + record[64:]
+    made.sample(1, USER, 0x401010)
+    assert told(read(made.file()))[0][3] == "run"
+
+
 def test_code_made_at_run_time_is_named_by_the_map_of_its_process() -> None:
     made = PerfData()
     for pid in (7, 8):

@@ -16,10 +16,8 @@ from zombiescope.core.errors import Unparsable
 from zombiescope.core.samples import Samples
 
 if TYPE_CHECKING:
-    from zombiescope.naming.contents import Contents
     from zombiescope.naming.kallsyms import KallsymsText, Kernel
     from zombiescope.naming.this_machine import Names
-    from zombiescope.profile.perf_data_mappings import File
 
 KNOWN = "not a format we read: perf.data, the text of `perf script`, folded stacks, pprof; gzipped or not"
 PERF_DATA = (b"PERFILE2", b"PERFFILE", b"2ELIFREP")
@@ -168,7 +166,7 @@ def captured(path: str, asked: Asked = NOTHING_ASKED) -> Samples:
 def _read(file: Opened, label: str, asked: Asked) -> Samples:
     beginning = file.beginning()
     if beginning.startswith(PERF_DATA):
-        from zombiescope.naming.this_machine import Names
+        from zombiescope.naming.this_machine import Names, program
         from zombiescope.profile import perf_data
 
         _refuse_value(file.path, asked, "perf.data")
@@ -184,7 +182,7 @@ def _read(file: Opened, label: str, asked: Asked) -> Samples:
                 label=label,
                 event=asked.event,
                 more=[(each.read, each.size) for each in more],
-                open_file=_program,
+                open_file=program,
             )
         file.notes += names.notes
         return found
@@ -216,17 +214,6 @@ def _kernel(names: Names, path: str, given: str | None, kernel: Kernel | None, r
                 raise UserError(f"{given}: not a copy of /proc/kallsyms: line {error.line}: {error.text}") from error
     named = bool(release) or (kernel is not None and bool(kernel.build_id))
     return names.kernel(kernel, release) if named or os.path.exists(f"{path}.kallsyms") else None
-
-
-def _program(file: File) -> Contents | None:
-    """A program or library of this machine, by which stacks are unwound."""
-    from zombiescope.naming.contents import Held
-    from zombiescope.naming.opening import regular
-    from zombiescope.naming.vdso import vdso
-
-    if file.path == "[vdso]":
-        return Held(vdso())
-    return regular(file.path) if file.path.startswith("/") and not file.path.endswith(" (deleted)") else None
 
 
 def _unknown(beginning: bytes) -> str:

@@ -49,7 +49,7 @@ class Names:
         return kept if kept is not None and kernel is not None and kept.text_base == kernel.address else None
 
     def symbols(self, kernel: Kallsyms | None) -> Symbols:
-        return Symbols(kernel, _program, debug=_with_debug_file, perf_maps=_PerfMaps() if self._of_this_boot else None)
+        return Symbols(kernel, program, debug=_with_debug_file, perf_maps=_PerfMaps() if self._of_this_boot else None)
 
 
 class _PerfMaps(Mapping[int, PerfMap]):
@@ -104,7 +104,8 @@ def _running_build_id() -> str:
     return ""
 
 
-def _program(path: str, build_id: str) -> Contents | None:
+def program(path: str, build_id: str) -> Contents | None:
+    """A program or library of this machine: perf's copy of that build, else what is there now."""
     if path == "[vdso]":
         return Held(vdso()) if vdso() else None
     if not path.startswith("/") or path.endswith(" (deleted)"):
