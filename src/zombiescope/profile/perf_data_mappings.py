@@ -14,8 +14,8 @@ import numpy as np
 
 from zombiescope.core.samples import Ints, Mask
 from zombiescope.naming.kallsyms import Kernel
-from zombiescope.naming.ranges import Addresses, Ranges
-from zombiescope.profile.perf_data_records import MMAP, MMAP2, Piece, Places, Words, distinct, spread
+from zombiescope.naming.ranges import Addresses, Ranges, distinct
+from zombiescope.profile.perf_data_records import MMAP, MMAP2, Piece, Places, Words, spread
 from zombiescope.profile.perf_data_tasks import Tasks
 
 _BODY = struct.Struct("<IHHIIQQQ")  # kind, misc, size, pid, tid, address, length, offset in the file

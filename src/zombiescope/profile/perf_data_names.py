@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from zombiescope.core.samples import Frames, Function, Ints, Mask
 from zombiescope.naming.kallsyms import UNKNOWN
+from zombiescope.naming.ranges import distinct
 from zombiescope.naming.symbols import Symbols
 from zombiescope.profile.inlined import unfolded
 from zombiescope.profile.perf_data_chains import LOWEST_MARK, MARKS, Stacks, among
@@ -89,13 +90,13 @@ class _Naming:
         self._number: dict[Function, int] = {}
 
     def kernel(self, addresses: Words) -> npt.NDArray[np.int32]:
-        distinct, which = np.unique(addresses, return_inverse=True)
+        once, which = np.unique(addresses, return_inverse=True)
         if self._bare:
-            bare = [self._numbered(f"{address:#x}", True, "") for address in distinct.tolist()]
+            bare = [self._numbered(f"{address:#x}", True, "") for address in once.tolist()]
             shown: npt.NDArray[np.int32] = np.array(bare, np.int32)[which.reshape(-1)]
             return shown
         numbers = []
-        for told in self._symbols.kernels(distinct):
+        for told in self._symbols.kernels(once):
             name, _, module = told.partition(" [")
             numbers.append(self._numbered(name, True, module.removesuffix("]")))
         found: npt.NDArray[np.int32] = np.array(numbers, np.int32)[which.reshape(-1)]
@@ -112,17 +113,17 @@ class _Naming:
             if _NO_FILE.match(path):
                 of[rows] = self._made(addresses[rows], self._tasks.pid_of_space[spaces[rows]], path)
             else:
-                distinct, which = np.unique(offsets[rows], return_inverse=True)
-                of[rows] = self._of(path, self._symbols.functions(path, build_id, distinct))[which.reshape(-1)]
+                once, which = np.unique(offsets[rows], return_inverse=True)
+                of[rows] = self._of(path, self._symbols.functions(path, build_id, once))[which.reshape(-1)]
         return of
 
     def _made(self, addresses: Words, pids: Ints, path: str) -> npt.NDArray[np.int32]:
         """JIT code: its runtime may have written a map of names for each process."""
         of = np.empty(len(addresses), np.int32)
-        for pid in np.unique(pids).tolist():
+        for pid in distinct(pids).tolist():
             rows = np.flatnonzero(pids == pid)
-            distinct, which = np.unique(addresses[rows], return_inverse=True)
-            of[rows] = self._of(path, self._symbols.jits(pid, distinct))[which.reshape(-1)]
+            once, which = np.unique(addresses[rows], return_inverse=True)
+            of[rows] = self._of(path, self._symbols.jits(pid, once))[which.reshape(-1)]
         return of
 
     def _of(self, path: str, names: list[str | None]) -> npt.NDArray[np.int32]:

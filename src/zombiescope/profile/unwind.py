@@ -39,6 +39,7 @@ _MOST_PAGES = 1 << 18
 _WORD = struct.Struct("<Q")
 _FARTHEST = 0x4000  # bytes from one frame to the next, where it is a guess: libunwind's limit
 _SAVED: dict[int, program.Rule] = {RETURN: (program.AT_OFFSET, -8), _BP: (program.AT_OFFSET, -16)}
+_OUTERMOST: program.Rule = (program.UNDEFINED, 0)  # what _start says of its return address
 _BY_BASE_POINTER = Rules(_BP, 16, b"", _SAVED, signal=False, quick=(False, 16, -8, -16))
 _NO_FILE = ("//anon", "[", "/memfd:", "/dev/zero", "/SYSV", "anon_inode:", "/anon_hugepage")
 
@@ -107,6 +108,8 @@ class Unwinder:
             if rules is None:
                 break
             if rules.quick is None:
+                if rules.saved.get(RETURN) == _OUTERMOST:
+                    break
                 return self._carefully(registers, stack, space)
             by_stack, offset, returns, saved = rules.quick
             frame = (sp if by_stack else bp) + offset
