@@ -95,11 +95,11 @@ class _Naming:
             bare = [self._numbered(f"{address:#x}", True, "") for address in once.tolist()]
             shown: npt.NDArray[np.int32] = np.array(bare, np.int32)[which.reshape(-1)]
             return shown
-        numbers = []
-        for told in self._symbols.kernels(once):
-            name, _, module = told.partition(" [")
-            numbers.append(self._numbered(name, True, module.removesuffix("]")))
-        found: npt.NDArray[np.int32] = np.array(numbers, np.int32)[which.reshape(-1)]
+        told, number = self._symbols.kernels(once), dict[str, int]()
+        for each in dict.fromkeys(told):
+            name, _, module = each.partition(" [")
+            number[each] = self._numbered(name, True, module.removesuffix("]"))
+        found: npt.NDArray[np.int32] = np.array([number[it] for it in told], np.int32)[which.reshape(-1)]
         return found
 
     def user(self, addresses: Words, spaces: Ints) -> npt.NDArray[np.int32]:
@@ -127,8 +127,8 @@ class _Naming:
         return of
 
     def _of(self, path: str, names: list[str | None]) -> npt.NDArray[np.int32]:
-        otherwise = _unnamed(path)
-        return np.array([self._numbered(name or otherwise, False, path) for name in names], np.int32)
+        number = {name: self._numbered(name or _unnamed(path), False, path) for name in dict.fromkeys(names)}
+        return np.array([number[name] for name in names], np.int32)
 
     def _numbered(self, name: str, kernel: bool, module: str) -> int:
         function = Function(name, kernel, module)
