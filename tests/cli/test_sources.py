@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import os
 from pathlib import Path
 
 import pytest
 from tests.profile.captures import capture
 from tests.profile.perf_data_file import one_of_everything, text_fact
+from tests.recorder.test_log_file import zstd
 
 from zombiescope.cli._files import Asked
 from zombiescope.cli._sources import instant, opened
@@ -29,9 +32,9 @@ SCRIPT = b"""bash  7/7  [001] 12.500000: cpu-clock:
 )
 @pytest.mark.parametrize("name", ["perf.data", "notes.txt", "x.gz"])
 def test_the_contents_say_what_a_file_is(tmp_path: Path, content: bytes, samples: int, name: str) -> None:
-    for packed in (False, True):
+    for pack in (bytes, gzip.compress, bz2.compress, lzma.compress, zstd):
         path = tmp_path / name
-        path.write_bytes(gzip.compress(content) if packed else content)
+        path.write_bytes(pack(content))
         source = opened(str(path))
         assert int(source.capture.weight.sum()) == samples
         assert (source.label, source.timeline) == (name, None)
@@ -45,6 +48,9 @@ def test_the_contents_say_what_a_file_is(tmp_path: Path, content: bytes, samples
         (b"PERFILE2" + bytes(100), "offset 8"),
         (gzip.compress(b"", mtime=0)[:-4], "damaged"),
         (b"\x1f\x8bnot gzip at all", "damaged"),
+        (b"BZh not bzip2 at all", "damaged"),
+        (lzma.compress(b"x;y 1\n")[:20], "damaged"),
+        (b"\x28\xb5\x2f\xfd" + b"\xff" * 50, "damaged"),
     ],
 )
 def test_what_holds_no_samples_is_refused_in_one_line(tmp_path: Path, content: bytes, why: str) -> None:

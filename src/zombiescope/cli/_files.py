@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import os
 import stat
-import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from functools import partial
@@ -13,19 +12,19 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 from zombiescope.core import UserError
 from zombiescope.core.errors import Unparsable
+from zombiescope.core.packed import DAMAGED, is_packed, plain
 from zombiescope.core.samples import Samples
 
 if TYPE_CHECKING:
     from zombiescope.naming.kallsyms import KallsymsText, Kernel
     from zombiescope.naming.this_machine import Names
 
-KNOWN = "not a format we read: perf.data, the text of `perf script`, folded stacks, pprof; gzipped or not"
+KNOWN = "not a format we read: perf.data, the text of `perf script`, folded stacks, pprof; packed or not"
 PERF_DATA = (b"PERFILE2", b"PERFFILE", b"2ELIFREP")
 # `goroutine profile: total 7`, `heap profile: 1: 2 [3: 4] @ heap/8`, `--- mutex:`, and a dump of goroutines
 _GO_TEXT = (b"goroutine ", b"heap profile: ", b"threadcreate profile: ", b"--- mutex:", b"--- contention:")
 THREADS = "data"  # the file with the header in the folder of `perf record --threads`
 _MOST_THREADS = 900  # of one file each, which must all be open at once
-_GZIP = b"\x1f\x8b"
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _MARK = 3  # bytes of the longest
 _BLOCK = 1 << 20
@@ -35,14 +34,14 @@ _LARGEST = 64 << 30  # bytes, unpacked: 12 hours of 96 cores at 49 Hz are 29 GB
 
 
 class Opened:
-    """A file of samples that can be read at any offset; a gzipped one is unpacked into a temporary file."""
+    """A file of samples that can be read at any offset; a packed one is unpacked into a temporary file."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.notes: list[str] = []
         try:
             self._file: IO[bytes] = _regular(path)
-            if self._file.read(len(_GZIP)) == _GZIP:
+            if is_packed(self._file):
                 self._file = self._unpacked()
             self.size = os.fstat(self._file.fileno()).st_size
         except OSError as error:
@@ -73,17 +72,18 @@ class Opened:
 
     def _unpacked(self) -> IO[bytes]:
         """A temporary file without a name, gone when it is closed: the content may be larger than memory."""
-        import gzip
         import tempfile
 
         size, unpacked = 0, tempfile.TemporaryFile()  # noqa: SIM115  (closed with us)
-        self._file.seek(0)
         try:
-            with self._file, gzip.GzipFile(fileobj=self._file) as packed:
-                while (raw := packed.read1(_BLOCK)) and size <= _LARGEST:
+            with self._file, plain(self._file) as packed:
+                read = getattr(packed, "read1", packed.read)  # what is before the damage is kept
+                while (raw := read(_BLOCK)) and size <= _LARGEST:
                     size += unpacked.write(raw)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            self.notes.append(f"gzip is damaged after {size:,} unpacked bytes: {error}")
+        except (OSError, *DAMAGED) as error:
+            if getattr(error, "errno", None):  # of the disk
+                raise
+            self.notes.append(f"damaged after {size:,} unpacked bytes: {error}")
         unpacked.flush()
         if size and size <= _LARGEST:
             return unpacked
@@ -110,16 +110,11 @@ def of_threads(folder: str) -> list[str]:
 
 
 def is_perf_data(path: str) -> bool:
-    """By its first bytes, gzipped or not."""
-    import gzip
-
+    """By its first bytes, packed or not."""
     try:
         with _regular(path) as file:
-            beginning = file.read(8)
-            if beginning.startswith(_GZIP):
-                file.seek(0)
-                beginning = gzip.GzipFile(fileobj=file).read(8)
-    except (OSError, EOFError, zlib.error):
+            beginning = plain(file).read(8)
+    except (OSError, *DAMAGED):
         return False
     return beginning in PERF_DATA
 
