@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing
 from functools import partial
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from zombiescope.core import UserError
+from zombiescope.core import UserError, harmless
 from zombiescope.core.errors import Unparsable
 from zombiescope.core.packed import DAMAGED, is_packed, plain
 from zombiescope.core.samples import Samples
@@ -28,6 +28,7 @@ _MOST_THREADS = 900  # of one file each, which must all be open at once
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _MARK = 3  # bytes of the longest
 _BLOCK = 1 << 20
+_ELF = b"\x7fELF"
 _KALLSYMS = 64 << 20  # bytes: 200,000 symbols are 10 MB
 _BEGINNING = 64 << 10  # read to see what a file is
 _LARGEST = 64 << 30  # bytes, unpacked: 12 hours of 96 cores at 49 Hz are 29 GB
@@ -204,9 +205,14 @@ def _kernel(names: Names, path: str, given: str | None, kernel: Kernel | None, r
     if given is not None:
         with closing(Opened(given)) as file:
             try:
+                if file.read(0, len(_ELF)) == _ELF:
+                    from zombiescope.naming.vmlinux import kallsyms_of
+
+                    return kallsyms_of(file, given, kernel)
                 return KallsymsText(file.read(0, _KALLSYMS), given)
             except Unparsable as error:
-                raise UserError(f"{given}: not a copy of /proc/kallsyms: line {error.line}: {error.text}") from error
+                what = error.text if file.read(0, len(_ELF)) == _ELF else f"line {error.line}: {harmless(error.text)}"
+                raise UserError(f"{given}: not a copy of /proc/kallsyms, nor a vmlinux: {what}") from error
     named = bool(release) or (kernel is not None and bool(kernel.build_id))
     return names.kernel(kernel, release) if named or os.path.exists(f"{path}.kallsyms") else None
 
