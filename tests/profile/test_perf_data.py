@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from tests.naming.elf_file import ElfFile, Symbol
@@ -310,3 +313,16 @@ def test_an_id_tells_the_event_of_a_sample_wherever_it_is() -> None:
     made.sample(3, KERNEL, WORK, event=1)
     found = read(made.file([(attr(), [1]), (attr(2, 5), [2])]))
     assert (found.at.tolist(), found.notes) == ([2, 3], ("1 samples of other events are left out: --event chooses",))
+
+
+def test_a_heatmap_loads_nothing_that_only_names_need(tmp_path: Path) -> None:
+    """Each of these takes 10 to 20 ms to load, of a command that takes 300."""
+    (tmp_path / "perf.data").write_bytes(one_of_everything().file(features={4: text_fact(b"4.4.0-another")}))
+    program = (
+        "import sys; from zombiescope.cli._sources import opened; from zombiescope.profile.heatmap import heatmap; "
+        "heatmap(opened(sys.argv[1]).capture, 10_000); "
+        "wanted = ('numpy.ma', 'zombiescope.naming.elf', 'zombiescope.naming.cplusplus'); "
+        "print([it for it in wanted if it in sys.modules])"
+    )
+    argv = [sys.executable, "-c", program, str(tmp_path / "perf.data")]
+    assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout == "[]\n"
