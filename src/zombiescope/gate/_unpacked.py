@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from tempfile import TemporaryDirectory
-from typing import BinaryIO
+from typing import IO
 
 from zombiescope.audit.activation import BUS_NAMES, RULES
 from zombiescope.audit.packages import DPKG, RPM
@@ -76,7 +76,7 @@ def root_folder(path: str) -> Iterator[str]:
 class _Forwards(io.RawIOBase):
     """A stream that is only read forwards; what it returns, rather than skips, is limited."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: IO[bytes]) -> None:
         self._stream, self._at = stream, 0
         self.ration = MOST_HEADER
         self.latest = b""  # what the last read returned
@@ -104,7 +104,7 @@ class _Forwards(io.RawIOBase):
         return part
 
 
-def _unpack(stream: BinaryIO, folder: str) -> None:
+def _unpack(stream: IO[bytes], folder: str) -> None:
     symbolic: dict[str, str] = {}
     hard: dict[str, str] = {}
     number = kept = passed = 0

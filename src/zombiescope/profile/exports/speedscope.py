@@ -49,7 +49,7 @@ def _profiles(picture: Picture, comms: list[str]) -> Iterator[dict[str, Any]]:
     distinct, which = np.unique(pair, return_inverse=True)
     sums = np.bincount(which, weight, len(distinct)).astype(np.int64)
     yield _profile(picture, len(comms), "whole machine", distinct, sums)
-    cores = distinct(capture.cpu[rows])
+    cores = np.unique(capture.cpu[rows])
     for core in cores[cores >= 0].tolist()[:MOST_CORES]:
         its = capture.cpu[rows] == core
         order, its_weight = pair[its], weight[its]
