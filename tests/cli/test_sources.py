@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import os
 from pathlib import Path
 
 import pytest
+from tests.naming.elf_file import TEXT_ADDRESS, ElfFile, Symbol
 from tests.profile.captures import capture
-from tests.profile.perf_data_file import one_of_everything, text_fact
+from tests.profile.perf_data_file import KERNEL, PerfData, one_of_everything, text_fact
+from tests.recorder.test_log_file import zstd
 
 from zombiescope.cli._files import Asked
 from zombiescope.cli._sources import instant, opened
@@ -29,9 +33,9 @@ SCRIPT = b"""bash  7/7  [001] 12.500000: cpu-clock:
 )
 @pytest.mark.parametrize("name", ["perf.data", "notes.txt", "x.gz"])
 def test_the_contents_say_what_a_file_is(tmp_path: Path, content: bytes, samples: int, name: str) -> None:
-    for packed in (False, True):
+    for pack in (bytes, gzip.compress, bz2.compress, lzma.compress, zstd):
         path = tmp_path / name
-        path.write_bytes(gzip.compress(content) if packed else content)
+        path.write_bytes(pack(content))
         source = opened(str(path))
         assert int(source.capture.weight.sum()) == samples
         assert (source.label, source.timeline) == (name, None)
@@ -45,6 +49,9 @@ def test_the_contents_say_what_a_file_is(tmp_path: Path, content: bytes, samples
         (b"PERFILE2" + bytes(100), "offset 8"),
         (gzip.compress(b"", mtime=0)[:-4], "damaged"),
         (b"\x1f\x8bnot gzip at all", "damaged"),
+        (b"BZh not bzip2 at all", "damaged"),
+        (lzma.compress(b"x;y 1\n")[:20], "damaged"),
+        (b"\x28\xb5\x2f\xfd" + b"\xff" * 50, "damaged"),
     ],
 )
 def test_what_holds_no_samples_is_refused_in_one_line(tmp_path: Path, content: bytes, why: str) -> None:
@@ -76,7 +83,7 @@ def test_a_file_that_does_not_name_its_kernel_gets_no_names_of_this_machine_s(tm
     named = opened(str(path), asked=Asked(kallsyms=str(given))).capture
     assert named.frames[named.stack[-1]][-1].name == "vfs_read"
     given.write_bytes(b"what is this\n")
-    with pytest.raises(UserError, match="not a copy of /proc/kallsyms"):
+    with pytest.raises(UserError, match="not a copy of /proc/kallsyms, nor a vmlinux: line 1"):
         opened(str(path), asked=Asked(kallsyms=str(given)))
 
 
@@ -162,3 +169,22 @@ def test_every_capture_of_others_says_what_it_is() -> None:
     assert theirs.startswith(
         "text of perf script by perf 3.13.11 on i-xxx, Linux 3.13.0-105-generic: cpu-clock, 9 samples"
     )
+
+
+def test_kernel_functions_are_named_by_a_vmlinux_wherever_it_was_loaded(tmp_path: Path) -> None:
+    """The capture says that the kernel began at another address than its program does."""
+    functions = {"_text": 0, "read_stat": 0x100, "vfs_read": 0x200}
+    symbols = tuple(Symbol(name=name, value=TEXT_ADDRESS + at, size=0x80) for name, at in functions.items())
+    vmlinux, path = tmp_path / "vmlinux", tmp_path / "perf.data"
+    vmlinux.write_bytes(ElfFile(symbols=symbols, build_id=b"k" * 20).written())
+    made = PerfData()
+    base = 0xFFFFFFFF9A000000
+    made.mmap(0, (1 << 32) - 1, base, 1 << 24, base, b"[kernel.kallsyms]_text", b"k" * 20, 1)
+    made.sample(1, KERNEL, base + 0x110, base + 0x210)
+    path.write_bytes(made.file())
+    found = opened(str(path), asked=Asked(kallsyms=str(vmlinux))).capture
+    assert [it.name for it in found.frames[0]] == ["vfs_read", "read_stat"]
+    for build_id, given, why in ((b"x" * 20, symbols, "another build"), (b"k" * 20, (), "no symbols")):
+        vmlinux.write_bytes(ElfFile(symbols=given, build_id=build_id).written())
+        with pytest.raises(UserError, match=why):
+            opened(str(path), asked=Asked(kallsyms=str(vmlinux)))

@@ -159,6 +159,33 @@ def test_the_build_id_is_the_one_readelf_sees(path: Path) -> None:
     assert Elf.parse(path.read_bytes()[:8192]).build_id in ("", said[1] if said else "")
 
 
+@pytest.mark.parametrize("path", real_files(), ids=lambda path: path.name)
+def test_stubs_are_those_objdump_sees(path: Path) -> None:
+    elf, checked = Elf.parse(path.read_bytes()), 0
+    text = witness("objdump", "-d", "-j", ".plt", "-j", ".plt.sec", "--no-show-raw-insn", "-F", str(path))
+    for name, offset in re.findall(r"<(\S+?)@plt> \(File Offset: (0x\w+)\):", text):
+        found = elf.name(int(offset, 16))
+        if found is not None:  # under IBT, stubs of .plt only push a number
+            assert found.split("@")[0] == demangled(name.split("@")[0]) and found.endswith("@plt")
+            assert elf.names(np.array([int(offset, 16) + 5], np.uint64)) == [found]
+            checked += 1
+    assert checked or "@plt>" not in text
+
+
+def test_a_label_of_assembly_is_named_where_no_function_is(tmp_path: Path) -> None:
+    if not shutil.which("gcc"):
+        pytest.skip("this machine cannot: gcc is not installed")
+    (tmp_path / "x.s").write_text(
+        ".text\n.type real,@function\nreal: nop\ninner: nop\n.size real,.-real\n.globl by_hand\nby_hand: nop\nret\n"
+        ".data\nnumber: .quad 1\n"
+    )
+    subprocess.run(["gcc", "-shared", "-nostdlib", "-o", tmp_path / "x", tmp_path / "x.s"], check=True)
+    elf = Elf.parse((tmp_path / "x").read_bytes())
+    real = next(start for start, _, name in elf.functions if name == "real")
+    offsets = {name: offset for offset in range(real, real + 4) if (name := elf.name(offset))}
+    assert offsets == {"real": real + 1, "by_hand": real + 3}
+
+
 @pytest.mark.parametrize("flags", [("-no-pie",), ("-pie", "-fPIE"), ("-pie", "-fPIE", "-Wl,-z,noseparate-code")])
 def test_a_compiled_function_ends_where_it_ends(flags: tuple[str, ...], tmp_path: Path) -> None:
     if not shutil.which("gcc"):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from tests.naming.elf_file import ElfFile, Symbol
@@ -116,6 +119,18 @@ def test_a_program_of_another_build_gives_no_names() -> None:
     assert told(read(made.file(features=facts)))[0][3] == "other;[first]"
     facts = {2: build_id_fact(b"/bin/second", b"3" * 20)}
     assert told(read(made.file(features=facts)))[0][3] == "[second];[first]"
+
+
+@pytest.mark.parametrize("device", [0xFE, 8])
+def test_a_device_and_an_inode_that_are_marked_as_a_build_id_are_none(device: int) -> None:
+    """As the kernel marks them while another profiler records build-ids."""
+    made = PerfData()
+    made.comm(0, 7, b"first")
+    made.mmap(0, 7, 0x400000, 0x3000, 0, b"/bin/first", misc=2 | 1 << 14)
+    record = made.records[-1]
+    made.records[-1] = record[:40] + struct.pack("<IIQQ", device, 1, 260708, 138332163) + record[64:]
+    made.sample(1, USER, 0x401010)
+    assert told(read(made.file()))[0][3] == "run"
 
 
 def test_code_made_at_run_time_is_named_by_the_map_of_its_process() -> None:
@@ -298,3 +313,16 @@ def test_an_id_tells_the_event_of_a_sample_wherever_it_is() -> None:
     made.sample(3, KERNEL, WORK, event=1)
     found = read(made.file([(attr(), [1]), (attr(2, 5), [2])]))
     assert (found.at.tolist(), found.notes) == ([2, 3], ("1 samples of other events are left out: --event chooses",))
+
+
+def test_a_heatmap_loads_nothing_that_only_names_need(tmp_path: Path) -> None:
+    """Each of these takes 10 to 20 ms to load, of a command that takes 300."""
+    (tmp_path / "perf.data").write_bytes(one_of_everything().file(features={4: text_fact(b"4.4.0-another")}))
+    program = (
+        "import sys; from zombiescope.cli._sources import opened; from zombiescope.profile.heatmap import heatmap; "
+        "heatmap(opened(sys.argv[1]).capture, 10_000); "
+        "wanted = ('numpy.ma', 'zombiescope.naming.elf', 'zombiescope.naming.cplusplus'); "
+        "print([it for it in wanted if it in sys.modules])"
+    )
+    argv = [sys.executable, "-c", program, str(tmp_path / "perf.data")]
+    assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout == "[]\n"

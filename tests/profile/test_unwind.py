@@ -18,6 +18,7 @@ from zombiescope.cli._sources import opened
 from zombiescope.core.samples import Samples
 from zombiescope.naming.contents import Held
 from zombiescope.naming.kallsyms import KallsymsText
+from zombiescope.naming.perf_map import PerfMap
 from zombiescope.naming.symbols import Symbols
 from zombiescope.profile import perf_data
 from zombiescope.profile.unwind_program import Reader, value
@@ -127,10 +128,39 @@ def copied(seed: int = 0) -> PerfData:
     return made
 
 
-def test_samples_with_damaged_stacks() -> None:
+def with_registers() -> list[tuple[bytes, list[int]]]:
     event = attr(sample_type=PLAIN | REGS_USER | STACK_USER)
-    event = event[:80] + struct.pack("<Q", 0xFF01FF) + event[88:]
-    seeds = [copied(seed).file([(event, [1])]) for seed in range(5)]
+    return [(event[:80] + struct.pack("<Q", 0xFF01FF) + event[88:], [1])]
+
+
+def test_code_without_tables_is_walked_by_its_frame_pointers() -> None:
+    """Two functions of a just-in-time compiler, called from where no program is; and a file that is missing."""
+    made, stack_at = PerfData(PLAIN | REGS_USER | STACK_USER), 0x7FFF0000
+    made.comm(0, 7, b"node")
+    made.mmap(0, 7, 0x10000, 0x1000, 0, b"//anon")
+    made.mmap(0, 7, 0x20000, 0x1000, 0, b"/bin/gone")
+    frames = {0: stack_at + 32, 8: 0x10100, 32: stack_at + 48, 40: 0x10200, 48: stack_at + 64, 56: 0x99999}
+    stack = [frames.get(at, 0) for at in range(0, 128, 8)]
+    for at, ip in enumerate((0x10010, 0x20010, 0x30010)):
+        registers = [0] * 17
+        registers[6], registers[7], registers[8] = stack_at, stack_at - 8, ip
+        made.sample(at, KERNEL, WORK, behind=[2, *registers, 128, 0, *stack[:-1], 128])
+    data = made.file(with_registers())
+    found = perf_data.capture(
+        lambda at, size: data[at : at + size],
+        len(data),
+        lambda *_: KallsymsText(b"ffffffff81000000 T _text\n"),
+        lambda kernel: Symbols(kernel, perf_maps={7: PerfMap.parse(b"10000 80 in\n100f0 40 mid\n101f0 40 out\n")}),
+        open_file=lambda *_: None,
+    )
+    names = [[it.name for it in found.frames[stack] if not it.kernel] for stack in found.stack.tolist()]
+    assert names == [["out", "mid", "in"], ["[gone]"], ["[unknown]"]]
+    cut = [note for note in found.notes if "are cut" in note]
+    assert cut == ["1 user stacks are cut: /bin/gone is not here, or is another build"]
+
+
+def test_samples_with_damaged_stacks() -> None:
+    seeds = [copied(seed).file(with_registers()) for seed in range(5)]
     contents = program()
 
     def read(_: bytes, data: bytes, __: random.Random) -> bool:
@@ -142,7 +172,7 @@ def test_samples_with_damaged_stacks() -> None:
                 len(data),
                 lambda *_: KallsymsText(b"ffffffff81000000 T _text\n"),
                 lambda kernel: Symbols(kernel),
-                open_file=lambda _: Held(contents),
+                open_file=lambda *_: Held(contents),
             )
         except Unparsable:
             return False

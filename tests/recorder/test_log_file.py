@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
 import os
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow
 import pytest
 from tests.conftest import Run
 
@@ -28,15 +32,19 @@ LOG = f"""\
 ENDED = 1_794_000_000.0
 
 
+def zstd(data: bytes) -> bytes:
+    return bytes(pyarrow.compress(data, "zstd", asbytes=True))
+
+
 def saved(path: Path, data: bytes) -> str:
     path.write_bytes(data)
     os.utime(path, (ENDED, ENDED))
     return str(path)
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_a_log_is_a_timeline(tmp_path: Path, packed: bool) -> None:
-    path = saved(tmp_path / "kern.log", gzip.compress(LOG.encode()) if packed else LOG.encode())
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress, zstd])
+def test_a_log_is_a_timeline(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    path = saved(tmp_path / "kern.log", pack(LOG.encode()))
     timeline, clock = timeline_of_log(path)
     log = timeline.series("kernel_log")
     assert len(log) == 7 and log.latest.at == ENDED and log.latest.source == path
@@ -66,6 +74,9 @@ def test_diagnosed_as_a_user_would(tmp_path: Path, zombiescope: Run) -> None:
         (b"\x7fELF\0\0\0" * 100, "a binary file"),
         (b"hello\x1b[31m\nworld\n", "not a log format we read .“hello"),
         (gzip.compress(LOG.encode(), mtime=0)[:50], "ended before the end"),
+        (bz2.compress(LOG.encode())[:50], "ended before the end"),
+        (lzma.compress(LOG.encode())[:90] + bytes(100), "corrupt"),
+        (zstd(LOG.encode())[:50], "truncated"),
         (b"\x1f\x8b\x08garbage in place of a stream", "unknown compression|invalid|ended before"),
         (b"Nov 12 17:12:04 node-7 sshd[7]: Accepted publickey\n", "no line of the kernel"),
     ],

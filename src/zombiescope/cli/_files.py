@@ -5,46 +5,44 @@ from __future__ import annotations
 import codecs
 import os
 import stat
-import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from functools import partial
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from zombiescope.core import UserError
+from zombiescope.core import UserError, harmless
 from zombiescope.core.errors import Unparsable
+from zombiescope.core.packed import DAMAGED, is_packed, plain
 from zombiescope.core.samples import Samples
 
 if TYPE_CHECKING:
-    from zombiescope.naming.contents import Contents
     from zombiescope.naming.kallsyms import KallsymsText, Kernel
     from zombiescope.naming.this_machine import Names
-    from zombiescope.profile.perf_data_mappings import File
 
-KNOWN = "not a format we read: perf.data, the text of `perf script`, folded stacks, pprof; gzipped or not"
+KNOWN = "not a format we read: perf.data, the text of `perf script`, folded stacks, pprof; packed or not"
 PERF_DATA = (b"PERFILE2", b"PERFFILE", b"2ELIFREP")
 # `goroutine profile: total 7`, `heap profile: 1: 2 [3: 4] @ heap/8`, `--- mutex:`, and a dump of goroutines
 _GO_TEXT = (b"goroutine ", b"heap profile: ", b"threadcreate profile: ", b"--- mutex:", b"--- contention:")
 THREADS = "data"  # the file with the header in the folder of `perf record --threads`
 _MOST_THREADS = 900  # of one file each, which must all be open at once
-_GZIP = b"\x1f\x8b"
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _MARK = 3  # bytes of the longest
 _BLOCK = 1 << 20
+_ELF = b"\x7fELF"
 _KALLSYMS = 64 << 20  # bytes: 200,000 symbols are 10 MB
 _BEGINNING = 64 << 10  # read to see what a file is
 _LARGEST = 64 << 30  # bytes, unpacked: 12 hours of 96 cores at 49 Hz are 29 GB
 
 
 class Opened:
-    """A file of samples that can be read at any offset; a gzipped one is unpacked into a temporary file."""
+    """A file of samples that can be read at any offset; a packed one is unpacked into a temporary file."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.notes: list[str] = []
         try:
             self._file: IO[bytes] = _regular(path)
-            if self._file.read(len(_GZIP)) == _GZIP:
+            if is_packed(self._file):
                 self._file = self._unpacked()
             self.size = os.fstat(self._file.fileno()).st_size
         except OSError as error:
@@ -75,17 +73,18 @@ class Opened:
 
     def _unpacked(self) -> IO[bytes]:
         """A temporary file without a name, gone when it is closed: the content may be larger than memory."""
-        import gzip
         import tempfile
 
         size, unpacked = 0, tempfile.TemporaryFile()  # noqa: SIM115  (closed with us)
-        self._file.seek(0)
         try:
-            with self._file, gzip.GzipFile(fileobj=self._file) as packed:
-                while (raw := packed.read1(_BLOCK)) and size <= _LARGEST:
+            with self._file, plain(self._file) as packed:
+                read = getattr(packed, "read1", packed.read)  # what is before the damage is kept
+                while (raw := read(_BLOCK)) and size <= _LARGEST:
                     size += unpacked.write(raw)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            self.notes.append(f"gzip is damaged after {size:,} unpacked bytes: {error}")
+        except (OSError, *DAMAGED) as error:
+            if getattr(error, "errno", None):  # of the disk
+                raise
+            self.notes.append(f"damaged after {size:,} unpacked bytes: {error}")
         unpacked.flush()
         if size and size <= _LARGEST:
             return unpacked
@@ -112,16 +111,11 @@ def of_threads(folder: str) -> list[str]:
 
 
 def is_perf_data(path: str) -> bool:
-    """By its first bytes, gzipped or not."""
-    import gzip
-
+    """By its first bytes, packed or not."""
     try:
         with _regular(path) as file:
-            beginning = file.read(8)
-            if beginning.startswith(_GZIP):
-                file.seek(0)
-                beginning = gzip.GzipFile(fileobj=file).read(8)
-    except (OSError, EOFError, zlib.error):
+            beginning = plain(file).read(8)
+    except (OSError, *DAMAGED):
         return False
     return beginning in PERF_DATA
 
@@ -168,7 +162,7 @@ def captured(path: str, asked: Asked = NOTHING_ASKED) -> Samples:
 def _read(file: Opened, label: str, asked: Asked) -> Samples:
     beginning = file.beginning()
     if beginning.startswith(PERF_DATA):
-        from zombiescope.naming.this_machine import Names
+        from zombiescope.naming.this_machine import Names, program
         from zombiescope.profile import perf_data
 
         _refuse_value(file.path, asked, "perf.data")
@@ -184,7 +178,7 @@ def _read(file: Opened, label: str, asked: Asked) -> Samples:
                 label=label,
                 event=asked.event,
                 more=[(each.read, each.size) for each in more],
-                open_file=_program,
+                open_file=program,
             )
         file.notes += names.notes
         return found
@@ -211,22 +205,16 @@ def _kernel(names: Names, path: str, given: str | None, kernel: Kernel | None, r
     if given is not None:
         with closing(Opened(given)) as file:
             try:
+                if file.read(0, len(_ELF)) == _ELF:
+                    from zombiescope.naming.vmlinux import kallsyms_of
+
+                    return kallsyms_of(file, given, kernel)
                 return KallsymsText(file.read(0, _KALLSYMS), given)
             except Unparsable as error:
-                raise UserError(f"{given}: not a copy of /proc/kallsyms: line {error.line}: {error.text}") from error
+                what = error.text if file.read(0, len(_ELF)) == _ELF else f"line {error.line}: {harmless(error.text)}"
+                raise UserError(f"{given}: not a copy of /proc/kallsyms, nor a vmlinux: {what}") from error
     named = bool(release) or (kernel is not None and bool(kernel.build_id))
     return names.kernel(kernel, release) if named or os.path.exists(f"{path}.kallsyms") else None
-
-
-def _program(file: File) -> Contents | None:
-    """A program or library of this machine, by which stacks are unwound."""
-    from zombiescope.naming.contents import Held
-    from zombiescope.naming.opening import regular
-    from zombiescope.naming.vdso import vdso
-
-    if file.path == "[vdso]":
-        return Held(vdso())
-    return regular(file.path) if file.path.startswith("/") and not file.path.endswith(" (deleted)") else None
 
 
 def _unknown(beginning: bytes) -> str:

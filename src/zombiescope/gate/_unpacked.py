@@ -8,25 +8,22 @@ file.
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import lzma
 import os
 import posixpath
 import stat
 import tarfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from tempfile import TemporaryDirectory
-from typing import BinaryIO
+from typing import IO
 
 from zombiescope.audit.activation import BUS_NAMES, RULES
 from zombiescope.audit.packages import DPKG, RPM
 from zombiescope.core import UserError, amount
 from zombiescope.core.host import MOST_BYTES as MOST_READ
+from zombiescope.core.packed import DAMAGED, plain
 from zombiescope.gate._command_line import FOLDERS
 from zombiescope.knowledge.agents import agents
 
@@ -54,9 +51,7 @@ _PLACES = (
 )
 _NAMES = ("boot", "usr/lib/modules", "lib/modules")
 _CHUNK = 1 << 20
-_OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
-_ZSTD = b"\x28\xb5\x2f\xfd"
-_BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OverflowError, ValueError, RecursionError)
+_BROKEN = (tarfile.TarError, *DAMAGED, OverflowError, RecursionError)
 
 
 @contextmanager
@@ -70,7 +65,7 @@ def root_folder(path: str) -> Iterator[str]:
     with TemporaryDirectory(prefix="zombiescope-gate-") as folder:
         try:
             with open(path, "rb") as file:
-                _unpack(_plain(file, path), folder)
+                _unpack(plain(file), folder)
         except OSError as error:
             raise UserError(f"{path}: {(error.strerror or str(error)).lower()}") from error
         except _BROKEN as error:
@@ -81,7 +76,7 @@ def root_folder(path: str) -> Iterator[str]:
 class _Forwards(io.RawIOBase):
     """A stream that is only read forwards; what it returns, rather than skips, is limited."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: IO[bytes]) -> None:
         self._stream, self._at = stream, 0
         self.ration = MOST_HEADER
         self.latest = b""  # what the last read returned
@@ -109,21 +104,7 @@ class _Forwards(io.RawIOBase):
         return part
 
 
-def _plain(file: BinaryIO, path: str) -> BinaryIO:
-    """The tar itself, whatever it is compressed with; recognised by its first bytes, not by its name."""
-    start = file.read(6)
-    file.seek(0)
-    for magic, opener in _OPENERS.items():
-        if start.startswith(magic):
-            return opener(file)  # type: ignore[operator, no-any-return]
-    if start.startswith(_ZSTD):
-        import pyarrow
-
-        return pyarrow.input_stream(path, compression="zstd")  # type: ignore[no-any-return]
-    return file
-
-
-def _unpack(stream: BinaryIO, folder: str) -> None:
+def _unpack(stream: IO[bytes], folder: str) -> None:
     symbolic: dict[str, str] = {}
     hard: dict[str, str] = {}
     number = kept = passed = 0

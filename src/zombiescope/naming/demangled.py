@@ -8,10 +8,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from zombiescope.naming.cplusplus import cplusplus
-from zombiescope.naming.mangled import Odd
-from zombiescope.naming.rust import LEGACY, legacy, v0
-
 LONGEST = 1000  # characters: a template may have ten thousand, and a page or a terminal shows a hundred
 _LONGEST_SYMBOL = 4096  # those of the Rust compiler itself reach 1,222
 _MOST = 32_768  # kept: of some 200 bytes each; a busy node has some thousand functions of C++ and Rust
@@ -24,6 +20,8 @@ def demangled(symbol: str) -> str:
 
 @lru_cache(_MOST)
 def _read(symbol: str) -> str:
+    from zombiescope.naming.mangled import Odd
+
     name = symbol
     try:
         if len(symbol) <= _LONGEST_SYMBOL:
@@ -34,6 +32,9 @@ def _read(symbol: str) -> str:
 
 
 def _name(symbol: str) -> str:
+    from zombiescope.naming.cplusplus import cplusplus  # these two take 15 ms to load, and most programs are C
+    from zombiescope.naming.rust import LEGACY, legacy, v0
+
     if symbol.startswith("_R"):
         return v0(symbol)
     rust = LEGACY.fullmatch(symbol)

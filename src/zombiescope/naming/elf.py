@@ -17,11 +17,13 @@ from zombiescope.core.errors import Unparsable
 from zombiescope.naming.contents import Contents, Held
 from zombiescope.naming.functions import Functions, Table, records
 from zombiescope.naming.ranges import Addresses, Indexes, Ranges
+from zombiescope.naming.stubs import X86_64, Stubs
 
 _CLASS_32, _CLASS_64 = 1, 2
 _PT_LOAD, _PT_NOTE, _PF_X = 1, 4, 1
 _SHT_SYMTAB, _SHT_STRTAB, _SHT_NOTE, _SHT_NOBITS, _SHT_DYNSYM = 2, 3, 7, 8, 11
-_SHF_COMPRESSED = 1 << 11
+_SHF_EXECINSTR, _SHF_COMPRESSED = 1 << 2, 1 << 11
+_STT_NOTYPE = 0
 _NT_GNU_BUILD_ID = 3
 _MANY = 0xFFFF  # PN_XNUM, SHN_XINDEX: the number does not fit the header and is in the first section
 
@@ -31,6 +33,7 @@ _MOST_NOTES = 4096  # libc has some hundred (SystemTap probes), and the build-id
 _MOST_SYMBOLS = 2 << 20  # a browser with everything linked in has one million; all nested, a million take 4 s
 _LARGEST_NOTES = 4 << 20  # bytes, of all sections together
 _LARGEST_NAMES = 128 << 20  # bytes of names; of a browser with everything linked in 90 MB
+_MOST_SUFFIXES = 8  # names of sections that end alike: .plt, .rela.plt
 _LONGEST_LINK = 512  # a name of 255 bytes, and a checksum
 _LONGEST_ID = 64  # SHA-1 has 20 bytes, the longest hash in use 64
 _LARGEST_MINI = (
@@ -70,9 +73,14 @@ class Elf:
     """
 
     def __init__(
-        self, build_id: str, segments: Table, tables: tuple[Functions, ...], debug_link: DebugLink | None = None
+        self,
+        build_id: str,
+        segments: Table,
+        tables: tuple[Functions, ...],
+        stubs: Stubs | None,
+        debug_link: DebugLink | None = None,
     ) -> None:
-        self.build_id, self.debug_link = build_id, debug_link
+        self.build_id, self.debug_link, self._stubs = build_id, debug_link, stubs
         self.stripped = not tables or not len(tables[0])
         self._program = segments
         self._tables = tuple(table for table in tables if len(table))
@@ -96,11 +104,12 @@ class Elf:
     @property
     def memory(self) -> int:
         """Bytes held: callers keep many of these, and bound them."""
-        return 1024 + sum(table.memory for table in self._tables)
+        stubs = 0 if self._stubs is None else self._stubs.memory
+        return 1024 + stubs + sum(table.memory for table in self._tables)
 
     def named_by(self, debug: Elf) -> Elf:
         """This file with the symbols of its separate debug file, whose own program headers are not usable."""
-        return Elf(self.build_id, self._program, debug._tables + self._tables)
+        return Elf(self.build_id, self._program, debug._tables + self._tables, self._stubs)
 
     def addresses(self, file_offsets: Addresses) -> tuple[Addresses, Indexes]:
         """The virtual address of each offset, and the number of its segment: -1 where none maps it."""
@@ -114,8 +123,10 @@ class Elf:
         if segment < 0:
             return None
         address = (file_offset + int(self._shifts[segment])) & (1 << 64) - 1
-        numbers = ((table, table.find_one(address)) for table in self._tables)
-        return next((table.name(number) for table, number in numbers if number >= 0), None)
+        for table in self._tables:
+            if (number := table.find_one(address)) >= 0:
+                return table.name(number)
+        return None if self._stubs is None else self._stubs.names([address])[0]
 
     def names(self, file_offsets: Addresses) -> list[str | None]:
         """The function that holds each offset; from .symtab, else .dynsym, else the mini debug information."""
@@ -129,6 +140,9 @@ class Elf:
                 if number >= 0:
                     names[place] = made[number] = made.get(number) or table.name(number)
             unnamed = unnamed[found < 0]
+        if self._stubs is not None:
+            for place, name in zip(unnamed.tolist(), self._stubs.names(addresses[unnamed].tolist()), strict=True):
+                names[place] = name
         return names
 
 
@@ -153,14 +167,17 @@ class _Reader:
         self._segments = self._program_headers()
 
     def elf(self, *, mini: bool = True) -> Elf:
-        tables = [self._functions(_SHT_SYMTAB), self._functions(_SHT_DYNSYM)]
+        dynamic = self._symbols(_SHT_DYNSYM)
+        whole = self._symbols(_SHT_SYMTAB)
+        tables = [self._functions(*whole), self._functions(*dynamic), self._functions(*whole, labels=True)]
         if mini and not len(tables[0]):  # it holds what was stripped of .symtab
             tables += self._mini_debug_information()
         loads = self._segments[self._segments["type"] == _PT_LOAD][:_MOST_SEGMENTS]
         code = loads[loads["flags"] & _PF_X != 0]
         link = None if len(tables[0]) else self._debug_link()
+        stubs = Stubs(self._section, *dynamic) if (self._machine, self._class) == (X86_64, _CLASS_64) else None
         # Two segments may share a page of the file; samples are from the one that can be executed.
-        return Elf(self._build_id(), code if len(code) else loads, tuple(tables), link)
+        return Elf(self._build_id(), code if len(code) else loads, tuple(tables), stubs, link)
 
     def _section_headers(self) -> Table:
         layout, size = _SECTION[self._class], self._shentsize
@@ -190,7 +207,7 @@ class _Reader:
         return offset, min(int(section["size"]), self._file.size - offset)
 
     # ELF allows one table of each kind; the first is taken, so many that claim the same bytes cost no more than one.
-    def _functions(self, kind: int) -> Functions:
+    def _symbols(self, kind: int) -> tuple[Table, bytes]:
         sections, layout = self._sections, _SYMBOL[self._class]
         place, strings = (0, 64, 0), b""
         for number in np.flatnonzero(sections["type"] == kind)[:1].tolist():
@@ -200,9 +217,17 @@ class _Reader:
                 at, names = self._contents(link)
                 place = (offset, size, min(length // size, _MOST_SYMBOLS))
                 strings = self._file.read(at, min(names, _LARGEST_NAMES))
-        symbols = records(self._file, self._source, self._order, layout, place)
+        return records(self._file, self._source, self._order, layout, place), strings
+
+    def _functions(self, symbols: Table, strings: bytes, *, labels: bool = False) -> Functions:
+        """Or what hand-written assembly calls one, without saying so: `_start` of ld.so."""
+        sections = self._sections
+        if labels:
+            code = np.append(sections["flags"] & _SHF_EXECINSTR != 0, False)  # special sections hold none
+            inside = code[np.minimum(symbols["shndx"], len(sections))]
+            symbols = symbols[(symbols["info"] & 15 == _STT_NOTYPE) & inside]
         ends = sections["addr"].astype(np.uint64) + sections["size"].astype(np.uint64)
-        return Functions(symbols, strings, ends, self._machine)
+        return Functions(symbols, strings, ends, self._machine, labels=labels)
 
     def _build_id(self) -> str:
         left, bytes_left = _MOST_NOTES, _LARGEST_NOTES
@@ -223,7 +248,7 @@ class _Reader:
 
     # Fedora, Red Hat and Amazon Linux keep the names of functions in a compressed ELF file inside of each program.
     def _mini_debug_information(self) -> list[Functions]:
-        raw = _unpacked(self._section(b".gnu_debugdata", _LARGEST_MINI))
+        raw = _unpacked(self._section(b".gnu_debugdata", _LARGEST_MINI)[1])
         if raw[:4] != b"\x7fELF":
             return []
         try:
@@ -233,22 +258,27 @@ class _Reader:
 
     # The name of the debug file, padded to a multiple of four bytes, and its checksum.
     def _debug_link(self) -> DebugLink | None:
-        raw = self._section(b".gnu_debuglink", _LONGEST_LINK)
+        raw = self._section(b".gnu_debuglink", _LONGEST_LINK)[1]
         name = raw.partition(b"\0")[0]
         at = len(name) + 4 & ~3
         if not name or len(raw) < at + 4:
             return None
         return DebugLink(os.fsdecode(name), int(struct.unpack_from(self._order + "I", raw, at)[0]))
 
-    def _section(self, name: bytes, most: int) -> bytes:
+    def _section(self, name: bytes, most: int) -> tuple[int, bytes]:
+        """The address of a section, and its contents, which may be cut."""
         if not self._shstrndx < len(self._sections):
-            return b""
+            return 0, b""
         offset, size = self._contents(self._shstrndx)
-        called = self._file.read(offset, min(size, _LARGEST_NOTES)).find(name + b"\0")
-        for number in np.flatnonzero(self._sections["name"] == called)[:1].tolist() if called > 0 else ():
-            offset, size = self._contents(number)
-            return self._file.read(offset, min(size, most))
-        return b""
+        strings, called = self._file.read(offset, min(size, _LARGEST_NOTES)), -1
+        for _ in range(_MOST_SUFFIXES):
+            called = strings.find(name + b"\0", called + 1)
+            if called < 0:
+                break
+            for number in np.flatnonzero(self._sections["name"] == called)[:1].tolist():
+                offset, size = self._contents(number)
+                return int(self._sections["addr"][number]), self._file.read(offset, min(size, most))
+        return 0, b""
 
 
 def _unpacked(data: bytes) -> bytes:

@@ -26,10 +26,12 @@ _LONGEST_NAME = 4096  # names of C++ templates reach a few KB; bounds the cost o
 class Functions:
     """Names of functions; an address outside of every function has none."""
 
-    def __init__(self, symbols: Table, strings: bytes, section_ends: Addresses, machine: int) -> None:
-        """`section_ends`: the virtual address at which each section ends, by its number."""
+    def __init__(
+        self, symbols: Table, strings: bytes, section_ends: Addresses, machine: int, *, labels: bool = False
+    ) -> None:
+        """`section_ends`: the virtual address at which each section ends, by its number; `labels`: take all symbols."""
         kind, bind = symbols["info"] & 15, symbols["info"] >> 4
-        wanted = (kind == _STT_FUNC) | (kind == _STT_GNU_IFUNC)
+        wanted = (kind == _STT_FUNC) | (kind == _STT_GNU_IFUNC) | labels
         wanted &= (symbols["shndx"] != 0) & (symbols["value"] != 0) & (symbols["name"] != 0)
         wanted &= symbols["name"] < len(strings)
         symbols, bind = symbols[wanted], bind[wanted]

@@ -6,16 +6,17 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from functools import cache
+from typing import TYPE_CHECKING
 
 from zombiescope.core.errors import Unparsable, Unreadable
-from zombiescope.naming.contents import Contents, Held
-from zombiescope.naming.debug_files import with_debug_file
-from zombiescope.naming.elf import Elf
 from zombiescope.naming.kallsyms import Kallsyms, KallsymsText, Kernel
 from zombiescope.naming.opening import identity, place, regular
-from zombiescope.naming.perf_map import PerfMap
-from zombiescope.naming.symbols import Symbols
-from zombiescope.naming.vdso import vdso
+
+if TYPE_CHECKING:  # a heatmap needs no names of functions
+    from zombiescope.naming.contents import Contents
+    from zombiescope.naming.elf import Elf
+    from zombiescope.naming.perf_map import PerfMap
+    from zombiescope.naming.symbols import Symbols
 
 _KALLSYMS = _PERF_MAP = 64 << 20
 _CACHE = "~/.debug"  # where perf keeps copies of what it found in samples
@@ -49,13 +50,17 @@ class Names:
         return kept if kept is not None and kernel is not None and kept.text_base == kernel.address else None
 
     def symbols(self, kernel: Kallsyms | None) -> Symbols:
-        return Symbols(kernel, _program, debug=_with_debug_file, perf_maps=_PerfMaps() if self._of_this_boot else None)
+        from zombiescope.naming.symbols import Symbols
+
+        return Symbols(kernel, program, debug=_with_debug_file, perf_maps=_PerfMaps() if self._of_this_boot else None)
 
 
-class _PerfMaps(Mapping[int, PerfMap]):
+class _PerfMaps(Mapping[int, "PerfMap"]):
     """Functions of just-in-time compilers, by pid; read when they are needed."""
 
     def __getitem__(self, pid: int) -> PerfMap:
+        from zombiescope.naming.perf_map import PerfMap
+
         found = _opened(f"/tmp/perf-{pid}.map")
         if found is None:
             raise KeyError(pid)
@@ -104,8 +109,12 @@ def _running_build_id() -> str:
     return ""
 
 
-def _program(path: str, build_id: str) -> Contents | None:
+def program(path: str, build_id: str) -> Contents | None:
+    """A program or library of this machine: perf's copy of that build, else what is there now."""
     if path == "[vdso]":
+        from zombiescope.naming.contents import Held
+        from zombiescope.naming.vdso import vdso
+
         return Held(vdso()) if vdso() else None
     if not path.startswith("/") or path.endswith(" (deleted)"):
         return None
@@ -114,6 +123,8 @@ def _program(path: str, build_id: str) -> Contents | None:
 
 
 def _with_debug_file(elf: Elf, path: str) -> Elf:
+    from zombiescope.naming.debug_files import with_debug_file
+
     return with_debug_file(elf, path, regular, regular)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from zombiescope.core.samples import Ints, Mask, Samples
+from zombiescope.naming.ranges import distinct
 from zombiescope.profile.chosen import EVERYTHING, Chosen
 
 SECOND = 1_000_000_000
@@ -25,7 +26,7 @@ def heatmap_by_core(
     """The cores that were seen, and a row of cells for each of them."""
     first, count = _grid(capture, cell, start, end)
     rows = chosen.rows(capture)
-    cores = np.unique(capture.cpu[rows])
+    cores = distinct(capture.cpu[rows])
     if count * len(cores) > MOST_CELLS:
         raise ValueError(f"{count:,} cells on {len(cores):,} cores are too many")
     cells = [_filled(capture, rows[capture.cpu[rows] == core], first, cell, count) for core in cores.tolist()]

@@ -14,8 +14,8 @@ import numpy as np
 
 from zombiescope.core.samples import Ints, Mask
 from zombiescope.naming.kallsyms import Kernel
-from zombiescope.naming.ranges import Addresses, Ranges
-from zombiescope.profile.perf_data_records import MMAP, MMAP2, Piece, Places, Words, distinct, spread
+from zombiescope.naming.ranges import Addresses, Ranges, distinct
+from zombiescope.profile.perf_data_records import MMAP, MMAP2, Piece, Places, Words, spread
 from zombiescope.profile.perf_data_tasks import Tasks
 
 _BODY = struct.Struct("<IHHIIQQQ")  # kind, misc, size, pid, tid, address, length, offset in the file
@@ -163,8 +163,15 @@ def _file(record: bytes, trailer: int) -> File:
     two = record[0] == MMAP2
     path = record[72 if two else _BODY.size : len(record) - 8 * trailer].partition(b"\0")[0]
     has_build_id = two and len(record) > 64 and record[5] << 8 & _HAS_BUILD_ID
-    build_id = record[44 : 44 + min(record[40], 20)].hex() if has_build_id else ""
+    build_id = _build_id(record[40:64]) if has_build_id else ""
     return File(path.decode("utf-8", "surrogateescape"), build_id)
+
+
+def _build_id(told: bytes) -> str:
+    """A length and up to 20 bytes. If another profiler at that time asked for build-ids, the kernel marks records that
+    have device and inode instead (perf_event_mmap_event keeps the mark from one event to the next)."""
+    size = int.from_bytes(told[:4], "little")
+    return told[4 : 4 + size].hex() if size <= 20 and not any(told[4 + size :]) else ""
 
 
 def _of_spaces(used: Ints, owners: Ints, table: Ints, tasks: Tasks) -> tuple[Ints, Ints]:

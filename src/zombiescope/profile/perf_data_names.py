@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from zombiescope.core.samples import Frames, Function, Ints, Mask
 from zombiescope.naming.kallsyms import UNKNOWN
+from zombiescope.naming.ranges import distinct
 from zombiescope.naming.symbols import Symbols
 from zombiescope.profile.inlined import unfolded
 from zombiescope.profile.perf_data_chains import LOWEST_MARK, MARKS, Stacks, among
@@ -89,16 +90,16 @@ class _Naming:
         self._number: dict[Function, int] = {}
 
     def kernel(self, addresses: Words) -> npt.NDArray[np.int32]:
-        distinct, which = np.unique(addresses, return_inverse=True)
+        once, which = np.unique(addresses, return_inverse=True)
         if self._bare:
-            bare = [self._numbered(f"{address:#x}", True, "") for address in distinct.tolist()]
+            bare = [self._numbered(f"{address:#x}", True, "") for address in once.tolist()]
             shown: npt.NDArray[np.int32] = np.array(bare, np.int32)[which.reshape(-1)]
             return shown
-        numbers = []
-        for told in self._symbols.kernels(distinct):
-            name, _, module = told.partition(" [")
-            numbers.append(self._numbered(name, True, module.removesuffix("]")))
-        found: npt.NDArray[np.int32] = np.array(numbers, np.int32)[which.reshape(-1)]
+        told, number = self._symbols.kernels(once), dict[str, int]()
+        for each in dict.fromkeys(told):
+            name, _, module = each.partition(" [")
+            number[each] = self._numbered(name, True, module.removesuffix("]"))
+        found: npt.NDArray[np.int32] = np.array([number[it] for it in told], np.int32)[which.reshape(-1)]
         return found
 
     def user(self, addresses: Words, spaces: Ints) -> npt.NDArray[np.int32]:
@@ -112,22 +113,22 @@ class _Naming:
             if _NO_FILE.match(path):
                 of[rows] = self._made(addresses[rows], self._tasks.pid_of_space[spaces[rows]], path)
             else:
-                distinct, which = np.unique(offsets[rows], return_inverse=True)
-                of[rows] = self._of(path, self._symbols.functions(path, build_id, distinct))[which.reshape(-1)]
+                once, which = np.unique(offsets[rows], return_inverse=True)
+                of[rows] = self._of(path, self._symbols.functions(path, build_id, once))[which.reshape(-1)]
         return of
 
     def _made(self, addresses: Words, pids: Ints, path: str) -> npt.NDArray[np.int32]:
         """JIT code: its runtime may have written a map of names for each process."""
         of = np.empty(len(addresses), np.int32)
-        for pid in np.unique(pids).tolist():
+        for pid in distinct(pids).tolist():
             rows = np.flatnonzero(pids == pid)
-            distinct, which = np.unique(addresses[rows], return_inverse=True)
-            of[rows] = self._of(path, self._symbols.jits(pid, distinct))[which.reshape(-1)]
+            once, which = np.unique(addresses[rows], return_inverse=True)
+            of[rows] = self._of(path, self._symbols.jits(pid, once))[which.reshape(-1)]
         return of
 
     def _of(self, path: str, names: list[str | None]) -> npt.NDArray[np.int32]:
-        otherwise = _unnamed(path)
-        return np.array([self._numbered(name or otherwise, False, path) for name in names], np.int32)
+        number = {name: self._numbered(name or _unnamed(path), False, path) for name in dict.fromkeys(names)}
+        return np.array([number[name] for name in names], np.int32)
 
     def _numbered(self, name: str, kernel: bool, module: str) -> int:
         function = Function(name, kernel, module)

@@ -9,14 +9,13 @@ Kernel: include/uapi/linux/perf_event.h, enum perf_event_type; tools/lib/perf/in
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from zombiescope.profile.perf_data_header import Read
 
-_Kind = TypeVar("_Kind", bound=np.generic)
 Words = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
 
@@ -72,13 +71,6 @@ def spread(starts: Places, lengths: Places) -> Places:
     found: Places = np.repeat(starts - ends + lengths, lengths)
     found += np.arange(len(found))
     return found
-
-
-def distinct(values: npt.NDArray[_Kind]) -> npt.NDArray[_Kind]:
-    """In order. np.unique would import numpy.ma, which takes 20 ms."""
-    found = np.sort(values)
-    once: npt.NDArray[_Kind] = found[np.append(True, found[1:] != found[:-1])[: len(found)]]
-    return once
 
 
 def pieces(read: Read, start: int, end: int, notes: list[str]) -> Iterator[Piece]:

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core.samples import Ints
-from zombiescope.profile.perf_data_records import COMM, FORK, Piece, Words, distinct
+from zombiescope.naming.ranges import distinct
+from zombiescope.profile.perf_data_records import COMM, FORK, Piece, Words
 
 IDLE_TASK = b"swapper"  # the kernel's name for it; followed by the core's number
 _EXECED = np.uint64(1 << 13)  # misc of a COMM: it executed a program; of a FORK: it existed before the capture

@@ -2,7 +2,8 @@
 
 From the innermost function outwards: the file's tables say where the caller's registers are (unwind_tables); what is
 beyond the copy, or in a file that is not here, cuts the stack, and it is counted. A caller is shown by the byte before
-the return address, which may be of another function, as perf does.
+the return address, which may be of another function, as perf does. Code without tables (of a just-in-time compiler, of
+Go) is taken to keep frame pointers, as perf does; an address that is not in a program then ends the stack.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from zombiescope.profile.perf_data_records import Places, Words
 from zombiescope.profile.unwind_program import RETURN, Rules
 from zombiescope.profile.unwind_tables import Tables
 
-OpenFile = Callable[[File], Contents | None]
+OpenFile = Callable[[str, str], Contents | None]  # by path and build-id
 MOST_FRAMES = 127  # as perf's own limit, kernel.perf_event_max_stack
 _64_BIT = 2  # PERF_SAMPLE_REGS_ABI_64
 # DWARF's number of each register by perf's: ax bx cx dx si di bp sp ip, flags and segments, r8 to r15.
@@ -36,6 +37,11 @@ _SP, _BP = 7, 6
 _MOST_FILES = 256  # open at a time
 _MOST_PAGES = 1 << 18
 _WORD = struct.Struct("<Q")
+_FARTHEST = 0x4000  # bytes from one frame to the next, where it is a guess: libunwind's limit
+_SAVED: dict[int, program.Rule] = {RETURN: (program.AT_OFFSET, -8), _BP: (program.AT_OFFSET, -16)}
+_OUTERMOST: program.Rule = (program.UNDEFINED, 0)  # what _start says of its return address
+_BY_BASE_POINTER = Rules(_BP, 16, b"", _SAVED, signal=False, quick=(False, 16, -8, -16))
+_NO_FILE = ("//anon", "[", "/memfd:", "/dev/zero", "/SYSV", "anon_inode:", "/anon_hugepage")
 
 
 class Unwinder:
@@ -44,7 +50,7 @@ class Unwinder:
     def __init__(self, atlas: Atlas, spaces_of: Callable[[Ints, Ints], Ints], open_file: OpenFile) -> None:
         self._atlas, self._spaces_of, self._open = atlas, spaces_of, open_file
         self._tables: OrderedDict[int, tuple[Tables, Contents] | None] = OrderedDict()
-        self._pages: dict[tuple[int, int], tuple[Tables | None, int, str]] = {}
+        self._pages: dict[tuple[int, int], tuple[Tables | None, int, str | None]] = {}
         self.cut: Counter[str] = Counter()  # stacks by the file that was missing
         self.foreign = 0  # samples of 32-bit processes
 
@@ -102,6 +108,8 @@ class Unwinder:
             if rules is None:
                 break
             if rules.quick is None:
+                if rules.saved.get(RETURN) == _OUTERMOST:
+                    break
                 return self._carefully(registers, stack, space)
             by_stack, offset, returns, saved = rules.quick
             frame = (sp if by_stack else bp) + offset
@@ -112,8 +120,8 @@ class Unwinder:
             if saved is not None:
                 at = frame + saved - base
                 bp = _WORD.unpack_from(stack, at)[0] if 0 <= at <= last else 0
-            sp = frame
-            if not address:
+            before, sp = sp, frame
+            if not address or (rules is _BY_BASE_POINTER and not self._likely(space, address, frame - before)):
                 break
             address -= 1
             found.append(address)
@@ -134,43 +142,56 @@ class Unwinder:
             address = registers.get(RETURN, 0)
             if not address or registers[_SP] <= before:
                 break
+            if rules is _BY_BASE_POINTER and not self._likely(space, address, registers[_SP] - before):
+                break
             address -= 0 if rules is not None and rules.signal else 1
             found.append(address)
         return found
 
+    def _likely(self, space: int, address: int, distance: int) -> bool:
+        """Whether a caller that was guessed may be one: its frame is near, and it is in a program."""
+        return distance <= _FARTHEST and self._mapped(space, address)[2] != ""
+
     def _rules(self, space: int, address: int) -> Rules | None:
         """The rules for an address of a process; if the file that has them is missing, that is counted."""
+        tables, shift, missing = self._mapped(space, address)
+        if tables is None:
+            if missing:
+                self.cut[missing] += 1
+            return _BY_BASE_POINTER if missing is None else None
+        at = address + shift
+        return (tables.known[at] if at in tables.known else tables.rules(at)) or _BY_BASE_POINTER
+
+    def _mapped(self, space: int, address: int) -> tuple[Tables | None, int, str | None]:
+        """What is mapped at an address, remembered by page."""
         key = (space, address >> 12)
         page = self._pages.get(key)
         if page is None:
             if len(self._pages) > _MOST_PAGES:
                 self._pages.clear()
             page = self._pages[key] = self._page(space, address)
-        tables, shift, missing = page
-        if tables is None:
-            self.cut[missing] += bool(missing)
-            return None
-        at = address + shift
-        return tables.known[at] if at in tables.known else tables.rules(at)
+        return page
 
-    def _page(self, space: int, address: int) -> tuple[Tables | None, int, str]:
-        """The tables of what is mapped at a page, what to add to an address for them; else which file is missing."""
+    def _page(self, space: int, address: int) -> tuple[Tables | None, int, str | None]:
+        """The tables of what is mapped at a page, None if there are none; what to add to an address for them; and the
+        file that is missing, "" if nothing is mapped there, None if all is well."""
         if space < 0:
             return None, 0, ""
         files, offsets = self._atlas.find(np.array([space]), np.array([address], np.uint64))
         if files[0] < 0:
             return None, 0, ""
+        path = self._atlas.files[int(files[0])].path
         opened = self._opened(int(files[0]))
         if opened is None:
-            return None, 0, self._atlas.files[int(files[0])].path
+            return None, 0, None if path.startswith(_NO_FILE) else path
         at = opened[0].address(int(offsets[0]))
-        return (None, 0, "") if at is None else (opened[0], at - address, "")
+        return (None, 0, None) if at is None else (opened[0], at - address, None)
 
     def _opened(self, file: int) -> tuple[Tables, Contents] | None:
         if file not in self._tables:
             told = self._atlas.files[file]
             try:
-                contents = self._open(told)
+                contents = self._open(told.path, told.build_id)
             except Unreadable:
                 contents = None
             self._tables[file] = _read(told, contents) if contents is not None else None

@@ -1,13 +1,12 @@
-"""A text file with a kernel log, plain or gzipped, as a Timeline: often all that is left of a node."""
+"""A text file with a kernel log, plain or packed, as a Timeline: often all that is left of a node."""
 
 from __future__ import annotations
 
-import gzip
 import os
 import stat
-import zlib
 
 from zombiescope.core import Reading, Unparsable, UserError, harmless
+from zombiescope.core.packed import DAMAGED, plain
 from zombiescope.core.timeline import Timeline
 from zombiescope.kernel.log_text import LogText, parse_log
 from zombiescope.recorder.tape import Tape
@@ -17,7 +16,6 @@ LONGEST = 1_000  # characters kept of a line, as for the live log
 # Whose lines are taken if a log has many writers. Others may quote the kernel.
 WRITERS = ("kernel", "systemd", "kubelet", "containerd", "dockerd", "crio")
 WHAT = "kernel_log"
-_GZIP = b"\x1f\x8b"
 _FORMATS = "give dmesg, dmesg -T, journalctl -k, kern.log or a copy of /dev/kmsg"
 
 
@@ -43,10 +41,8 @@ def _content(path: str) -> tuple[bytes, float]:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise UserError(f"{path}: not a regular file")
-            packed = file.read(len(_GZIP)) == _GZIP
-            file.seek(0)
-            data = gzip.GzipFile(fileobj=file).read(LARGEST + 1) if packed else file.read(LARGEST + 1)
-    except (OSError, EOFError, zlib.error) as error:
+            data = plain(file).read(LARGEST + 1)
+    except (OSError, *DAMAGED) as error:
         raise UserError(f"{path}: {(getattr(error, 'strerror', None) or str(error)).lower()}") from error
     if not data.strip():
         raise UserError(f"{path}: empty")
