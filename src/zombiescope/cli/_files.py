@@ -12,8 +12,8 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 from zombiescope.core import UserError, harmless
 from zombiescope.core.errors import Unparsable
-from zombiescope.core.packed import DAMAGED, is_packed, plain
 from zombiescope.core.samples import Samples
+from zombiescope.places.packed import DAMAGED, is_packed, plain
 
 if TYPE_CHECKING:
     from zombiescope.naming.kallsyms import KallsymsText, Kernel

@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "outputs": {"core", "members", "knowledge", "outputs", "profile"},
     "profile": {"core", "members", "knowledge", "naming", "profile"},
     "audit": {"core", "kernel", "knowledge", "audit"},
-    "gate": {"core", "members", "kernel", "knowledge", "cgroups", "audit", "gate"},
+    "gate": {"places", "core", "members", "kernel", "knowledge", "cgroups", "audit", "gate"},
     "agent": {"places", "core", "members", "knowledge", "cgroups", "diagnosis", "recorder", "outputs", "agent"},
     "fleet": {"core", "members", "diagnosis", "compare", "recorder", "fleet", "profile"},
     "lab": {"places", "core", "members", "kernel", "lab", "probes"},

@@ -23,9 +23,9 @@ from zombiescope.audit.activation import BUS_NAMES, RULES
 from zombiescope.audit.packages import DPKG, RPM
 from zombiescope.core import UserError, amount
 from zombiescope.core.host import MOST_BYTES as MOST_READ
-from zombiescope.core.packed import DAMAGED, plain
 from zombiescope.gate._command_line import FOLDERS
 from zombiescope.knowledge.agents import agents
+from zombiescope.places.packed import DAMAGED, plain
 
 MOST_MEMBERS = 5_000_000  # of one tar: the largest machine images have about a million files
 MOST_BYTES = 1 << 37  # of all members, 137 GB; read past, never written

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from zombiescope.core.columns import Column
+    from zombiescope.kernel.columns import Column
 
 EVERY = 0.1
 MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
@@ -69,7 +69,7 @@ def columns(samples: Samples) -> list[Column | Blind] | None:
     """What `readings` says, by column: 96 cores are 3,000 readings a second. None if the samples are not all alike."""
     import numpy as np  # not in the process that fetches
 
-    from zombiescope.core.columns import Column
+    from zombiescope.kernel.columns import Column
     from zombiescope.kernel.stat_columns import core_ticks
 
     found = core_ticks([text for _, text in samples])

@@ -6,9 +6,9 @@ import os
 import stat
 
 from zombiescope.core import Reading, Unparsable, UserError, harmless
-from zombiescope.core.packed import DAMAGED, plain
 from zombiescope.core.timeline import Timeline
 from zombiescope.kernel.log_text import LogText, parse_log
+from zombiescope.places.packed import DAMAGED, plain
 from zombiescope.recorder.tape import Tape
 
 LARGEST = 256 << 20  # bytes, unpacked: two million lines; of a larger log give only the hours in question

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zombiescope.core import Blind, Reading
-from zombiescope.core.columns import Column
+from zombiescope.kernel.columns import Column
 from zombiescope.recorder.changes import Changes
 from zombiescope.recorder.clock import nanoseconds
 from zombiescope.recorder.layout import LOOKED, UNSEEN
