@@ -1,1 +1,1 @@
-"""Where things are: our own Python and folders, a path in another root, what is in a packed file. Imports nothing of ours."""
+"""Where things are: our own Python and folders, a path in another root, a packed file. Imports nothing of ours."""

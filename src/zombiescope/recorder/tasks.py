@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.profile.perf_data_records import COMM, FORK, MMAP2, SAMPLE, Piece, cut, distinct, spread
+from zombiescope.naming.ranges import distinct
+from zombiescope.profile.perf_data_records import COMM, FORK, MMAP2, SAMPLE, Piece, cut, spread
 
 EXIT = 4
 MOST = 1 << 17  # processes: more than fit into one head of ours
