@@ -20,6 +20,7 @@ from zombiescope.core.timeline import Series, Timeline
 from zombiescope.members.rooms import healthy
 from zombiescope.probes.proc_stat import MODES
 from zombiescope.probes.softirqs import KINDS
+from zombiescope.recorder.rows import in_order
 from zombiescope.recorder.sample_reader import SampleReader
 from zombiescope.recorder.segment import as_batch
 from zombiescope.recorder.stack_series import GIVES as STACK_SERIES
@@ -131,7 +132,7 @@ class Node:
         for what, rate in rates.items():
             self.counter(what, "node", rate, pace=2)
 
-    def thread(self, name: str, *, run: float, delay: float | Floats) -> None:
+    def thread(self, name: str, *, run: float | Floats, delay: float | Floats) -> None:
         self.counter("thread_run_seconds_total", f"thread:{name}", run, unit=1e-9)
         self.counter("thread_run_delay_seconds_total", f"thread:{name}", delay, unit=1e-9)
 
@@ -215,13 +216,12 @@ class Node:
         after, seconds = self._step
         return np.where(at > T0 + after, at + seconds, at) if seconds else at
 
-    def _in_order(self, at: Floats, values: Floats) -> tuple[Floats, Floats]:
-        """By the clock of the node, as a reader of the recording sorts them."""
+    def _shown(self, at: Floats) -> tuple[Floats, npt.NDArray[np.int64] | None]:
+        """By the node's clock, and in which order a reader of the recording takes them."""
         if not self._step[1]:
-            return at, values
-        shown = self._clock(at)
-        order = np.argsort(shown, kind="stable")
-        return shown[order], values[order]
+            return at, None
+        order = in_order(self._clock(at))
+        return self._clock(at)[order], order
 
     def timeline(self) -> Timeline:
         """As a reader of the recording would give it; what no load speaks of is as on the recorded healthy node."""
@@ -233,10 +233,11 @@ class Node:
             if what in self.unseen:
                 continue
             mine = self.columns.get(what, {})
-            at = np.sort(self._clock(next(iter(mine.values()))[0])) if mine else np.array([T0, end])
+            at = self._shown(next(iter(mine.values()))[0])[0] if mine else np.array([T0, end])
             looks[what] = _series("looked", what, at, np.ones(len(at)), end)
             for subject, (times, values) in mine.items():
-                times, values = self._in_order(times, values)
+                times, order = self._shown(times)
+                values = values if order is None else values[order]
                 text = self.texts.get((what, subject), "")
                 series.append(_series(what, subject, times, values, end, dict.fromkeys(range(len(times) * bool(text)), text)))
             if not mine and what not in ("kernel_log", *STACK_SERIES):

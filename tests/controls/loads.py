@@ -11,12 +11,29 @@ _READ = "start;read;ksys_read;vfs_read;seq_read_iter"
 _IDLE_STACK = "start_thread;worker"
 
 
+def reclaims(node: Node, *, stalled: float, busy: float) -> None:
+    """Two kswapd at work: their own time counts as waiting for memory, and so do the tasks that reclaim themselves.
+
+    The pressure is of the cores that are busy, a share of all.
+    """
+    works = np.zeros(node.seconds)
+    for number in range(2):
+        rate = node.noisy(0.6, node.seconds)
+        node.thread(f"kswapd{number}", run=rate, delay=0.01)
+        works += rate
+    waited = works.reshape(-1, 2).mean(axis=1) + node.noisy(stalled, node.seconds // 2, 0.5)
+    node.counter(
+        "pressure_memory_waiting_seconds_total", "node", waited / (busy * node.cores), pace=2, unit=1e-6
+    )
+
+
 def ci_builder(node: Node) -> None:
     """6,000 forks a second of compilers and shells, every core nearly full, and jobs queue for cores all the time."""
     node.spend(slice(None), user=0.55, system=0.28, softirq=0.01, spread=0.25)
     node.forks(6_000.0, running=1.1 * node.cores)
-    node.faults(3_000_000.0, pgmajfault=40.0)
-    node.pressed(cpu=0.35, io=0.03, io_full=0.005, memory=0.002)
+    node.pressed(cpu=0.35, io=0.03, io_full=0.005)
+    node.faults(3_000_000.0, pgmajfault=40.0, pgscan_kswapd=300_000.0, pgsteal_kswapd=290_000.0)
+    reclaims(node, stalled=0.05, busy=0.84)  # clean pages of sources and objects
     node.process(Process("ninja", 4242, user=0.2, system=0.3, delay=0.08, cpu=3, children=100.0))
     for place in range(40):
         node.process(Process("cc1plus", 5000 + place, user=0.8, system=0.1, delay=0.15, cpu=place * 4))
@@ -29,7 +46,7 @@ def gpu_training(node: Node) -> None:
     """Dataloaders read a dataset larger than memory: kswapd and reclaim drop clean pages all the time, nobody stalls."""
     node.spend(slice(None), user=0.72, system=0.16, softirq=0.01, iowait=0.04, spread=0.2)
     node.forks(60.0, running=0.8 * node.cores)
-    stall, scan = 40.0, 900_000.0
+    stall, scan = 400.0, 900_000.0
     node.faults(
         1_500_000.0,
         pgmajfault=3_000.0,
@@ -40,10 +57,8 @@ def gpu_training(node: Node) -> None:
         allocstall=stall,
         pgpgin=8_000_000.0,
     )
-    # kswapd's own time is counted as waiting for memory: two of them at 60 % of a core are 0.6 % of 170 busy cores.
-    node.pressed(cpu=0.04, memory=0.0075, io=0.3, io_full=0.01)
-    for number in range(2):
-        node.thread(f"kswapd{number}", run=0.6, delay=0.01)
+    node.pressed(cpu=0.04, io=0.3, io_full=0.01)
+    reclaims(node, stalled=0.8, busy=0.89)  # 400 times a second for 2 ms, of 170 busy cores
     for place in range(64):
         node.process(Process("pt_data_worker", 7000 + place, user=0.7, system=0.2, delay=0.02, cpu=place * 2))
     for place in range(8):
@@ -58,9 +73,9 @@ def throttled_sidecars(node: Node) -> None:
     node.spend(slice(None), user=0.35, system=0.08, softirq=0.01)
     node.pressed(cpu=0.02)
     for pod in range(80):
-        share = float(node.made.uniform(0.3, 0.9))
+        share, queues = node.made.uniform(0.3, 0.9), node.made.uniform(1.0, 3.0)  # cores that it ran on when stopped
         path = f"/kubepods.slice/kubepods-pod{pod:08x}.slice/cri-containerd-{pod:064x}.scope"
-        node.throttled(path, quota=0.5, share=share, stopped=share * 10 * 0.0025)
+        node.throttled(path, quota=0.5, share=float(share), stopped=float(share * queues) * 10 * 0.0025)
         node.process(Process("istio-proxy" if pod % 2 else "java", 9000 + pod, user=0.2, system=0.05, delay=0.01, cpu=pod))
 
 
@@ -100,8 +115,10 @@ def kubelet_250_pods(node: Node) -> None:
     node.spend(slice(None), user=0.4, system=0.1, softirq=0.01)
     node.pressed(cpu=0.03)
     seconds = np.arange(node.seconds)
-    housekeeping = np.where(seconds % 10 < 1, 0.35, 0.02)
-    node.process(Process("kubelet", 812, user=0.5, system=0.2, delay=0.01, cpu=7))
+    housekeeping = np.where(seconds % 10 < 2, 0.45, 0.1)
+    node.process(Process("kubelet", 812, user=0.5, system=0.3, delay=0.01, cpu=7))
+    for place in range(30):
+        node.process(Process("app", 1200 + place, user=0.6, system=0.1, delay=0.04, cpu=7 + place % 8))
     node.sampled("kubelet[812]", f"{_READ};cgroup_seqfile_show;memory_stat_show;css_rstat_flush", 7, housekeeping * 0.3)
     node.sampled("kubelet[812]", f"{_READ};cgroup_seqfile_show;memory_stat_show;memory_stat_format", 7, housekeeping)
     node.sampled("node_exporter[900]", f"{_READ};kernfs_fop_readdir", 9, np.where(seconds % 15 < 1, 0.7, 0.0))
@@ -209,7 +226,6 @@ def just_booted(node: Node) -> None:
     early = np.where(np.arange(node.seconds // 2) < 60, 1.0, 0.05)
     node.counter("pressure_cpu_waiting_seconds_total", "node", 0.2 * early, pace=2, unit=1e-6)
     node.counter("pressure_io_waiting_seconds_total", "node", 0.3 * early, pace=2, unit=1e-6)
-    node.counter("pressure_memory_waiting_seconds_total", "node", 0.004 * early, pace=2, unit=1e-6)
     node.counter("vmstat_pgfault_total", "node", 1_500_000.0 * early, pace=2)
     node.counter("vmstat_pgmajfault_total", "node", 2_000.0 * early, pace=2)
     many = node.seconds // 60 + 1

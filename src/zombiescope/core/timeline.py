@@ -137,6 +137,7 @@ class Timeline:
         self._read_samples = read_samples
         self._looks = dict(looks or {})
         self._once: dict[object, object] = {}
+        self._times: dict[tuple[str, float], Floats] = {}  # of the looks for each thing that could see it
         self._series: dict[str, dict[str, Series]] = {}
         for one in series:
             if len(one):
@@ -186,18 +187,21 @@ class Timeline:
             self._once[make, of] = make(self, *of)
         return cast(_T, self._once[make, of])
 
+    def _look_times(self, what: str, over: float) -> Floats:
+        """Kept: the cores of a large node ask a thousand times for the same."""
+        if (what, over) not in self._times:
+            looks = self.looks(what)
+            self._times[what, over] = _apart(np.unique(looks.at[looks.values > 0]), over)
+        return self._times[what, over]
+
     def rate(self, what: str, subject: str = "node", *, over: float = 0.0) -> Series:
         """How fast a counter rose between each look and the next, per second; `over` so many seconds at least.
 
         A counter that fell to less than half was restarted, from zero. A smaller step back is jitter and counts as
         no rise: the kernel's idle and iowait times do go backwards by a tick (Documentation/filesystems/proc.rst).
         """
-        counter, looks = self.series(what, subject), self.looks(what)
-        times = np.unique(looks.at[looks.values > 0]) if len(looks) else counter.at
-        if over and len(times):
-            # The first look of each stretch; a little early counts, since looks are never quite on time.
-            stretch = np.floor((times - times[0]) / over + 0.25)
-            times = times[np.append(True, np.diff(stretch) > 0)]
+        counter = self.series(what, subject)
+        times = self._look_times(what, over) if len(self.looks(what)) else _apart(counter.at, over)
         held = counter.sampled(times)
         rise = np.diff(held)
         rise = np.where(
@@ -213,6 +217,14 @@ class Timeline:
             sources=counter.sources[-1:],
             texts={},
         )
+
+
+def _apart(times: Floats, over: float) -> Floats:
+    """The first look of each stretch of `over` seconds; a little early counts, as looks are never quite on time."""
+    if not over or not len(times):
+        return times
+    stretch = np.floor((times - times[0]) / over + 0.25)
+    return times[np.append(True, np.diff(stretch) > 0)]
 
 
 def _empty(what: str, subject: str) -> Series:

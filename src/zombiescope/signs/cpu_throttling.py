@@ -33,10 +33,13 @@ SECONDS = 3.0  # shorter is a program that uses its quota up while it starts
 
 def find(timeline: Timeline) -> Iterator[Finding]:
     for subject in timeline.subjects(NEEDS[2], "cgroup"):
+        throttled = timeline.rate(NEEDS[0], subject)
         for spell in _share(timeline, subject).runs(above=PERIODS, lasting=SECONDS):
-            stopped = timeline.rate(NEEDS[0], subject).between(spell.span).mean()
+            stopped = throttled.between(spell.span).mean()
+            if stopped < STOPPED:
+                continue
             idle, many = idle_cores(timeline, spell.span), cores(timeline)
-            if stopped >= STOPPED and idle >= IDLE:
+            if idle >= IDLE:
                 whose = owner(timeline, subject)
                 yield Finding(
                     subject=subject,

@@ -17,11 +17,14 @@ import numpy as np
 from zombiescope.core import Blind, Finding, Reading, Span, amount, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
-from zombiescope.derived.cores import WAITING, stalled_for_memory
+from zombiescope.derived.cores import WAITING, cores, stalled_for_memory
 
 BY_CGROUP = "cgroup_memory_stall_seconds_total"
 HITS = "cgroup_limit_hits_total"
 NEEDS = (WAITING,)
+# Of the node's cores, where reclaim of the whole node is blamed: dataloaders that stream more files than fit into memory
+# make 192 cores wait for 0.8 in all, none of them for long. A pod at its limit waits for itself, whatever the node's size.
+NODE = 0.01
 STALLED = 0.3  # cores' worth of waiting: streaming at a limit costs 0.02 to 0.25, writing and thrashing there 0.4 to 1
 SHARE = 0.2  # of the time of a cgroup whose own waiting is known: streaming 0.02 to 0.15, thrashing 0.3 and more
 SECONDS = 3.0  # shorter is a program that starts up
@@ -38,7 +41,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
         # Where cgroups report their own waiting, one that hits its limit without waiting is not blamed.
         blamed = [*_node(timeline, spell), *([] if timeline.looked(BY_CGROUP) else _at_limits(timeline, spell))]
         yield from blamed
-        if not blamed and not waiting:
+        if not blamed and not waiting and spell.mean() >= _least(timeline):
             why = f"{_waited(spell)}, but no reclaim was seen: compaction, thrashing or a cgroup without a limit"
             yield Blind(what=HITS, source=spell.sources[0], why=why)
 
@@ -52,9 +55,27 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     return f"tasks waited for memory {waited} of a core's time", (_over(stalled, stalled.mean()),)
 
 
+def _least(timeline: Timeline) -> float:
+    return max(STALLED, NODE * len(cores(timeline)))
+
+
 def _node(timeline: Timeline, spell: Series) -> Iterator[Finding]:
-    stalls, scans = (timeline.rate(f"vmstat_{name}_total") for name in ("allocstall", "pgscan_direct"))
-    often, pages = stalls.between(spell.span).mean(), scans.between(spell.span).mean()
+    if spell.mean() < _least(timeline):
+        return
+    rates = [timeline.rate(f"vmstat_{name}_total") for name in ("allocstall", "pgscan_direct", "compact_stall")]
+    stalls, scans, compactions = rates
+    often, pages, compacted = (rate.between(spell.span).mean() if len(rate) else 0.0 for rate in rates)
+    if compacted >= DIRECT and not often >= DIRECT:
+        yield Finding(
+            subject="node",
+            span=spell.span,
+            says=(
+                f"moved pages {compacted:,.0f} times a second to make large free blocks (direct compaction); "
+                f"{_waited(spell)}"
+            ),
+            evidence=(_over(spell, spell.mean()), _figure(compactions, spell.span, compacted)),
+            harm=_harm("node", spell.span, spell.mean()),
+        )
     if often >= DIRECT and pages > 0:
         yield Finding(
             subject="node",
@@ -67,6 +88,7 @@ def _node(timeline: Timeline, spell: Series) -> Iterator[Finding]:
                 _over(spell, spell.mean()),
                 _figure(stalls, spell.span, often),
                 _figure(scans, spell.span, pages),
+                *([_figure(compactions, spell.span, compacted)] if compacted > 0 else []),
             ),
             harm=_harm("node", spell.span, spell.mean()),
         )
@@ -100,7 +122,7 @@ def _by_own_waiting(timeline: Timeline) -> Iterator[Finding]:
 
 
 def _limited(
-    timeline: Timeline, subject: str, span: Span, says: str, times: float, waited: Reading, cores: float
+    timeline: Timeline, subject: str, span: Span, says: str, times: float, waited: Reading, waits: float
 ) -> Finding:
     usage, limit = (timeline.series(f"cgroup_memory_{name}_bytes", subject) for name in ("usage", "limit"))
     full = (usage.latest, limit.latest) if len(usage) and len(limit) else ()
@@ -110,13 +132,13 @@ def _limited(
         span=span,
         says=f"hit its memory limit{at} {times:,.0f} times a second and did direct reclaim each time; {says}",
         evidence=(waited, _figure(timeline.rate(HITS, subject), span, times), *full),
-        harm=_harm(subject, span, cores),
+        harm=_harm(subject, span, waits),
     )
 
 
-def _harm(subject: str, span: Span, cores: float) -> Harm:
+def _harm(subject: str, span: Span, waits: float) -> Harm:
     """Of a cgroup that reports its own pressure at least this much: the kernel counts the time, not the tasks."""
-    return Harm(parts=(Part(figure="waited", who=subject, amount=cores, span=span),))
+    return Harm(parts=(Part(figure="waited", who=subject, amount=waits, span=span),))
 
 
 def _waited(spell: Series) -> str:

@@ -71,7 +71,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
 
 def _harm(timeline: Timeline, span: Span, system: float, who: list[Reading]) -> Harm:
     """The kernel's time, of which the named process spent its own, and who else waited for the CPU."""
-    waited = waited_anywhere(timeline, span)
+    waited = waited_anywhere(timeline, span, spent=system)
     spent = {"node": system} | {it.subject: min(it.value, system) for it in who}
     return Harm(
         parts=tuple(

@@ -35,12 +35,14 @@ TOLD = 0.1  # of a sample: time is counted by ticks, and where interrupts are of
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     cores = _cores(timeline)
+    average = _average(cores) if cores else None
     for cpu, shares in cores.items():
         for spell in _kernel(shares).runs(above=FULL, lasting=SECONDS, bridging=BRIDGE):
             by_mode = {mode: share.between(spell.span).mean() for mode, share in shares.items()}
             system, softirq = by_mode["system"], by_mode["softirq"] + by_mode["irq"]
 
-            hidden = _average(cores).between(spell.span)
+            assert average is not None
+            hidden = average.between(spell.span)
             who, stack = _who(timeline, cpu, spell.span)
             yield Finding(
                 subject=cpu,
