@@ -20,7 +20,7 @@ from zombiescope.core.timeline import Series, Timeline
 from zombiescope.members.rooms import healthy
 from zombiescope.probes.proc_stat import MODES
 from zombiescope.probes.softirqs import KINDS
-from zombiescope.recorder.rows import in_order
+from zombiescope.recorder.rows import in_order, with_unknown
 from zombiescope.recorder.sample_reader import SampleReader
 from zombiescope.recorder.segment import as_batch
 from zombiescope.recorder.stack_series import GIVES as STACK_SERIES
@@ -237,7 +237,7 @@ class Node:
             looks[what] = _series("looked", what, at, np.ones(len(at)), end)
             for subject, (times, values) in mine.items():
                 times, order = self._shown(times)
-                values = values if order is None else values[order]
+                values = values if order is None else with_unknown(what, values, order)
                 text = self.texts.get((what, subject), "")
                 series.append(_series(what, subject, times, values, end, dict.fromkeys(range(len(times) * bool(text)), text)))
             if not mine and what not in ("kernel_log", *STACK_SERIES):

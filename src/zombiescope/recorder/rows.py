@@ -47,11 +47,24 @@ def in_order(at: npt.NDArray[np.float64], *, events: bool = False) -> Codes:
     """The order by time of rows as they were written. Where the clock was set back, that time was recorded twice.
 
     What was written last holds then: the two mixed would be a counter that jumps up and down, and rates that never
-    were. Events keep their times: the kernel's log tells of earlier ones.
+    were. Events keep their times: the kernel's log has earlier ones.
     """
     if events or not len(at) or (at[1:] >= at[:-1]).all():
         return np.argsort(at, kind="stable")
-    return np.flatnonzero(at <= np.minimum.accumulate(at[::-1])[::-1])
+    kept = np.ones(len(at), np.bool_)
+    for back in np.flatnonzero(at[1:] < at[:-1]) + 1:
+        later = at[back:]
+        kept[:back] &= (at[:back] < later.min()) | (at[:back] > later.max())
+    rows = np.flatnonzero(kept)
+    return rows[np.argsort(at[rows], kind="stable")]
+
+
+def with_unknown(what: str, values: npt.NDArray[np.float64], rows: Codes) -> npt.NDArray[np.float64]:
+    """The values of these rows; of a counter NaN where the clock was set: how fast it rose there is not known."""
+    found = values[rows]
+    if what.endswith("_total") and len(jumps := np.flatnonzero(np.diff(rows) != 1)):
+        found[jumps] = np.nan
+    return found
 
 
 def series_of(table: pa.Table, *, events: bool = False) -> Iterator[Series]:
@@ -66,16 +79,17 @@ def series_of(table: pa.Table, *, events: bool = False) -> Iterator[Series]:
     order = np.argsort(key, kind="stable")
     edges = np.flatnonzero(np.diff(key[order], prepend=-1, append=-1))
     for start, end in pairwise(edges):
-        rows = order[start:end]
-        rows = rows[in_order(at[rows], events=events)]
+        written = order[start:end]
+        placed = in_order(at[written], events=events)
+        rows, what_said = written[placed], names[0][codes[0][written[0]]]
         sources = codes[2][rows]
         with_text = np.flatnonzero(codes[3][rows] >= 0)
         one_source = bool((sources == sources[0]).all())
         yield Series(
-            what=names[0][codes[0][rows[0]]],
+            what=what_said,
             subject=names[1][codes[1][rows[0]]],
             at=at[rows],
-            values=values[rows],
+            values=with_unknown(what_said, values[written], placed),
             until=float(at[rows[-1]]),
             sources=tuple(names[2][code] or "" for code in (sources[:1] if one_source else sources)),
             texts={int(place): names[3][codes[3][rows[place]]] for place in with_text},
