@@ -29,6 +29,9 @@ Floats = npt.NDArray[np.float64]
 T0 = BEGAN
 HZ = 49
 MEMORY = 2 << 40  # bytes
+# Of the recorded healthy node: its own stacks and log, and its cgroups, which are v1.
+_NOT_QUIET = {"kernel_log", *STACK_SERIES, "cgroup_hierarchy", "cgroups_known", "cgroup_folders", "cgroup_version"}
+_NOT_QUIET |= {"cgroup_dying_descendants", "cgroup_descendants"}
 _TICK = 100  # a second, in /proc/stat and /proc/PID/stat
 _PACES = {"proc_stat": 1, "thread_delay": 1, "processes": 5, "softirqs": 2, "softnet_stat": 2, "vmstat": 2}
 _PACES |= {"pressure": 2, "cpu_throttling": 2}
@@ -80,6 +83,7 @@ class Node:
         self.node("memory_percpu_bytes", MEMORY * 0.001)
         self.node("cpus_possible", float(cores))
         self.node("uptime_seconds", 60 * 86_400.0)
+        self.dying(np.full(seconds // 60 + 1, 12.0), live=300.0)
         for cpu in range(cores):
             self.thread(f"ksoftirqd/{cpu}", run=0.0005, delay=0.0002)
 
@@ -155,6 +159,12 @@ class Node:
         self.counter("cgroup_throttled_periods_total", subject, np.minimum(self._rates(10 * share, 2), 10.0), pace=2)
         self.counter("cgroup_throttled_seconds_total", subject, stopped, pace=2, unit=1e-6)
         self.gauge("cgroup_cpu_quota_cores", subject, np.full(self.seconds // 2 + 1, quota), pace=2)
+
+    def dying(self, memory: Floats, *, live: float) -> None:
+        """cgroup.stat of v2: the dying ones of the memory controller, once a minute; others keep none."""
+        for name in ("memory", "cpu", "pids"):
+            self.gauge("cgroup_dying_subsys", f"controller:{name}", memory * (name == "memory"), pace=60)
+            self.gauge("cgroup_subsys", f"controller:{name}", np.full(len(memory), live), pace=60)
 
     def node(self, what: str, value: float) -> None:
         """Something of the whole node that does not change."""
@@ -240,7 +250,7 @@ class Node:
                 values = values if order is None else with_unknown(what, values, order)
                 text = self.texts.get((what, subject), "")
                 series.append(_series(what, subject, times, values, end, dict.fromkeys(range(len(times) * bool(text)), text)))
-            if not mine and what not in ("kernel_log", *STACK_SERIES):
+            if not mine and what not in _NOT_QUIET:
                 series += [
                     _series(what, it, np.array([T0]), quiet.series(what, it).values[-1:], end, _last_text(quiet, what, it))
                     for it in quiet.subjects(what)

@@ -133,12 +133,7 @@ def cold_dying_cgroups(node: Node) -> None:
     node.spend(slice(None), user=0.4, system=0.06, softirq=0.01)
     many = node.seconds // 60 + 1
     wobble = np.cumsum(node.made.integers(-1, 2, many)).astype(float)
-    node.gauge("cgroup_dying_descendants", "hierarchy:v2", 5_000 + wobble, pace=60)
-    node.gauge("cgroup_descendants", "hierarchy:v2", np.full(many, 900.0), pace=60)
-    for name in ("memory", "cpu", "pids"):
-        dying = 5_000 + wobble if name == "memory" else np.zeros(many)
-        node.gauge("cgroup_dying_subsys", f"controller:{name}", dying, pace=60)
-        node.gauge("cgroup_subsys", f"controller:{name}", np.full(many, 900.0), pace=60)
+    node.dying(5_000 + wobble, live=900.0)
 
 
 def cron_jobs(node: Node) -> None:
@@ -156,10 +151,7 @@ def cron_jobs(node: Node) -> None:
         node.gauge(f"cgroup_{what}_total", subject, total)
         node.texts[f"cgroup_{what}_total", subject] = path
     many = node.seconds // 60 + 1
-    dying = 400 + np.round(node.noisy(0.0, many)) + node.made.integers(-15, 16, many)
-    for name in ("memory", "cpu", "pids"):
-        node.gauge("cgroup_dying_subsys", f"controller:{name}", dying if name == "memory" else dying * 0, pace=60)
-        node.gauge("cgroup_subsys", f"controller:{name}", np.full(many, 700.0), pace=60)
+    node.dying(400.0 + node.made.integers(-15, 16, many), live=700.0)
     node.sampled("kworker/3:1[77]", "kthread;worker_thread;process_one_work;css_killed_work_fn", 3, 0.02)
     node.sampled("runc[88]", "main;mkdir;do_mkdirat;kernfs_iop_mkdir;cgroup_mkdir", 5, 0.03)
 

@@ -85,6 +85,8 @@ class Series:
         """The value that held at each of `times`; NaN before the first and after `until`."""
         if not len(self):
             return np.full(len(times), np.nan)
+        if times is self.at or (len(times) == len(self.at) and np.array_equal(times, self.at)):
+            return self.values  # read each time that it changed, and at no other: most counters of a busy node
         index = np.searchsorted(self.at, times, side="right") - 1
         known = (index >= 0) & (times <= self.until)
         return np.where(known, self.values[np.maximum(index, 0)], np.nan)
@@ -187,8 +189,8 @@ class Timeline:
             self._once[make, of] = make(self, *of)
         return cast(_T, self._once[make, of])
 
-    def _look_times(self, what: str, over: float) -> Floats:
-        """Kept: the cores of a large node ask a thousand times for the same."""
+    def look_times(self, what: str, over: float = 0.0) -> Floats:
+        """When `what` was read, at least `over` seconds apart. Kept: the cores of a large node ask a thousand times."""
         if (what, over) not in self._times:
             looks = self.looks(what)
             self._times[what, over] = _apart(np.unique(looks.at[looks.values > 0]), over)
@@ -201,7 +203,7 @@ class Timeline:
         no rise: the kernel's idle and iowait times do go backwards by a tick (Documentation/filesystems/proc.rst).
         """
         counter = self.series(what, subject)
-        times = self._look_times(what, over) if len(self.looks(what)) else _apart(counter.at, over)
+        times = self.look_times(what, over) if len(self.looks(what)) else _apart(counter.at, over)
         held = counter.sampled(times)
         rise = np.diff(held)
         rise = np.where(

@@ -58,18 +58,26 @@ def waited_for(timeline: Timeline, cpu: int, span: Span, *, spent: float, but: s
 
 def _on_core(timeline: Timeline, cpu: int, span: Span) -> list[tuple[str, str]]:
     """Threads bound to the core, and processes that ran, or waited, there when they were last sampled in the span."""
-    found = []
-    for thread in timeline.subjects(THREAD, "thread"):
-        bound, ran = _BOUND.fullmatch(thread), timeline.series("thread_cpu", thread).between(span)
-        if len(ran) and not thread.startswith("thread:ksoftirqd/"):
-            here = int(ran.latest.value) == cpu
-        else:
-            here = bound is not None and int(bound[1][:9]) == cpu
-        found += [(THREAD, thread)] * here
-    for process in timeline.subjects(PROCESS, "process"):
-        ran = timeline.series("process_cpu", process).between(span)
-        found += [(PROCESS, process)] * bool(len(ran) and int(ran.latest.value) == cpu)
+    bound, roaming, processes = timeline.once(_followed)
+    found = [(THREAD, it) for it in bound.get(cpu, ())]
+    for what, core, subjects in ((THREAD, "thread_cpu", roaming), (PROCESS, "process_cpu", processes)):
+        for subject in subjects:
+            ran = timeline.series(core, subject).between(span)
+            found += [(what, subject)] * bool(len(ran) and int(ran.latest.value) == cpu)
     return found
+
+
+def _followed(timeline: Timeline) -> tuple[dict[int, list[str]], list[str], list[str]]:
+    """Threads by the core that they are bound to, threads that roam, and processes."""
+    bound: dict[int, list[str]] = {}
+    roaming = []
+    for thread in timeline.subjects(THREAD, "thread"):
+        named = _BOUND.fullmatch(thread)
+        if len(timeline.series("thread_cpu", thread)) and not thread.startswith("thread:ksoftirqd/"):
+            roaming.append(thread)
+        elif named is not None:
+            bound.setdefault(int(named[1][:9]), []).append(thread)
+    return bound, roaming, timeline.subjects(PROCESS, "process")
 
 
 def _mean(timeline: Timeline, what: str, subject: str, span: Span) -> float:
