@@ -249,10 +249,14 @@ class Node:
                 times, order = self._shown(times)
                 values = values if order is None else with_unknown(what, values, order)
                 text = self.texts.get((what, subject), "")
-                series.append(_series(what, subject, times, values, end, dict.fromkeys(range(len(times) * bool(text)), text)))
+                series.append(
+                    _series(what, subject, times, values, end, dict.fromkeys(range(len(times) * bool(text)), text))
+                )
             if not mine and what not in _NOT_QUIET:
                 series += [
-                    _series(what, it, np.array([T0]), quiet.series(what, it).values[-1:], end, _last_text(quiet, what, it))
+                    _series(
+                        what, it, np.array([T0]), quiet.series(what, it).values[-1:], end, _last_text(quiet, what, it)
+                    )
                     for it in quiet.subjects(what)
                 ]
         lines = sorted(self.lines)

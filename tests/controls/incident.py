@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from tests.controls.generated import T0, Node, Process
+from tests.controls.generated import T0, Floats, Node, Process
 from tests.diagnosis.incident import LOST
 
 CORE, HOURS = 137, 12
@@ -21,13 +21,9 @@ def incident(*, without: str = "", seed: int = 0, hours: int = HOURS) -> Node:
     """All of it, or one piece of evidence left out."""
     node = Node(cores=192, seconds=hours * 3600, seed=seed)
     node.spend(slice(None), user=0.3, system=0.05, softirq=0.01)
-    bursts = [int((place + 0.5) * node.seconds / BURSTS) for place in range(BURSTS)]
-    full = np.zeros(node.seconds, np.bool_)
-    for start in bursts:
-        full[start : start + LONG] = True
     for name, make in _PIECES.items():
         if name != without:
-            make(node, bursts, full)
+            make(node)
     if without == "stacks":
         node.unseen |= {"samples_total", "kernel_symbols"}
     elsewhere = node.made.choice([it for it in range(node.cores) if it != CORE], OTHERS)
@@ -37,7 +33,19 @@ def incident(*, without: str = "", seed: int = 0, hours: int = HOURS) -> Node:
     return node
 
 
-def _agent(node: Node, bursts: list[int], full: np.ndarray) -> None:
+def _bursts(node: Node) -> list[int]:
+    """The seconds at which they begin."""
+    return [int((place + 0.5) * node.seconds / BURSTS) for place in range(BURSTS)]
+
+
+def _full(node: Node, busy: float, else_: float) -> Floats:
+    found = np.full(node.seconds, else_)
+    for start in _bursts(node):
+        found[start : start + LONG] = busy
+    return found
+
+
+def _agent(node: Node) -> None:
     """A unit that fails and is restarted every five seconds; each run leaves one dying cgroup."""
     times = np.arange(node.seconds // 5 + 1, dtype=float)
     node.gauge("unit_restarts_total", UNIT, 61_000 + times, pace=5)
@@ -55,28 +63,28 @@ def _agent(node: Node, bursts: list[int], full: np.ndarray) -> None:
         node.texts[f"cgroup_{what}_total", FAMILY] = "/system.slice/ecs.service"
 
 
-def _dying(node: Node, bursts: list[int], full: np.ndarray) -> None:
+def _dying(node: Node) -> None:
     many = node.seconds // 60 + 1
     node.dying(60_500 + 12.0 * np.arange(many), live=700.0)
 
 
-def _walk(node: Node, bursts: list[int], full: np.ndarray) -> None:
-    node.sampled("kubelet[812]", WALK, CORE, np.where(full, 0.97, 0.0))
+def _walk(node: Node) -> None:
+    node.sampled("kubelet[812]", WALK, CORE, _full(node, 0.97, 0.0))
     node.process(Process("kubelet", 812, user=0.2, system=0.1, delay=0.01, cpu=CORE))
     for cpu in range(0, node.cores, 12):
         node.sampled(f"trainer[{4000 + cpu}]", WORK, cpu, 0.05)
 
 
-def _core(node: Node, bursts: list[int], full: np.ndarray) -> None:
-    for start in bursts:
+def _core(node: Node) -> None:
+    for start in _bursts(node):
         node.spend([CORE], when=slice(start, start + LONG), system=0.98, user=0.01, spread=0.003)
 
 
-def _starved(node: Node, bursts: list[int], full: np.ndarray) -> None:
-    node.thread(f"ksoftirqd/{CORE}", run=0.0005, delay=np.where(full, 0.95, 0.0005))
+def _starved(node: Node) -> None:
+    node.thread(f"ksoftirqd/{CORE}", run=0.0005, delay=_full(node, 0.95, 0.0005))
 
 
-def _card(node: Node, bursts: list[int], full: np.ndarray) -> None:
+def _card(node: Node) -> None:
     served = {queue: (queue * 24 + 5) % node.cores for queue in range(8)} | {5: CORE}
     for queue, cpu in served.items():
         subject = f"irq:{40 + queue}"
@@ -84,14 +92,16 @@ def _card(node: Node, bursts: list[int], full: np.ndarray) -> None:
         node.texts["nic_irq_cpu", subject] = f"eth0-Tx-Rx-{queue}"
 
 
-def _resets(node: Node, bursts: list[int], full: np.ndarray) -> None:
-    for start in bursts:
-        stuck = "TX q 5 is paused for too long (threshold 5000000). Time since last napi 7400000 usec. napi scheduled: 1"
+def _resets(node: Node) -> None:
+    for start in _bursts(node):
+        stuck = (
+            "TX q 5 is paused for too long (threshold 5000000). Time since last napi 7400000 usec. napi scheduled: 1"
+        )
         node.lines += [(start + 8.0, f"ena 0000:00:05.0 eth0: {stuck}")]
         node.lines += [(start + 8.001, "ena 0000:00:05.0 eth0: Resetting the device")]
 
 
-def _job(node: Node, bursts: list[int], full: np.ndarray) -> None:
+def _job(node: Node) -> None:
     text = (
         f"The node with node id: {LOST} and address: 10.0.0.7 and node name: 10.0.0.7 has been marked dead because the "
         "detector has missed too many heartbeats from it."
@@ -99,11 +109,11 @@ def _job(node: Node, bursts: list[int], full: np.ndarray) -> None:
     subject = f"raynode:{LOST}"
     node.gauge("ray_node", subject, np.full(node.seconds // 60 + 1, 77.0), pace=60)
     node.texts["ray_node", subject] = "10.0.0.7 /kubepods/burstable/pod1/ray"
-    node.columns["ray_event"] = {subject: (np.array([T0 + bursts[0] + 20.0]), np.array([3.0]))}
+    node.columns["ray_event"] = {subject: (np.array([T0 + _bursts(node)[0] + 20.0]), np.array([3.0]))}
     node.texts["ray_event", subject] = text
 
 
-_PIECES: dict[str, Callable[[Node, list[int], np.ndarray], None]] = {
+_PIECES: dict[str, Callable[[Node], None]] = {
     "agent": _agent,
     "dying": _dying,
     "stacks": _walk,

@@ -22,9 +22,7 @@ def reclaims(node: Node, *, stalled: float, busy: float) -> None:
         node.thread(f"kswapd{number}", run=rate, delay=0.01)
         works += rate
     waited = works.reshape(-1, 2).mean(axis=1) + node.noisy(stalled, node.seconds // 2, 0.5)
-    node.counter(
-        "pressure_memory_waiting_seconds_total", "node", waited / (busy * node.cores), pace=2, unit=1e-6
-    )
+    node.counter("pressure_memory_waiting_seconds_total", "node", waited / (busy * node.cores), pace=2, unit=1e-6)
 
 
 def ci_builder(node: Node) -> None:
@@ -43,7 +41,7 @@ def ci_builder(node: Node) -> None:
 
 
 def gpu_training(node: Node) -> None:
-    """Dataloaders read a dataset larger than memory: kswapd and reclaim drop clean pages all the time, nobody stalls."""
+    """Dataloaders read a dataset larger than memory: kswapd and reclaim drop clean pages all the time."""
     node.spend(slice(None), user=0.72, system=0.16, softirq=0.01, iowait=0.04, spread=0.2)
     node.forks(60.0, running=0.8 * node.cores)
     stall, scan = 400.0, 900_000.0
@@ -65,7 +63,9 @@ def gpu_training(node: Node) -> None:
         node.process(Process("python3", 6900 + place, user=2.5, system=0.4, delay=0.02, cpu=100 + place))
     node.spend([40, 41], user=0.05, system=0.65, softirq=0.02, spread=0.3)  # where kswapd runs
     for cpu in (40, 41):
-        node.sampled(f"kswapd{cpu - 40}[{300 + cpu}]", "kthread;kswapd;balance_pgdat;shrink_node;shrink_folio_list", cpu, 0.6)
+        node.sampled(
+            f"kswapd{cpu - 40}[{300 + cpu}]", "kthread;kswapd;balance_pgdat;shrink_node;shrink_folio_list", cpu, 0.6
+        )
 
 
 def throttled_sidecars(node: Node) -> None:
@@ -76,7 +76,9 @@ def throttled_sidecars(node: Node) -> None:
         share, queues = node.made.uniform(0.3, 0.9), node.made.uniform(1.0, 3.0)  # cores that it ran on when stopped
         path = f"/kubepods.slice/kubepods-pod{pod:08x}.slice/cri-containerd-{pod:064x}.scope"
         node.throttled(path, quota=0.5, share=float(share), stopped=float(share * queues) * 10 * 0.0025)
-        node.process(Process("istio-proxy" if pod % 2 else "java", 9000 + pod, user=0.2, system=0.05, delay=0.01, cpu=pod))
+        node.process(
+            Process("istio-proxy" if pod % 2 else "java", 9000 + pod, user=0.2, system=0.05, delay=0.01, cpu=pod)
+        )
 
 
 def gateway(node: Node) -> None:
@@ -85,7 +87,9 @@ def gateway(node: Node) -> None:
     node.packets(slice(0, 12), 900_000.0, squeezed=40.0)
     for cpu in range(12):
         node.thread(f"ksoftirqd/{cpu}", run=0.25, delay=0.02)
-        node.sampled(f"ksoftirqd/{cpu}[{20 + cpu}]", "kthread;run_ksoftirqd;__do_softirq;net_rx_action;napi_poll", cpu, 0.9)
+        node.sampled(
+            f"ksoftirqd/{cpu}[{20 + cpu}]", "kthread;run_ksoftirqd;__do_softirq;net_rx_action;napi_poll", cpu, 0.9
+        )
     node.process(Process("bird", 800, user=0.02, system=0.02, delay=0.001, cpu=60))
 
 
@@ -103,8 +107,14 @@ def realtime_poller(node: Node) -> None:
         polls_kernel = name == "fifo-ctl"
         node.spend([cpu], **({"system": 0.97} if polls_kernel else {"user": 0.995}), spread=0.01)
         node.process(
-            Process(name, 1000 + cpu, user=0.0 if polls_kernel else 0.99, system=0.97 * polls_kernel, cpu=cpu,
-                    priority="SCHED_FIFO 50")
+            Process(
+                name,
+                1000 + cpu,
+                user=0.0 if polls_kernel else 0.99,
+                system=0.97 * polls_kernel,
+                cpu=cpu,
+                priority="SCHED_FIFO 50",
+            )
         )
         node.sampled(f"{name}[{1000 + cpu}]", "main;poll;do_syscall_64;do_sys_poll", cpu, 0.97 * polls_kernel)
         node.thread(f"ksoftirqd/{cpu}", run=0.0, delay=0.0)
@@ -122,7 +132,9 @@ def kubelet_250_pods(node: Node) -> None:
     node.sampled("kubelet[812]", f"{_READ};cgroup_seqfile_show;memory_stat_show;css_rstat_flush", 7, housekeeping * 0.3)
     node.sampled("kubelet[812]", f"{_READ};cgroup_seqfile_show;memory_stat_show;memory_stat_format", 7, housekeeping)
     node.sampled("node_exporter[900]", f"{_READ};kernfs_fop_readdir", 9, np.where(seconds % 15 < 1, 0.7, 0.0))
-    node.sampled("dcgm-exporter[901]", "start;openat;do_sys_openat2;path_openat;lookup_fast;kernfs_iop_lookup", 11, 0.15)
+    node.sampled(
+        "dcgm-exporter[901]", "start;openat;do_sys_openat2;path_openat;lookup_fast;kernfs_iop_lookup", 11, 0.15
+    )
     node.sampled("kworker/u384:2[50]", "kthread;worker_thread;flush_memcg_stats_dwork;css_rstat_flush", 13, 0.01)
     for place, name in enumerate(("node_exporter", "dcgm-exporter")):
         node.process(Process(name, 900 + place, user=0.1, system=0.15, delay=0.005, cpu=9 + 2 * place))
@@ -230,7 +242,11 @@ def just_booted(node: Node) -> None:
     node.gauge("cgroup_births_total", family, born)
     node.gauge("cgroup_removals_total", family, np.floor(born / 20))
     node.gauge("cgroup_releases_total", family, np.floor(born / 20))
-    for at, line in ((1.0, "random: crng init done"), (2.0, "EXT4-fs (nvme0n1p1): mounted filesystem"), (9.0, "IPv6: ADDRCONF(NETDEV_CHANGE): eth0: link becomes ready")):
+    for at, line in (
+        (1.0, "random: crng init done"),
+        (2.0, "EXT4-fs (nvme0n1p1): mounted filesystem"),
+        (9.0, "IPv6: ADDRCONF(NETDEV_CHANGE): eth0: link becomes ready"),
+    ):
         node.lines.append((at, line))
     for place in range(20):
         node.process(Process("containerd-shim", 3000 + place, user=0.1, system=0.1, delay=0.05, cpu=place))

@@ -19,6 +19,7 @@ from zombiescope.core import Finding, Reading, Span, harmless, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.lost_packets import lost_packets
+from zombiescope.derived.pressure import pressure
 from zombiescope.derived.waits import waited_for_core
 
 SOFTIRQ, IRQ, IDLE = (f"cpu_{mode}_seconds_total" for mode in ("softirq", "irq", "idle"))
@@ -61,6 +62,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                         timeline.rate(PACKETS, cpu).between(spell.span).figure("packets_per_second", own),
                         replace(timeline.rate(IDLE, others[0]), subject="node").figure("other_cores_idle_ratio", idle),
                         *queues[:SHOWN],
+                        *pressure(timeline, "irq_stalled", spell.span),
                     ),
                     harm=_harm(timeline, cpu, spell),
                 )

@@ -18,6 +18,7 @@ from zombiescope.core import Finding, Reading, Span, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.lost_packets import lost_packets
+from zombiescope.derived.pressure import pressure
 from zombiescope.derived.waits import waited_for_core
 from zombiescope.knowledge.functions import softirq_kind
 
@@ -38,7 +39,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                 subject=cpu,
                 span=storm.span,
                 says=f"spent {percent(storm.mean())} of its time in softirqs for {length}: {words}",
-                evidence=(_share(storm), *evidence),
+                evidence=(_share(storm), *evidence, *pressure(timeline, "irq_stalled", storm.span)),
                 harm=_harm(timeline, cpu, storm),
             )
 

@@ -21,6 +21,7 @@ from zombiescope.core import Finding, Reading, Span, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Floats, Series, Timeline
 from zombiescope.derived.gaps import core_gaps
+from zombiescope.derived.lost_packets import lost_packets
 
 _RUN, _DELAY, _GAP = "thread_run_seconds_total", "thread_run_delay_seconds_total", "core_gap_seconds"
 SYMPTOM = True
@@ -60,9 +61,12 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                 says="starved its softirqs: " + "; ".join([*(it.words for it in group), served]),
                 evidence=(*(one for it in group for one in it.evidence), *queues, *_rate(squeezed)),
                 harm=Harm(
-                    parts=tuple(
-                        Part(figure="waited", who=it.who, amount=it.waited, span=it.span, within=(f"cpu:{cpu}",))
-                        for it in group
+                    parts=(
+                        *(
+                            Part(figure="waited", who=it.who, amount=it.waited, span=it.span, within=(f"cpu:{cpu}",))
+                            for it in group
+                        ),
+                        *lost_packets(timeline, f"cpu:{cpu}", span),
                     )
                 ),
             )
