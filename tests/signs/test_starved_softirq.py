@@ -66,6 +66,14 @@ def test_a_core_that_idled_or_was_taken_away_was_not_without_interrupts(mode: st
     assert not case([*gaps, *cores({1: [{mode: 0.9}] * 12 if mode != "idle" else [{}] * 12}, every=1.0)]).findings
 
 
+def test_a_node_that_was_suspended_had_no_interrupts_off() -> None:
+    """All cores at once, and none was idle: the node itself stood still."""
+    readings = cores({cpu: [{"system": 0.9}] * 12 for cpu in range(8)}, every=1.0)
+    gaps = [[read("core_gap_seconds", f"cpu:{cpu}", 0.7, float(it)) for it in range(10)] for cpu in range(8)]
+    assert case([*readings, *gaps[1]]).findings
+    assert not case([*readings, *(it for own in gaps for it in own)]).findings
+
+
 def test_while_softirqs_run_otherwise_a_waiting_ksoftirqd_is_no_harm() -> None:
     waits = thread("ksoftirqd/1", [0.6] * 10, [0.003] * 10)
     assert case([*waits, *cores({1: [{"system": 0.9}] * 10}, every=1.0)]).findings

@@ -226,7 +226,8 @@ def _apart(times: Floats, over: float) -> Floats:
     if not over or not len(times):
         return times
     stretch = np.floor((times - times[0]) / over + 0.25)
-    return times[np.append(True, np.diff(stretch) > 0)]
+    first: Floats = times[np.append(True, np.diff(stretch) > 0)]
+    return first
 
 
 def _empty(what: str, subject: str) -> Series:
