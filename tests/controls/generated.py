@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -160,7 +161,7 @@ class Node:
         self.counter("cgroup_throttled_seconds_total", subject, stopped, pace=2, unit=1e-6)
         self.gauge("cgroup_cpu_quota_cores", subject, np.full(self.seconds // 2 + 1, quota), pace=2)
 
-    def dying(self, memory: Floats, *, live: float) -> None:
+    def dying(self, memory: npt.NDArray[Any], *, live: float) -> None:
         """cgroup.stat of v2: the dying ones of the memory controller, once a minute; others keep none."""
         for name in ("memory", "cpu", "pids"):
             self.gauge("cgroup_dying_subsys", f"controller:{name}", memory * (name == "memory"), pace=60)
@@ -170,7 +171,7 @@ class Node:
         """Something of the whole node that does not change."""
         self.gauge(what, "node", np.full(self.seconds // 60 + 1, value), pace=60)
 
-    def gauge(self, what: str, subject: str, values: Floats, *, pace: int = 1) -> None:
+    def gauge(self, what: str, subject: str, values: npt.NDArray[Any], *, pace: int = 1) -> None:
         self.columns.setdefault(what, {})[subject] = (self.times[pace], values)
 
     def counter(

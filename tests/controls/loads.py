@@ -105,7 +105,7 @@ def realtime_poller(node: Node) -> None:
     """DPDK and a FIFO thread, each on an isolated core of its own."""
     for cpu, name in ((190 % node.cores, "dpdk-lcore"), (191 % node.cores, "fifo-ctl")):
         polls_kernel = name == "fifo-ctl"
-        node.spend([cpu], **({"system": 0.97} if polls_kernel else {"user": 0.995}), spread=0.01)
+        node.spend([cpu], user=0.995 * (not polls_kernel), system=0.97 * polls_kernel, spread=0.01)
         node.process(
             Process(
                 name,
