@@ -319,7 +319,7 @@ def _last_text(timeline: Timeline, what: str, subject: str) -> dict[int, str]:
 
 
 def _series(
-    what: str, subject: str, at: Floats, values: Floats, until: float, texts: Mapping[int, str] | None = None
+    what: str, subject: str, at: Floats, values: npt.NDArray[Any], until: float, texts: Mapping[int, str] | None = None
 ) -> Series:
     return Series(
         what=what, subject=subject, at=at, values=values, until=until, sources=("/proc/generated",), texts=texts or {}
