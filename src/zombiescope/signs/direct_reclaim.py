@@ -22,9 +22,7 @@ from zombiescope.derived.cores import WAITING, cores, stalled_for_memory
 BY_CGROUP = "cgroup_memory_stall_seconds_total"
 HITS = "cgroup_limit_hits_total"
 NEEDS = (WAITING,)
-# Of the node's cores, where reclaim of the whole node is blamed: dataloaders that stream more files than fit into
-# memory make 192 cores wait 0.8 s of each second in all, none of them for long. A pod at its limit waits for itself.
-NODE = 0.01
+NODE = 0.01  # of the node's cores, to blame it as a whole: streaming a large dataset makes 192 cores wait for 0.8
 STALLED = 0.3  # cores' worth of waiting: streaming at a limit costs 0.02 to 0.25, writing and thrashing there 0.4 to 1
 SHARE = 0.2  # of the time of a cgroup whose own waiting is known: streaming 0.02 to 0.15, thrashing 0.3 and more
 SECONDS = 3.0  # shorter is a program that starts up
