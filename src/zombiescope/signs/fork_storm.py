@@ -20,9 +20,7 @@ from zombiescope.derived.waits import waited_anywhere
 NEEDS = ("forks_total",)
 PER_CORE = 500.0  # a second for each core of the node: a quarter of what it can make, and more than any build does
 FEWEST = 1_000.0  # a second: one script, whatever it runs, stays below on a node of one core or two
-MOST = (
-    20_000.0  # a second: a builder of 192 cores makes 6,000; near this all wait for the one lock of the process table
-)
+MOST = 20_000.0  # a second: a builder of 192 cores makes 6,000; near this all wait for one lock
 SECONDS = 3.0  # a service that starts its workers is done by then
 BRIDGE = 0.5  # seconds: one sample below does not split a storm in two
 
