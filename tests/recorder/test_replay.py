@@ -151,6 +151,22 @@ def test_a_part_of_a_segment_knows_what_was_blind_before_it_began(tmp_path: Path
     assert opened(str(tmp_path)).timeline(Span(T0 + 50, T0 + 70)).looks("load").values.tolist() == [0, 0, 0]
 
 
+def test_of_a_time_that_was_recorded_twice_the_second_holds_and_no_rate_is_made_up(tmp_path: Path) -> None:
+    clock = Clock()
+    disk = journal(tmp_path, clock=clock)
+    for second in range(0, 600, 10):
+        if second == 300:
+            clock.set_by = -65.0
+        at = clock.at(second)
+        disk.add(Reading(what="ticks_total", subject="node", value=1000 + 7.0 * second, at=at, source="/proc/stat"))
+        disk.look("stat", GIVES, at)
+        disk.flush(at)
+    disk.close()
+    rate = opened(str(tmp_path)).timeline().rate("ticks_total")
+    known = rate.values[~np.isnan(rate.values)]
+    assert len(known) > 40 and known == pytest.approx(7.0)
+
+
 @pytest.mark.parametrize("step", [3600.0, -3600.0, -86_400.0 * 365])
 def test_a_clock_that_is_set_neither_loses_nor_misfiles(tmp_path: Path, step: float) -> None:
     clock = Clock()

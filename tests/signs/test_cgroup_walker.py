@@ -69,8 +69,9 @@ def test_a_gap_counts_for_who_ends_it() -> None:
         samples("kubelet[7]", WALK, 0.01),
         samples("python[9]", SPIN, 1.0),
         samples("kubelet[7]", WALK, 0.3, start=10, end=10.3),
+        samples("dcgm-exporter[8]", "main;openat;path_openat;kernfs_iop_lookup", 0.5),
     ],
-    ids=["an ordinary kubelet", "a program's own work", "one short look"],
+    ids=["an ordinary kubelet", "a program's own work", "one short look", "an exporter that lists sysfs"],
 )
 def test_silent(taken: list[Sampled]) -> None:
     result = case(IDLE, taken)

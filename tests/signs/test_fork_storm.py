@@ -69,8 +69,8 @@ def test_without_a_suspect_it_is_a_storm_still() -> None:
 
 @pytest.mark.parametrize(
     ("per_second", "seconds", "processors"),
-    [(65, 8, 2), (600, 8, 2), (2500, 2, 2), (3500, 8, 8)],
-    ids=["make -j2", "one-line files", "a service that starts", "a build on eight cores"],
+    [(65, 8, 2), (600, 8, 2), (2500, 2, 2), (3500, 8, 8), (9000, 8, 192)],
+    ids=["make -j2", "one-line files", "a service that starts", "a build on eight cores", "a large builder"],
 )
 def test_silent(per_second: float, seconds: int, processors: int) -> None:
     result = case(per_second, seconds=seconds, processors=processors)

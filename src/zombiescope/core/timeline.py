@@ -87,6 +87,8 @@ class Series:
         """The value that held at each of `times`; NaN before the first and after `until`."""
         if not len(self):
             return np.full(len(times), np.nan)
+        if times is self.at or (len(times) == len(self.at) and np.array_equal(times, self.at)):
+            return self.values  # read each time that it changed, and at no other: most counters of a busy node
         index = np.searchsorted(self.at, times, side="right") - 1
         known = (index >= 0) & (times <= self.until)
         return np.where(known, self.values[np.maximum(index, 0)], np.nan)
@@ -145,6 +147,7 @@ class Timeline:
         self._read_samples = read_samples
         self._looks = dict(looks or {})
         self._once: dict[object, object] = {}
+        self._times: dict[tuple[str, float], Floats] = {}  # of the looks for each thing that could see it
         self._series: dict[str, dict[str, Series]] = {}
         for one in series:
             if len(one):
@@ -194,18 +197,21 @@ class Timeline:
             self._once[make, of] = make(self, *of)
         return cast(_T, self._once[make, of])
 
+    def look_times(self, what: str, over: float = 0.0) -> Floats:
+        """When `what` was read, at least `over` seconds apart. Kept: the cores of a large node ask a thousand times."""
+        if (what, over) not in self._times:
+            looks = self.looks(what)
+            self._times[what, over] = _apart(np.unique(looks.at[looks.values > 0]), over)
+        return self._times[what, over]
+
     def rate(self, what: str, subject: str = "node", *, over: float = 0.0) -> Series:
         """How fast a counter rose between each look and the next, per second; `over` so many seconds at least.
 
         A counter that fell to less than half was restarted, from zero. A smaller step back is jitter and counts as
         no rise: the kernel's idle and iowait times do go backwards by a tick (Documentation/filesystems/proc.rst).
         """
-        counter, looks = self.series(what, subject), self.looks(what)
-        times = np.unique(looks.at[looks.values > 0]) if len(looks) else counter.at
-        if over and len(times):
-            # The first look of each stretch; a little early counts, since looks are never quite on time.
-            stretch = np.floor((times - times[0]) / over + 0.25)
-            times = times[np.append(True, np.diff(stretch) > 0)]
+        counter = self.series(what, subject)
+        times = self.look_times(what, over) if len(self.looks(what)) else _apart(counter.at, over)
         held = counter.sampled(times)
         rise = np.diff(held)
         rise = np.where(
@@ -222,6 +228,15 @@ class Timeline:
             texts={},
             pace=float(np.median(np.diff(times))),
         )
+
+
+def _apart(times: Floats, over: float) -> Floats:
+    """The first look of each stretch of `over` seconds; a little early counts, as looks are never quite on time."""
+    if not over or not len(times):
+        return times
+    stretch = np.floor((times - times[0]) / over + 0.25)
+    first: Floats = times[np.append(True, np.diff(stretch) > 0)]
+    return first
 
 
 def _empty(what: str, subject: str) -> Series:

@@ -36,8 +36,21 @@ def risen(rate: Series, edges: Floats) -> Floats:
 def risen_together(timeline: Timeline, what: str, subjects: Iterable[str], edges: Floats) -> Floats:
     """The same for several counters, added up; one that was not read adds nothing."""
     total = np.zeros(len(edges) - 1)
+    times = timeline.look_times(what)
+    if len(times) < 2:
+        return total
+    # Between two looks it rises evenly; what lies outside them adds nothing.
+    after = np.clip(np.searchsorted(times, edges), 1, len(times) - 1)
+    early, late = times[after - 1], times[after]
+    part = (edges - early) / (late - early)
+    outside = (edges < times[0]) | (edges > times[-1])
     for subject in subjects:
-        total += np.nan_to_num(risen(timeline.rate(what, subject), edges))
+        counter = timeline.series(what, subject)
+        first = counter.sampled(early)
+        value = first + part * (counter.sampled(late) - first)
+        value[outside] = np.nan
+        # A step back is jitter, or a counter that began anew: it did not fall.
+        total += np.maximum(np.nan_to_num(np.diff(value) / np.diff(edges)), 0.0)
     return total
 
 

@@ -12,6 +12,8 @@ from zombiescope.core.timeline import Series, Timeline
 from zombiescope.core.words import lasting
 
 UP = 3600.0  # seconds since boot: what a node makes while it starts says nothing about the days that follow
+LOOKS = 3  # values of a rise: between two of them a batch of jobs, or a few pods, may have come
+AT_ONCE = 86_400.0  # seconds: so fast is no batch, two values are enough; of what takes longer they say nothing
 SURE = 2.0  # standard deviations of a count: the interval that is said
 
 
@@ -45,8 +47,8 @@ def reaches(timeline: Timeline, series: Series, limit: float, *, least: float, c
     now, grown = float(series.values[-1]), float(series.values[-1] - series.values[0])
     seconds = series.until - float(series.at[0])  # a value that did not change is written once
     steady = bool((series.values[1:] >= series.values[:-1]).all())
-    if seconds > 0 and grown >= least and steady:
-        left = (limit - now) / (grown / seconds)
+    left = (limit - now) / (grown / seconds) if seconds > 0 and grown > 0 else math.inf
+    if grown >= least and steady and (len(series) >= LOOKS or left < AT_ONCE):
         spread = SURE / math.sqrt(grown)
         low, high = left / (1 + spread), left / max(1 - spread, 0.1)
         words = f"{called} in {lasting(left)} ({lasting(low)} to {lasting(high)})"

@@ -59,16 +59,16 @@ def long_waits(timeline: Timeline, cpu: str, span: Span) -> list[Timed]:
 
 
 def how_known(timeline: Timeline, cpu: str, span: Span) -> tuple[str, tuple[Reading, ...]]:
-    """What the timing of softirqs says of a core that starves them, or why they were not timed, and the evidence.
+    """What the timing of softirqs says of a core that starves them, and the evidence: at least why it was not timed.
 
-    Nothing where no probe for it was there at all: a recording of an older version.
+    No words where nothing was timed: the programs rested, other cores were worse, or they could not be loaded.
     """
     if not timeline.looked(WAIT):
         looks = timeline.looks(WAIT)
-        return (f"softirqs not timed by eBPF ({looks.latest.text})", ()) if len(looks) else ("", ())
+        return "", (looks.latest,) if len(looks) else ()
     found = timed(timeline, WAIT, cpu, span)
-    if not found:  # the programs rested, or other cores were worse
-        return "its softirqs were not timed by eBPF then", ()
+    if not found:
+        return "", ()
     if waits := [it for it in found if it.long]:
         return f"timed by eBPF: {waits[0].waited}", (waits[0].longest,)
     covered = max(it.seconds for it in found)

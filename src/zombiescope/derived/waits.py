@@ -26,42 +26,58 @@ def waited_for_core(timeline: Timeline, cpu: int, span: Span, *, but: str = "") 
     return float(sum(known))
 
 
-def waited_anywhere(timeline: Timeline, span: Span) -> float | None:
-    """On how many cores somebody waited for the CPU; None where neither pressure nor run delay is known."""
-    pressure = timeline.rate(PRESSURE)
+def waited_anywhere(timeline: Timeline, span: Span, *, spent: float | None = None) -> float | None:
+    """On how many cores somebody waited for the CPU; None where neither pressure nor run delay is known.
+
+    Behind so many cores' worth of time that were `spent`, if that is given: on a large node somebody always waits
+    somewhere, and a thing that takes a hundredth of the node's time is what a hundredth of them wait for.
+    """
+    pressure, edges = timeline.rate(PRESSURE), _edges(span)
+    # The kernel weighs each core by the time that it was busy.
+    busy = float(busy_cores(timeline, edges)[0]) if cores(timeline) else 1.0
+    behind = busy if spent is None else min(spent, busy)
     if len(pressure):
-        edges = _edges(span)
         share = float(risen(pressure, edges)[0])
         if np.isnan(share):  # the span is not wholly within what was sampled
             share = float(np.nan_to_num(pressure.between(span).mean()))
-        # The kernel weighs each core by the time that it was busy.
-        busy = float(busy_cores(timeline, edges)[0]) if cores(timeline) else 1.0
-        return share * busy
+        return share * behind
     if not timeline.looked(PROCESS, 2):
         return None
-    return float(sum(_mean(timeline, PROCESS, it, span) for it in timeline.subjects(PROCESS)))
+    return float(sum(_mean(timeline, PROCESS, it, span) for it in timeline.subjects(PROCESS))) * behind / busy
 
 
-def waited_for(timeline: Timeline, cpu: int, span: Span, *, but: str = "") -> float | None:
-    """For that core, or for the share of the node's CPU time that it is: whichever is more; None: neither is known."""
-    known = [waited_for_core(timeline, cpu, span, but=but), waited_anywhere(timeline, span)]
+def waited_for(timeline: Timeline, cpu: int, span: Span, *, spent: float, but: str = "") -> float | None:
+    """Behind what one thing `spent` on a core: its share of the waiting for that core, or of the node's.
+
+    Whichever is more; None: neither is known.
+    """
+    there = waited_for_core(timeline, cpu, span, but=but)
+    known = [there * min(spent, 1.0) if there is not None else None, waited_anywhere(timeline, span, spent=spent)]
     return max((it for it in known if it is not None), default=None)
 
 
 def _on_core(timeline: Timeline, cpu: int, span: Span) -> list[tuple[str, str]]:
     """Threads bound to the core, and processes that ran, or waited, there when they were last sampled in the span."""
-    found = []
-    for thread in timeline.subjects(THREAD, "thread"):
-        bound, ran = _BOUND.fullmatch(thread), timeline.series("thread_cpu", thread).between(span)
-        if len(ran) and not thread.startswith("thread:ksoftirqd/"):
-            here = int(ran.latest.value) == cpu
-        else:
-            here = bound is not None and int(bound[1][:9]) == cpu
-        found += [(THREAD, thread)] * here
-    for process in timeline.subjects(PROCESS, "process"):
-        ran = timeline.series("process_cpu", process).between(span)
-        found += [(PROCESS, process)] * bool(len(ran) and int(ran.latest.value) == cpu)
+    bound, roaming, processes = timeline.once(_followed)
+    found = [(THREAD, it) for it in bound.get(cpu, ())]
+    for what, core, subjects in ((THREAD, "thread_cpu", roaming), (PROCESS, "process_cpu", processes)):
+        for subject in subjects:
+            ran = timeline.series(core, subject).between(span)
+            found += [(what, subject)] * bool(len(ran) and int(ran.latest.value) == cpu)
     return found
+
+
+def _followed(timeline: Timeline) -> tuple[dict[int, list[str]], list[str], list[str]]:
+    """Threads by the core that they are bound to, threads that roam, and processes."""
+    bound: dict[int, list[str]] = {}
+    roaming = []
+    for thread in timeline.subjects(THREAD, "thread"):
+        named = _BOUND.fullmatch(thread)
+        if len(timeline.series("thread_cpu", thread)) and not thread.startswith("thread:ksoftirqd/"):
+            roaming.append(thread)
+        elif named is not None:
+            bound.setdefault(int(named[1][:9]), []).append(thread)
+    return bound, roaming, timeline.subjects(PROCESS, "process")
 
 
 def _mean(timeline: Timeline, what: str, subject: str, span: Span) -> float:

@@ -84,7 +84,8 @@ def _look(name: str, sign: ModuleType | Broken, timeline: Timeline) -> tuple[lis
         return [], Verdict(sign=name, state="blind", says=_why_blind(whats, timeline), evidence=_tried(whats, timeline))
     try:
         seen = guarded(lambda: list(islice(sign.find(timeline), MADE)))
-        told = guarded(lambda: _saw(sign, timeline))
+        found = not isinstance(seen, Broken) and any(isinstance(it, Finding) for it in seen)
+        told = ("", ()) if found else guarded(lambda: _saw(sign, timeline))  # what was found says more
     except (Unreadable, Unparsable) as error:
         return [], Verdict(sign=name, state="blind", says=str(error))
     if isinstance(seen, Broken) or isinstance(told, Broken):

@@ -69,7 +69,7 @@ def _verdicts(timeline: Timeline) -> Iterator[_Verdict]:
         edges = np.unique(looks)
         stopped = risen(timeline.rate(THROTTLED, subject), edges)
         waited = risen(timeline.rate(waiting.what, waiting.subject), edges)
-        if waiting.what == NODE:
+        if waiting.what == NODE and seen_by:
             waited = waited * busy_cores(timeline, edges)  # the node's pressure is an average over its busy cores
         if not seen_by:
             waited = np.zeros(len(waited))

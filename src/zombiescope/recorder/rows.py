@@ -43,8 +43,32 @@ def cgroup_paths(events: pa.Table) -> dict[int, str]:
     return dict(zip(map(int, said["value"].to_pylist()), paths, strict=True))
 
 
-def series_of(table: pa.Table) -> Iterator[Series]:
-    """Rows grouped by what and subject, each sorted by time; by codes, never by strings."""
+def in_order(at: npt.NDArray[np.float64], *, events: bool = False) -> Codes:
+    """The order by time of rows as they were written. Where the clock was set back, that time was recorded twice.
+
+    What was written last holds then: the two mixed would be a counter that jumps up and down, and rates that never
+    were. Events keep their times: the kernel's log has earlier ones.
+    """
+    if events or not len(at) or (at[1:] >= at[:-1]).all():
+        return np.argsort(at, kind="stable")
+    kept = np.ones(len(at), np.bool_)
+    for back in np.flatnonzero(at[1:] < at[:-1]) + 1:
+        later = at[back:]
+        kept[:back] &= (at[:back] < later.min()) | (at[:back] > later.max())
+    rows = np.flatnonzero(kept)
+    return rows[np.argsort(at[rows], kind="stable")]
+
+
+def with_unknown(what: str, values: npt.NDArray[np.float64], rows: Codes) -> npt.NDArray[np.float64]:
+    """The values of these rows; of a counter NaN where the clock was set: how fast it rose there is not known."""
+    found = values[rows]
+    if what.endswith("_total") and len(jumps := np.flatnonzero(np.diff(rows) != 1)):
+        found[jumps] = np.nan
+    return found
+
+
+def series_of(table: pa.Table, *, events: bool = False) -> Iterator[Series]:
+    """Rows grouped by what and subject, each in the order of time; by codes, never by strings."""
     if not table.num_rows:
         return
     what, subject, source, text = (table[name].combine_chunks() for name in ("what", "subject", "source", "text"))
@@ -52,18 +76,20 @@ def series_of(table: pa.Table) -> Iterator[Series]:
     codes = [_codes(column) for column in (what, subject, source, text)]
     at, values = _seconds(table["at"].to_numpy()), table["value"].to_numpy()
     key = codes[0] * (len(names[1]) + 1) + codes[1]
-    order = np.lexsort((at, key))
+    order = np.argsort(key, kind="stable")
     edges = np.flatnonzero(np.diff(key[order], prepend=-1, append=-1))
     for start, end in pairwise(edges):
-        rows = order[start:end]
+        written = order[start:end]
+        placed = in_order(at[written], events=events)
+        rows, what_said = written[placed], names[0][codes[0][written[0]]]
         sources = codes[2][rows]
         with_text = np.flatnonzero(codes[3][rows] >= 0)
         one_source = bool((sources == sources[0]).all())
         yield Series(
-            what=names[0][codes[0][rows[0]]],
+            what=what_said,
             subject=names[1][codes[1][rows[0]]],
             at=at[rows],
-            values=values[rows],
+            values=with_unknown(what_said, values[written], placed),
             until=float(at[rows[-1]]),
             sources=tuple(names[2][code] or "" for code in (sources[:1] if one_source else sources)),
             texts={int(place): names[3][codes[3][rows[place]]] for place in with_text},
@@ -99,7 +125,7 @@ def timeline_of(
         # These are written once a segment, maybe before the span began: a cgroup's path, and what is not seen.
         cgroups |= cgroup_paths(whole) if kind == "events" else {}
         unseen |= {(one.what, one.subject): one for one in series_of(only(whole, UNSEEN))}
-        series |= {(one.what, one.subject): one for one in series_of(cut(whole, span))}
+        series |= {(one.what, one.subject): one for one in series_of(cut(whole, span), events=kind == "events")}
     looks = looks_of(series, unseen, gives)
     rest = (one for (what, _), one in series.items() if what not in (LOOKED, UNSEEN))
     return Timeline((held(one, looks.get(one.what)) for one in rest), looks, samples(cgroups))

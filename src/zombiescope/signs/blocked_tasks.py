@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from zombiescope.core import Blind, Finding, Reading, Span, harmless, lasting
+from zombiescope.core import Blind, Finding, Reading, Span, harmless, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.kernel_log import LOG, lines_of
+from zombiescope.derived.pressure import pressure
 from zombiescope.derived.threads import unread_threads
 
 _SECONDS = "process_blocked_seconds"
@@ -93,10 +94,12 @@ def _finding(timeline: Timeline, subject: str, stuck: list[_Stuck]) -> Finding:
         says = f"has {len(stuck)} processes blocked{where} that have not run for up to {longest}: {names}"
     else:
         says = f"is blocked{where} and has not run for {longest}"
+    span = Span(min(it.span.start for it in stuck), max(it.span.end for it in stuck))
+    io = pressure(timeline, "io_waiting", span)
     return Finding(
         subject=subject,
-        span=Span(min(it.span.start for it in stuck), max(it.span.end for it in stuck)),
-        says=says,
-        evidence=(*(it.reading for it in stuck[:SHOWN]), *timeline.latest("blocked_processes")),
+        span=span,
+        says=says + "".join(f"; tasks waited for I/O {percent(it.value)} of that time" for it in io),
+        evidence=(*(it.reading for it in stuck[:SHOWN]), *timeline.latest("blocked_processes"), *io),
         harm=Harm(parts=tuple(Part(figure="waited", who=it.subject, amount=1.0, span=it.span) for it in stuck)),
     )

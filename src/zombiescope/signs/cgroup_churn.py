@@ -92,7 +92,7 @@ def _harm(timeline: Timeline, subject: str, span: Span, left: float) -> Harm:
     if timeline.looked("samples_total", 2):
         made = timeline.samples(span, wanted=lambda it: shows(it, "cgroup_making"))
         spent = made.seconds / max(span.seconds, 1.0)
-        waited = waited_anywhere(timeline, span)
+        waited = waited_anywhere(timeline, span, spent=spent)
         parts.append(Part(figure="burnt", who=subject, amount=spent, span=span, contended=waited))
     else:
         unknown.append("burnt")

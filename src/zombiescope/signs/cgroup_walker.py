@@ -71,7 +71,7 @@ def _burnt(timeline: Timeline, subject: str, spell: Samples) -> Iterator[Part]:
     span = Span(float(spell.at_seconds[0]), float(spell.at_seconds[-1]))
     for cpu in np.unique(spell.cpu).tolist():
         cores = spell.only(spell.cpu == cpu).seconds / max(span.seconds, 1.0)
-        waited = waited_for(timeline, cpu, span, but=subject)
+        waited = waited_for(timeline, cpu, span, spent=cores, but=subject)
         yield Part(figure="burnt", who=subject, amount=cores, span=span, within=(f"cpu:{cpu}",), contended=waited)
 
 

@@ -40,29 +40,31 @@ def find(timeline: Timeline) -> Iterator[Finding]:
 
 def _throttled(timeline: Timeline) -> Iterator[Finding]:
     for subject in timeline.subjects(NEEDS[2], "cgroup"):
+        throttled = timeline.rate(NEEDS[0], subject)
         for spell in _share(timeline, subject).runs(above=PERIODS, lasting=SECONDS):
-            stopped = timeline.rate(NEEDS[0], subject).between(spell.span).mean()
+            stopped = throttled.between(spell.span).mean()
+            if stopped < max(STOPPED, OF_QUOTA * _quota(timeline, subject)):
+                continue
             idle, many = idle_cores(timeline, spell.span), cores(timeline)
-            if stopped >= max(STOPPED, OF_QUOTA * _quota(timeline, subject)):
-                whose = owner(timeline, subject)
-                free = f"while {idle:.1f} of {len(many)} cores were idle" if idle >= IDLE else "while no core was idle"
-                yield Finding(
-                    subject=subject,
-                    span=spell.span,
-                    says=(
-                        f"was throttled in {percent(spell.mean())} of its periods for {lasting(spell.span.seconds)} "
-                        f"({stopped:.2f} s of each second) {free}" + (f"; owner: {whose}" if whose else "")
+            whose = owner(timeline, subject)
+            free = f"while {idle:.1f} of {len(many)} cores were idle" if idle >= IDLE else "while no core was idle"
+            yield Finding(
+                subject=subject,
+                span=spell.span,
+                says=(
+                    f"was throttled in {percent(spell.mean())} of its periods for {lasting(spell.span.seconds)} "
+                    f"({stopped:.2f} s of each second) {free}" + (f"; owner: {whose}" if whose else "")
+                ),
+                evidence=(
+                    spell.figure("cgroup_throttled_ratio", spell.mean()),
+                    spell.figure("cgroup_throttled_seconds_per_second", stopped),
+                    replace(
+                        timeline.series(NEEDS[3], many[0]).first, what="cpu_idle_cores", subject="node", value=idle
                     ),
-                    evidence=(
-                        spell.figure("cgroup_throttled_ratio", spell.mean()),
-                        spell.figure("cgroup_throttled_seconds_per_second", stopped),
-                        replace(
-                            timeline.series(NEEDS[3], many[0]).first, what="cpu_idle_cores", subject="node", value=idle
-                        ),
-                        *owners(timeline, subject)[:1],
-                    ),
-                    harm=_harm(timeline, subject, spell.span, stopped, full=idle < IDLE),
-                )
+                    *owners(timeline, subject)[:1],
+                ),
+                harm=_harm(timeline, subject, spell.span, stopped, full=idle < IDLE),
+            )
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:

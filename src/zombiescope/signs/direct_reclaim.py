@@ -22,10 +22,10 @@ from zombiescope.derived.cores import WAITING, cores, stalled_for_memory
 
 BY_CGROUP = "cgroup_memory_stall_seconds_total"
 HITS = "cgroup_limit_hits_total"
-# Scale: a cgroup's own share on any node; STALLED, of the whole node, grows with cores.
+# Scale: a cgroup's own share on any node; what blames the whole node grows with its cores.
 NEEDS = (WAITING,)
 STALLED = 0.3  # cores' worth of waiting: streaming at a limit costs 0.02 to 0.25, writing and thrashing there 0.4 to 1
-OF_CORES = 0.005  # of the node's cores: on 192, a few readers of files larger than memory wait that much, harmlessly
+OF_CORES = 0.01  # of the node's cores, to blame it as a whole: streaming a large dataset makes 192 cores wait for 0.8
 SHARE = 0.2  # of the time of a cgroup whose own waiting is known: streaming 0.02 to 0.15, thrashing 0.3 and more
 SECONDS = 3.0  # shorter is a program that starts up
 BRIDGE = 1.5  # seconds: one better sample does not split a period in two
@@ -37,13 +37,12 @@ DIRECT = 1.0  # times a second that a task on the node had to reclaim memory its
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     waiting = one_for_pod(_by_own_waiting(timeline))
     yield from waiting
-    least = max(STALLED, OF_CORES * len(cores(timeline)))
-    for spell in stalled_for_memory(timeline).runs(above=least, lasting=SECONDS, bridging=BRIDGE):
+    for spell in stalled_for_memory(timeline).runs(above=STALLED, lasting=SECONDS, bridging=BRIDGE):
         # Where cgroups report their own waiting, one that hits its limit without waiting is not blamed.
         limited = [] if timeline.looked(BY_CGROUP) else one_for_pod(_at_limits(timeline, spell))
         blamed = [*_node(timeline, spell), *limited]
         yield from blamed
-        if not blamed and not waiting:
+        if not blamed and not waiting and spell.mean() >= _least(timeline):
             why = f"{_waited(spell)}, but no reclaim was seen: compaction, thrashing or a cgroup without a limit"
             yield Blind(what=HITS, source=spell.sources[0], why=why)
 
@@ -57,9 +56,27 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     return f"tasks waited for memory {waited} of a core's time", (_over(stalled, stalled.mean()),)
 
 
+def _least(timeline: Timeline) -> float:
+    return max(STALLED, OF_CORES * len(cores(timeline)))
+
+
 def _node(timeline: Timeline, spell: Series) -> Iterator[Finding]:
-    stalls, scans = (timeline.rate(f"vmstat_{name}_total") for name in ("allocstall", "pgscan_direct"))
-    often, pages = stalls.between(spell.span).mean(), scans.between(spell.span).mean()
+    if spell.mean() < _least(timeline):
+        return
+    rates = [timeline.rate(f"vmstat_{name}_total") for name in ("allocstall", "pgscan_direct", "compact_stall")]
+    stalls, scans, compactions = rates
+    often, pages, compacted = (rate.between(spell.span).mean() if len(rate) else 0.0 for rate in rates)
+    if compacted >= DIRECT and not often >= DIRECT:
+        yield Finding(
+            subject="node",
+            span=spell.span,
+            says=(
+                f"moved pages {compacted:,.0f} times a second to make large free blocks (direct compaction); "
+                f"{_waited(spell)}"
+            ),
+            evidence=(_over(spell, spell.mean()), _figure(compactions, spell.span, compacted)),
+            harm=_harm("node", spell.span, spell.mean()),
+        )
     if often >= DIRECT and pages > 0:
         yield Finding(
             subject="node",
@@ -72,6 +89,7 @@ def _node(timeline: Timeline, spell: Series) -> Iterator[Finding]:
                 _over(spell, spell.mean()),
                 _figure(stalls, spell.span, often),
                 _figure(scans, spell.span, pages),
+                *([_figure(compactions, spell.span, compacted)] if compacted > 0 else []),
             ),
             harm=_harm("node", spell.span, spell.mean()),
         )

@@ -36,6 +36,7 @@ _COUNTERS = {
     "nic_tx_watchdog_total": "the driver's own count of transmit timeouts",
     "nic_poll_starvations_total": "starved polls",
     "nic_missed_tx_total": "packets never confirmed as sent",
+    "nic_allowance_exceeded_total": "packets held back or dropped by the instance's network allowance",
 }
 Step = tuple[Reading, Reading]
 

@@ -66,7 +66,7 @@ def _harm(timeline: Timeline, suspect: Reading | None, span: Span) -> Harm:
     counter = timeline.series("process_children_seconds_total", suspect.subject).between(span)
     seconds = max(float(counter.at[-1] - counter.at[0]), 1e-3)
     cores = (counter.latest.value - counter.first.value) / seconds
-    waited = waited_anywhere(timeline, span)
+    waited = waited_anywhere(timeline, span, spent=cores)
     return Harm(parts=(Part(figure="burnt", who=suspect.subject, amount=cores, span=span, contended=waited),))
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from zombiescope.core import Finding, Reading, Span, harmless, lasting, percent
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.packet_work import packet_work_harm
+from zombiescope.derived.pressure import pressure
 
 SOFTIRQ, IRQ, IDLE = (f"cpu_{mode}_seconds_total" for mode in ("softirq", "irq", "idle"))
 PACKETS = "softnet_processed_total"
@@ -60,6 +61,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                         timeline.rate(PACKETS, cpu).between(spell.span).figure("packets_per_second", own),
                         replace(timeline.rate(IDLE, others[0]), subject="node").figure("other_cores_idle_ratio", idle),
                         *queues[:SHOWN],
+                        *pressure(timeline, "irq_stalled", spell.span),
                     ),
                     harm=packet_work_harm(timeline, spell),
                 )

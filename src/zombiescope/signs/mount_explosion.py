@@ -73,9 +73,9 @@ def _readers(timeline: Timeline, span: Span) -> Iterator[Part]:
     ours = timeline.looks(NEEDS[0]).at
     nearest = np.abs(reads.at_seconds[:, None] - ours[None, :]).min(axis=1, initial=np.inf)
     seconds = max(timeline.looks("samples_total").span.seconds, 1.0)
-    waited = waited_anywhere(timeline, span)
     for name, pid, own in processes(reads.only(nearest > OURS)):
         who, cores = f"process:{name}[{pid}]", own.seconds / seconds
+        waited = waited_anywhere(timeline, span, spent=cores)
         yield Part(figure="burnt", who=who, amount=cores, span=span, contended=waited)
 
 

@@ -25,6 +25,7 @@ from zombiescope.derived.waits import waited_anywhere
 from zombiescope.knowledge.functions import shows
 
 FAULTS, MAJOR, FORKS = "vmstat_pgfault_total", "vmstat_pgmajfault_total", "forks_total"
+SWAPPED, DROPPED = "vmstat_pswpin_total", "vmstat_drop_pagecache_total"
 WAITING = "pressure_memory_waiting_seconds_total"
 _MODES = ("user", "nice", "system")
 # Scale: CORES grows with cores; the others are ratios, and the pressure is the kernel's average over cores.
@@ -69,21 +70,37 @@ def find(timeline: Timeline) -> Iterator[Finding]:
     for spell in waiting.runs(above=THRASHING, lasting=SECONDS, bridging=BRIDGE):
         often = major.between(spell.span).mean()
         if often >= MAJORS:
+            why = list(_why_dropped(timeline, spell.span))
             yield Finding(
                 subject="node",
                 span=spell.span,
                 says=(
                     f"had {often:,.0f} major faults a second for {lasting(spell.span.seconds)}: dropped pages were "
                     f"needed again, and tasks waited for them {percent(spell.mean())} of the time"
+                    + "".join(words for words, _ in why)
                 ),
-                evidence=(_figure(major.between(spell.span), often), _figure(spell, spell.mean())),
+                evidence=(
+                    _figure(major.between(spell.span), often),
+                    _figure(spell, spell.mean()),
+                    *(reading for _, reading in why),
+                ),
                 harm=Harm(parts=(Part(figure="waited", who="node", amount=spell.mean(), span=spell.span),)),
             )
 
 
+def _why_dropped(timeline: Timeline, span: Span) -> Iterator[tuple[str, Reading]]:
+    """Where the pages had gone: to swap, or somebody dropped the page cache by hand. What it says, and the evidence."""
+    swapped = timeline.rate(SWAPPED).between(span)
+    if len(swapped) and swapped.mean() >= 1:
+        yield f"; {swapped.mean():,.0f} pages a second came back from swap", _figure(swapped, swapped.mean())
+    dropped = timeline.series(DROPPED)
+    if len(dropped) and (times := dropped.latest.value - dropped.first.value) > 0:
+        yield f"; the page cache was dropped by hand {times:,.0f} times (drop_caches)", dropped.latest
+
+
 def _harm(timeline: Timeline, span: Span, system: float, who: list[Reading]) -> Harm:
     """The kernel's time, of which the named process spent its own, and who else waited for the CPU."""
-    waited = waited_anywhere(timeline, span)
+    waited = waited_anywhere(timeline, span, spent=system)
     spent = {"node": system} | {it.subject: min(it.value, system) for it in who}
     return Harm(
         parts=tuple(

@@ -17,6 +17,7 @@ import numpy as np
 from zombiescope.core import Blind, Finding, Reading, Span, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Floats, Series, Timeline
+from zombiescope.derived.kernel_log import lines_of
 from zombiescope.derived.sampled_processes import processes
 from zombiescope.derived.waits import waited_for_core
 
@@ -36,12 +37,14 @@ TOLD = 0.1  # of a sample: time is counted by ticks, and where interrupts are of
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     cores = _cores(timeline)
+    average = _average(cores) if cores else None
     for cpu, shares in cores.items():
         for spell in _kernel(shares).runs(above=FULL, lasting=SECONDS, bridging=BRIDGE):
             by_mode = {mode: share.between(spell.span).mean() for mode, share in shares.items()}
             system, softirq = by_mode["system"], by_mode["softirq"] + by_mode["irq"]
 
-            hidden = _average(cores).between(spell.span)
+            assert average is not None
+            hidden = average.between(spell.span)
             who, stack = _who(timeline, cpu, spell.span)
             yield Finding(
                 subject=cpu,
@@ -119,7 +122,17 @@ def _who(timeline: Timeline, cpu: str, span: Span) -> tuple[str, tuple[Reading, 
         return "", ()
     name, pid, own = processes(samples)[0]
     words = f", {percent(own.seconds / samples.seconds)} of it {name}[{pid}] in {own.hottest()[-1]}"
-    return words, (own.reading(f"process:{name}[{pid}]"),)
+    hogs = _hogs(timeline, own.hottest()) if name.startswith("kworker/") else ()
+    return words + " (which the kernel logged as a CPU hog)" * bool(hogs), (
+        own.reading(f"process:{name}[{pid}]"),
+        *hogs,
+    )
+
+
+def _hogs(timeline: Timeline, stack: tuple[str, ...]) -> tuple[Reading, ...]:
+    """The kernel's own last line about a work item of this stack that kept a core for too long."""
+    lines = [it.reading for it in lines_of(timeline, "workqueue_hog") if it.message.fields["function"] in stack]
+    return tuple(lines[-1:])
 
 
 def _hiding(busy: float) -> str:

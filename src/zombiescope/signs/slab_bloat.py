@@ -22,11 +22,14 @@ NEEDS = (UNRECLAIMABLE, TOTAL)
 LARGE = 0.15  # of all memory: an ordinary node has 0.5 to 3 %, and a tenth on small ones
 NAMES = 0.1  # of all memory in negative dentries: at 192 bytes each, 13 million on 24 GB
 EACH = 192  # bytes of a dentry whose name has up to 39 letters; a longer one takes more
+SPACES = 1_000  # network namespaces that are worth saying: four times what a node of 250 pods has
 TOP = 3  # kinds of objects named
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
     kept, total = timeline.series(UNRECLAIMABLE), timeline.series(TOTAL).latest
+    # Each keeps some hundred KB of tables; a full node has one for each pod.
+    spaces = [it for it in timeline.latest("network_namespaces") if it.value >= SPACES]
     for spell in kept.runs(above=LARGE * total.value, lasting=0.0):
         yield Finding(
             subject="node",
@@ -34,8 +37,9 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             says=(
                 f"has {amount(spell.latest.value)} of kernel objects that cannot be freed, "
                 f"{percent(spell.latest.value / total.value)} of all memory{_kinds(timeline)}"
+                + "".join(f"; {it.value:,.0f} network namespaces" for it in spaces)
             ),
-            evidence=(spell.latest, total, *_largest(timeline)),
+            evidence=(spell.latest, total, *_largest(timeline), *spaces),
             harm=_held("cache:slab", spell.latest.value, spell.span),
         )
     for spell in timeline.series(NEGATIVE).runs(above=NAMES * total.value / EACH, lasting=0.0):

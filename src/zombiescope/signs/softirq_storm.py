@@ -19,6 +19,7 @@ from zombiescope.core import Finding, Reading, Span, lasting, percent
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.culprits import sampled_culprit
 from zombiescope.derived.packet_work import packet_work_harm
+from zombiescope.derived.pressure import pressure
 from zombiescope.derived.softirq_times import most_run
 from zombiescope.knowledge.functions import shows, softirq_kind
 
@@ -45,7 +46,12 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                 subject=cpu,
                 span=storm.span,
                 says=f"spent {percent(storm.mean())} of its time in softirqs for {length}: {words}{named}",
-                evidence=(_share(storm), *evidence, *(culprit.evidence if culprit else ())),
+                evidence=(
+                    _share(storm),
+                    *evidence,
+                    *(culprit.evidence if culprit else ()),
+                    *pressure(timeline, "irq_stalled", storm.span),
+                ),
                 harm=packet_work_harm(timeline, storm),
                 culprit=culprit.subject if culprit else "",
             )

@@ -21,6 +21,7 @@ from zombiescope.core import Finding, Reading, Span, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Floats, Series, Timeline
 from zombiescope.derived.gaps import core_gaps
+from zombiescope.derived.packet_work import dropped_packets
 from zombiescope.derived.softirq_times import how_known
 
 _RUN, _DELAY, _GAP = "thread_run_seconds_total", "thread_run_delay_seconds_total", "core_gap_seconds"
@@ -60,12 +61,15 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             yield Finding(
                 subject=f"cpu:{cpu}",
                 span=span,
-                says="starved its softirqs: " + "; ".join(filter(None, (*(it.words for it in group), timed, served))),
+                says="starved its softirqs: " + "; ".join(filter(None, (*(it.words for it in group), served, timed))),
                 evidence=(*(one for it in group for one in it.evidence), *waits, *queues, *_rate(squeezed)),
                 harm=Harm(
-                    parts=tuple(
-                        Part(figure="waited", who=it.who, amount=it.waited, span=it.span, within=(f"cpu:{cpu}",))
-                        for it in group
+                    parts=(
+                        *(
+                            Part(figure="waited", who=it.who, amount=it.waited, span=it.span, within=(f"cpu:{cpu}",))
+                            for it in group
+                        ),
+                        *dropped_packets(timeline, f"cpu:{cpu}", span),
                     )
                 ),
             )

@@ -19,10 +19,11 @@ import numpy as np
 
 from zombiescope.cgroups.census import Census, bytes_each, bytes_held, count, uncounted
 from zombiescope.cgroups.owners import owner, owners
-from zombiescope.core import Blind, Check, Finding, Reading, amount, lasting, percent
+from zombiescope.core import Blind, Check, Finding, Reading, Span, amount, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.growth import first_of, reaches
+from zombiescope.derived.kernel_log import lines_of
 
 LEFT_BEHIND = True  # stopping the leak does not free them: they must not grow, and a remedy of their own frees them
 NEXT = "zombiescope census --names"
@@ -46,14 +47,28 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
         steady = bool((census.dying.values[1:] >= census.dying.values[:-1]).all())
         whose, leaked = _latest(timeline) if "memory" in census.controllers else ("", ())
         many = max(MANY, OF_LIVE * census.live)
-        if census.dead >= many or (census.dead >= FEW and census.grown >= GROWTH and steady):
+        refused, stuck = _logged(timeline) if "memory" in census.controllers else ((), ())
+        if (
+            census.dead >= many
+            or (refused and census.dead >= FEW)
+            or (census.dead >= FEW and census.grown >= GROWTH and steady)
+        ):
             yield Finding(
                 subject=census.subject,
                 span=census.dying.span,
                 says=", ".join([f"include {_counted(census)}", *_held(census, timeline), *_pace(census, timeline)])
-                + whose,
-                evidence=(*census.evidence, *_grown_from(census), *_memory(census, timeline), *leaked),
-                harm=_harm(census, timeline),
+                + whose
+                + f"; {len(refused):,} new cgroups were refused" * bool(refused)
+                + f"; {len(stuck):,} could not be removed" * bool(stuck),
+                evidence=(
+                    *census.evidence,
+                    *_grown_from(census),
+                    *_memory(census, timeline),
+                    *leaked,
+                    *refused[-1:],
+                    *stuck[-1:],
+                ),
+                harm=_harm(census, timeline, refused),
             )
     for controller in uncounted(timeline):
         known = timeline.series("cgroups_known", f"controller:{controller}").latest
@@ -155,8 +170,15 @@ def _until_trouble(census: Census, timeline: Timeline, per_hour: float) -> Itera
         yield f"at this pace {what} in {lasting(hours * 3600)}"
 
 
-def _harm(census: Census, timeline: Timeline) -> Harm:
-    """The memory they hold, and when they hurt at this pace: see _until_trouble."""
+def _logged(timeline: Timeline) -> tuple[tuple[Reading, ...], tuple[Reading, ...]]:
+    """During the recording: lines about new cgroups that the kernel refused, and about old ones that stayed."""
+    lines = [it for it in lines_of(timeline, "cgroup_exhausted", "cgroup_stuck") if timeline.span.holds(it.reading.at)]
+    refused = tuple(it.reading for it in lines if "path" in it.message.fields)
+    return refused, tuple(it.reading for it in lines if it.message.kind == "cgroup_stuck")
+
+
+def _harm(census: Census, timeline: Timeline, refused: tuple[Reading, ...]) -> Harm:
+    """The memory they hold, cgroups that were refused, and when they hurt at this pace: see _until_trouble."""
     grows = Harm()
     limits = [reaches(timeline, census.dying, TROUBLE, least=GROWTH, called=f"{TROUBLE:,} dying cgroups")]
     if "memory" in census.controllers:
@@ -166,6 +188,10 @@ def _harm(census: Census, timeline: Timeline) -> Harm:
         if len(available):
             most = census.dead + available.latest.value / bytes_each(timeline)
             limits.append(reaches(timeline, census.dying, most, least=GROWTH, called="no memory is left"))
+    if refused:
+        span = Span(refused[0].at, refused[-1].at)
+        lost = Part(figure="broken", kind="refused", who=census.subject, amount=len(refused), span=span)
+        grows = replace(grows, parts=(*grows.parts, lost))
     return first_of(*limits).added_to(grows)
 
 
