@@ -14,8 +14,8 @@ import re
 import stat
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from zombiescope.core.errors import Unreadable
 from zombiescope.places.in_root import resolved
@@ -23,9 +23,7 @@ from zombiescope.places.own_python import FOLDER, environment
 
 MOST_BYTES = 16 << 20  # no file we read is near this; a hostile one, or a mount table gone mad, might be
 MOST_FOLDERS = 200_000  # at about 3 µs each this is 0.6 s, the most a count may ever cost
-_CHUNK = 1 << 16  # procfs hands out whole files in one read when the buffer is large enough
-# Read ten times a second: single_open() in fs/proc/stat.c, so all of it comes at once, and asking for more costs 10 µs.
-_AT_ONCE = ("/proc/stat",)
+CHUNK = 1 << 16  # procfs hands out whole files in one read when the buffer is large enough
 
 
 class Host:
@@ -69,19 +67,19 @@ class Host:
                 raise Unreadable(path, "not a regular file")
             handle = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except (OSError, ValueError) as error:
-            raise Unreadable(path, _why(error)) from error
+            raise Unreadable(path, why(error)) from error
         try:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise Unreadable(path, "not a regular file")
             parts, size = [], 0
-            while part := os.read(handle, _CHUNK):
+            while part := os.read(handle, CHUNK):
                 parts.append(part)
                 size += len(part)
                 if size > most:
                     raise Unreadable(path, f"larger than {most:,} bytes")
             return b"".join(parts)
         except (OSError, ValueError) as error:
-            raise Unreadable(path, _why(error)) from error
+            raise Unreadable(path, why(error)) from error
         finally:
             os.close(handle)
 
@@ -96,42 +94,14 @@ class Host:
             finally:
                 os.close(handle)
         except OSError as error:
-            raise Unreadable(path, _why(error)) from error
-
-    @contextmanager
-    def held_open(self, path: str) -> Iterator[Callable[[], bytes]]:
-        """A file of the live kernel that is read again and again, each time from its beginning."""
-        try:
-            handle = os.open(self.real(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except (OSError, ValueError) as error:
-            raise Unreadable(path, _why(error)) from error
-
-        def read() -> bytes:
-            try:
-                # A file of many records (/proc/slabinfo) is handed out a page at a time, however large the buffer is.
-                parts, size = [], 0
-                while part := os.pread(handle, _CHUNK, size):
-                    parts.append(part)
-                    size += len(part)
-                    if size > MOST_BYTES:
-                        raise Unreadable(path, f"larger than {MOST_BYTES:,} bytes")
-                    if size < _CHUNK and path in _AT_ONCE:
-                        break
-                return b"".join(parts)
-            except OSError as error:
-                raise Unreadable(path, _why(error)) from error
-
-        try:
-            yield read
-        finally:
-            os.close(handle)
+            raise Unreadable(path, why(error)) from error
 
     def link(self, path: str) -> str:
         """What a symbolic link says, unresolved."""
         try:
             return os.readlink(self.real(path, follow=False))
         except (OSError, ValueError) as error:
-            raise Unreadable(path, _why(error)) from error
+            raise Unreadable(path, why(error)) from error
 
     def status(self, path: str) -> os.stat_result | None:
         """What stands at a path, a link not followed; None if nothing does."""
@@ -140,53 +110,45 @@ class Host:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError) as error:
-            raise Unreadable(path, _why(error)) from error
+            raise Unreadable(path, why(error)) from error
 
     def listing(self, path: str) -> list[str]:
         """The names in a folder, sorted."""
         try:
             return sorted(os.listdir(self.real(path)))
         except (OSError, ValueError) as error:
-            raise Unreadable(path, _why(error)) from error
+            raise Unreadable(path, why(error)) from error
 
     def folders(self, path: str, *, most: int = MOST_FOLDERS) -> int:
-        """How many folders stand at and below `path`, links not followed.
-
-        A folder's link count is two and one for each folder in it (cgroupfs keeps it so: kernfs counts `subdirs`),
-        so leaves, which are most of the tree and hold some fifty files each, are never opened. A file system that
-        does not count (btrfs and overlayfs say 1) is walked in full.
-        """
-        top = self.real(path)
+        """How many folders stand at and below `path`, links not followed."""
         try:
-            if not stat.S_ISDIR(os.lstat(top).st_mode):
+            if not stat.S_ISDIR(os.lstat(self.real(path)).st_mode):
                 raise Unreadable(path, "not a folder")
-            count, unopened = 1, [top]
+        except (OSError, ValueError) as error:
+            raise Unreadable(path, why(error)) from error
+        return 1 + sum(1 for _ in self._folders_below(path, most))
+
+    def tree(self, path: str, *, most: int = 10_000) -> dict[str, int]:
+        """Every folder below `path` by its path from there ("/a/b"), with its inode; links not followed."""
+        top = self.real(path)
+        return {child.removeprefix(top): inode for child, inode in self._folders_below(path, most)}
+
+    def _folders_below(self, path: str, most: int) -> Iterator[tuple[str, int]]:
+        """A folder's link count is two and one for each folder in it (cgroupfs keeps it so: kernfs counts `subdirs`),
+        so leaves, which are most of the tree and hold some fifty files each, are never opened. A file system that
+        does not count (btrfs and overlayfs say 1) is walked in full."""
+        unopened, count = [self.real(path)], 0
+        try:
             while unopened:
-                for child, links, _ in _folders_in(unopened.pop()):
+                for child, links, inode in _folders_in(unopened.pop()):
+                    yield child, inode
                     count += 1
                     if links != 2:
                         unopened.append(child)
                 if count > most:
                     raise Unreadable(path, f"more than {most:,} folders")
         except (OSError, ValueError) as error:
-            raise Unreadable(path, _why(error)) from error
-        return count
-
-    def tree(self, path: str, *, most: int = 10_000) -> dict[str, int]:
-        """Every folder below `path` by its path from there ("/a/b"), with its inode; links not followed."""
-        top, found = self.real(path), {}
-        unopened = [top]
-        try:
-            while unopened:
-                for child, links, inode in _folders_in(unopened.pop()):
-                    found[child.removeprefix(top)] = inode
-                    if links != 2:
-                        unopened.append(child)
-                if len(found) > most:
-                    raise Unreadable(path, f"more than {most:,} folders")
-        except (OSError, ValueError) as error:
-            raise Unreadable(path, _why(error)) from error
-        return found
+            raise Unreadable(path, why(error)) from error
 
     def run(self, *argv: str, timeout: float = 10.0) -> str:
         """What a command prints. A recorded root has it as the file `cmd/<argv joined by _>`."""
@@ -210,7 +172,7 @@ class Host:
         except subprocess.TimeoutExpired as error:
             raise Unreadable(shown, f"no answer in {timeout:g} s") from error
         except (OSError, ValueError) as error:
-            raise Unreadable(shown, _why(error)) from error
+            raise Unreadable(shown, why(error)) from error
         if done.returncode:
             said = done.stderr.decode("utf-8", "surrogateescape").strip().splitlines()[-1:]
             raise Unreadable(shown, f"exit code {done.returncode}" + (f": {said[0]}" if said else ""))
@@ -231,7 +193,7 @@ class Host:
             if out and not self.live and not os.path.lexists(real):
                 raise Unreadable(path, "leads out of the recorded root")  # the copy may lack it: it is not absent
         except (OSError, ValueError) as error:
-            raise Unreadable(path, _why(error)) from error
+            raise Unreadable(path, why(error)) from error
         return real
 
 
@@ -244,5 +206,5 @@ def _folders_in(folder: str) -> Iterator[tuple[str, int, int]]:
                     yield entry.path, entry.stat(follow_symlinks=False).st_nlink, entry.inode()
 
 
-def _why(error: OSError | ValueError) -> str:  # ValueError: a name that no file can have (a NUL, a lone surrogate)
+def why(error: OSError | ValueError) -> str:  # ValueError: a name that no file can have (a NUL, a lone surrogate)
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()

@@ -147,7 +147,6 @@ class Timeline:
         self._read_samples = read_samples
         self._looks = dict(looks or {})
         self._once: dict[object, object] = {}
-        self._times: dict[tuple[str, float], Floats] = {}  # of the looks for each thing that could see it
         self._series: dict[str, dict[str, Series]] = {}
         for one in series:
             if len(one):
@@ -199,10 +198,7 @@ class Timeline:
 
     def look_times(self, what: str, over: float = 0.0) -> Floats:
         """When `what` was read, at least `over` seconds apart. Kept: the cores of a large node ask a thousand times."""
-        if (what, over) not in self._times:
-            looks = self.looks(what)
-            self._times[what, over] = _apart(np.unique(looks.at[looks.values > 0]), over)
-        return self._times[what, over]
+        return self.once(_look_times, what, over)
 
     def rate(self, what: str, subject: str = "node", *, over: float = 0.0) -> Series:
         """How fast a counter rose between each look and the next, per second; `over` so many seconds at least.
@@ -228,6 +224,11 @@ class Timeline:
             texts={},
             pace=float(np.median(np.diff(times))),
         )
+
+
+def _look_times(timeline: Timeline, what: str, over: float) -> Floats:
+    looks = timeline.looks(what)
+    return _apart(np.unique(looks.at[looks.values > 0]), over)
 
 
 def _apart(times: Floats, over: float) -> Floats:

@@ -6,6 +6,7 @@ not be read, so that they are parsed together as they were read together.
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,12 +14,14 @@ from functools import partial
 from typing import TypeVar
 
 from zombiescope.core.errors import Unreadable
-from zombiescope.core.host import Host
+from zombiescope.core.host import CHUNK, MOST_BYTES, Host, why
 from zombiescope.core.model import Blind, Reading
 
 Samples = Sequence[tuple[float, bytes]]  # one or more of a source, in order: when, and what was fetched
 Found = TypeVar("Found", bound=Reading | Blind)
 
+# Read ten times a second: single_open() in fs/proc/stat.c, so all of it comes at once, and asking for more costs 10 µs.
+_AT_ONCE = ("/proc/stat",)
 _PART = struct.Struct("<?I")  # whether it was read, and how many bytes follow
 _MOST_WHY = 1000  # characters of a reason
 
@@ -60,7 +63,7 @@ def fetching(host: Host, files: Sequence[str]) -> Iterator[Callable[[], bytes]]:
 
         def read(path: str) -> bytes:
             if path not in opened:
-                opened[path] = held.enter_context(host.held_open(path))
+                opened[path] = held.enter_context(_held_open(host, path))
             return opened[path]()
 
         if len(files) == 1:
@@ -68,6 +71,35 @@ def fetching(host: Host, files: Sequence[str]) -> Iterator[Callable[[], bytes]]:
         else:
             reads = [partial(read, path) for path in files]
             yield lambda: _packed(reads)
+
+
+@contextmanager
+def _held_open(host: Host, path: str) -> Iterator[Callable[[], bytes]]:
+    """A file of the live kernel, read each time from its beginning."""
+    try:
+        handle = os.open(host.real(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError) as error:
+        raise Unreadable(path, why(error)) from error
+
+    def read() -> bytes:
+        try:
+            # A file of many records (/proc/slabinfo) is handed out a page at a time, however large the buffer is.
+            parts, size = [], 0
+            while part := os.pread(handle, CHUNK, size):
+                parts.append(part)
+                size += len(part)
+                if size > MOST_BYTES:
+                    raise Unreadable(path, f"larger than {MOST_BYTES:,} bytes")
+                if size < CHUNK and path in _AT_ONCE:
+                    break
+            return b"".join(parts)
+        except OSError as error:
+            raise Unreadable(path, why(error)) from error
+
+    try:
+        yield read
+    finally:
+        os.close(handle)
 
 
 def unpacked(content: bytes, files: Sequence[str]) -> list[bytes | Unreadable]:
