@@ -126,7 +126,7 @@ class Host:
                 raise Unreadable(path, "not a folder")
         except (OSError, ValueError) as error:
             raise Unreadable(path, why(error)) from error
-        return 1 + sum(1 for _ in self._folders_below(path, most))
+        return 1 + sum(1 for _ in self._folders_below(path, most - 1))
 
     def tree(self, path: str, *, most: int = 10_000) -> dict[str, int]:
         """Every folder below `path` by its path from there ("/a/b"), with its inode; links not followed."""
