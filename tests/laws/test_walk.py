@@ -7,12 +7,23 @@ from collections.abc import Mapping, Sequence
 import pytest
 from tests.core.test_samples import PRINT, SPIN, WALK, WALK_ALL
 from tests.laws.chain import judged, kinds, links
-from tests.nodes import Sampled, cores, node, read
+from tests.nodes import Sampled, cores, read
+from tests.nodes import node as any_node
 from tests.signs.test_cgroup_walker import samples
 from tests.signs.test_starved_softirq import thread
 from tests.signs.test_zombie_cgroups import v1
 
 from zombiescope.core import Reading
+from zombiescope.core.timeline import Timeline
+
+UNKNOWN = {"kernel_release": "permission denied"}
+
+
+def node(readings: Sequence[Reading], *, samples: Sequence[Sampled] = ()) -> Timeline:
+    """Of a kernel that could not be read, unless a reading says it."""
+    known = any(it.what == "kernel_release" for it in readings)
+    return any_node(readings, samples=samples, unseen=None if known else UNKNOWN)
+
 
 DEAD = v1([68_680.0] * 61)
 BUSY: Mapping[str, float] = {"system": 0.97, "user": 0.02}
@@ -40,6 +51,11 @@ def test_visits_of_the_dead_make_the_walk_long_where_the_kernel_visits_all(kerne
 def test_cold_dead_are_not_blamed_where_only_changed_cgroups_are_visited(stack: str, kernel: list[Reading]) -> None:
     quick = read("stat_read_cpu_seconds", "file:memory.stat", 0.00006, 30.0)
     assert not links(node([*DEAD, *kernel, quick], samples=samples("kubelet[7]", stack, 0.3)), LAW)
+
+
+def test_a_recording_that_does_not_say_its_kernel_is_judged_as_it_was() -> None:
+    (link,) = links(any_node(DEAD, samples=samples("kubelet[7]", WALK, 0.3)), LAW)
+    assert kinds(link) == {"mechanism"}
 
 
 def test_a_read_that_the_live_cannot_account_for_is_a_dose() -> None:

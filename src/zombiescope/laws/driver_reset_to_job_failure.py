@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Finding, Ground
+from zombiescope.core import Finding, Ground, Reading
 from zombiescope.core.timeline import Timeline
-from zombiescope.derived.carriers import carrier
+from zombiescope.derived.carriers import CARDS, ROUTES, carrier
 from zombiescope.derived.ray_log import Line, lines_of, nodes_here, ray_nodes
 
 WITHIN = 90.0  # seconds: Ray asks a node five times, 3 s apart with 10 s to answer each, before it marks it dead
@@ -15,8 +15,8 @@ _NETWORK = ("heartbeats", "gcs")  # the only deaths that a lost packet can cause
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
     for one, address in _lost(effect, timeline):
-        carried = carrier(timeline, address)
-        if carried is None or carried[0] != cause.subject:
+        shown = _carries(cause.subject, address, timeline)
+        if shown is None:
             continue
         lost = "it missed heartbeats" if one.death.how == "heartbeats" else "it lost Ray's control service"
         by = f" ({address})" if address else ""
@@ -24,7 +24,7 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         yield Ground(
             kind="mechanism",
             says=f"{lost} on this node{by} just after its card {nic} was reset",
-            evidence=(cause.evidence[0], one.reading, carried[1]),
+            evidence=(cause.evidence[0], one.reading, *shown),
         )
         return
 
@@ -32,9 +32,24 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
 def lacks(effect: Finding, timeline: Timeline) -> str:
     """What could not be seen: which card carries the job's traffic."""
     for _, address in _lost(effect, timeline):
-        if carrier(timeline, address) is None:
+        if _routes_known(timeline) and carrier(timeline, address) is None:
             return f"which card carries the traffic of {address or 'this job'} is not known"
     return ""
+
+
+def _carries(nic: str, address: str, timeline: Timeline) -> tuple[Reading, ...] | None:
+    """What shows that the card carries the traffic of an address; None where it does not, or where that is not known.
+
+    Recordings of 0.1 do not say it of any card: there it may be this one.
+    """
+    if not _routes_known(timeline):
+        return ()
+    carried = carrier(timeline, address)
+    return (carried[1],) if carried is not None and carried[0] == nic else None
+
+
+def _routes_known(timeline: Timeline) -> bool:
+    return bool(len(timeline.looks(ROUTES)) or timeline.subjects(CARDS))
 
 
 def _lost(effect: Finding, timeline: Timeline) -> Iterator[tuple[Line, str]]:

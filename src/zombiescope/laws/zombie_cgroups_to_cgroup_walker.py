@@ -49,7 +49,12 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
 
 
 def _visits_all(visit: Reading, timeline: Timeline) -> bool:
-    """Whether the stacks are of the old walk, on a kernel that may have it: its functions are still in newer ones."""
+    """Whether the stacks are of the old walk, on a kernel that may have it: its functions are still in newer ones.
+
+    Recordings of 0.1 do not say of which kernel they are: there any walk may be the old one.
+    """
+    if not len(timeline.looks("kernel_release")):
+        return True
     release = timeline.series("kernel_release")
     version = version_of(release.latest.text) if len(release) else None
     newer = (
