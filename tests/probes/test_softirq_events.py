@@ -72,7 +72,8 @@ def test_softirqs_that_are_held_off_are_seen_on_that_core_and_on_no_other() -> N
     longest = max(map(float, held.split()))
     # The scheduler's tick raises SCHED or TIMER within milliseconds of the start of each.
     waits = {kind: seen["softirq_wait_seconds", f"softirq:{kind}/{CORE}"] for kind in ("SCHED", "TIMER")}
-    assert 0.6 * longest < max(it.value for it in waits.values()) < 2 * longest + 0.1
+    # Softirqs that were held off may then wait for ksoftirqd, which competes with all else that wants the core.
+    assert 0.6 * longest < max(it.value for it in waits.values()) < 2 * longest + 1.0
     assert max(map(long_ones, waits.values())) >= HOLDS - 1
     elsewhere = [
         it.value

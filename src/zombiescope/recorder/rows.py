@@ -15,6 +15,8 @@ from zombiescope.core.timeline import ReadSamples, Series, Timeline
 from zombiescope.recorder.layout import CGROUP, LOOKED, UNSEEN
 
 Codes = npt.NDArray[np.int64]
+HOLE = 120.0  # seconds without a row: the clock was set, or nothing was recorded
+MOST_SET = 1000  # times that a clock was set in one recording: more is no clock, and each one takes a pass
 
 
 def cut(table: pa.Table, span: Span | None) -> pa.Table:
@@ -49,12 +51,16 @@ def in_order(at: npt.NDArray[np.float64], *, events: bool = False) -> Codes:
     What was written last holds then: the two mixed would be a counter that jumps up and down, and rates that never
     were. Events keep their times: the kernel's log has earlier ones.
     """
-    if events or not len(at) or (at[1:] >= at[:-1]).all():
+    gaps = np.diff(at)
+    if events or not (gaps < 0).any():
+        return np.argsort(at, kind="stable")
+    # A clock set forwards leaves a hole, in which nothing was recorded twice.
+    set_at = np.flatnonzero((gaps < 0) | (gaps > max(HOLE, 10 * float(np.median(np.abs(gaps)))))) + 1
+    if len(set_at) > MOST_SET:
         return np.argsort(at, kind="stable")
     kept = np.ones(len(at), np.bool_)
-    for back in np.flatnonzero(at[1:] < at[:-1]) + 1:
-        later = at[back:]
-        kept[:back] &= (at[:back] < later.min()) | (at[:back] > later.max())
+    for start, end in pairwise([*set_at.tolist(), len(at)]):
+        kept[:start] &= (at[:start] < at[start]) | (at[:start] > at[end - 1])
     rows = np.flatnonzero(kept)
     return rows[np.argsort(at[rows], kind="stable")]
 
