@@ -61,7 +61,8 @@ def long_waits(timeline: Timeline, cpu: str, span: Span) -> list[Timed]:
 def how_known(timeline: Timeline, cpu: str, span: Span) -> tuple[str, tuple[Reading, ...]]:
     """What the timing of softirqs says of a core that starves them, and the evidence: at least why it was not timed.
 
-    No words where nothing was timed: the programs rested, other cores were worse, or they could not be loaded.
+    No words where nothing was timed (the programs rested, other cores were worse, or they could not be loaded), nor
+    where none waited long after it was raised: while interrupts are off none is raised.
     """
     if not timeline.looked(WAIT):
         looks = timeline.looks(WAIT)
@@ -71,9 +72,7 @@ def how_known(timeline: Timeline, cpu: str, span: Span) -> tuple[str, tuple[Read
         return "", ()
     if waits := [it for it in found if it.long]:
         return f"timed by eBPF: {waits[0].waited}", (waits[0].longest,)
-    covered = max(it.seconds for it in found)
-    says = f"none waited over {LONG_US / 1e3:.0f} ms between raise and run in {covered:.1f} s"
-    return f"timed by eBPF: {says}", (found[0].longest,)
+    return "", (found[0].longest,)
 
 
 def most_run(timeline: Timeline, cpu: str, span: Span) -> Timed | None:
