@@ -15,7 +15,7 @@ import pytest
 
 # A file's tests stay on one core: what a module or a session builds for them is built once.
 SHARED = ("--machine=shared", "--numprocesses=auto", "--dist=loadfile")
-BESIDE = ("--machine=beside", "--numprocesses=4", "--dist=loadfile")
+BESIDE = ("--machine=beside", "--numprocesses=3", "--dist=loadfile")
 ALONE = ("--machine=alone",)
 GO_ON = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 

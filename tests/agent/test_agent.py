@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.agent.running import Agent, running
 from tests.conftest import COMMAND
 
-pytestmark = [pytest.mark.alone, pytest.mark.e2e]
+pytestmark = [pytest.mark.beside, pytest.mark.e2e]
 KILLS = int(os.environ.get("ZOMBIESCOPE_KILLS", "3"))
 
 

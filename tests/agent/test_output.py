@@ -59,7 +59,7 @@ def test_lines_are_whole() -> None:
     assert len(logged) == 20 and all("\x1b" not in it["says"] and len(it["says"]) <= 1001 for it in logged)
 
 
-@pytest.mark.alone
+@pytest.mark.beside
 def test_nobody_reads() -> None:
     """Both pipes are full after a few lines: each further line is dropped after a second at most."""
     with subprocess.Popen([sys.executable, "-c", TALKS, "6"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as talker:

@@ -16,7 +16,7 @@ from tests.agent.running import Agent, raw, running
 
 from zombiescope.agent.serving import MOST_HEAD, PLACES
 
-pytestmark = [pytest.mark.alone, pytest.mark.e2e]
+pytestmark = [pytest.mark.beside, pytest.mark.e2e]
 GARBAGE = int(os.environ.get("ZOMBIESCOPE_GARBAGE", "2000"))
 SECONDS = float(os.environ.get("ZOMBIESCOPE_SCRAPING", "3"))
 TOKEN = "correct-horse-battery"

@@ -32,7 +32,7 @@ from zombiescope.recorder.ring_stream import RingStream
 from zombiescope.recorder.settle import Settled, settled
 from zombiescope.recorder.stack_series import GIVES, NAME, USER_SYMBOLS
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.kernel, pytest.mark.beside]
 HZ = 199
 JAVASCRIPT = "function spin_in_js(n){let s=0;for(let i=0;i<n;i++)s+=Math.sqrt(i*s);return s} for(;;)spin_in_js(1e6)"
 PYTHON = "def spin_in_python(n):\n    return sum(i * i for i in range(n))\nwhile True: spin_in_python(10000)"
