@@ -7,16 +7,15 @@ the probes' own parsers: so hours of 192 cores can be made without writing and p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from tests.controls.pieces import Part, Process
 
 from zombiescope.conformance._quiet import BEGAN, quiet_node
-from zombiescope.core import Span
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.members.rooms import healthy
 from zombiescope.probes.proc_stat import MODES
@@ -36,24 +35,6 @@ _NOT_QUIET |= {"cgroup_dying_descendants", "cgroup_descendants"}
 _TICK = 100  # a second, in /proc/stat and /proc/PID/stat
 _PACES = {"proc_stat": 1, "thread_delay": 1, "processes": 5, "softirqs": 2, "softnet_stat": 2, "vmstat": 2}
 _PACES |= {"pressure": 2, "cpu_throttling": 2}
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """A process that is among the busiest, or waits."""
-
-    name: str
-    pid: int
-    user: float = 0.0  # cores
-    system: float = 0.0
-    delay: float = 0.0  # seconds of each second that its first thread waits to run
-    cpu: int = 0
-    children: float = 0.0  # cores' worth of time of its children that ended
-    priority: str = ""  # "SCHED_FIFO 50"
-
-    @property
-    def subject(self) -> str:
-        return f"process:{self.name}[{self.pid}]"
 
 
 class Node:
@@ -287,25 +268,7 @@ class Node:
         samples = pa.table({**table, "comm": names, "cgroup": nobody, "stack": columns["stack"].astype(np.uint64)})
         frames = [it.split(";") for it in self._stacks]
         rows = {"stack": list(self._stacks.values()), "frames": frames, "kernel_frames": [len(it) - 1 for it in frames]}
-        return SampleReader([_Part(samples, pa.Table.from_batches([as_batch("stacks", rows)]))], hz=HZ)
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """All samples and stacks, as a segment would have them."""
-
-    taken: pa.Table
-    known: pa.Table
-
-    @property
-    def span(self) -> Span:
-        return Span(float("-inf"), float("inf"))
-
-    def stacks(self) -> tuple[pa.Table, bool]:
-        return self.known, True
-
-    def samples(self, columns: Sequence[str]) -> pa.Table:
-        return self.taken.select([it for it in columns if it in self.taken.column_names])
+        return SampleReader([Part(samples, pa.Table.from_batches([as_batch("stacks", rows)]))], hz=HZ)
 
 
 @cache

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from tests.controls.generated import T0, Floats, Node, Process
+from tests.controls.generated import T0, Floats, Node
+from tests.controls.pieces import Process
 from tests.core.test_samples import WALK_ALL
 from tests.diagnosis.incident import LOST
 

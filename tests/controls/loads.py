@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from tests.controls.generated import T0, Node, Process
+from tests.controls.generated import T0, Node
+from tests.controls.pieces import Process
 
 _READ = "start;read;ksys_read;vfs_read;seq_read_iter"
 _IDLE_STACK = "start_thread;worker"

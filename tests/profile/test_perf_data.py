@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import struct
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from tests.naming.elf_file import ElfFile, Symbol
@@ -36,7 +33,6 @@ from zombiescope.naming.kallsyms import KallsymsText, Kernel
 from zombiescope.naming.perf_map import PerfMap
 from zombiescope.naming.symbols import Symbols
 from zombiescope.profile import perf_data
-from zombiescope.profile.joined import joined
 
 KALLSYMS = b"""ffffffff81000000 T _text
 ffffffff81000100 T read_stat
@@ -286,22 +282,6 @@ def test_what_is_no_perf_data_is_refused_with_offset_and_reason(data: bytes, why
     assert why in refused.value.text and refused.value.source == "perf.data"
 
 
-def test_several_files_are_one() -> None:
-    first, second = PerfData(), PerfData()
-    for made, at in ((first, 1000), (second, 500)):
-        made.comm(0, 7, b"both")
-        made.sample(at, KERNEL, WORK, pid=7)
-        made.sample(at + 1, KERNEL, OUTER, pid=at)
-    found = joined([read(first.file(), label="a"), read(second.file(), label="b")], "both")
-    assert [row[::3] for row in told(found)] == [
-        (500, "read_stat"),
-        (501, "vfs_read"),
-        (1000, "read_stat"),
-        (1001, "vfs_read"),
-    ]
-    assert sorted(who.comm for who in found.whos) == [":1000", ":500", "both"]
-
-
 def test_two_thousand_damaged_files() -> None:
     assert 0 < fuzz(2000, seed=6) < 2000
 
@@ -313,16 +293,3 @@ def test_an_id_tells_the_event_of_a_sample_wherever_it_is() -> None:
     made.sample(3, KERNEL, WORK, event=1)
     found = read(made.file([(attr(), [1]), (attr(2, 5), [2])]))
     assert (found.at.tolist(), found.notes) == ([2, 3], ("1 samples of other events are left out: --event chooses",))
-
-
-def test_a_heatmap_loads_nothing_that_only_names_need(tmp_path: Path) -> None:
-    """Each of these takes 10 to 20 ms to load, of a command that takes 300."""
-    (tmp_path / "perf.data").write_bytes(one_of_everything().file(features={4: text_fact(b"4.4.0-another")}))
-    program = (
-        "import sys; from zombiescope.cli._sources import opened; from zombiescope.profile.heatmap import heatmap; "
-        "heatmap(opened(sys.argv[1]).capture, 10_000); "
-        "wanted = ('numpy.ma', 'zombiescope.naming.elf', 'zombiescope.naming.cplusplus'); "
-        "print([it for it in wanted if it in sys.modules])"
-    )
-    argv = [sys.executable, "-c", program, str(tmp_path / "perf.data")]
-    assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout == "[]\n"

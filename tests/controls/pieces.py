@@ -1,0 +1,46 @@
+"""What generated nodes are made of: processes, and samples as a reader of segments takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from zombiescope.core import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """All samples and stacks, as a segment would have them."""
+
+    taken: pa.Table
+    known: pa.Table
+
+    @property
+    def span(self) -> Span:
+        return Span(float("-inf"), float("inf"))
+
+    def stacks(self) -> tuple[pa.Table, bool]:
+        return self.known, True
+
+    def samples(self, columns: Sequence[str]) -> pa.Table:
+        return self.taken.select([it for it in columns if it in self.taken.column_names])
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process that is among the busiest, or waits."""
+
+    name: str
+    pid: int
+    user: float = 0.0  # cores
+    system: float = 0.0
+    delay: float = 0.0  # seconds of each second that its first thread waits to run
+    cpu: int = 0
+    children: float = 0.0  # cores' worth of time of its children that ended
+    priority: str = ""  # "SCHED_FIFO 50"
+
+    @property
+    def subject(self) -> str:
+        return f"process:{self.name}[{self.pid}]"
