@@ -40,6 +40,7 @@ def told(*chains: list[str], roots: tuple[str, ...] | None = None, riddles: tupl
         (told(["a", "c"], ["z"]), "right"),
         (told(["a", "b"]), "in the chain"),
         (told(["z"], ["a", "c"]), "in the chain"),
+        (told(["stolen_cpu"], ["a", "c"]), "right"),  # by the hypervisor, beside the fault
         (told(["z", "a", "c"]), "in the chain"),
         (told(["a", "c"], ["innocent"]), "wrong accusation"),
         (told(["z", "c"]), "wrong accusation"),

@@ -11,6 +11,9 @@ from zombiescope.lab._scenario import Truth
 # From best to worst. A control can only be "right" or "wrong accusation".
 OUTCOMES = ("right", "in the chain", "wrong accusation", "unexplained", "blind", "missed")
 
+# What only the hypervisor can do: no scenario makes it, and if it happens during one it is true.
+OF_THE_MACHINE = ("stolen_cpu",)
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -27,7 +30,7 @@ class Judgement:
 
 def judge(truth: Truth, told: Mapping[str, Any]) -> Judgement:
     """The first root cause must be true, the chain of each true one complete, and nothing innocent accused."""
-    accused = [(it["sign"], it["subject"]) for it in told["root_causes"]]
+    accused = [(it["sign"], it["subject"]) for it in told["root_causes"] if it["sign"] not in OF_THE_MACHINE]
     findings = told["findings"]
     innocent = [it for it in findings if it["sign"] in truth.innocent and it.get("accused", True)]
     innocent += [it for link in told["links"] if (it := findings[link["cause"]])["sign"] in truth.harmless]

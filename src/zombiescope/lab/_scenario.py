@@ -17,7 +17,7 @@ from dataclasses import dataclass
 CPU_CAUSES = ("cpu_throttling", "realtime_hog", "fork_storm", "defunct_processes", "blocked_tasks", "saturated_core")
 KERNEL_CAUSES = ("direct_reclaim", "page_fault_storm", "irq_pile_up", "softirq_storm", "slab_bloat", "mount_explosion")
 # A program that only works shows none of these.
-CPU_FAULTS = (*CPU_CAUSES, "stolen_cpu", "starved_thread", "starved_softirq", "driver_reset")
+CPU_FAULTS = (*CPU_CAUSES, "starved_thread", "starved_softirq", "driver_reset")
 PREFIX = "zslab-"  # prefix of every name the lab gives: cgroups, network namespaces, interfaces, folders
 
 

@@ -14,7 +14,7 @@ TRUTH = Truth(
     chain=("crash_looping_unit", "zombie_cgroups"),
     subject="unit:ecs.service",
     silent=(
-        *("cpu_throttling", "stolen_cpu", "realtime_hog", "fork_storm", "page_fault_storm", "saturated_core"),
+        *("cpu_throttling", "realtime_hog", "fork_storm", "page_fault_storm", "saturated_core"),
         *("defunct_processes", "blocked_tasks", "direct_reclaim", "driver_reset"),
     ),
 )

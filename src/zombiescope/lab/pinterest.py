@@ -30,7 +30,7 @@ TRUTH = Truth(
         "driver_reset",
     ),
     subject="unit:ecs.service",
-    silent=("realtime_hog", "cpu_throttling", "direct_reclaim", "oom_kill", "stolen_cpu"),
+    silent=("realtime_hog", "cpu_throttling", "direct_reclaim", "oom_kill"),
 )
 NEEDS = TO_BOOT
 SECONDS = 20.0
