@@ -218,5 +218,5 @@ def _code(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """ASCII alone, since a page may be shown anywhere; groff and mandoc both know \\[uXXXX]."""
+    """ASCII alone, since a page may be shown anywhere; groff and mandoc both know \\[u00B5]."""
     return "".join(it if it.isascii() else rf"\[u{ord(it):04X}]" for it in text.replace("\\", r"\e"))

@@ -1,7 +1,7 @@
 """How much of its budget each network device's polls use: an eBPF program at napi:napi_poll.
 
 Of polls that leave some of their budget one in `every` is counted, for all of them; those that use all of it are all
-counted. Devices are told apart by name, in a small table of each core; what does not fit in is counted together.
+counted. Devices are distinguished by name, in a small table of each core; what does not fit in is counted together.
 """
 
 from __future__ import annotations

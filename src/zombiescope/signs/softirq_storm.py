@@ -62,7 +62,7 @@ def _softirq(frames: Sequence[str]) -> bool:
 
 
 def _own(frames: Sequence[str]) -> bool:
-    """A softirq that a program's own call raised and ran (it sends to this node); others interrupt whoever runs."""
+    """A softirq that a program's own call raised and ran (it sends to this node); others interrupt what runs."""
     return _softirq(frames) and shows(frames, "softirq_of_caller")
 
 
