@@ -21,6 +21,11 @@ def test_what_is_near(argv: tuple[str, ...], answer: str, zombiescope: Run) -> N
     assert zombiescope(*argv, expect=2).stderr.splitlines()[-1].endswith(answer)
 
 
+def test_what_was_typed_does_nothing_to_the_terminal(zombiescope: Run) -> None:
+    said = zombiescope("diagnose", "--se\udcffc\x1b[31m\n", expect=2).stderr
+    assert "\x1b" not in said and said.splitlines()[-1].startswith("zombiescope: error: unrecognized arguments: --se")
+
+
 def test_nothing_near_lists_what_there_is(zombiescope: Run) -> None:
     assert "(choose from 'agent', 'audit'" in zombiescope("xyzzy", expect=2).stderr
 

@@ -7,8 +7,11 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
+from zombiescope.core.words import harmless
+
 _UNKNOWN = re.compile(r"unrecognized arguments: (.*)", re.DOTALL)
 _NO_CHOICE = re.compile(r"(argument \S+: invalid choice: '(.*)') \(choose from (.*)\)", re.DOTALL)
+_LONGEST = 4_000  # characters of what was typed that are shown
 
 
 class Parser(argparse.ArgumentParser):
@@ -19,7 +22,7 @@ class Parser(argparse.ArgumentParser):
         elif choice := _NO_CHOICE.fullmatch(message):
             choices = [it.strip("' ") for it in choice[3].split(",")]
             message = choice[1] + (did_you_mean([choice[2]], choices) or f" (choose from {choice[3]})")
-        super().error(message)
+        super().error(harmless(message, most=_LONGEST))
 
 
 def did_you_mean(typed: Iterable[str], known: Iterable[str]) -> str:
