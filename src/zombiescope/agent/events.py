@@ -16,7 +16,7 @@ from zombiescope.agent.settings import Settings, token
 
 NEWEST = 500  # events kept in memory, for /events
 SCHEMA = 1
-POSTS = ("webhook", "webhook_token_file", "alertmanager")  # settings that decide who is told
+POSTS = ("webhook", "webhook_token_file", "alertmanager")  # settings that decide where events are posted
 
 
 class Events:
