@@ -69,9 +69,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _its_pass(item: pytest.Item) -> str:
+    if item.get_closest_marker("alone"):  # of one test in a file that is otherwise `beside`, too
+        return "alone"
     if item.get_closest_marker("beside"):
         return "beside"
-    return "alone" if item.get_closest_marker("kernel") or item.get_closest_marker("alone") else "shared"
+    return "alone" if item.get_closest_marker("kernel") else "shared"
 
 
 def _no_cgroups(event: str, arguments: tuple[object, ...]) -> None:

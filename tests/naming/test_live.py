@@ -171,6 +171,7 @@ def small_program() -> bytes:
     return program.assemble()
 
 
+@pytest.mark.alone  # kallsyms gives no ends: a program that others loaded just below would give this one its name
 def test_a_bpf_program_loaded_later_is_named_from_its_record() -> None:
     host = Host()
     with Sampler(hz=1) as sampler:
@@ -189,6 +190,7 @@ def test_a_bpf_program_loaded_later_is_named_from_its_record() -> None:
     assert names.names([loaded.address + loaded.length + (1 << 20)]) != [f"{loaded.name} [bpf]"]
 
 
+@pytest.mark.alone
 def test_without_records_kallsyms_is_read_again_at_most_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     host, now, reads = Host(), [1000.0], list[float]()
 
