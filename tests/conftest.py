@@ -94,7 +94,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         reasons.update(earlier["skipped"])
         now = f"{config.getoption('--machine')}: {counts} in {time.monotonic() - STARTED:.0f} s"
         ended = [*earlier["ended"], now]
-        Path(passes).write_text(json.dumps({"skipped": reasons, "ended": ended}))
+        failed = [it.nodeid for kind in ("failed", "error") for it in terminalreporter.stats.get(kind, [])]
+        Path(passes).write_text(json.dumps({"skipped": reasons, "ended": ended, "failed": sorted(set(failed))}))
         if config.getoption("--machine") != "alone":
             return
         terminalreporter.write_sep("=", "passes")
