@@ -45,7 +45,7 @@ def test_the_page_has_what_it_costs_and_what_is_set_aside() -> None:
     assert (
         '<section id="past"><h2>Earlier, over before this recording began</h2>' in page and "30 min ago: /pod" in page
     )
-    assert '<section id="noted"><h2>Noted, nobody is harmed</h2>' in page
+    assert '<section id="noted"><h2>Noted, no harm done</h2>' in page
 
 
 def test_with_since_it_counts_and_comes_after_what_goes_on() -> None:

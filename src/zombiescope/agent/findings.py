@@ -55,7 +55,7 @@ class Followed:
     looked: float = 0.0  # end of the last look
 
     def restore(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """As it was when the last of these events was written. Time in which nobody looked is not quiet."""
+        """As it was when the last of these events was written. Time without a look is not quiet."""
         for event in events:
             whose = identity(event["sign"], event["subject"])
             if event["event"] == ENDED:

@@ -150,7 +150,7 @@ def _of_findings(it: Metrics) -> Iterator[Family]:
     signs = [name for name in states if "/" not in name][:MOST_LABELS]
     yield _gauge(
         "finding",
-        "Findings of a sign within the last window; severity by what they cost; info: nobody is harmed.",
+        "Findings of a sign within the last window; severity by what they cost; info: no harm.",
         *(
             ({"sign": sign, "severity": grade}, counts.get(sign, {}).get(grade, 0))
             for sign in signs

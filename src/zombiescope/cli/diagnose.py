@@ -51,7 +51,7 @@ EXAMPLES = """examples:
   zombiescope diagnose --host /host                   in a pod with hostPID: the node whose / is mounted at /host
   zombiescope diagnose --format dot | dot -Tsvg       draw the chain
 
-exit codes: 0 OK (or noted: nobody is harmed), 1 PROBLEM, 2 usage, 3 NOT SURE: no harm found, but not all was checked
+exit codes: 0 OK (or noted: no harm done), 1 PROBLEM, 2 usage, 3 NOT SURE: no harm found, but not all was checked
 """
 
 

@@ -222,7 +222,7 @@ class Case:
     settings: tuple[str, ...] = ()  # thresholds that were not ours: "saturated_core.FULL=0.8"
     recording: str = ""  # the folder it was read from, as the user named it; empty for this machine, now
     costs: tuple[tuple[Finding, Harm], ...] = ()  # of each first cause with all that follows; the most harmful first
-    noted: tuple[Finding, ...] = ()  # nobody is harmed by them: not accused
+    noted: tuple[Finding, ...] = ()  # they harm nothing: not accused
     unsure: tuple[Finding, ...] = ()  # whether they harm anybody could not be measured: not accused, and not clear
     past: tuple[Finding, ...] = ()  # they ended before the look began
 

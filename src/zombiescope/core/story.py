@@ -57,7 +57,7 @@ class Story:
         return sorted(links, key=lambda it: (it[0] not in earlier, it[1].strength, len(it[1].grounds)), reverse=True)
 
     def _led_to(self, finding: int) -> set[int]:
-        """All that a finding followed from, at whatever remove."""
+        """All that a finding followed from, directly or through others."""
         if finding not in self._before:
             found: set[int] = set()
             fresh = {finding}

@@ -1,4 +1,4 @@
-"""What follows from each first cause is added up, ranked and weighed: nobody is accused who harms nobody.
+"""What follows from each first cause is added up, ranked and weighed: an accusation needs harm.
 
 Thresholds: one of them is enough for an accusation. They are set with `--set harm.WAITED=0.2`.
 """
@@ -112,7 +112,7 @@ def accused(harm: Harm, memory: float) -> bool:
 
 
 def _unmeasured(tree: _Tree, memory: float) -> bool:
-    """Whether a figure that could have accused is unknown: then nobody is cleared either."""
+    """Whether a figure that could have accused is unknown: then nothing is cleared either."""
     harm = tree.now
     missing = any(it.harm.unknown for it in tree.members)
     uncertain = _burnt(harm, lambda it: it is None) >= BURNT

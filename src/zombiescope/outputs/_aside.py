@@ -31,7 +31,7 @@ def asides(case: Case) -> Iterator[Aside]:
         heading = "Found, but what it costs could not be measured:"
         yield Aside(name="unsure", heading=heading, findings=_distinct(case.unsure))
     if case.noted:
-        yield Aside(name="noted", heading="Noted, nobody is harmed:", findings=_distinct(case.noted))
+        yield Aside(name="noted", heading="Noted, no harm done:", findings=_distinct(case.noted))
 
 
 def in_one_line(case: Case, aside: Aside, finding: Finding) -> str:
