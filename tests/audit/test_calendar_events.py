@@ -38,6 +38,22 @@ EVENTS = {
     "*-*~7/2": 2 * DAY,
     "2027-06-30 12:00": NEVER,
     "2027-06-30 *:*": 60,
+    "*-02-29": 1461 * DAY,
+    "*:0..30": DAY / (24 * 31),
+    "*:0/59": 1800,
+    "*:*:0.5": 60,
+    "*:*:0/0.5": 0.5,
+    # Two digits are 1970 to 2069. The weekday is that of the date, so a wrong year never fires.
+    "Sat 00-01-01 *:*": 60,
+    "Tue 69-01-01 *:*": 60,
+    "Thu 70-01-01 *:*": 60,
+    "Tue 2199-01-01 *:*": 60,
+    # Days before the end of a month: February 2027 ends on Sunday 28; 8, 5 and 2 days from there are 21, 24 and 27.
+    "Sun 2027-02~1 *:*": 60,
+    "Sun 2027-02~8/3 *:*": 60,
+    "Wed 2027-02~8/3 *:*": 60,
+    "Sat 2027-02~8/3 *:*": 60,
+    "*:" + "000000000," * 49 + "00000000": 3600,
 }
 WRONG = [
     "*",
@@ -52,6 +68,15 @@ WRONG = [
     "*-13-01",
     "*:58/2",
     "1:2:3:4",
+    "*:1.5:00",
+    "*:1/59",
+    "UTC",
+    "*-*-* *-*-* 6:00",
+    "Mon..Tue..Wed 1:00",
+    "*-02-30 *:*",
+    "100-01-01 *:*",
+    "2200-01-01 *:*",
+    "Mon 2027-02~8/3 *:*",
 ]
 
 
@@ -81,6 +106,16 @@ def test_as_systemd_analyze_says(text: str) -> None:
         assert pace(text) == pytest.approx(DAY / max(runs.values()), rel=0.01)
     else:
         assert pace(text) <= 7 * DAY and len(runs) == 600
+
+
+def test_what_is_longer_than_any_calendar_event_never_fires() -> None:
+    assert pace("*:" + "000000000," * 49 + "000000000") == NEVER
+
+
+@pytest.mark.parametrize("step", ["0.006", "0.000001", "0.0000001"])
+def test_a_step_of_microseconds_is_fast_and_costs_no_more_than_others(step: str) -> None:
+    """systemd takes it: `*:*:0/0.000001` has 60 million values a minute, and never is the one wrong answer."""
+    assert pace(f"*:*:0/{step}") == pytest.approx(0.006 if float(step) >= 1e-6 else NEVER)
 
 
 @given(st.text(alphabet="0123456789*:/.,-~ MonFriUTC", max_size=40))

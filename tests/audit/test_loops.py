@@ -41,6 +41,12 @@ def test_policies(policy: RestartPolicy, for_ever: bool, says: str) -> None:
     assert judged.for_ever == for_ever and says in judged.says
 
 
+def test_the_defaults_are_systemd_s_and_no_exit_code_is_made_up() -> None:
+    assert (RestartPolicy().pause, RestartPolicy().interval, RestartPolicy().burst) == (0.1, 10.0, 5)
+    assert "exit code" not in judge(RestartPolicy(restart="always", pause=10)).says
+    assert "None" not in judge(RestartPolicy(restart="always", burst=0)).says
+
+
 def test_the_exit_code_that_means_give_up_is_heeded_or_not() -> None:
     ecs = RestartPolicy(restart="on-failure", pause=10)
     assert (

@@ -116,12 +116,19 @@ def test_a_pile_of_queues_is_spread_but_one_queue_alone_is_not_moved_about() -> 
     assert plan.steps[0].says.endswith("spread its packets: echo 1 > /sys/class/net/eth0/queues/rx-0/rps_cpus")
 
 
-def test_a_mask_of_many_cores() -> None:
-    idle = dict.fromkeys(range(40), 0.9) | {33: 0.0}
+@pytest.mark.parametrize(("many", "mask"), [(40, "fd,ffffffff"), (68, "f,fffffffd,ffffffff"), (34, "1,ffffffff")])
+def test_a_mask_of_many_cores(many: int, mask: str) -> None:
+    idle = dict.fromkeys(range(many), 0.9) | {33: 0.0}
     readings = [*spent(idle), *queues(33)]
     found = finding("irq_pile_up", "cpu:33", read("cpu_interrupt_ratio", "cpu:33", 0.95, 0.0))
     plan = plan_for(found, "move_irq_off_core", node(readings))
-    assert plan is not None and "echo fd,ffffffff > /sys/class/net/NIC/" in plan.steps[0].says
+    assert plan is not None and f"echo {mask} > /sys/class/net/NIC/" in plan.steps[0].says
+
+
+def test_a_core_whose_idle_time_is_not_known_comes_last() -> None:
+    """It was read once: nobody knows whether it is idle."""
+    unknown = read("cpu_idle_seconds_total", "cpu:4", 100.0, 0.0)
+    assert [core for _, core in moves(planned(starved(*queues(*[1] * 4), unknown)))] == ["2\n", "3\n", "0\n", "4\n"]
 
 
 def test_no_more_than_it_can_show() -> None:

@@ -59,6 +59,14 @@ def test_a_quota_that_was_not_seen() -> None:
     assert "limits.cpu to more, or" in plan.steps[1].says
 
 
+@pytest.mark.parametrize(("idle", "advised"), [(0.25, True), (0.24, False)])
+def test_where_no_core_is_idle_a_larger_quota_takes_it_from_others(idle: float, advised: bool) -> None:
+    told = {"cgroup_throttled_ratio": 0.9, "cgroup_throttled_seconds_per_second": 0.7, "cpu_idle_cores": idle}
+    evidence = [read(what, "cgroup:/batch.slice", value, 0.0) for what, value in told.items()]
+    found = finding("cpu_throttling", "cgroup:/batch.slice", *evidence)
+    assert (plan_for(found, "raise_cpu_quota", node([])) is not None) == advised
+
+
 def test_not_for_anything_else() -> None:
     found = finding("cpu_throttling", "node", read("cgroup_throttled_ratio", "node", 0.9, 0.0))
     assert plan_for(found, "raise_cpu_quota", node([])) is None

@@ -71,6 +71,19 @@ def test_where_nothing_can_be_put_above_the_hog_nothing_is_done() -> None:
     assert all(plan.advice and "nothing can be put above its priority, 98" in plan.steps[1].says for plan in found)
 
 
+@pytest.mark.parametrize(("priority", "above"), [(0, "60"), (59, "60"), (60, "61"), (96, "97")])
+def test_the_highest_that_is_used_is_below_the_watchdogs(priority: int, above: str) -> None:
+    found = {plan.cures.sign: plan for plan in planned(node([*STARVED, *queues(1), NIC, *hog(priority)]), *SIGNS)}
+    assert found["starved_softirq"].steps[0].argv[-1] == above
+    nothing = planned(node([*STARVED, *queues(1), NIC, *hog(97)]), *SIGNS)
+    assert all(plan.advice and "lower it to less than 97" in plan.steps[1].says for plan in nothing)
+
+
+@pytest.mark.parametrize(("kernel", "plans"), [("5.11.22", 0), ("5.12.0-rc1", 1), ("5.13", 1), ("6.1.0", 1), ("", 1)])
+def test_the_kernels_that_have_threads(kernel: str, plans: int) -> None:
+    assert len(planned(node([*STARVED, *queues(1), NIC]), kernel=kernel)) == plans
+
+
 @pytest.mark.parametrize(
     ("readings", "signs", "kernel"),
     [

@@ -41,7 +41,7 @@ def test_one_that_fails_and_leaves_its_cgroups_behind_is_stopped_and_masked() ->
     assert orders(planned(*loop())) == [("systemctl", "stop"), ("systemctl", "disable"), ("systemctl", "mask")]
 
 
-@pytest.mark.parametrize(("runs", "stopped"), [(12, True), (4, False)])
+@pytest.mark.parametrize(("runs", "stopped"), [(12, True), (5, True), (4, False)])
 def test_its_own_cgroups_decide_however_few_are_dying_on_the_node(runs: int, stopped: bool) -> None:
     """The last few may only not be freed yet."""
     made = list(range(runs + 1))
@@ -87,6 +87,15 @@ def test_a_minute_between_two_restarts_most_of_it_active_may_be_work(every: floa
 def test_a_worker_that_failed_once_among_many_successes_is_left_alone() -> None:
     failed = read("unit_restarts_total", f"unit:{UNIT}", 9, -5.0, WAITS)
     assert planned(failed, *loop(ENDS)).advice
+
+
+def test_a_unit_that_has_not_restarted_while_it_was_recorded_ran_all_the_time() -> None:
+    """Ninety seconds without a restart are one run, not half of one."""
+    steady = [read("unit_restarts_total", f"unit:{UNIT}", 9, float(at), RUNS) for at in range(0, 91, 5)]
+    active = [read("unit_active", f"unit:{UNIT}", 1, float(at)) for at in range(0, 91, 5)]
+    seen = finding("crash_looping_unit", f"unit:{UNIT}", steady[0])
+    plan = plan_for(seen, "stop_leaking_unit", node([*steady, *active]))
+    assert plan is not None and "runs for 90.0 s on average" in plan.steps[0].says
 
 
 def test_an_unused_agent_that_fails_is_stopped_though_it_leaves_nothing() -> None:

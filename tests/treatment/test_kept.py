@@ -99,3 +99,43 @@ def test_a_setting_of_the_kernel_is_written_to_not_replaced() -> None:
     assert was[path]["kind"] == "setting"
     changed_since = {path: {**was[path], "content": "MQ=="}}
     assert restoring(was, changed_since)[0][0] == ("tee", path)
+
+
+def test_of_folders_only_those_of_dependencies_are_looked_into(tmp_path: Path) -> None:
+    top = tmp_path / "etc/systemd/system"
+    for folder in ("x.service.d", "x.target.requires"):
+        (top / folder).mkdir(parents=True)
+        (top / folder / "link.service").symlink_to("/lib/systemd/system/link.service")
+    (top / "file.wants").write_text("no folder")
+    assert set(link_farm(Host(str(tmp_path), live=False))) == {
+        "/etc/systemd/system/x.target.requires",
+        "/etc/systemd/system/x.target.requires/link.service",
+    }
+
+
+def test_more_links_than_a_node_has_and_larger_files_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "etc/systemd/system/a.target.wants"
+    folder.mkdir(parents=True)
+    for name in "bc":
+        (folder / f"{name}.service").symlink_to("/dev/null")
+    host = Host(str(tmp_path), live=False)
+    monkeypatch.setattr("zombiescope.treatment.kept.MOST_LINKS", 3)
+    assert len(link_farm(host)) == 3, "two links and their folder"
+    monkeypatch.setattr("zombiescope.treatment.kept.MOST_LINKS", 2)
+    with pytest.raises(Unreadable, match="more than 2 links"):
+        link_farm(host)
+    (tmp_path / "large").write_bytes(bytes(1 << 20))
+    assert kept(host, ["/large"])["/large"]["kind"] == "file"
+    with open(tmp_path / "large", "ab") as file:
+        file.write(b"x")
+    with pytest.raises(Unreadable):
+        kept(host, ["/large"])
+
+
+def test_a_unit_without_a_name_is_said_to_have_none() -> None:
+    with pytest.raises(Unreadable, match=r"\(no unit\)"):
+        unit_files("")
+    with pytest.raises(Unreadable, match="a b"):
+        unit_files("a b")

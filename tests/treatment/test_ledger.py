@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import pwd
+import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from zombiescope.core import UserError
-from zombiescope.treatment.ledger import Ledger
+from zombiescope.core import Unreadable, UserError
+from zombiescope.treatment.ledger import Ledger, who
 
 PLAN = {"name": "stop_it", "cures": {"sign": "z", "subject": "unit:x", "says": ""}, "steps": []}
 
@@ -74,3 +78,70 @@ def test_one_fix_at_a_time_and_the_other_is_named(tmp_path: Path) -> None:
 def test_nobody_writes_without_the_lock(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         Ledger(str(tmp_path)).write("1", "planned")
+
+
+def test_what_is_written_is_private_and_says_when_and_by_whom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUDO_USER", "alice")
+    monkeypatch.setattr(sys, "argv", ["zombiescope", *("x" * 60)])
+    ledger, began = Ledger(str(tmp_path / "deep/folder")), time.time()
+    with ledger.locked():
+        ledger.write("1", "planned", plan=PLAN, who=who())
+    assert stat.S_IMODE(os.stat(ledger.path).st_mode) == 0o600
+    assert stat.S_IMODE(os.stat(f"{ledger.folder}/fixes.lock").st_mode) == 0o600
+    assert stat.S_IMODE(os.stat(ledger.folder).st_mode) == 0o700
+    (event,) = ledger.fix("1").events
+    assert began <= event["at"] <= time.time()
+    by = event["who"]
+    assert (by["user"], by["for"], by["pid"]) == (pwd.getpwuid(os.getuid()).pw_name, "alice", os.getpid())
+    assert by["argv"] == ["zombiescope", *("x" * 49)]
+
+
+def test_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ZOMBIESCOPE_LEDGER", raising=False)
+    assert Ledger().path == "/var/lib/zombiescope/fixes.jsonl"
+    monkeypatch.setenv("ZOMBIESCOPE_LEDGER", "/elsewhere")
+    assert Ledger().path == "/elsewhere/fixes.jsonl"
+    assert Ledger(str(tmp_path)).path == f"{tmp_path}/fixes.jsonl"
+
+
+def test_a_proof_is_no_part_of_the_state_and_a_step_that_is_undone_is_no_step(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    with ledger.locked():
+        ledger.write("1", "planned", plan=PLAN)
+        for step in (0, 1):
+            ledger.write("1", "begins", step=step, before={"files": {}})
+        ledger.write("1", "failed", step=1, why="no space")
+        ledger.write("1", "proving", folder="x", until=1)
+        ledger.write("1", "proved", state="proved")
+        assert (ledger.fix("1").state, ledger.fix("1").why) == ("failed", "no space")
+        ledger.write("1", "step undone", step=1)
+        assert set(ledger.fix("1").steps()) == {0} and ledger.fix("1").state == "interrupted"
+        ledger.write("1", "step undone", step=0)
+        ledger.write("1", "undone")
+    assert ledger.fix("1").steps() == {} and (ledger.fix("1").state, ledger.fix("1").why) == ("undone", "")
+
+
+def test_the_next_number_is_above_the_highest_and_other_events_belong_to_a_plan(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    assert ledger.next_id() == "1"
+    with ledger.locked():
+        ledger.write("9", "planned", plan=PLAN)
+        ledger.write("10", "planned", plan=PLAN)
+        ledger.write("3", "planned", plan=PLAN)
+        ledger.write("12", "planned", plan="no plan")
+        ledger.write("13", "finished")
+    assert [fix.id for fix in ledger.fixes()] == ["9", "10", "3"] and ledger.next_id() == "11"
+
+
+def test_a_ledger_that_cannot_be_written_or_read_says_so(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    os.mkdir(ledger.path)
+    with ledger.locked(), pytest.raises(Unreadable, match="nothing was changed"):
+        ledger.write("1", "planned", plan=PLAN)
+    with pytest.raises(Unreadable, match="is a directory"):
+        ledger.fixes()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="--ledger"), Ledger(f"{tmp_path}/file/x").locked():
+        pass

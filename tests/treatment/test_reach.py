@@ -118,3 +118,49 @@ def test_a_unit_of_its_own_in_the_place_of_a_mask_is_theirs(root: Path) -> None:
     assert may_have_changed(step, before, files(root), []) == ([], [])
     os.unlink(root / f"{ETC}/a.service")
     assert may_have_changed(step, before, files(root), []) == ([], [])
+
+
+def test_what_a_step_keeps_is_its_own_and_what_only_begins_so_is_not() -> None:
+    step = Step(says="x", argv=("true",), keeps=("/sys/a", "/sys/b"))
+    link = {"kind": "link", "to": "/x"}
+    paths = ("/sys/a", "/sys/b/within", "/sys/bc", "/sys", "/etc/a")
+    assert may_have_changed(step, {}, dict.fromkeys(paths, link), []) == (["/sys/a", "/sys/b/within"], [])
+
+
+def test_a_link_that_somebody_made_since_is_theirs_also_one_of_the_unit(root: Path) -> None:
+    before = files(root)
+    (root / f"{ETC}/new.target.wants").mkdir()
+    (root / f"{ETC}/new.target.wants/a.service").symlink_to(f"/{LIB}/a.service")
+    assert may_have_changed(DISABLE, before, files(root), ["a.service"]) == ([], [])
+
+
+def test_instances_of_its_template_are_its_own_and_of_another_are_not(root: Path) -> None:
+    for name in ("c@y", "d@y"):
+        (root / f"{WANTS}/{name}.service").symlink_to(f"/{LIB}/{name[:2]}.service")
+    before = files(root)
+    for name in ("c@y", "d@y"):
+        (root / f"{WANTS}/{name}.service").unlink()
+    ours, unknown = may_have_changed(DISABLE, before, files(root), ["a.service", "c@.service"])
+    assert (ours, unknown) == ([f"/{WANTS}/c@y.service"], [])
+
+
+def test_an_alias_is_a_link_among_the_units_that_leads_to_it(root: Path) -> None:
+    (root / f"{ETC}/theirs.service").symlink_to(f"/{LIB}/o.service")
+    (root / f"{WANTS}/odd.service").symlink_to(f"/{LIB}/a.service")
+    (root / f"{ETC}/a.service.d").mkdir()
+    units = disabled_with(Host(str(root), live=False), DISABLE, files(root))
+    assert units == ["a.service", "alias.service", "b.service", "c@x.service"]
+
+
+@pytest.mark.parametrize("argv", [("systemctl",), ("echo", "disable", "--", "a.service")])
+def test_only_systemctl_disable_disables(root: Path, argv: tuple[str, ...]) -> None:
+    before = files(root)
+    disturb(root)
+    step = Step(says="x", argv=argv, unit="a.service")
+    assert disabled_with(Host(str(root), live=False), step, before) == []
+    assert may_have_changed(step, before, files(root), ["a.service"]) == ([], [])
+
+
+def test_what_brings_more_along_than_is_followed_is_not_known(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zombiescope.treatment.reach.MOST_UNITS", 3)
+    assert disabled_with(Host(str(root), live=False), DISABLE, files(root)) is None

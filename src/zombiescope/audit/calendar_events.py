@@ -28,6 +28,7 @@ _SHORT = {
 }
 _WEEKDAYS = tuple(day.lower() for day in ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"))
 _LONGEST = 500  # characters of an expression; a longer one is not a calendar event
+_MOST_VALUES = 10_000  # of one part of a list: only seconds have more than 2,200, and 6 ms are as fast as less
 _VALUE = r"\d{1,9}(?:\.\d{1,6})?"
 _PART = re.compile(rf"(\*|{_VALUE})(?:\.\.({_VALUE}))?(?:/({_VALUE}))?")
 _YEARS = (1970, 2199)  # as MIN_YEAR and MAX_YEAR of systemd's calendarspec.c
@@ -143,9 +144,8 @@ def _values(text: str, least: int, most: float, *, fine: bool = False, backwards
                     raise ValueError(text)
         if by <= 0 or first < least or last > most or first > last:
             raise ValueError(text)
-        found.update(round(first + place * by, 6) for place in range(int((last - first) / by + 1e-9) + 1))
-        if len(found) > 100_000:
-            raise ValueError(text)
+        values = min(int((last - first) / by + 1e-9) + 1, _MOST_VALUES)
+        found.update(round(first + place * by, 6) for place in range(values))
     return sorted(found)
 
 
