@@ -16,6 +16,7 @@ from dbus_fast import Message, MessageType, Variant
 from dbus_fast.aio import MessageBus
 
 NAME = "org.freedesktop.systemd1"
+_OF_UNITS = {*("StartLimitIntervalUSec", "StartLimitBurst"), *("WantedBy", "RequiredBy", "BoundBy", "RequisiteOf")}
 _OBJECTS = "/org/freedesktop/systemd1/unit"
 _CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -84,8 +85,11 @@ async def _answering(address: str, units: dict[str, Says], ready: threading.Even
         if message.member == "ListUnitsByPatterns":
             return Message.new_method_return(message, "a(ssssssouso)", [rows(message.body[1])])
         unit = named.get(message.path or "")
-        if unit and message.member == "Get" and (value := of(unit, message.body[1])) is not None:
-            return Message.new_method_return(message, "v", [value])
+        if unit and message.member == "Get":  # a property belongs to one interface, as with a real one
+            interface, what = message.body
+            asked = interface == f"{NAME}.{'Unit' if what in _OF_UNITS else 'Service'}"
+            if asked and (value := of(unit, what)) is not None:
+                return Message.new_method_return(message, "v", [value])
         if unit and message.member == "GetAll":
             every = {what: it for what in units[unit].properties if (it := of(unit, what)) is not None}
             return Message.new_method_return(message, "a{sv}", [every])

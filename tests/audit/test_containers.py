@@ -234,3 +234,44 @@ def test_pods_and_restarts_from_names_of_logs(tmp_path: Path) -> None:
     assert only.restarts == {"web": 4, "side": 0}
     with pytest.raises(Unreadable):
         list(pods(Host(str(tmp_path / "none"), live=False)))
+
+
+@pytest.mark.parametrize(
+    ("said", "restarts"),
+    [(0, 0), (1, 1), ((1 << 53) - 1, (1 << 53) - 1), (1 << 53, None), (-1, None), (1.5, None), (None, None)],
+)
+def test_restarts_are_a_count(said: object, restarts: int | None, tmp_path: Path) -> None:
+    host = root(tmp_path, {f"var/lib/docker/containers/{ID}/config.v2.json": DOCKER | {"RestartCount": said}})
+    assert container(host, stores(host)[0], ID).restarts == restarts
+
+
+def test_of_two_names_that_podman_keeps_the_metadata_s_counts(tmp_path: Path) -> None:
+    rows = [PODMAN_NAMES[0] | {"names": ["another"]}]
+    host = root(tmp_path, {f"{STORAGE}/{ID}/userdata/config.json": PODMAN, f"{STORAGE}/containers.json": rows})
+    assert container(host, stores(host)[0], ID).name == "leaky"
+    rows[0]["metadata"] = "{}"
+    (tmp_path / f"{STORAGE}/containers.json").write_text(json.dumps(rows))
+    assert container(host, stores(host)[0], ID).name == "another"
+
+
+def test_a_supervisor_that_names_no_whole_path_or_no_store_is_passed_over(tmp_path: Path) -> None:
+    host = root(
+        tmp_path,
+        {
+            **{f"proc/{pid}/comm": "conmon\n" for pid in (7, 8, 9)},
+            **{f"proc/{pid}/status": "Name:\tx\nUid:\t0\t0\t0\t0\n" for pid in (7, 8, 9)},
+            "proc/7/cmdline": f"conmon\0-b\0own/overlay-containers/{ID}/userdata\0",
+            "proc/8/cmdline": f"conmon\0-b\0/own/files/{ID}/userdata\0",
+            "proc/9/cmdline": f"conmon\0-b\0/own/overlay-containers/{ID}/userdata\0",
+            f"own/files/{ID}/userdata/config.json": PODMAN,
+            f"own/overlay-containers/{ID}/userdata/config.json": PODMAN,
+        },
+    )
+    assert stores(host) == [Store("storage", "/own/overlay-containers")]
+
+
+def test_logs_that_only_begin_like_a_container_s_are_none(tmp_path: Path) -> None:
+    top = f"var/log/pods/default_web-1_{UID}/web"
+    host = root(tmp_path, {f"{top}/{name}": "" for name in ("1.log", "7.txt", "8", "x.log", "9.tar.log")})
+    (only,) = pods(host)
+    assert only.restarts == {"web": 1}

@@ -56,7 +56,11 @@ def test_of_a_storm_the_end_is_kept_and_the_rest_counted(log: Path) -> None:
     add(log, "".join(f"line {number}\n" for number in range(10_000)))
     lines = tail.new(MOST)
     assert lines == log.read_bytes()[-MOST:].decode().split("\n")[1:-1] and 80 < len(lines) < 100
-    assert tail.skipped > 90_000
+    assert tail.skipped == log.stat().st_size - MOST - len("one\ntwo\n") > 90_000
+    once, size = tail.skipped, log.stat().st_size
+    add(log, "x" * 4 * MOST + "\n")
+    tail.new(MOST)
+    assert tail.skipped == once + log.stat().st_size - MOST - size, "twice as much is twice counted"
     add(log, "x" * 5_000)  # a line longer than all we read
     assert tail.new(MOST) == []
     add(log, "\nafter\n")
@@ -101,3 +105,15 @@ def test_one_folder_by_two_ways_is_one(log: Path, tmp_path: Path) -> None:
     assert one == identity(Place("/", f"{tmp_path}/logs", "/b"))
     assert one != identity(Place("/", str(tmp_path), "/c"))
     assert log.exists()
+
+
+def test_an_empty_log_and_one_exactly_as_long_as_a_read(log: Path) -> None:
+    log.write_text("")
+    tail = Tail(place(log))
+    assert tail.new(MOST) == [] and tail.skipped == 0
+    add(log, "x" * (MOST - 1) + "\n")
+    assert tail.new(MOST) == ["x" * (MOST - 1)] and tail.skipped == 0
+    add(log, "y" * (MOST - 1))
+    assert tail.new(MOST) == []
+    add(log, "\n")
+    assert tail.new(MOST) == ["y" * (MOST - 1)], "an unfinished line that fits is waited for"

@@ -155,3 +155,59 @@ def test_a_database_that_rpm_wrote(tmp_path: Path) -> None:
         ["rpm", *options, "-i", "--justdb", "--nodeps", "--noscripts", "--force-debian", str(package)], **quiet
     )  # type: ignore[call-overload]
     assert owners(Host(str(root), live=False), [UNIT])[UNIT].package == "zslab-agent-3-1"
+
+
+def test_a_list_may_say_usr_and_a_file_that_is_gone_is_not_called_changed(tmp_path: Path) -> None:
+    host = machine(
+        tmp_path,
+        {
+            f"{INFO}/agent.list": f"{UNIT}\n/usr/share/x\n/lib/gone.service\n/opt/usr/lib/x\n",
+            f"{INFO}/agent.md5sums": f"{'0' * 32}  usr/lib/gone.service\n",
+            f"{INFO}/agent.postinst": f"{UNIT}\n",
+        },
+    )
+    asked = (UNIT, "/usr/share/x", "/share/x", "/usr/lib/gone.service", "/opt/lib/x", "/lib/x")
+    found = owners(host, asked)
+    assert set(found) == {UNIT, "/usr/share/x", "/usr/lib/gone.service"}
+    assert {it.changed for it in found.values()} == {None} and found[UNIT].source == f"/{INFO}/agent.list"
+
+
+@pytest.mark.parametrize(("place", "found"), [(0, False), (1, True), (2, False), (-1, False), (9, False)])
+def test_the_place_in_a_header_must_be_the_file_s(tmp_path: Path, place: int, found: bool) -> None:
+    ecs = blob("ecs-init", "/usr/lib/systemd/system/", "ecs.service")
+    host = rpm(tmp_path, [(1, ecs)], [("ecs.service", 1, place)])
+    assert bool(owners(host, [UNIT])) == found
+
+
+def test_the_first_file_of_a_package_counts_too(tmp_path: Path) -> None:
+    host = rpm(tmp_path, [(1, blob("etc", "/opt/", "x"))], [("first", 1, 0)])
+    assert owners(host, ["/etc/first"])["/etc/first"].source == "$ rpm -qf /etc/first"
+
+
+def raw(*entries: tuple[int, int, int, int], data: bytes) -> bytes:
+    rows = b"".join(struct.pack(">IIII", *entry) for entry in entries)
+    return struct.pack(">II", len(entries), len(data)) + rows + data
+
+
+def test_a_header_s_entries_are_read_up_to_its_very_end_and_never_beyond() -> None:
+    numbers = struct.pack(">II", 5, 6)
+    assert header(raw((1, 4, 0, 2), data=numbers))[1] == {1: [5, 6]}
+    assert header(raw((1, 4, 4, 1), data=numbers))[1] == {1: [6]}
+    for beyond in ((1, 4, 0, 3), (1, 4, 8, 1), (1, 4, 5, 1)):
+        assert header(raw(beyond, data=numbers)) == ({}, {})
+    assert header(raw((1, 6, 0, 1), (2, 8, 2, 2), data=b"a\0b\0c\0"))[0] == {1: ["a"], 2: ["b", "c"]}
+    assert header(raw((1, 6, 7, 1), (2, 8, 0, 7), (3, 1, 0, 1), data=b"a\0b\0c\0")) == ({}, {})
+    assert header(raw((1, 6, 6, 1), data=b"a\0b\0c\0"))[0] == {1: [""]}
+    assert header(raw((1, 8, 0, 6), data=b"a\0b\0c\0"))[0] == {1: ["a", "b", "c", ""]}
+
+
+def test_a_package_whose_folder_is_not_in_its_header_owns_nothing(tmp_path: Path) -> None:
+    names = b"ecs-init\0ecs.service\0/usr/lib/systemd/system/\0" + b"\0" * 3
+    end = len(names)
+    for index, owned in ((0, True), (1, False)):
+        wrong = raw(
+            *((1000, 6, 0, 1), (1117, 8, 9, 1), (1118, 8, 21, 1), (1116, 4, end, 1)),
+            data=names + struct.pack(">I", index),
+        )
+        host = rpm(tmp_path / str(index), [(1, wrong)], [("ecs.service", 1, 0)])
+        assert {it.package for it in owners(host, [UNIT]).values()} == ({"ecs-init"} if owned else set())

@@ -48,3 +48,17 @@ def test_words_and_cgroup(tmp_path: Path) -> None:
     )
     assert running.words_of(machine, 7) == ["raylet", "--x=1"] and running.words_of(machine, 1) == []
     assert [running.cgroup_of(machine, pid) for pid in (7, 8, 9, 1)] == ["/a", "/unified", "", ""]
+
+
+def test_no_more_is_read_than_the_kernel_would_write(tmp_path: Path) -> None:
+    files = {"7__comm": "x" * 63 + "\n", "8__comm": "x" * 64 + "\n"}
+    for pid, more in ((7, 0), (8, 1)):
+        status = "Name:\tx\nUid:\t0\t0\t0\t0\n"
+        files[f"{pid}__status"] = status + " " * ((1 << 16) - len(status) + more)
+        files[f"{pid}__cmdline"] = "y" * ((1 << 18) + more)
+        files[f"{pid}__cgroup"] = "0::/a:b\n" + "\n" * ((1 << 16) - 8 + more)
+    machine = host(tmp_path, **files)
+    assert [pid for pid, _ in running.running(machine, {"x" * 63, "x" * 64})] == [7]
+    assert running.is_roots(machine, 7) and not running.is_roots(machine, 8)
+    assert running.words_of(machine, 7) and not running.words_of(machine, 8)
+    assert (running.cgroup_of(machine, 7), running.cgroup_of(machine, 8)) == ("/a:b", "")

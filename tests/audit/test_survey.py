@@ -185,7 +185,7 @@ def test_more_questions_than_a_bus_takes_at_once_are_all_answered_in_order(machi
         asked = bus.get([it.path for it in units], [*POLICY, *(f"Nothing{it}" for it in range(20)), "NRestarts"])
         by_name = {it.name: asked.get(it.path, {}) for it in units}
         assert by_name["docker.service"] == {"NRestarts": 9} and by_name["worker.service"] == {}
-        assert by_name["ecs.service"]["RestartPreventExitStatus"] == [[5], [6]]
+        assert list(by_name["ecs.service"]["RestartPreventExitStatus"]) == [[5], [6]]
         (ecs,) = bus.units("ecs.service")
         assert bus.everything(ecs.path)["Restart"] == "always"
         with pytest.raises(Unreadable, match="NoSuchUnit"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from zombiescope.audit.use import Usage, Use
-from zombiescope.core import Host
+from zombiescope.core import Host, Unreadable
 from zombiescope.knowledge.agents import Agent, SignOfUse, agents
 
 MOUNTINFO = """22 27 0:21 / /proc rw - proc proc rw
@@ -19,6 +19,7 @@ TCP = """  sl  local_address rem_address   st
    0: 00000000:238C 00000000:0000 0A
    1: 0100007F:238C 0100007F:A1B2 01
 """
+LISTENS = "  sl  local_address rem_address   st\n   0: 00000000:238C 00000000:0000 0A\n   1: 00000000:238C cut\n"
 
 
 def usage(folder: Path, files: Mapping[str, str], active: dict[str, str] | None = None, *, live: bool = True) -> Usage:
@@ -62,18 +63,25 @@ def of(used: Usage, whose: Agent, needed_by: tuple[str, ...] = (), *, wanted: bo
         ({"kind": "port_connected", "port": 9100}, {"proc/net/tcp": TCP}, True),
         ({"kind": "port_connected", "port": 9101}, {"proc/net/tcp": TCP}, False),
         ({"kind": "port_connected", "port": 9100}, {}, None),
+        ({"kind": "port_connected", "port": 9100}, {"proc/net/tcp": LISTENS}, False),
+        ({"kind": "port_connected", "port": 9100}, {"proc/net/tcp": LISTENS, "proc/net/tcp6": TCP}, True),
     ],
 )
 def test_each_kind(tmp_path: Path, sign: dict[str, object], files: dict[str, str], held: bool | None) -> None:
     (seen,) = of(usage(tmp_path, files, {}), agent(**sign)).seen
     assert seen.held is held
-    assert seen.source.startswith(("/", "$ ")) and "so" in seen.says
+    begins = {True: "so", False: "absent: so", None: "not checked ("}[held]
+    assert seen.source.startswith(("/", "$ ")) and seen.says.startswith(begins) and "so" in seen.says
 
 
 def test_units_that_are_active(tmp_path: Path) -> None:
     docker = agent(kind="unit_active", pattern="docker.*")
     assert of(usage(tmp_path, {}, {"docker.service": "active"}), docker).answer == "used"
-    assert of(usage(tmp_path, {}, {"docker.service": "inactive"}), docker).answer == "unused"
+    for state in ("activating", "reloading"):
+        assert of(usage(tmp_path, {}, {"other.service": "active", "docker.socket": state}), docker).answer == "used"
+    for state in ("inactive", "failed", "deactivating"):
+        states = {"docker.service": state, "other.service": "active"}
+        assert of(usage(tmp_path, {}, states), docker).answer == "unused"
     assert of(usage(tmp_path, {}, None), docker).answer == "cannot tell", "systemd could not be asked"
 
 
@@ -107,6 +115,27 @@ def test_never_unused_when_needed_not_wanted_not_seen_or_not_claimable(tmp_path:
     assert of(usage(tmp_path, {"proc/net/tcp": ""}, {}), exporter).answer == "cannot tell"
     image = of(usage(tmp_path, {}, {}, live=False), ECS)
     assert image.answer == "cannot tell" and "running node only" in image.says
+
+
+def test_other_hierarchies_are_not_walked_and_none_is_said(tmp_path: Path) -> None:
+    rows = (
+        "30 24 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n31 24 0:27 / /memory rw - tmpfs memory rw,memory\n"
+    )
+    machine = usage(tmp_path, {"proc/self/mountinfo": rows, "sys/fs/cgroup/cpu/ecs/5f0c/": "", "memory/ecs/1/": ""}, {})
+    with pytest.raises(Unreadable, match="no cgroup hierarchy is mounted"):
+        machine.cgroups()
+    with pytest.raises(Unreadable, match="no cgroup hierarchy is mounted"):
+        machine.cgroups()
+    assert of(machine, ECS).answer == "cannot tell"
+
+
+def test_signs_that_could_not_be_checked_are_named_once_each(tmp_path: Path) -> None:
+    (tmp_path / "etc/x").mkdir(parents=True)
+    sign = SignOfUse(kind="file_contains", path="/etc/x", pattern="x", says="so")
+    twice = Agent(name="x", says="y", units=("x.service",), use=(sign, sign))
+    use = of(usage(tmp_path, {}, {}), twice)
+    assert use.answer == "cannot tell" and use.says.count("not checked") == 1
+    assert of(usage(tmp_path, {}, {}), Agent(name="x", says="y", units=("x.service",))).answer == "cannot tell"
 
 
 def test_cgroups_are_walked_once_for_all(tmp_path: Path) -> None:

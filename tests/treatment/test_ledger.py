@@ -80,9 +80,7 @@ def test_nobody_writes_without_the_lock(tmp_path: Path) -> None:
         Ledger(str(tmp_path)).write("1", "planned")
 
 
-def test_what_is_written_is_private_and_says_when_and_by_whom(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_written_is_private_and_says_when_and_by_whom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_USER", "alice")
     monkeypatch.setattr(sys, "argv", ["zombiescope", *("x" * 60)])
     ledger, began = Ledger(str(tmp_path / "deep/folder")), time.time()
