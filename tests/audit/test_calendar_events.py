@@ -108,6 +108,26 @@ def test_as_systemd_analyze_says(text: str) -> None:
         assert pace(text) <= 7 * DAY and len(runs) == 600
 
 
+@pytest.mark.parametrize(
+    ("texts", "value"),
+    [
+        ((), NEVER),
+        (("soon",), NEVER),
+        (("soon", "hourly"), 3600),
+        (("*:00", "*:30"), 1800),  # as fast as each, and not at the same time
+        (tuple(f"*:{minute:02}" for minute in range(60)), 60),
+        (("hourly", "*:00", "*-*-* *:00:00"), 3600),  # one event in three spellings
+        (("Mon *:*", "Tue *:*"), 60),  # never on the same day
+        (("Mon..Fri *:0/10", "Fri *:5/10"), 300),
+        (("*-*-* 6:00", "*-*-* 18:00"), DAY / 2),
+        (("Mon", "Thu"), 3 * DAY),
+        (("2027-06-30", "2027-07-02"), 2 * DAY),
+    ],
+)
+def test_several_events_of_one_timer(texts: tuple[str, ...], value: float) -> None:
+    assert pace(*texts) == pytest.approx(value)
+
+
 def test_what_is_longer_than_any_calendar_event_never_fires() -> None:
     assert pace("*:" + "000000000," * 49 + "000000000") == NEVER
 

@@ -185,6 +185,27 @@ def test_timers(tmp_path: Path) -> None:
     assert files.every("a.timer") == 30.0 and files.every("b.timer") == float("inf")
 
 
+def test_a_timer_fires_at_all_of_its_events_and_after_the_shortest_of_its_spans(tmp_path: Path) -> None:
+    often = "".join(f"OnCalendar=*:{minute:02}\n" for minute in range(60))
+    many = "".join(f"OnCalendar=2027-01-01 {at // 60 % 24:02}:{at % 60:02}:{at // 1440:02}\n" for at in range(201))
+    files = root(
+        tmp_path,
+        {
+            f"{LIB}/minutes.timer": f"[Timer]\n{often}",
+            f"{LIB}/both.timer": "[Timer]\nOnCalendar=hourly\nOnUnitInactiveSec=1min\nOnUnitActiveSec=20min\n",
+            f"{LIB}/cleared.timer": "[Timer]\nOnCalendar=*:*:*\nOnCalendar=\nOnCalendar=daily\n",
+            f"{LIB}/none.timer": "[Timer]\nOnActiveSec=5\nOnUnitActiveSec=nonsense\n",
+            f"{LIB}/most.timer": f"[Timer]\n{many.partition(chr(10))[2]}",
+            f"{LIB}/many.timer": f"[Timer]\n{many}",
+        },
+    )
+    paces = {it: files.every(f"{it}.timer") for it in ("minutes", "both", "cleared", "none")}
+    assert paces == {"minutes": 60.0, "both": 60.0, "cleared": 86400.0, "none": float("inf")}
+    assert files.every("most.timer") == pytest.approx(86400 / 200) and not files.unread
+    files.every("many.timer")
+    assert files.unread == {f"/{LIB}/many.timer": "more than 200 calendar events"}
+
+
 @given(st.text(max_size=300))
 def test_no_text_breaks_the_parsers(text: str) -> None:
     settings = parse(text)

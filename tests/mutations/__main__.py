@@ -33,8 +33,13 @@ PROJECT = Path(__file__).parents[2]
 PACKAGE = PROJECT / "src/zombiescope"
 ROOMS = ("treatment", "audit", "gate", "remedies")
 TREATMENT, AUDIT, GATE, REMEDIES = (f"tests/{room}" for room in ROOMS)
-BOOT = (f"{AUDIT}/test_unit_files.py", f"{GATE}/test_trees.py", f"{GATE}/test_hostile.py", f"{GATE}/test_activation.py")
-RULES = tuple(f"{GATE}/test_{it}.py" for it in ("rules", "command_line", "lists", "policy", "activation", "hostile"))
+BOOT = (
+    *(f"{AUDIT}/test_{it}.py" for it in ("unit_settings", "unit_files")),
+    *(f"{GATE}/test_{it}.py" for it in ("trees", "hostile", "activation")),
+)
+RULES = tuple(
+    f"{GATE}/test_{it}.py" for it in ("edges", "rules", "command_line", "lists", "policy", "activation", "hostile")
+)
 # Whose tests are not RULES, or those of the whole room.
 TESTS = {
     "treatment/prove.py": (f"{TREATMENT}/test_prove.py",),
@@ -51,7 +56,7 @@ TESTS = {
     "treatment/purge_command.py": (f"{TREATMENT}/test_purge_command.py", f"{TREATMENT}/test_purge_rungs.py"),
     "treatment/limited_write.py": (f"{TREATMENT}/test_purge_rungs.py",),
     "treatment/napi_command.py": (f"{REMEDIES}/test_raise_napi_priority.py",),
-    "audit/activation.py": (f"{GATE}/test_activation.py", f"{GATE}/test_trees.py"),
+    "audit/activation.py": BOOT,
     "audit/boot.py": BOOT,
     "audit/calendar_events.py": (f"{AUDIT}/test_calendar_events.py",),
     "audit/containers.py": (f"{AUDIT}/test_containers.py",),
@@ -74,15 +79,20 @@ TESTS = {
     "audit/sysv.py": BOOT,
     "audit/unit_file.py": BOOT,
     "audit/unit_files.py": BOOT,
-    "audit/unit_syntax.py": (f"{AUDIT}/test_unit_files.py", f"{GATE}/test_hostile_files.py"),
+    "audit/unit_syntax.py": (*BOOT, f"{GATE}/test_hostile_files.py"),
     "audit/use.py": (f"{AUDIT}/test_use.py",),
     "audit/loops.py": (f"{AUDIT}/test_loops.py",),
     "audit/running.py": (f"{AUDIT}/test_running.py",),
     "gate/_lists.py": (f"{GATE}/test_lists.py", f"{GATE}/test_policy.py"),
     "gate/_unpacked.py": (f"{GATE}/test_unpacked.py", f"{GATE}/test_hostile.py"),
-    "gate/agent_without_use.py": (f"{GATE}/test_rules.py", f"{GATE}/test_activation.py"),
-    "gate/endless_restart.py": (f"{GATE}/test_rules.py", f"{GATE}/test_activation.py"),
-    "gate/unknown_unit.py": (f"{GATE}/test_rules.py", f"{GATE}/test_policy.py", f"{GATE}/test_activation.py"),
+    "gate/agent_without_use.py": (f"{GATE}/test_edges.py", f"{GATE}/test_rules.py", f"{GATE}/test_activation.py"),
+    "gate/endless_restart.py": (f"{GATE}/test_edges.py", f"{GATE}/test_rules.py", f"{GATE}/test_activation.py"),
+    "gate/unknown_unit.py": (
+        f"{GATE}/test_edges.py",
+        f"{GATE}/test_rules.py",
+        f"{GATE}/test_policy.py",
+        f"{GATE}/test_activation.py",
+    ),
 }
 # Only real cgroups, network cards or a real systemd show what these do: their tests make some, one after the other.
 REAL = (

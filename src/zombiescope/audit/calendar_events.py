@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import calendar
 import re
+from collections import Counter
 from collections.abc import Iterator
 from datetime import date
 from functools import lru_cache
@@ -16,6 +17,7 @@ from itertools import pairwise
 
 DAY = 86400.0  # seconds
 NEVER = float("inf")
+MOST_EVENTS = 200  # of one timer, 3 ms each; one or two are usual
 _SHORT = {
     "minutely": "*-*-* *:*:00",
     "hourly": "*-*-* *:00:00",
@@ -35,25 +37,34 @@ _YEARS = (1970, 2199)  # as MIN_YEAR and MAX_YEAR of systemd's calendarspec.c
 _SAMPLE = range(2025, 2033)  # of every year: two leap years, and every date on almost every weekday
 
 
-@lru_cache(maxsize=1024)
-def pace(text: str) -> float:
-    """Seconds between two runs on a day on which it fires; if it fires once a day, between two such days."""
-    try:
-        weekdays, days, (hours, minutes, seconds) = _parsed(text)
-        runs = len(hours) * len(minutes) * len(seconds)
-        matching = list(_days(weekdays, *days))
-    except ValueError:
+def pace(*texts: str) -> float:
+    """Seconds between two runs of all these events on the day that has most; if that is one, between two such days.
+
+    The same event in two spellings (hourly, *:00) is one. Runs that two different events have in common count twice.
+    """
+    runs: Counter[int] = Counter()  # by day
+    for (hours, minutes, seconds), days in {_event(text) for text in texts}:
+        runs.update(dict.fromkeys(days, len(hours) * len(minutes) * len(seconds)))
+    if not runs:
         return NEVER
-    if not matching or not runs:
-        return NEVER
-    if runs > 1:
-        return DAY / runs
-    gaps = [after - before for before, after in pairwise(matching)]
+    if (most := max(runs.values())) > 1:
+        return DAY / most
+    gaps = [after - before for before, after in pairwise(sorted(runs))]
     return min(gaps) * DAY if gaps else NEVER
 
 
+_Times = tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]  # hours, minutes, seconds
 _Days = tuple[list[float] | None, list[float], list[float], bool]  # years (None: any), months, days, from the end
-_Times = tuple[list[float], list[float], list[float]]
+
+
+@lru_cache(maxsize=256)
+def _event(text: str) -> tuple[_Times, tuple[int, ...]]:
+    """The times of a day at which it fires, and the days."""
+    try:
+        weekdays, days, times = _parsed(text)
+        return times, tuple(_days(weekdays, *days))
+    except ValueError:
+        return ((), (), ()), ()
 
 
 def _parsed(text: str) -> tuple[set[int], _Days, _Times]:
@@ -80,7 +91,8 @@ def _parsed(text: str) -> tuple[set[int], _Days, _Times]:
     if len(clock) not in (2, 3):
         raise ValueError(text[:40])
     hour, minute, second = [*clock, "00"][:3]
-    return weekdays, days, (_values(hour, 0, 23), _values(minute, 0, 59), _values(second, 0, 59.999999, fine=True))
+    seconds = tuple(_values(second, 0, 59.999999, fine=True))
+    return weekdays, days, (tuple(_values(hour, 0, 23)), tuple(_values(minute, 0, 59)), seconds)
 
 
 def _weekdays(text: str) -> Iterator[int]:

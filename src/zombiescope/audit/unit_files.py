@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from zombiescope.audit import activation, boot, presets, sysv
-from zombiescope.audit.calendar_events import pace
+from zombiescope.audit.calendar_events import MOST_EVENTS, pace
 from zombiescope.audit.loops import BURST, INTERVAL, PAUSE, RestartPolicy
 from zombiescope.audit.unit_file import KINDS, TRIGGERS, UnitFile, dropped_in, is_template, template
 from zombiescope.audit.unit_syntax import Settings, parse, seconds
@@ -122,9 +122,10 @@ class UnitFiles:
         unit = self.unit(timer)
         again = [it for key in ("OnUnitActiveSec", "OnUnitInactiveSec") for it in unit.settings.get(("Timer", key), ())]
         spans = [seconds(text, float("inf")) for text in again]
-        events = {pace(text) for text in unit.settings.get(("Timer", "OnCalendar"), ())}
-        together = sum(1 / it for it in events)
-        return min([*spans, 1 / together if together else float("inf")])
+        events = unit.settings.get(("Timer", "OnCalendar"), [])
+        if len(events) > MOST_EVENTS:
+            self.unread[unit.path] = f"more than {MOST_EVENTS} calendar events"
+        return min([*spans, pace(*events[:MOST_EVENTS])])
 
     def preset(self, name: str) -> str:
         """The distribution's preset for a unit: enable, disable or "" (the first rule that matches)."""

@@ -6,6 +6,7 @@ that ignored it would pass what it never read.
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, date, datetime
 from functools import cached_property
@@ -134,7 +135,9 @@ class Image:
         for name in self.names("/boot"):
             kind, _, release = name.partition("-")
             if f"{kind}-" in _KERNELS and "rescue" not in name and (kind == "vmlinuz" or version_of(release)):
-                found[release] = f"/boot/{name}"
+                # Ubuntu's /boot/vmlinuz is a link to one of the others; a file of that name is a kernel of its own.
+                if release or self._is_file(f"/boot/{name}"):
+                    found[release or name] = f"/boot/{name}"
         return found
 
     @property
@@ -223,6 +226,13 @@ class Image:
             return self.host.status(path) is not None
         except Unreadable:
             return True
+
+    def _is_file(self, path: str) -> bool:
+        try:
+            status = self.host.status(path)
+        except Unreadable:
+            return True
+        return status is not None and stat.S_ISREG(status.st_mode)
 
     def _resolved(self, path: str) -> str:
         """The path with its links followed as the image itself would, never outside it."""
