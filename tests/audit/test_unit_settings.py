@@ -100,7 +100,8 @@ def test_what_a_unit_triggers(name: str, text: str, triggered: list[str]) -> Non
 def test_what_a_unit_pulls_in() -> None:
     text = (
         "[Unit]\nWants=a.service 'b.service' \"c.socket\"\nRequires=d.mount\nBindsTo=e.swap\nUpholds=f.service\n"
-        "Requisite=g.service\nAfter=h.service\nConflicts=i.service\nWants=no-unit %p@%i.service %j.target %%.slice %H.path\n"
+        "Requisite=g.service\nAfter=h.service\nConflicts=i.service\n"
+        "Wants=no-unit %p@%i.service %j.target %%.slice %H.path\n"
         "[Service]\nSockets=k.socket\n"
     )
     found = list(unit("my-own@x.service", text).pulls())
@@ -222,6 +223,7 @@ def test_scripts_of_sysv(tmp_path: Path) -> None:
             "etc/rc5.d/S20b.sh": "../init.d/b.sh",
             "etc/rc2.d/K01x": "../init.d/x",
             "etc/rc2.d/Sxxa": "../init.d/a",
+            "etc/rc2.d/Sx1a": "../init.d/a",
             "etc/rc2.d/S01": "../init.d/a",
             "etc/rc1.d/S01a": "../init.d/a",
             "etc/rc.d/rc4.d/S99z": "../init.d/z",
@@ -294,6 +296,7 @@ def test_rules_of_udev(tmp_path: Path) -> None:
             'KERNEL=="x", \\',
             '  ENV{SYSTEMD_WANTS} := "joined.service"',
             'ENV{SYSTEMD_WANTS}="$x@y.service plain@one.service"',
+            '  # ENV{SYSTEMD_WANTS}="later.service"',
         )
     )
     host = built(
@@ -303,13 +306,34 @@ def test_rules_of_udev(tmp_path: Path) -> None:
             "usr/lib/udev/rules.d/20-x.rules": 'ENV{SYSTEMD_WANTS}="hidden.service"',
             "etc/udev/rules.d/20-x.rules": "",
             "usr/lib/udev/rules.d/30-x.txt": 'ENV{SYSTEMD_WANTS}="text.service"',
+            "usr/lib/udev/rules.d/60-folder.rules/x": "",
         },
         {"etc/udev/rules.d/40-off.rules": "/dev/null", "etc/udev/rules.d/50-out.rules": "/nowhere"},
     )
     unread: dict[str, str] = {}
     found = activation.by_devices(host, unread)
     assert set(found) == {"a.service", "b@.service", "d@.timer", "joined.service", "plain@one.service"}
-    assert set(unread) == {"/etc/udev/rules.d/50-out.rules"}
+    assert set(unread) == {"/etc/udev/rules.d/50-out.rules", "/usr/lib/udev/rules.d/60-folder.rules"}
+
+
+def test_names_on_the_bus(tmp_path: Path) -> None:
+    head = "[D-BUS Service]\nName=x\nExec=/x\n"
+    folder = "usr/share/dbus-1/system-services"
+    host = built(
+        tmp_path,
+        {
+            f"{folder}/a.service": f"{head}SystemdService=first.service\nSystemdService=last.service\n",
+            f"{folder}/b.service": head,
+            f"{folder}/c.service": "[Other]\nSystemdService=other.service\n",
+            f"{folder}/d.service": f"{head}SystemdService=no-unit\n",
+            f"{folder}/e.conf": f"{head}SystemdService=text.service\n",
+            f"{folder}/f.service": f"{head}SystemdService=hidden.service\n",
+            "run/dbus-1/system-services/f.service": f"{head}SystemdService=shown.service\n",
+        },
+    )
+    found = activation.by_bus(host, {})
+    shown = "/run/dbus-1/system-services/f.service"
+    assert found == {"last.service": f"/{folder}/a.service", "shown.service": shown}
 
 
 def test_more_rules_than_are_read_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.audit.test_packages import blob, rpm
 from tests.conftest import Run
 from tests.gate.images import ECS, ETC, LIB, PLAIN, WANTS, clean, judged, objections
 
@@ -71,6 +72,28 @@ def test_a_drop_in_of_no_package_takes_the_exemption_away(tmp_path: Path) -> Non
         (folder / f"{name}.conf").write_text(text)
         told = judged(root, allowed=["nginx.service", "apt-daily.timer"])["unknown_unit"]
         assert objections(told) == ([("error", "unit:ssh.service")] if judges else [])
+
+
+def test_a_drop_in_that_is_off_changes_nothing_and_one_that_cannot_be_read_may(tmp_path: Path) -> None:
+    root = clean(tmp_path)
+    folder = root / f"{ETC}/ssh.service.d"
+    folder.mkdir()
+    (folder / "off.conf").symlink_to("/dev/null")
+    (root / f"{ETC}/service.d").mkdir()
+    (root / f"{ETC}/service.d/all.conf").write_text("[Service]\nRestart=always\n")
+    allowed = ["nginx.service", "apt-daily.timer"]
+    assert not judged(root, allowed=allowed)["unknown_unit"].objections, "what all services get says nothing of one"
+    (folder / "folder.conf").mkdir()
+    assert objections(judged(root, allowed=allowed)["unknown_unit"]) == [("error", "unit:ssh.service")]
+
+
+@pytest.mark.parametrize(("package", "exempt"), [("cloud-init", True), ("cloud", False), ("agent-cloud-init", False)])
+def test_rpm_names_its_packages_with_their_versions(tmp_path: Path, package: str, exempt: bool) -> None:
+    name = "cloud-config.service"
+    root = clean(tmp_path, {f"{LIB}/{name}": LOOPS}, {f"{WANTS}/{name}": f"/{LIB}/{name}"})
+    shutil.rmtree(root / "var/lib/dpkg")
+    rpm(root, [(1, blob(package, f"/{LIB}/", name))], [(name, 1, 1)])
+    assert (("error", f"unit:{name}") not in objections(judged(root)["endless_restart"])) == exempt
 
 
 def test_without_a_package_database_it_is_judged_and_said(tmp_path: Path) -> None:
