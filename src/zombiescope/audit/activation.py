@@ -77,7 +77,7 @@ def _files(host: Host, folders: tuple[str, ...], ending: str, unread: dict[str, 
         try:
             yield path, host.read(path, most=MOST_BYTES)
         except Unreadable as error:
-            if not _is_off(host, path):
+            if not is_off(host, path):
                 unread[path] = error.why
 
 
@@ -92,8 +92,8 @@ def _names(host: Host, folder: str, unread: dict[str, str]) -> list[str]:
     return names[:MOST_FILES]
 
 
-def _is_off(host: Host, path: str) -> bool:
-    """A link to /dev/null switches a rule of that name off."""
+def is_off(host: Host, path: str) -> bool:
+    """A link to /dev/null switches a rule, or a drop-in, of that name off."""
     try:
         return host.link(path) == "/dev/null"
     except Unreadable:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from zombiescope.audit.activation import is_off
 from zombiescope.audit.packages import Owner, owners
 from zombiescope.audit.unit_file import UnitFile
 from zombiescope.audit.unit_syntax import parse
@@ -61,8 +62,10 @@ def _own_drop_ins(unit: UnitFile) -> Iterator[str]:
 
 
 def _changes(host: Host, path: str) -> bool:
+    if is_off(host, path):
+        return False
     try:
         settings = parse(host.read(path, most=MOST_BYTES))
-    except Unreadable as error:
-        return "no such file" not in error.why  # a link to /dev/null changes nothing
+    except Unreadable:
+        return True
     return any(key.startswith(_CHANGES) for _, key in settings)

@@ -134,10 +134,11 @@ class Image:
                 found[release] = f"{folder}/vmlinuz"
         for name in self.names("/boot"):
             kind, _, release = name.partition("-")
+            # Ubuntu's /boot/vmlinuz is a link to one of the others; a file of that name is a kernel of its own.
+            if not release and not self._is_file(f"/boot/{name}"):
+                continue
             if f"{kind}-" in _KERNELS and "rescue" not in name and (kind == "vmlinuz" or version_of(release)):
-                # Ubuntu's /boot/vmlinuz is a link to one of the others; a file of that name is a kernel of its own.
-                if release or self._is_file(f"/boot/{name}"):
-                    found[release or name] = f"/boot/{name}"
+                found[release or name] = f"/boot/{name}"
         return found
 
     @property
