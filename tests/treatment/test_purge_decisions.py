@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,11 +62,11 @@ FILE = Pin(
 SHMEM = replace(FILE, kind="shmem")
 
 
-def live(serial: int, path: str, parent: int = 1, **rest: int) -> MemoryCgroup:
+def live(serial: int, path: str, parent: int = 1, **rest: Any) -> MemoryCgroup:
     return replace(ROOT, serial=serial, parent_serial=parent, path=path, level=path.count("/"), inode=serial, **rest)
 
 
-def dead(serial: int, path: str, parent: int = 1, pin: Pin | None = FILE, **rest: int) -> MemoryCgroup:
+def dead(serial: int, path: str, parent: int = 1, pin: Pin | None = FILE, **rest: Any) -> MemoryCgroup:
     return replace(live(serial, path, parent, **rest), online=False, dying=True, pin=pin)
 
 
