@@ -17,11 +17,11 @@ from tests.diagnosis.incident import incident
 from tests.nodes import read
 from tests.treatment.test_prove import quick_reads
 
-from zombiescope.core import Case, Finding, Plan, Reading, Span, Step
+from zombiescope.core import Case, Finding, Ground, Link, Plan, Reading, Span, Step
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.examine import examine
 from zombiescope.members.rooms import load
-from zombiescope.outputs._offers import offers
+from zombiescope.outputs._offers import meant, offers
 from zombiescope.outputs._story import next_commands
 
 KUBELET = read("unit_active", "unit:kubelet.service", 1, 0.0)
@@ -109,3 +109,32 @@ def test_after_a_recording_the_next_command_is_about_it(case: Case, zombiescope:
     folder = recorded(incident(without="stacks", extra=quick_reads()), tmp_path / "a rec")
     said = zombiescope("diagnose", folder, expect=1).stdout
     assert f"zombiescope fix --recording '{folder}'" in re.sub(r"\s+", " ", said) and "census --names" not in said
+
+
+def found(sign: str) -> Finding:
+    seen = Reading(what="x", subject="node", value=1, at=0, source="/proc/x")
+    return Finding(subject="node", span=Span(0, 1), says=sign, evidence=(seen,), sign=sign)
+
+
+@pytest.mark.parametrize("harms", [True, False])
+@pytest.mark.parametrize("aside", [True, False])
+def test_what_a_cause_left_behind_is_cleaned_up_unasked_only_where_it_does_harm(harms: bool, aside: bool) -> None:
+    root, left, harmed = found("crash_looping_unit"), found("zombie_cgroups"), found("cgroup_walker")
+    ground = Ground(kind="mechanism", says="x", evidence=root.evidence)
+    links = [Link(law="a", cause=root, effect=left, grounds=(ground,))]
+    links += [Link(law="b", cause=left, effect=harmed, grounds=(ground,))] * harms
+    stop = Plan(cures=root, risk="safe", proof=(), steps=(Step(says="stop", argv=("true",)),), name="stop")
+    purge = replace(stop, cures=left, name="purge", aftermath=True)
+    reclaim, reboot = replace(purge, name="other"), replace(stop, cures=harmed, name="reboot", last_resort=True)
+    case = Case(
+        node="n",
+        kernel="6.8",
+        span=Span(0, 1),
+        findings=(root, left, harmed),
+        links=tuple(links),
+        plans=(reboot, purge, reclaim, stop),
+        noted=(left,) if aside else (),
+    )
+    expected = ["stop", "purge"] if harms and not aside else ["stop"]
+    assert [plan.name for plan in meant(case) if plan.cures is not harmed] == expected
+    assert offers(case)[-1] is reboot, "whatever else is offered"
