@@ -38,7 +38,8 @@ BOOT = (
     *(f"{GATE}/test_{it}.py" for it in ("trees", "hostile", "activation")),
 )
 RULES = tuple(
-    f"{GATE}/test_{it}.py" for it in ("edges", "rules", "command_line", "lists", "policy", "activation", "hostile")
+    f"{GATE}/test_{it}.py"
+    for it in ("edges", "unread", "rules", "command_line", "lists", "policy", "activation", "hostile")
 )
 # Whose tests are not RULES, or those of the whole room.
 TESTS = {
