@@ -14,14 +14,16 @@ from tests.gate.test_rules import machine
 
 from zombiescope.audit.loops import RestartPolicy, judge
 from zombiescope.audit.survey import Row, Survey
-from zombiescope.core import Blind, Host, Unreadable
+from zombiescope.core import Blind, Host, Unreadable, UserError
 from zombiescope.gate import _command_line, frequent_timer, growing_cgroups, looping_unit, stale_allowance
 from zombiescope.gate._command_line import command_lines
 from zombiescope.gate._image import Image
-from zombiescope.gate._lists import Allowance
+from zombiescope.gate._lists import Acceptance, Allowance, accept, read_allowed
+from zombiescope.gate._needs import asked_probes, asked_signs
 from zombiescope.gate._objection import Objection, Ruling
 from zombiescope.gate._rulings import rulings, weighed
 from zombiescope.gate._unpacked import root_folder
+from zombiescope.members.rooms import healthy, load
 
 
 def image(root: Path, **options: object) -> Image:
@@ -244,3 +246,44 @@ def test_endless_restarts_and_a_limit_that_would_end_them(tmp_path: Path, settin
     root = clean(tmp_path, {f"{LIB}/x.service": unit}, {f"{WANTS}/x.service": f"/{LIB}/x.service"})
     (only,) = judged(root)["endless_restart"].objections
     assert only.level == level and fix in only.fix[0]
+
+
+def test_what_the_rules_need_is_what_is_read() -> None:
+    signs = {name: load("signs", name) for name in asked_signs(())}
+    assert sorted(signs) == ["cgroup_churn", "crash_looping_unit"]
+    few = set(asked_probes(()))
+    assert {"proc_cgroups", "containers"} <= few and "processes" not in few
+    more = set(asked_probes((), signs))
+    assert few | {"systemd_units"} <= more < set(healthy("probes"))
+    alone = set(asked_probes(("looping_unit",)))
+    assert "containers" not in alone and "proc_cgroups" in alone and asked_signs(("looping_unit",)) == []
+
+
+def test_a_list_may_have_a_megabyte_and_no_more(tmp_path: Path) -> None:
+    text = 'units = ["a.service"]\n'
+    (tmp_path / "allow.toml").write_text(text + "#" * ((1 << 20) - len(text)))
+    assert [it.unit for it in read_allowed(str(tmp_path / "allow.toml"))] == ["a.service"]
+    with open(tmp_path / "allow.toml", "a") as file:
+        file.write("#")
+    with pytest.raises(UserError, match="larger than 1,048,576 bytes"):
+        read_allowed(str(tmp_path / "allow.toml"))
+
+
+def test_an_entry_is_idle_only_where_its_rule_was_asked_and_nothing_matched() -> None:
+    def entry(rule: str, subject: str, place: int) -> Acceptance:
+        return Acceptance(rule=rule, subject=subject, reason="x", expires=date(2099, 1, 1), where="b.toml", place=place)
+
+    objection = Objection(subject="unit:a.service", says="x", where="/x", rule="endless_restart")
+    found = [
+        Ruling(rule="endless_restart", state="fail", objections=(objection,)),
+        Ruling(rule="frequent_timer", state="skipped"),
+    ]
+    baseline = [
+        entry("endless_restart", "unit:a.*", 1),
+        entry("endless_restart", "unit:b.*", 2),
+        entry("frequent_timer", "unit:c.*", 3),
+    ]
+    accepted, skipped, own = accept(found, baseline, date(2027, 1, 1), strict=False)
+    assert accepted.state == "pass" and accepted.objections[0].accepted is not None and skipped is found[1]
+    assert [it.says for it in own.objections] == ["entry 2 is not needed: no objection matches it"]
+    assert own.says == "entries in the baseline: 3; used: 1"

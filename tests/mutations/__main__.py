@@ -84,7 +84,7 @@ TESTS = {
     "audit/use.py": (f"{AUDIT}/test_use.py",),
     "audit/loops.py": (f"{AUDIT}/test_loops.py",),
     "audit/running.py": (f"{AUDIT}/test_running.py",),
-    "gate/_lists.py": (f"{GATE}/test_lists.py", f"{GATE}/test_policy.py"),
+    "gate/_lists.py": tuple(f"{GATE}/test_{it}.py" for it in ("lists", "policy", "edges")),
     "gate/_unpacked.py": (f"{GATE}/test_unpacked.py", f"{GATE}/test_hostile.py"),
     "gate/agent_without_use.py": (f"{GATE}/test_edges.py", f"{GATE}/test_rules.py", f"{GATE}/test_activation.py"),
     "gate/endless_restart.py": (f"{GATE}/test_edges.py", f"{GATE}/test_rules.py", f"{GATE}/test_activation.py"),
