@@ -21,7 +21,7 @@ from zombiescope.gate._image import Image
 from zombiescope.gate._lists import Acceptance, Allowance, accept, read_allowed
 from zombiescope.gate._needs import asked_probes, asked_signs
 from zombiescope.gate._objection import Objection, Ruling
-from zombiescope.gate._rulings import rulings, weighed
+from zombiescope.gate._rulings import ruled, rulings, weighed
 from zombiescope.gate._unpacked import root_folder
 from zombiescope.members.rooms import healthy, load
 
@@ -174,6 +174,7 @@ def test_a_rule_that_is_skipped_says_by_what(tmp_path: Path) -> None:
     said = {it.rule: (it.state, it.says) for it in rulings(image(clean(tmp_path)), ["leaking_kernel"])}
     assert said["leaking_kernel"] == ("skipped", "skipped by --skip")
     assert said["unknown_unit"][0] == "skipped" and "--allow FILE" in said["unknown_unit"][1]
+    assert ruled("x", [Objection(subject="x", says="x", where="/x", level="note")], "").state == "pass"
     assert "memory_cgroups" not in said and "looping_unit" not in said, "an image does not run"
 
 

@@ -51,13 +51,21 @@ class Change:
 def changes(text: str) -> list[Change]:
     tree = ast.parse(text)
     found = []
-    declared = {it for node in ast.walk(tree) for by in getattr(node, "decorator_list", ()) for it in ast.walk(by)}
+    declared = {it for node in ast.walk(tree) for by in _declarations(node) for it in ast.walk(by)}
     for place, node in enumerate(ast.walk(tree)):
-        if node in declared:  # @dataclass(frozen=True) decides nothing
+        if node in declared:
             continue
         for number, (says, _) in enumerate(_made(node)):
             found.append(Change(getattr(node, "lineno", 0), says, tree, place, number))
     return found
+
+
+def _declarations(node: ast.AST) -> Iterator[ast.AST]:
+    """What decides nothing: @dataclass(frozen=True), and annotations, which are never evaluated here."""
+    yield from getattr(node, "decorator_list", ())
+    for name in ("annotation", "returns"):
+        if isinstance(said := getattr(node, name, None), ast.AST):
+            yield said
 
 
 def _made(node: ast.AST) -> Iterator[tuple[str, _Make]]:
