@@ -142,8 +142,12 @@ def test_a_reset_before_the_cure_that_the_log_still_holds_does_not() -> None:
 
 def test_the_same_unit_looping_again_is_not_proved() -> None:
     again = [read("unit_restarts_total", ECS, float(at), float(at)) for at in range(0, SECONDS + 1, 5)]
-    proof = proved(later(without="units", extra=again))
+    after = later(without="units", extra=again)
+    proof = proved(after)
     assert proof.state == "not proved" and states(proof)["crash_looping_unit"] == "failed"
+    (check,) = (it for it in proof.checks if it.name.startswith("crash_looping_unit"))
+    (found,) = (it for it in examine(after).findings if it.sign == "crash_looping_unit")
+    assert check.after == found.evidence[0] != found.evidence[1], "it is shown what was seen"
 
 
 def other_unit() -> list[Reading]:
