@@ -59,3 +59,8 @@ def test_only_what_fits(timeline: Timeline, sign: str, kernel: str, version: str
 )
 def test_nothing_is_advised(timeline: Timeline, sign: str, kernel: str) -> None:
     assert says(timeline, sign, kernel) == ""
+
+
+def test_a_commit_is_named_and_nothing_else_in_its_place() -> None:
+    assert says(slow("memory.numa_stat"), "slow_stat_read", "5.4.0").endswith(" (dd8657b6c1cb)")
+    assert not says(dead("blkio"), "zombie_cgroups", "5.19.7").endswith(")")

@@ -78,6 +78,11 @@ def test_one_fix_at_a_time_and_the_other_is_named(tmp_path: Path) -> None:
 def test_nobody_writes_without_the_lock(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         Ledger(str(tmp_path)).write("1", "planned")
+    ledger = Ledger(str(tmp_path))
+    with ledger.locked():
+        ledger.write("1", "planned", plan=PLAN)
+    with pytest.raises(RuntimeError):
+        ledger.write("1", "finished")
 
 
 def test_what_is_written_is_private_and_says_when_and_by_whom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

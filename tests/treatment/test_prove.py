@@ -238,6 +238,8 @@ def test_a_new_symptom_without_a_cause_is_no_proof() -> None:
     assert "nic:eth1" in said(proof, "no new symptom without a cause")
     assert said(proof, "no new symptom without a cause").endswith("; 1 more"), "it reset twice"
     assert states(proved(later(extra=lines), earlier=lines))["no new symptom without a cause"] == "held"
+    half = [it for it in lines if it.at < (lines[0].at + lines[-1].at) / 2]
+    assert " more" not in said(proved(later(extra=half)), "no new symptom without a cause"), "it reset once"
 
 
 def test_a_recorder_that_slept_did_not_look_all_the_time() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.treatment.killed_at_a_step import plan, tell
 
-from zombiescope.core import Host, Step
+from zombiescope.core import Host, Step, Unreadable
 from zombiescope.treatment.apply import Machine, apply, resume, undo
 from zombiescope.treatment.ledger import Ledger
 
@@ -16,7 +16,7 @@ SYSTEMCTL = """#!/bin/sh
 cd "$(dirname "$0")"; echo "$*" >> told; verb=$1
 for unit; do :; done
 case $verb in
-show) echo Transient=no; echo "FragmentPath=/usr/lib/systemd/system/$unit"
+show) cat loaded || { echo Transient=no; echo "FragmentPath=/usr/lib/systemd/system/$unit"; }
   echo "ActiveState=$(cat "$unit" || echo inactive)"; echo SubState=x ;;
 stop) echo inactive > "$unit" ;;
 start) echo active > "$unit" ;;
@@ -98,3 +98,28 @@ def test_what_is_done_or_undone_is_neither_resumed_nor_undone_again(tmp_path: Pa
         undo(fix.id, machine(units), ledger, tell)
     with pytest.raises(UserError, match="is undone: nothing to resume"):
         resume(fix.id, machine(units), ledger, tell)
+
+
+@pytest.mark.parametrize(
+    ("transient", "path", "refused"),
+    [
+        ("no", "/usr/lib/systemd/system/zslab-x.service", False),
+        ("no", "/etc/systemd/system/zslab-x.service", False),
+        ("yes", "/usr/lib/systemd/system/zslab-x.service", True),
+        ("no", "/run/systemd/generator/zslab-x.service", True),
+        ("no", "/run/systemd/transient/zslab-x.service", True),
+        ("yes", "", True),
+    ],
+)
+def test_what_is_generated_is_refused_before_anything_is_done(
+    tmp_path: Path, units: Path, transient: str, path: str, refused: bool
+) -> None:
+    (units / "loaded").write_text(f"Transient={transient}\nFragmentPath={path}\n")
+    (units / "zslab-x.service").write_text("active\n")
+    ledger = Ledger(str(tmp_path / "ledger"))
+    if not refused:
+        assert apply(plan(stop("zslab-x.service")), machine(units), ledger, tell).state == "finished"
+        return
+    with pytest.raises(Unreadable, match="is generated: change what generates it"):
+        apply(plan(stop("zslab-x.service")), machine(units), ledger, tell)
+    assert ledger.fixes() == [] and (units / "zslab-x.service").read_text() == "active\n"
