@@ -92,6 +92,11 @@ def test_all_that_followed_is_gone_so_the_cure_is_proved_and_is_an_experiment() 
 
     grounds = [it for link in proof.case.links for it in link.grounds if it.kind == "experiment"]
     assert all(len(it.evidence) == 2 for it in grounds), "how it was before, and how it is now"
+    now = {verdict.sign: verdict.evidence for verdict in examine(later()).verdicts}
+    for link in proof.case.links:
+        for ground in link.grounds:
+            if ground.kind == "experiment":
+                assert ground.evidence == (link.effect.evidence[0], now[link.effect.sign][0]), "of the effect itself"
 
 
 def test_a_source_that_could_not_be_read_for_a_while_is_a_gap() -> None:

@@ -197,7 +197,7 @@ def _looked_all_the_time(after: Examined, signs: Collection[str]) -> Check:
 def _longest_gap(timeline: Timeline, what: str, span: Span) -> float | None:
     """0 if it was read as often as usual; None if never, which makes its sign blind anyway."""
     looks = timeline.looks(what)
-    times = looks.at[looks.values > 0] if len(looks) else np.empty(0)
+    times = looks.at[looks.values > 0]
     if not len(times):
         return None
     pauses = np.diff(np.concatenate(([span.start], times, [span.end])))
