@@ -7,6 +7,7 @@ import struct
 import subprocess
 import time
 from collections import Counter
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -116,11 +117,16 @@ def test_what_was_never_sampled_is_not_decoded_and_changes_nothing() -> None:
     tasks.feed([content])
     needed = tasks.needed()
     assert needed.unneeded.tolist() == list(range(100, 200)), "the sampled one, and its parent, are needed"
-    assert needed.of([content]) == [b"".join(kept)] and len(parse(needed.of([content]), cgroup=True).records) == 4
-    assert needed.of([kept[1], content, b"", brief[0]]) == [kept[1], b"".join(kept), b"", b""]
+    found, starts = needed.of([content])
+    assert found == [b"".join(kept)] and len(parse(found, cgroup=True, starts=starts).records) == 4
+    found, starts = needed.of([kept[1], content, b"", brief[0]])
+    assert found == [kept[1], b"".join(kept), b"", b""]
+    assert starts is not None and starts.tolist() == list(
+        accumulate([0, *(len(it) // 8 for it in (kept[1], *kept[:-1]))])
+    )
     assert len(parse([content], cgroup=True).records) == 304
     odd = content + b"\xff" * 8
-    assert needed.of([odd, content, b"x"]) == [odd, b"".join(kept), b"x"], "damage is left to the parser"
+    assert needed.of([odd, content, b"x"]) == ([odd, b"".join(kept), b"x"], None), "damage is left to the parser"
 
 
 def test_of_a_process_that_is_gone_the_mappings_in_a_sample_are_kept() -> None:
@@ -130,7 +136,7 @@ def test_of_a_process_that_is_gone_the_mappings_in_a_sample_are_kept() -> None:
     rest = [ran(pid, 0.5, CODE + 0x20000 + 0xFFF) for pid in (50, 60, 70)] + [exited(50, 0.6)]
     content = b"".join([*begun, *maps, *rest])
     tasks.feed([content])
-    found = parse(tasks.needed().of([content]), cgroup=True).records
+    found = parse(tasks.needed().of([content])[0], cgroup=True).records
     left = Counter((it.pid, (it.address - CODE) >> 16) for it in found if isinstance(it, Mmap))
     lives = {(pid, at): 1 for pid in (60, 70) for at in range(4)}
     assert left == {(50, 2): 1, **lives}, "what lives on is sampled in the next head, too"

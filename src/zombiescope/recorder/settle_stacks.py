@@ -152,7 +152,8 @@ class SettledStacks:
             return
         self._now = parts[-1].at
         event, hz, cgroup = self._kind
-        parsed = parse(self._needed.of([it.content for it in parts]), cgroup=cgroup)
+        needed, starts = self._needed.of([it.content for it in parts])
+        parsed = parse(needed, cgroup=cgroup, starts=starts)
         for trouble in parsed.damage[: MOST_DAMAGE - len(self.damage)]:
             self.damage.append(f"a ring of samples: {trouble.text}")
         for part, told in zip(parts, parsed.lost, strict=True):
