@@ -97,8 +97,8 @@ def record(result: dict[str, Any]) -> None:
         if recorder.poll() is None:
             result["ran"] = int(read(f"/proc/{recorder.pid}/schedstat").split()[0]) / 1e9
             result["status"] = read(f"/proc/{recorder.pid}/status")
+            result["written"] = sum(map(os.path.getsize, glob.glob(f"{folder}/*/head")))
             recorder.kill()
-        result["killed"] = time.time()
         result["ended"] = recorder.wait()
         said.seek(0)
         result["said"] = said.read()

@@ -74,6 +74,7 @@ def test_a_process_is_named_by_its_own_records_alone_on_another_machine() -> Non
     began = [forked(500, 1, 0.1), named(500, 0.2, "worker", execed=True), mapped(500, 0.21, CODE, "/usr/bin/worker")]
     head.ring(0, 1.0, *began, ran(500, 0.5, CODE + 0x10, CODE + 0x2000, kernel=[IN_KERNEL], cgroup=42))
     head.ring(1, 1.0, ran(500, 0.4, CODE + 0x10, cpu=1, tid=501), new_cgroup(42, "/kubepods/pod1", 0.3))
+    head.ring(2, 1.0, ran(0, 0.6, kernel=[IN_KERNEL + 0x20], cpu=2))  # the idle task: all but a few just idle
     found = settled(head.bytes(), META)
     first, second = rows(found)
     assert (first["at"], first["cpu"], first["pid"], first["tid"]) == (AHEAD + 4 * SECOND // 10, 1, 500, 501)

@@ -118,8 +118,8 @@ def parse(parts: Sequence[bytes], *, cgroup: bool, starts: npt.NDArray[np.int64]
     )
 
 
-# Appends what _walk appends, but the fixed parts, which are a table; None, with nothing appended, if a record is not as it
-# should be. Five times as fast as _walk with thousands of samples; with less than some hundred _walk is as good.
+# Appends what _walk appends, but gives the fixed parts as a table; None, with nothing appended, if a record is not as
+# it should be. With thousands of samples several times as fast as _walk.
 def _columns(
     data: bytes,
     ends: list[int],
