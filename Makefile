@@ -41,7 +41,7 @@ tools:
 test-long: $(VENV)/.dev tools $(PAGE)  ## the tests that take minutes: the agent through faults, kills and alerts, every scenario of the lab
 	$(BIN)/python -m tests --long $(ARGS)
 
-test-kernels: $(VENV)/.dev  ## boot Debian's 5.10, 6.1, 6.12 and 7.x under QEMU, run the census in each (ARGS="6.1")
+test-kernels: $(VENV)/.dev  ## boot Debian's 5.10, 6.1, 6.12 and 7.x under QEMU, run the census in each, record on 16 cores (ARGS="6.1")
 	$(BIN)/python -m tests.kernels.run $(ARGS)
 
 test-images: $(VENV)/.dev  ## make Debian trees with mmdebstrap, compare what we say of them with systemd's own tools (ARGS="trixie")

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from zombiescope.core import Host
 from zombiescope.places.own_python import environment, own_python
+from zombiescope.recorder.capture import LARGEST, SEGMENT_SECONDS
 from zombiescope.recorder.head import FETCHED, NAME, RING, HeadWriter, Record, records
 from zombiescope.recorder.short import Short, record
 
-SECONDS = 8.0  # of the real capture
-LARGEST = 48 << 20  # bytes of a head, as the capture ends it
+SECONDS = 16.0  # of the real capture: of 192 cores as much as one head holds
 SEGMENT = "1794000000"
 SHARED = 4
 MEMORY = 150 << 20
@@ -31,32 +31,36 @@ _SHORT_LIVED = "while :; do for i in 1 2 3 4 5 6; do /bin/true; done; sleep 0.02
 
 
 def ratios() -> Iterator[tuple[str, float, float, str]]:
-    load = subprocess.Popen(["sh", "-c", _SHORT_LIVED])
-    try:
-        look = record(Host(), SECONDS, hz=49)
-    finally:
-        load.kill()
-        load.wait()
-    if not look.meta["hz"]:
-        return
-    for cores in (96, 192):
-        head = spread(look, cores)
-        cpu, memory = settled_in_a_child(head, look.meta)
-        share = cpu / SECONDS
-        detail = (
-            f"{cpu:.2f} s of CPU for {SECONDS:g} s of {cores} cores ({len(head) / 1e6:.0f} MB), {memory / 1e6:.0f} MB"
-        )
-        yield (
-            f"settling {cores} cores at 49 Hz against 4 % of a core for each 96",
-            share / (0.04 * cores / 96),
-            1.0,
-            detail,
-        )
-        yield f"memory to settle {cores} cores against 150 MB", memory / MEMORY, 1.0, detail
-    head = varied(look, STACKS)
-    cpu, memory = settled_in_a_child(head, look.meta)
+    for name, load in (("as this machine is", ""), ("beside short processes", _SHORT_LIVED)):
+        look = _look(load)
+        if not look.meta["hz"]:
+            return
+        start, _ = settled_in_a_child(varied(look, 1), look.meta)
+        for cores in (96, 192):
+            head = spread(look, cores)
+            cpu, memory = settled_in_a_child(head, look.meta)
+            lasts = min(SEGMENT_SECONDS, SECONDS * LARGEST / len(head))
+            share = (cpu - start) / SECONDS + start / lasts
+            detail = (
+                f"{share:.1%} of a core: {cpu:.2f} s of CPU for {SECONDS:g} s ({len(head) / 1e6:.0f} MB), of which "
+                f"{start:.2f} s to start, once in {lasts:.0f} s; {memory / 1e6:.0f} MB"
+            )
+            what = f"{name}: settling {cores} cores at 49 Hz"
+            yield f"{what} against 1.5 % of a core for each 96", share / (0.015 * cores / 96), 1.0, detail
+            yield f"{what}, memory against 150 MB", memory / MEMORY, 1.0, detail
+    cpu, memory = settled_in_a_child(varied(look, STACKS), look.meta)
     detail = f"{cpu:.2f} s of CPU for {STACKS:,} distinct stacks, {memory / 1e6:.0f} MB"
     yield "memory to settle 200,000 distinct stacks against 150 MB", memory / MEMORY, 1.0, detail
+
+
+def _look(load: str) -> Short:
+    process = subprocess.Popen(["sh", "-c", load]) if load else None
+    try:
+        return record(Host(), SECONDS, hz=49)
+    finally:
+        if process is not None:
+            process.kill()
+            process.wait()
 
 
 def settled_in_a_child(head: bytes, meta: dict[str, object]) -> tuple[float, int]:

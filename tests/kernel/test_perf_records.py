@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -185,6 +186,33 @@ def test_no_noise_is_too_loud(parts: list[bytes], cgroup: bool) -> None:
     parsed = parse(parts, cgroup=cgroup)
     assert len(parsed.lost) == len(parts) >= len(parsed.damage)
     stacks(parsed)
+
+
+RECORDS = (COMM, FORK, EXIT, BUILD_ID, INODE, THROTTLE, LOST, UNKNOWN, record(13, bytes(7) + b"\x05" + trailer(0, 91)))
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 24), max_size=20), max_size=4),
+    st.sampled_from([b"", sample(7, 1, KERNEL, IN_KERNEL), record(10, bytes(40)), record(9, bytes(40) + b"\xff" * 8)]),
+    st.booleans(),
+)
+def test_by_column_it_is_the_same(chosen: list[list[int]], odd: bytes, cgroup: bool) -> None:
+    chain = (KERNEL, IN_KERNEL, USER, IN_PROCESS)
+    number = 77 if cgroup else None
+    made = [
+        sample(pid, time, *chain[:most], cgroup=number) for pid in (0, 7) for time in (5, 3) for most in (0, 2, 3, 4)
+    ]
+    parts = [b"".join([*RECORDS, *made][it] for it in part) for part in chosen]
+    starts, at = [], 0
+    for it in [[*RECORDS, *made][it] for part in chosen for it in part] + [odd] * bool(odd):
+        starts.append(at)
+        at += len(it) // 8
+    plain = parse([*parts, odd], cgroup=cgroup)
+    columns = parse([*parts, odd], cgroup=cgroup, starts=np.array(starts, np.int64))
+    for name in ("time_ns", "cpu", "pid", "tid", "ip", "period", "cgroup"):
+        assert getattr(plain, name).tolist() == getattr(columns, name).tolist()
+    assert (plain.chains, plain.records, plain.lost) == (columns.chains, columns.records, columns.lost)
+    assert [str(it) for it in plain.damage] == [str(it) for it in columns.damage]
 
 
 def test_old_stacks_are_forgotten_and_numbers_never_given_twice() -> None:

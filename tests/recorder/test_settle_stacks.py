@@ -7,6 +7,7 @@ import struct
 import subprocess
 import time
 from collections import Counter
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,7 @@ def test_a_process_is_named_by_its_own_records_alone_on_another_machine() -> Non
     began = [forked(500, 1, 0.1), named(500, 0.2, "worker", execed=True), mapped(500, 0.21, CODE, "/usr/bin/worker")]
     head.ring(0, 1.0, *began, ran(500, 0.5, CODE + 0x10, CODE + 0x2000, kernel=[IN_KERNEL], cgroup=42))
     head.ring(1, 1.0, ran(500, 0.4, CODE + 0x10, cpu=1, tid=501), new_cgroup(42, "/kubepods/pod1", 0.3))
+    head.ring(2, 1.0, ran(0, 0.6, kernel=[IN_KERNEL + 0x20], cpu=2))  # the idle task: all but a few just idle
     found = settled(head.bytes(), META)
     first, second = rows(found)
     assert (first["at"], first["cpu"], first["pid"], first["tid"]) == (AHEAD + 4 * SECOND // 10, 1, 500, 501)
@@ -116,11 +118,16 @@ def test_what_was_never_sampled_is_not_decoded_and_changes_nothing() -> None:
     tasks.feed([content])
     needed = tasks.needed()
     assert needed.unneeded.tolist() == list(range(100, 200)), "the sampled one, and its parent, are needed"
-    assert needed.of([content]) == [b"".join(kept)] and len(parse(needed.of([content]), cgroup=True).records) == 4
-    assert needed.of([kept[1], content, b"", brief[0]]) == [kept[1], b"".join(kept), b"", b""]
+    found, starts = needed.of([content])
+    assert found == [b"".join(kept)] and len(parse(found, cgroup=True, starts=starts).records) == 4
+    found, starts = needed.of([kept[1], content, b"", brief[0]])
+    assert found == [kept[1], b"".join(kept), b"", b""]
+    assert starts is not None and starts.tolist() == list(
+        accumulate([0, *(len(it) // 8 for it in (kept[1], *kept[:-1]))])
+    )
     assert len(parse([content], cgroup=True).records) == 304
     odd = content + b"\xff" * 8
-    assert needed.of([odd, content, b"x"]) == [odd, b"".join(kept), b"x"], "damage is left to the parser"
+    assert needed.of([odd, content, b"x"]) == ([odd, b"".join(kept), b"x"], None), "damage is left to the parser"
 
 
 def test_of_a_process_that_is_gone_the_mappings_in_a_sample_are_kept() -> None:
@@ -130,7 +137,7 @@ def test_of_a_process_that_is_gone_the_mappings_in_a_sample_are_kept() -> None:
     rest = [ran(pid, 0.5, CODE + 0x20000 + 0xFFF) for pid in (50, 60, 70)] + [exited(50, 0.6)]
     content = b"".join([*begun, *maps, *rest])
     tasks.feed([content])
-    found = parse(tasks.needed().of([content]), cgroup=True).records
+    found = parse(tasks.needed().of([content])[0], cgroup=True).records
     left = Counter((it.pid, (it.address - CODE) >> 16) for it in found if isinstance(it, Mmap))
     lives = {(pid, at): 1 for pid in (60, 70) for at in range(4)}
     assert left == {(50, 2): 1, **lives}, "what lives on is sampled in the next head, too"

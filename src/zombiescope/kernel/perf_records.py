@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import struct
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -77,15 +78,24 @@ class Parsed:
     damage: list[Unparsable]  # at most one for each part; the records before it are kept
 
 
-def parse(parts: Sequence[bytes], *, cgroup: bool) -> Parsed:
-    """The records of several rings, one part each; `cgroup` if samples have it."""
-    fixed: list[bytes] = []
+def parse(parts: Sequence[bytes], *, cgroup: bool, starts: npt.NDArray[np.int64] | None = None) -> Parsed:
+    """The records of several rings, one part each; `cgroup` if samples have it.
+
+    `starts`: at which word of all parts together each record begins, where that is known: then they are decoded by
+    column, if nothing about them is odd.
+    """
     chains: list[bytes] = []
     records: list[Record] = []
     data = b"".join([part if len(part) % 8 == 0 else part[: len(part) & ~7] for part in parts])
     ends = list(accumulate(len(part) >> 3 for part in parts))
-    lost, bad = _walk(data, ends, fixed, chains, records, cgroup)
-    rows = np.frombuffer(b"".join(fixed), _FIXED)
+    bad: list[int | None] = [None] * len(parts)
+    columns = _columns(data, ends, starts, chains, records, cgroup) if starts is not None else None
+    if columns is not None:
+        rows, lost = columns
+    else:
+        fixed: list[bytes] = []
+        lost, bad = _walk(data, ends, fixed, chains, records, cgroup)
+        rows = np.frombuffer(b"".join(fixed), _FIXED)
     order = rows["time"].argsort(kind="stable")
     rows = rows[order]
     records.sort(key=lambda record: record.time_ns)
@@ -106,6 +116,53 @@ def parse(parts: Sequence[bytes], *, cgroup: bool) -> Parsed:
             if at is not None or len(part) % 8
         ],
     )
+
+
+# Appends what _walk appends, but gives the fixed parts as a table; None, with nothing appended, if a record is not as
+# it should be. With thousands of samples several times as fast as _walk.
+def _columns(
+    data: bytes,
+    ends: list[int],
+    starts: npt.NDArray[np.int64],
+    chains: list[bytes],
+    records: list[Record],
+    cgroup: bool,
+) -> tuple[npt.NDArray[np.void], list[int]] | None:
+    words = np.frombuffer(data, np.uint64)
+    heads = words[starts]
+    sizes, kinds = (heads >> np.uint64(51)).astype(np.int64), heads.astype(np.uint32)
+    follow = np.append(starts, len(words))
+    if (
+        not len(starts)
+        or starts[0]
+        or (starts + sizes != follow[1:]).any()
+        or (heads >> np.uint64(48) & np.uint64(7)).any()
+    ):
+        return None
+    if (follow[np.searchsorted(follow, ends)] != ends).any() or (sizes < _LEAST_OF[np.minimum(kinds, _OTHER)]).any():
+        return None
+    at = starts[kinds == _SAMPLE]
+    first, last = at + _CHAIN, at + sizes[kinds == _SAMPLE] - cgroup
+    if (last < first).any() or (words[first - 1] != (last - first).astype(np.uint64)).any():
+        return None
+    fixed = np.zeros((len(at), 6), np.uint64)
+    fixed[:, :5] = words[at[:, None] + np.arange(1, 6)]
+    if cgroup:
+        fixed[:, 5] = words[last]
+    rows = fixed.view(_FIXED).reshape(-1)
+    markers = np.flatnonzero(words == np.uint64(CONTEXT_USER + (1 << 64)))
+    of_user = np.searchsorted(markers, first) < np.searchsorted(markers, last)
+    pids = np.where(of_user, rows["pid"], 0).astype("<i4").tobytes()
+    places = zip(range(0, len(pids), 4), (8 * first).tolist(), (8 * last).tolist(), strict=True)
+    chains += [pids[pid : pid + 4] + data[begin:end] for pid, begin, end in places]
+    for place in np.flatnonzero(_DECODED[np.minimum(kinds, _OTHER)]).tolist():
+        begin, size = 8 * int(starts[place]), int(sizes[place])
+        records.append(_DECODE[int(kinds[place])](data, struct.unpack_from(f"={size}q", data, begin), begin))
+    lost = [0] * len(ends)
+    for kind, where in ((_LOST, 2), (_LOST_SAMPLES, 1)):
+        for place in starts[kinds == kind].tolist():
+            lost[bisect_right(ends, place)] += int(words[place + where])
+    return rows, lost
 
 
 # Appends the records; for each part gives how much it says was lost, and the first invalid word. What follows
@@ -226,3 +283,6 @@ _DECODE: dict[int, Callable[[bytes, tuple[int, ...], int], Record]] = {
     _THROTTLE: _throttle,
     _UNTHROTTLE: _throttle,
 }
+_OTHER = 63  # the kernel has 22 kinds; all above are taken for one of which nothing is known
+_LEAST_OF = np.array([_LEAST.get(kind, 1) for kind in range(_OTHER + 1)])
+_DECODED = np.array([kind in _DECODE for kind in range(_OTHER + 1)])

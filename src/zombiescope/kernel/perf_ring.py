@@ -101,7 +101,7 @@ class Ring:
         self._last_head = -1
         self._last_times, self._last_share = (0, 0), 1.0
         self._counts_lost = event.counts_lost
-        self._descriptor = event.open(cpu, wake_at=size // 2)
+        self._descriptor = event.open(cpu, wake_at=size // 4 * 3)
         try:
             self._mapped = mmap.mmap(self._descriptor, mmap.PAGESIZE + self.size)
         except OSError as error:
@@ -129,7 +129,7 @@ class Ring:
         self._words[_TAIL] = head
 
     def fileno(self) -> int:
-        """For poll(2): readable when the ring is half full."""
+        """For poll(2): readable when the ring is three quarters full."""
         return self._descriptor
 
     def count_lost(self, unread: int) -> int:

@@ -1,8 +1,8 @@
 """The rings of all cores: opened, drained as they are, and followed as cores come and go. Standard library only.
 
 Reading costs no system call. Rings are sized in bytes, for `SECONDS` of deep stacks at their rate: a reader that
-drains them once a second may be late, and poll(2) wakes it when one is half full. Nothing is filtered: the idle task is
-reported as well, with a softirq that may run on top of it; the reader decides by the leaf.
+drains them once a second may be late, and poll(2) wakes it when one is three quarters full. Nothing is filtered: the
+idle task is reported as well, with a softirq that may run on top of it; the reader decides by the leaf.
 
 Overhead: the kernel takes about 25 µs for each sample on a nested virtual machine: 0.12 % of every core at 49 Hz.
 Kernel: the hardware's cycles where there is a PMU: sampled by NMI on x86, so also with interrupts off, and on arm64 if
@@ -27,7 +27,9 @@ from zombiescope.kernel.text import cores
 ONLINE = "/sys/devices/system/cpu/online"
 SECONDS = 3.0  # of samples that a ring holds: a starved reader may come that late
 DEEP = 1024  # bytes of a deep sample: some 120 addresses
-# 300 processes that start and end in a second report 600 KB of mappings.
+# 300 processes that start and end in a second report 600 KB of mappings: on two cores such rings are drained once a
+# second all the same. With its page it is as much as anybody may lock for each core (kernel.perf_event_mlock_kb, 516).
+ROOMY, ROOMY_BYTES = 1 << 19, 32 << 20  # of one ring, and of all of them together
 SMALLEST, MOST_BYTES = 1 << 18, 96 << 20
 _SMALLEST_OF_MANY = 1 << 16  # where so many cores would be more than MOST_BYTES together
 _MAX_RATE = "/proc/sys/kernel/perf_event_max_sample_rate"
@@ -75,7 +77,7 @@ class Rings(Closing):
         return sum(ring.size + mmap.PAGESIZE for ring in self._rings.values())
 
     def wait(self, seconds: float) -> bool:
-        """Sleep, but not if a ring is half full: whether that woke us."""
+        """Sleep, but not if a ring is three quarters full: whether that woke us."""
         woken = self._poll.poll(max(0.0, seconds), 16)  # its room is allocated each time
         for descriptor, what in woken:
             if what & (select.EPOLLHUP | select.EPOLLERR):  # it will not be silent again: its core is gone
@@ -150,7 +152,7 @@ class Rings(Closing):
 
 def ring_size(hz: int, cores: int) -> int:
     """Bytes of one ring: a power of two."""
-    wanted = max(SMALLEST, int(SECONDS * hz * DEEP))
+    wanted = max(ROOMY if ROOMY * cores <= ROOMY_BYTES else SMALLEST, int(SECONDS * hz * DEEP))
     most = max(_SMALLEST_OF_MANY, MOST_BYTES // max(1, cores))
     size = 1 << (wanted - 1).bit_length()
     while size > most:

@@ -103,9 +103,10 @@ class Elf:
 
     @property
     def memory(self) -> int:
-        """Bytes held: callers keep many of these, and bound them."""
+        """Bytes held: callers keep many of these, and bound them. Texts that tables share count once."""
         stubs = 0 if self._stubs is None else self._stubs.memory
-        return 1024 + stubs + sum(table.memory for table in self._tables)
+        texts = {id(table.strings): len(table.strings) for table in self._tables}
+        return 1024 + stubs + sum(texts.values()) + sum(table.memory for table in self._tables)
 
     def named_by(self, debug: Elf) -> Elf:
         """This file with the symbols of its separate debug file, whose own program headers are not usable."""

@@ -46,15 +46,15 @@ class Functions:
         reach = _reach(starts, symbols["shndx"][kept], section_ends)
         self._ranges = Ranges(starts, np.where(sizes > 0, sizes, reach))
         self._name_at: Indexes = name_at[kept]
-        self._strings = strings if len(kept) else b""
+        self.strings = strings if len(kept) else b""
 
     def __len__(self) -> int:
         return len(self._name_at)
 
     @property
     def memory(self) -> int:
-        """Bytes held."""
-        return len(self._strings) + 24 * len(self._ranges.starts) + 8 * len(self._name_at)
+        """Bytes held, without `strings`, which other tables may share."""
+        return 24 * len(self._ranges.starts) + 8 * len(self._name_at)
 
     def find(self, addresses: Addresses) -> Indexes:
         """The number of the function at each virtual address, -1 for none."""
@@ -70,7 +70,7 @@ class Functions:
 
     def _symbol(self, number: int) -> str:
         at = int(self._name_at[number])
-        raw = self._strings[at : at + _LONGEST_NAME]
+        raw = self.strings[at : at + _LONGEST_NAME]
         return raw.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
 
     def listed(self) -> list[tuple[int, int, str]]:

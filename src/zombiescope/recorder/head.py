@@ -145,8 +145,9 @@ def whole(head: bytes) -> int:
 class HeadReader:
     """The records of a head in a file, one at a time: a head may be larger than the memory that a reader has."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
+    def __init__(self, file: BinaryIO, checked: int = 0) -> None:
+        """`checked`: so many bytes are known to be intact, as the `end` of another reader said."""
+        self._file, self._checked = file, checked
         self.end = 0  # bytes that are intact, as far as it was read
         self.damage = ""  # why it ended; empty at its end, and where a kill may have torn it
 
@@ -164,8 +165,9 @@ class HeadReader:
             content = self._file.read(length)
             if len(content) < length:
                 return
-            if zlib.crc32(content, zlib.crc32(header[_CRC:])) != crc:
+            end = self.end + _HEADER.size + length
+            if end > self._checked and zlib.crc32(content, zlib.crc32(header[_CRC:])) != crc:
                 self.damage = "a record that is not as it was written"
                 return
-            self.end += _HEADER.size + length
+            self.end = end
             yield Record(kind, source, at, memoryview(content))

@@ -1,4 +1,4 @@
-"""The rings of all cores into a head, as they are: drained once a second, sooner where one is half full.
+"""The rings of all cores into a head, as they are: drained once a second, sooner where one is nearly full.
 
 What it cannot see is said with every read, as probes do. Standard library only: the capture process imports this.
 """

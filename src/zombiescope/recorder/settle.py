@@ -76,7 +76,7 @@ class _Settling:
         self._rows = ReadingRows(_events(meta))
         gives = meta.get("gives", {})
         self._probes = SettledProbes(self._rows, gives)
-        began, tasks = _first_look(file)
+        began, tasks, self._checked = _first_look(file)
         self._stacks = SettledStacks(here, self._rows, carry.before(began, boot_id), tasks, self._hz)
         self._sources: dict[int, Ring | str] = {}
         self._ahead: int | None = None
@@ -91,7 +91,7 @@ class _Settling:
         self._stacks.__exit__()
 
     def run(self) -> Settled:
-        reader = HeadReader(self._file)
+        reader = HeadReader(self._file, self._checked)
         for record in reader:
             self._take(record)
             if self._rows.waiting > ROWS_AT_ONCE:
@@ -164,12 +164,13 @@ def _source(content: memoryview, hz: float) -> Ring | str:
     return ""
 
 
-def _first_look(file: BinaryIO) -> tuple[int, Tasks]:
-    """When the rings were first read, and what became of the processes until the end."""
+def _first_look(file: BinaryIO) -> tuple[int, Tasks, int]:
+    """When the rings were first read, what became of the processes until the end, and how many bytes are intact."""
     began, tasks, rings = 0, Tasks(), set[int]()
     waiting: list[bytes] = []
     size = 0
-    for record in HeadReader(file):
+    reader = HeadReader(file)
+    for record in reader:
         if record.kind == NAME and isinstance(_source(record.content, 0.0), Ring):
             rings.add(record.source)
         elif record.kind == RING and record.source in rings:
@@ -182,7 +183,7 @@ def _first_look(file: BinaryIO) -> tuple[int, Tasks]:
                 if tasks.too_many:
                     break
     tasks.feed(waiting)
-    return began, tasks
+    return began, tasks, reader.end
 
 
 def _events(meta: Mapping[str, Any]) -> set[str]:

@@ -152,7 +152,8 @@ class SettledStacks:
             return
         self._now = parts[-1].at
         event, hz, cgroup = self._kind
-        parsed = parse(self._needed.of([it.content for it in parts]), cgroup=cgroup)
+        needed, starts = self._needed.of([it.content for it in parts])
+        parsed = parse(needed, cgroup=cgroup, starts=starts)
         for trouble in parsed.damage[: MOST_DAMAGE - len(self.damage)]:
             self.damage.append(f"a ring of samples: {trouble.text}")
         for part, told in zip(parts, parsed.lost, strict=True):
@@ -194,6 +195,8 @@ class SettledStacks:
     def _samples(self, parsed: Parsed, shares: Mapping[int, float]) -> npt.NDArray[np.bool_]:
         stack = self._stacks.numbers(parsed.chains, parsed.time_ns, self._programs.begun(parsed))
         busy: npt.NDArray[np.bool_] = ~self._stacks.idle[stack]
+        if not self._named:  # whether the idle task just idled only names can tell; nearly always it did
+            busy &= parsed.pid != 0
         tid, time_ns, cgroup = parsed.tid[busy], parsed.time_ns[busy], parsed.cgroup[busy]
         weight = self._weights.of(parsed.time_ns, parsed.cpu, parsed.period, shares) if self._weights else None
         if len(tid):

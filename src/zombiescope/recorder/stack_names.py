@@ -72,7 +72,7 @@ class StackNames:
         `programs`: how many programs its process ran before the one that was sampled; the same addresses of another one
         are another stack.
         """
-        keys = np.array([hash(it) for it in chains], np.int64)
+        keys = np.fromiter(map(hash, chains), np.int64, len(chains))
         for place in np.flatnonzero(programs).tolist():
             keys[place] = hash((int(keys[place]), int(programs[place])))
         distinct, first, which = np.unique(keys, return_index=True, return_inverse=True)
@@ -151,7 +151,7 @@ class StackNames:
         return np.array(found, np.uint32)
 
     def _numbered(self, parts: Sequence[tuple[bytes, int]]) -> Ints:
-        keys = np.array([hash(it) for it in parts], np.int64)
+        keys = np.fromiter(map(hash, parts), np.int64, len(parts))
         distinct, first, which = np.unique(keys, return_index=True, return_inverse=True)
         numbers = self._same.find(distinct)
         fresh = np.flatnonzero(numbers < 0)

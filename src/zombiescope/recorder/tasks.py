@@ -37,10 +37,11 @@ class Needed(NamedTuple):
     gone: Pids  # processes that are not there any more when the head ends; in order
     pages: Pids | None  # all that were in a sample, in order; None: too many to tell
 
-    def of(self, rings: Sequence[bytes]) -> list[bytes]:
-        """Rings without the other records; one is as it was, if there is anything odd about it.
+    def of(self, rings: Sequence[bytes]) -> tuple[list[bytes], npt.NDArray[np.int64] | None]:
+        """Rings without the other records, and at which word of all of them each record begins.
 
-        Of a process that is gone, those mappings are needed in which it, or a child that had the same, was sampled.
+        A ring is as it was, if there is anything odd about it; None then. Of a process that is gone, those mappings are
+        needed in which it, or a child that had the same, was sampled.
         """
         whole = b"".join(rings)
         piece, used = cut(whole)
@@ -52,7 +53,7 @@ class Needed(NamedTuple):
             or any(len(it) & 7 for it in rings)
             or (8 * begins[ends] != np.cumsum([len(it) for it in rings])).any()
         ):
-            return list(rings) if len(rings) < 2 else [it for ring in rings for it in self.of([ring])]
+            return (list(rings) if len(rings) < 2 else [it for ring in rings for it in self.of([ring])[0]]), None
         kept = np.ones(len(piece.places), np.bool_)
         about = np.flatnonzero(_ABOUT[piece.kinds] & (piece.heads >= _LEAST))
         kept[about[_among(piece.words[piece.places[about] + 1] & _PID, self.unneeded)]] = False
@@ -64,8 +65,9 @@ class Needed(NamedTuple):
             kept[maps[first == last]] = False
         sizes = (piece.heads >> _SIZE).astype(np.int64)
         left = piece.words[np.repeat(kept, sizes)].tobytes()
-        bounds = 8 * np.append(0, np.cumsum(sizes * kept))[np.append(0, ends)]
-        return [left[begin:end] for begin, end in pairwise(bounds.tolist())]
+        starts = np.append(0, np.cumsum(sizes * kept))
+        bounds = 8 * starts[np.append(0, ends)]
+        return [left[begin:end] for begin, end in pairwise(bounds.tolist())], starts[:-1][kept]
 
 
 class Tasks:
