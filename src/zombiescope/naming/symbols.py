@@ -140,7 +140,7 @@ class Symbols:
         elf, why = _parsed(self._read, path, build_id)
         if elf is not None and self._debug is not None:
             elf = self._debug(elf, path)
-        if elf is not None and not len(elf):
+        if elf is not None and not elf:
             why = "has no function names (stripped)"
         return elf, why
 
