@@ -36,10 +36,10 @@ def parse(pieces: Iterable[bytes], source: str = "JSON") -> Samples:
         if len(data) > LARGEST_FILE:
             raise Unparsable(source, LARGEST_FILE, f"larger than {LARGEST_FILE >> 20} MB, too large for JSON")
     found = _loaded(data.decode("utf-8", "surrogateescape"), source)
-    if isinstance(found, list) or "traceEvents" in found:
+    if isinstance(found, list) or (isinstance(found, dict) and "traceEvents" in found):
         text = "a trace of events, not a profile; py-spy and others write speedscope's format too"
         raise Unparsable(source, 0, text)
-    reader = next((it for it in _READERS if it.shaped(found)), None)
+    reader = next((it for it in _READERS if isinstance(found, dict) and it.shaped(found)), None)
     if reader is None:
         raise Unparsable(source, 0, _KNOWN)
     try:
