@@ -142,8 +142,8 @@ def _whole_processes(path: str) -> Iterator[tuple[str, float, float, str]]:
 def _small(path: str) -> None:
     """A capture of one short program."""
     if not os.path.exists(path):
-        argv = ("perf", "record", "-q", "-F", "999", "-g", "-o", path, "--", "python3", "-c", "import json")
-        subprocess.run(argv, check=True, capture_output=True)
+        argv = ("perf", "record", "-q", "--buildid-mmap", "-F", "999", "-g", "-o", path)
+        subprocess.run((*argv, "--", "python3", "-c", "import json"), check=True, capture_output=True)
 
 
 def _repeated(path: str, to: str, times: int) -> None:

@@ -46,6 +46,12 @@ AS_WRITTEN = {
     "busybox": "Nov 12 15:12:04 node-7 kern.err kernel: [12345.678901] {}",
     "with priority": "<3>Nov 12 15:12:04 node-7 kernel: {}",
 }
+RETOLD = (
+    "[Nov12 15:08] booted\n[  +0.500000] up\n[Nov12 15:10] {}\n",
+    "[<    0.000000>] booted\n[<    0.500000>] {}\n",
+    '{"dmesg": [\n {"pri": 6, "time": 5.0, "msg": "a"},{"pri": 3, "time": 6.5, "msg": "{}"}]}',
+    "====1794496324.123456-D\nPanic#1 Part1\n<3>[  125.000000] {}\nPanic#1 Part2\n<6>[    5.0000] up",
+)
 CROOKED = (b"\n", b"{", b"}", b'"', b"[", b"]", b"9" * 30, b"\0", b": ", b"\x1e", b"=")
 
 
@@ -65,6 +71,7 @@ def read(_: bytes, data: bytes, __: random.Random) -> bool:
 def fuzz(times: int, seed: int) -> int:
     """How many of the damaged logs still had lines."""
     seeds = [f"{text}\n".replace("{}", RESET).encode() * 3 for text in AS_WRITTEN.values()]
+    seeds += [f"{text}\n".replace("{}", RESET).encode() for text in RETOLD]
     return fuzzing.tried(times, seed, seeds, lambda it, random_: fuzzing.damaged(it, random_, crooked), read)
 
 

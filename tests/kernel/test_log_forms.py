@@ -56,6 +56,48 @@ def test_what_stands_before_a_time_since_boot(line: str) -> None:
     assert log.lines[0].at == pytest.approx(ENDED)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[Nov12 15:08] booted\n[  +0.500000] up\n[Nov12 15:10] {RESET}\n[  +2.000000] over\n",
+        f"kern  :info  : [Nov12 15:08] booted\nkern  :info  : [  +0.500000] up\n"
+        f"kern  :err   : [Nov12 15:10] {RESET}\nkern  :info  : [  +2.000000] over\n",
+        f"[<    0.000000>] booted\n[<    0.500000>] up\n[<  119.500000>] {RESET}\n[<    2.000000>] over\n",
+        json.dumps(
+            {
+                "dmesg": [
+                    {"pri": 6, "time": 5.0, "msg": "booted"},
+                    {"pri": 6, "time": 5.5, "msg": "up"},
+                    {"pri": 3, "time": 125.0, "msg": RESET},
+                    {"pri": 6, "time": 127.0, "msg": "over"},
+                ]
+            },
+            indent=3,
+        ),
+        f"Panic#1 Part1\n<3>[  125.000000] {RESET}\n<6>[  127.000000] over\nPanic#1 Part2\n<6>[    5.000000] booted\n"
+        "<6>[    5.500000] up\n",
+    ],
+    ids=["dmesg -H", "dmesg -x -H", "dmesg --time-format delta", "dmesg -J", "pstore, newest part first"],
+)
+def test_times_in_a_roundabout_way(text: str) -> None:
+    log = parse_log(text, ended=ENDED)
+    assert [it.text for it in log.lines] == ["booted", "up", RESET, "over"]
+    assert [round(it.at - ENDED, 3) for it in log.lines] == [-122.0, -121.5, -2.0, 0.0]
+
+
+def test_a_dump_of_ramoops_ends_when_it_was_dumped() -> None:
+    log = parse_log(f"===={AT:.6f}-D\nPanic#1 Part1\n<3>[   10.000000] {RESET}\n<6>[   12.500000] over\n", ended=ENDED)
+    assert [round(it.at - AT, 3) for it in log.lines] == [-2.5, 0.0]
+
+
+@pytest.mark.parametrize("text", ['{"dmesg": 3}', '{"dmesg": [{"time": "x"}]}', "[Foo99 99:99] a\n[  +0.000001] b\n"])
+def test_odd_ones_of_these_are_no_crash(text: str) -> None:
+    try:
+        assert parse_log(text, ended=ENDED).lines
+    except Unparsable as error:
+        assert "the log" in str(error)
+
+
 def test_a_log_without_times_keeps_its_order_and_says_so() -> None:
     log = parse_log(f"usb 1-1: new device\n{RESET}\nCall Trace:\n", ended=ENDED)
     assert [it.text for it in log.lines] == ["usb 1-1: new device", RESET, "Call Trace:"]
