@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from bench._commands import weigh
+from bench._commands import command, weigh
 from bench._perf_script import compare
+from bench._text_reader import text_reader
 from zombiescope.cli._sources import opened
 from zombiescope.core import UserError
 from zombiescope.core.samples import Samples
@@ -39,19 +40,11 @@ while ((SECONDS<end)); do tar cf - /usr/lib/python3 /usr/share/perl 2>/dev/null 
 wait
 """
 # What a verb would do, and import: nothing but numpy.
-OPEN = "import sys; from zombiescope.cli._sources import opened; found = opened(sys.argv[1]).capture; "
-HEATMAP = OPEN + f"from zombiescope.profile.heatmap import heatmap; heatmap(found, {CELL})"
-FOLDED = OPEN + (
-    "from zombiescope.profile.exports import folded; from zombiescope.profile.picture import Picture; "
-    "folded.write(Picture(capture=found), sys.stdout.buffer)"
+HEATMAP = (
+    "import sys; from zombiescope.cli._sources import opened; from zombiescope.profile.heatmap import heatmap; "
+    f"heatmap(opened(sys.argv[1]).capture, {CELL})"
 )
-
-ONE_SECOND = OPEN + (
-    "from zombiescope.profile.chosen import Chosen, naming; "
-    "from zombiescope.profile.exports import folded; from zombiescope.profile.picture import Picture; "
-    f"chosen = Chosen(start=found.start + 30 * {SECOND}, end=found.start + 31 * {SECOND}); "
-    "folded.write(Picture(capture=naming(found, chosen.rows(found)), chosen=chosen), sys.stdout.buffer)"
-)
+FLAMESCOPE = "ZOMBIESCOPE_FLAMESCOPE"  # the folder of FlameScope's source, if it is at hand
 
 
 def ratios() -> Iterator[tuple[str, float, float, str]]:
@@ -98,30 +91,44 @@ def _installed() -> Iterator[None]:
 
 
 def _whole_processes(path: str) -> Iterator[tuple[str, float, float, str]]:
-    large = os.path.join(FOLDER, "large.data")
+    large, text, small = (os.path.join(FOLDER, name) for name in ("large.data", "main.txt", "small.data"))
     _repeated(path, large, 6)
-    programs = {"heat": HEATMAP, "folded": FOLDED, "second": ONE_SECOND}
-    ours = {name: (sys.executable, "-c", program, path) for name, program in programs.items()}
-    commands = {"perf": ("perf", "script", "-i", path), **ours}
-    for argv in ours.values():
-        weigh(*argv)  # bytecode is written
+    _small(small)
+    flame = command("flame", path, "--format", "folded", "-o", os.path.join(FOLDER, "main.folded"))
+    commands = {
+        "perf": ("perf", "script", "-i", path),
+        "text": ("bash", "-c", f"exec perf script --header -i {path} > {text}"),
+        "reader": text_reader(text, os.environ.get(FLAMESCOPE)),
+        "heat": (sys.executable, "-c", HEATMAP, path),
+        "picture": command("view", path, "-o", os.path.join(FOLDER, "heat.png")),
+        "second": (*flame, "--from", "30", "--to", "31"),
+        "folded": flame,
+        "small": command("flame", small),
+        "perf, small": ("perf", "script", "-i", small),
+    }
+    for argv in commands.values():
+        weigh(*argv)  # bytecode and the text are written
     cost = dict.fromkeys(commands, float("inf"))
     memory = dict.fromkeys(commands, 0.0)
     for _ in range(RUNS):  # in turns, so that a noisy moment is everybody's
         for name, argv in commands.items():
             used, most = weigh(*argv)
             cost[name], memory[name] = min(cost[name], used), max(memory[name], most)
-    perf = cost["perf"]
-    for name, what, limit in (
-        ("heat", "perf.data to heatmap", 1 / 5),
-        ("second", "perf.data to the folded stacks of one second", 1 / 2),
-        ("folded", "perf.data to folded stacks", 1.0),
+    route = cost["text"] + cost["reader"]
+    whose = "FlameScope's" if os.environ.get(FLAMESCOPE) else f"a plain reader in place of FlameScope's ({FLAMESCOPE})"
+    for name, what, other, limit in (
+        ("heat", "perf.data to heatmap, against perf script and " + whose, route, 1 / 20),
+        ("picture", "the same by the command, view -o heat.png", route, 1 / 15),
+        ("heat", "perf.data to heatmap, against perf script alone", cost["perf"], 1 / 5),
+        ("second", "flame --from --to of one second, against 0.4 s", 0.4, 1.0),
+        ("folded", "flame --format folded, against perf script", cost["perf"], 1 / 3),
+        ("small", "flame of a small file, against perf script", cost["perf, small"], 1.0),
     ):
-        detail = f"{cost[name]:.2f} s CPU against {perf:.2f} s: {perf / cost[name]:.1f} times as fast"
-        yield f"{what}, whole process, against perf script", cost[name] / perf, limit, detail
+        detail = f"{cost[name]:.2f} s CPU against {other:.2f} s: {other / cost[name]:.1f} times as fast"
+        yield f"{what}, whole process", cost[name] / other, limit, detail
     most = memory["folded"]
     yield "memory, names and all, against 300 MB", most / 300e6, 1.0, f"{most / 1e6:.0f} MB"
-    used, most = weigh(sys.executable, "-c", FOLDED, large)
+    used, most = weigh(*(large if it == path else it for it in flame))
     yield (
         "memory for a file six times as large against 3 × 300 MB",
         most / 900e6,
@@ -129,6 +136,14 @@ def _whole_processes(path: str) -> Iterator[tuple[str, float, float, str]]:
         f"{most / 1e6:.0f} MB, {used:.2f} s",
     )
     os.unlink(large)
+    os.unlink(text)
+
+
+def _small(path: str) -> None:
+    """A capture of one short program."""
+    if not os.path.exists(path):
+        argv = ("perf", "record", "-q", "--buildid-mmap", "-F", "999", "-g", "-o", path)
+        subprocess.run((*argv, "--", "python3", "-c", "import json"), check=True, capture_output=True)
 
 
 def _repeated(path: str, to: str, times: int) -> None:

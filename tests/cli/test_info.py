@@ -21,8 +21,8 @@ def test_of_any_file(tmp_path: Path, zombiescope: Run) -> None:
             "perf.data: perf.data by perf: cpu-clock, 6 samples on 2 cores, over 0.0 s",
         ),
         ("script", SCRIPT, "script: text of perf script: cpu-clock, 1 sample on 1 core, all at one time"),
-        ("folded", b"a;b 42\n", "folded: folded stacks: 1 sample, no times"),
-        ("two", b"a;b 4 2\n", "two: folded stacks of two profiles, a difference: 2 samples, no times"),
+        ("folded", b"a;b 42\n", "folded: folded stacks: 1 sample that counts 42, no times"),
+        ("two", b"a;b 4 2\n", "two: folded stacks of two profiles, a difference: 2 samples that count 6, no times"),
     ):
         (tmp_path / name).write_bytes(content)
         assert zombiescope("info", str(tmp_path / name), expect=0).stdout.splitlines()[0] == said

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import json
-import random
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests import fuzzing
+from tests.kernel.fuzz_logs import AS_WRITTEN, AT, ENDED, ENTRY, RESET, fuzz
 
 from zombiescope.core import Unparsable
 from zombiescope.kernel.log_text import parse_log
-
-RESET = "ena 0000:00:05.0 eth0: Trigger reset is on"
-AT = datetime(2026, 11, 12, 15, 12, 4, 123456, tzinfo=UTC).timestamp()
-ENDED = AT + 3600.0
-MICROSECONDS = "1794496324123456"
-ENTRY = {"__REALTIME_TIMESTAMP": MICROSECONDS, "SYSLOG_IDENTIFIER": "kernel", "PRIORITY": "3", "_TRANSPORT": "kernel"}
 
 
 @pytest.fixture(autouse=True)
@@ -29,35 +21,6 @@ def _zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     monkeypatch.undo()
     time.tzset()
-
-
-AS_WRITTEN = {
-    "dmesg -x -T": "kern  :err   : [Thu Nov 12 15:12:04 2026] {}",
-    "dmesg --time-format iso": "2026-11-12T15:12:04,123456+00:00 {}",
-    "dmesg -x --time-format iso": "kern  :err   : 2026-11-12T15:12:04,123456+00:00 {}",
-    "short": "Nov 12 15:12:04 node-7 kernel: {}",
-    "short-precise": "Nov 12 15:12:04.123456 node-7 kernel: {}",
-    "short-iso": "2026-11-12T15:12:04+00:00 node-7 kernel: {}",
-    "short-iso-precise": "2026-11-12T15:12:04.123456+00:00 node-7 kernel: {}",
-    "short-full": "Thu 2026-11-12 15:12:04 UTC node-7 kernel: {}",
-    "short-full of a zone": "Thu 2026-11-12 16:12:04 +01:00 node-7 kernel: {}",
-    "short-unix": "1794496324.123456 node-7 kernel: {}",
-    "with-unit": "Thu 2026-11-12 15:12:04 UTC node-7 kernel: {}",
-    "json": json.dumps(ENTRY | {"MESSAGE": RESET}),
-    "json of bytes": json.dumps(ENTRY | {"MESSAGE": list(RESET.encode())}),
-    "json-pretty": json.dumps(ENTRY | {"MESSAGE": RESET}, indent=8),
-    "json-sse": "data: " + json.dumps(ENTRY | {"MESSAGE": RESET}) + "\n",
-    "json-seq": "\x1e" + json.dumps(ENTRY | {"MESSAGE": RESET}),
-    "export": f"__CURSOR=s=1;i=2\n__REALTIME_TIMESTAMP={MICROSECONDS}\nPRIORITY=3\n"
-    "SYSLOG_IDENTIFIER=kernel\nMESSAGE={}\n",
-    "verbose": "Thu 2026-11-12 15:12:04.123456 UTC [s=1;i=2;b=3;m=4;t=5;x=6]\n"
-    "    SYSLOG_IDENTIFIER=kernel\n    MESSAGE={}\n",
-    "rsyslog of SUSE": "2026-11-12T15:12:04.123456+00:00 node-7 kernel: [12345.678901] {}",
-    "rsyslog of Ubuntu": "Nov 12 15:12:04 node-7 kernel: [12345.678901] {}",
-    "RFC 5424": "<3>1 2026-11-12T15:12:04.123456Z node-7 kernel - - - {}",
-    "busybox": "Nov 12 15:12:04 node-7 kern.err kernel: [12345.678901] {}",
-    "with priority": "<3>Nov 12 15:12:04 node-7 kernel: {}",
-}
 
 
 @pytest.mark.parametrize("form", AS_WRITTEN)
@@ -91,6 +54,48 @@ def test_what_stands_before_a_time_since_boot(line: str) -> None:
     log = parse_log(line.replace("{}", RESET) + "\n", ended=ENDED)
     assert [it.text.rstrip("\r") for it in log.lines] == [RESET]
     assert log.lines[0].at == pytest.approx(ENDED)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[Nov12 15:08] booted\n[  +0.500000] up\n[Nov12 15:10] {RESET}\n[  +2.000000] over\n",
+        f"kern  :info  : [Nov12 15:08] booted\nkern  :info  : [  +0.500000] up\n"
+        f"kern  :err   : [Nov12 15:10] {RESET}\nkern  :info  : [  +2.000000] over\n",
+        f"[<    0.000000>] booted\n[<    0.500000>] up\n[<  119.500000>] {RESET}\n[<    2.000000>] over\n",
+        json.dumps(
+            {
+                "dmesg": [
+                    {"pri": 6, "time": 5.0, "msg": "booted"},
+                    {"pri": 6, "time": 5.5, "msg": "up"},
+                    {"pri": 3, "time": 125.0, "msg": RESET},
+                    {"pri": 6, "time": 127.0, "msg": "over"},
+                ]
+            },
+            indent=3,
+        ),
+        f"Panic#1 Part1\n<3>[  125.000000] {RESET}\n<6>[  127.000000] over\nPanic#1 Part2\n<6>[    5.000000] booted\n"
+        "<6>[    5.500000] up\n",
+    ],
+    ids=["dmesg -H", "dmesg -x -H", "dmesg --time-format delta", "dmesg -J", "pstore, newest part first"],
+)
+def test_times_in_a_roundabout_way(text: str) -> None:
+    log = parse_log(text, ended=ENDED)
+    assert [it.text for it in log.lines] == ["booted", "up", RESET, "over"]
+    assert [round(it.at - ENDED, 3) for it in log.lines] == [-122.0, -121.5, -2.0, 0.0]
+
+
+def test_a_dump_of_ramoops_ends_when_it_was_dumped() -> None:
+    log = parse_log(f"===={AT:.6f}-D\nPanic#1 Part1\n<3>[   10.000000] {RESET}\n<6>[   12.500000] over\n", ended=ENDED)
+    assert [round(it.at - AT, 3) for it in log.lines] == [-2.5, 0.0]
+
+
+@pytest.mark.parametrize("text", ['{"dmesg": 3}', '{"dmesg": [{"time": "x"}]}', "[Foo99 99:99] a\n[  +0.000001] b\n"])
+def test_odd_ones_of_these_are_no_crash(text: str) -> None:
+    try:
+        assert parse_log(text, ended=ENDED).lines
+    except Unparsable as error:
+        assert "the log" in str(error)
 
 
 def test_a_log_without_times_keeps_its_order_and_says_so() -> None:
@@ -128,18 +133,4 @@ def test_hostile_records_are_quick(text: str) -> None:
 
 
 def test_two_thousand_damaged_logs() -> None:
-    seeds = [f"{text}\n".replace("{}", RESET).encode() * 3 for text in AS_WRITTEN.values()]
-
-    def read(_: bytes, data: bytes, __: random.Random) -> bool:
-        try:
-            log = parse_log(data.decode("utf-8", "surrogateescape"), ended=ENDED)
-        except Unparsable:
-            return False
-        assert all(isinstance(it.at, float) and 0 <= it.level < 8 for it in log.lines)
-        return True
-
-    def crooked(changed: bytearray, at: int, random_: random.Random) -> None:
-        changed[at:at] = random_.choice((b"\n", b"{", b"}", b'"', b"[", b"]", b"9" * 30, b"\0", b": ", b"\x1e", b"="))
-
-    still = fuzzing.tried(2000, 3, seeds, lambda it, random_: fuzzing.damaged(it, random_, crooked), read)
-    assert 500 < still < 2000
+    assert 500 < fuzz(2000, 3) < 2000

@@ -26,6 +26,7 @@ def test_both_say_the_same(symbols: list[tuple[int, str]], asked: list[int], mod
     found = short.those(where, lambda name: wanted(name.split(" ")[0]))
     assert found.tolist() == [wanted(name.split(" ")[0]) for name in whole.names(where)]
     assert found.tolist() == whole.those(where, lambda name: wanted(name.split(" ")[0])).tolist()
+    assert KallsymsText(text).names(where) == whole.names(where)
 
 
 def test_all_names_of_an_address_count() -> None:
@@ -47,3 +48,6 @@ def test_this_kernel() -> None:
     where = np.arange(0, 1 << 22, 1 << 15, dtype=np.uint64) + np.uint64(text.text_base or 0)
     for at, name in zip(where, text.whole.names(where), strict=True):
         assert name == UNKNOWN or text.those(np.array([at]), name.__eq__).tolist() == [True]
+    few = KallsymsText(text._text)
+    assert few.names(where) == text.whole.names(where)
+    assert "whole" not in vars(few), "a few names do not need all of the text"

@@ -1,4 +1,4 @@
-"""Damage profiles as text and as pprof in every way that comes to mind; readers may only ever say Unparsable.
+"""Damage profiles as text, as JSON and as pprof in every way that comes to mind; readers may only ever say Unparsable.
 
 python -m tests.profile.fuzz_text 100000 [seed]
 """
@@ -15,8 +15,10 @@ from tests.profile.captures import capture
 
 from zombiescope.core.errors import Unparsable
 from zombiescope.core.samples import Function, Who
-from zombiescope.profile import folded, perf_script, pprof
+from zombiescope.profile import folded, json_files, perf_script, pprof
+from zombiescope.profile.exports import json as json_export
 from zombiescope.profile.exports import pprof as pprof_export
+from zombiescope.profile.exports import speedscope as speedscope_export
 from zombiescope.profile.picture import Picture
 
 SCRIPT = b"""# ========
@@ -38,6 +40,14 @@ plain 7 cycles:
 """
 DIFFERENCE = b"cksum;main;cksum 31 42\nbash;a 7 0.25\nbash;b_[k] 1 1e1\n"
 FOLDED = b"# {}\nkubelet;main;read_[k] 42\njava;a b;c;d_[j] 7\r\n;; 1\nalone 3.5\n"
+EVENTED = b"""{"shared": {"frames": [{"name": "a"}, {"name": "b", "file": "/bin/b"}]}, "profiles": [{"type": "evented",
+"name": "t", "unit": "milliseconds", "startValue": 10, "endValue": 16, "events": [{"type": "O", "frame": 0, "at": 10},
+{"type": "O", "frame": 1, "at": 12}, {"type": "C", "frame": 1, "at": 15}, {"type": "C", "frame": 0, "at": 16}]}]}"""
+CPUPROFILE = b"""{"nodes": [{"id": 1, "callFrame": {"functionName": "(root)", "url": ""}, "children": [2, 3]},
+{"id": 2, "callFrame": {"functionName": "f", "url": "x.js"}, "hitCount": 2}, {"id": 3, "callFrame":
+{"functionName": "(idle)"}, "hitCount": 1}], "startTime": 100, "samples": [2, 3, 2], "timeDeltas": [9, 9, 9]}"""
+V8_LOG = b"""{"code": [{"name": "/bin/node", "type": "SHARED_LIB"}, {"name": "f x.js:1:2", "type": "JS"}],
+"functions": [], "ticks": [{"tm": 5, "vm": 0, "s": [1, 4, 0, 8]}, {"tm": 9, "vm": 7, "s": [-1, 4]}]}"""
 CROOKED = (
     b"\n",
     b"\n\n",
@@ -54,15 +64,25 @@ CROOKED = (
     b":",
     b"99" * 40,
     b"-1",
+    b"{",
+    b"]",
+    b'"',
+    b",null",
+    b"1e308",
 )
 
 
-def profile() -> bytes:
+def picture() -> Picture:
     stack = (Function("main", False, "/bin/x"), Function("read", True))
     rows = [(7, cpu, Who(cpu, "a b", "/x"), stack, 3) for cpu in range(5)]
+    return Picture(capture=capture(rows, unit="nanoseconds"))
+
+
+def written(export: ModuleType) -> bytes:
     out = io.BytesIO()
-    pprof_export.write(Picture(capture=capture(rows, unit="nanoseconds")), out)
-    return gzip.decompress(out.getvalue())
+    export.write(picture(), out)
+    data = out.getvalue()
+    return gzip.decompress(data) if export is pprof_export else data
 
 
 def crooked(changed: bytearray, at: int, random_: random.Random) -> None:
@@ -93,7 +113,12 @@ def fuzz(times: int, seed: int) -> int:
             (perf_script, SCRIPT.replace(b"\n", b"\r\n")),
             (folded, FOLDED),
             (folded, DIFFERENCE),
-            (pprof, profile()),
+            (pprof, written(pprof_export)),
+            (json_files, written(speedscope_export)),
+            (json_files, written(json_export)),
+            (json_files, EVENTED),
+            (json_files, CPUPROFILE),
+            (json_files, V8_LOG),
         ),
         lambda whole, random_: fuzzing.damaged(whole[1], random_, crooked),
         lambda whole, data, random_: read(whole[0], data, random_),

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from zombiescope.naming.kallsyms import KallsymsText, Kernel
     from zombiescope.naming.this_machine import Names
 
-KNOWN = "not a format we read: perf.data, the text of `perf script`, folded stacks, pprof; packed or not"
+KNOWN = (
+    "not a format we read: perf.data, the text of `perf script`, folded stacks, pprof, speedscope, .cpuprofile; "
+    "packed or not"
+)
 PERF_DATA = (b"PERFILE2", b"PERFFILE", b"2ELIFREP")
 # `goroutine profile: total 7`, `heap profile: 1: 2 [3: 4] @ heap/8`, `--- mutex:`, and a dump of goroutines
 _GO_TEXT = (b"goroutine ", b"heap profile: ", b"threadcreate profile: ", b"--- mutex:", b"--- contention:")
@@ -182,12 +185,16 @@ def _read(file: Opened, label: str, asked: Asked) -> Samples:
             )
         file.notes += names.notes
         return found
-    from zombiescope.profile import folded, perf_script, pprof
+    from zombiescope.profile import folded, json_files, perf_script, pprof
 
     if pprof.looks_like(beginning):
         if asked.event is not None:
             raise UserError(f"{file.path}: pprof has values, not events: use --value {asked.event}")
         return pprof.parse(file.pieces(), label, asked.value)
+    if json_files.looks_like(beginning):
+        if asked.chooses:
+            raise UserError(f"{file.path}: this format has one measure: leave out --event and --value")
+        return json_files.parse(file.pieces(), label)
     if perf_script.looks_like(beginning):
         _refuse_value(file.path, asked, "the text of `perf script`")
         return perf_script.parse(file.pieces(), label, asked.event)

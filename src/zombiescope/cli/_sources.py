@@ -1,4 +1,4 @@
-"""Open anything that holds samples: a recording, perf.data, `perf script` text, folded stacks, pprof, packed or not.
+"""Open anything that holds samples: a recording, perf.data, `perf script` text, folded stacks, pprof, JSON.
 
 A file is recognised by its content, never by its name. Several files, or a folder of them (`perf record
 --switch-output` leaves one every few minutes), open as one.

@@ -1,7 +1,7 @@
 """A flame graph of any time range of a recording or profile, or the difference of two, in the format you need.
 
-Reads recordings, perf.data, the text of `perf script`, folded stacks and pprof, packed or not. Idle time is left out,
-interrupts on an idle core are kept. docs/exports.md says which tool reads which format.
+Reads recordings, perf.data, the text of `perf script`, folded stacks, pprof, speedscope and .cpuprofile, packed or
+not. Idle time is left out, interrupts on an idle core are kept. docs/exports.md says which tool reads which format.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The time-travel page: a heatmap of hours, the flame graph of any second, what changed before an event.
 
 Serves the page on this machine and prints its address, or writes it (-o) as one file that opens from disk. Reads
-recordings, perf.data, the text of `perf script`, folded stacks and pprof. docs/time-travel.md says how to read it.
+recordings, perf.data, the text of `perf script`, folded stacks, pprof, speedscope and .cpuprofile.
+docs/time-travel.md says how to read it.
 """
 
 from __future__ import annotations

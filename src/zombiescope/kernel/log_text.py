@@ -12,7 +12,8 @@ r"""A saved kernel log: parse what dmesg, journalctl and syslog print into lines
     6,339,5140900,-;text                         a copy of /dev/kmsg
 
 Before the time there may be what a console, a container's log or printk itself puts there (_BEFORE). Entries of fields
-(journalctl -o json, export, verbose; Docker's files) are read by log_records. Text without any time, as `dmesg -t` and
+(journalctl -o json, export, verbose; Docker's files) are read by log_records; dmesg -H and -J and dumps of pstore are
+put into dmesg's own form first by log_retold. Text without any time, as `dmesg -t` and
 `journalctl -o cat` print, is taken if it is clearly the kernel's; of it only the order is known.
 
 Times without a zone are taken as this machine's zone, times without a year as the last such day before the log ended,
@@ -30,6 +31,7 @@ from datetime import datetime, timedelta, timezone
 from zombiescope.core import Unparsable
 from zombiescope.kernel.kmsg import Line, parse
 from zombiescope.kernel.log_records import Record, records
+from zombiescope.kernel.log_retold import retold
 from zombiescope.kernel.text import lines
 
 LEVEL = 6  # where the line has none: "informational", so that no finding is based on it
@@ -100,6 +102,8 @@ def parse_log(text: str, *, ended: float, of: Callable[[str], bool] = lambda _wh
     Where lines name their writer, `of` selects. A line without a time, such as journalctl's "-- Boot …", is left out.
     """
     every = lines(text.removeprefix("\ufeff"))
+    if (plain := retold(every)) is not None:
+        every, ended = plain.lines, plain.ended or ended
     if (told := records(every)) is not None:
         return _of_records(*told, ended, of)
     name, head = _format(every)

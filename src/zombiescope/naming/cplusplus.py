@@ -6,18 +6,46 @@ expressions other than literals, which one symbol in a thousand has.
 
 from __future__ import annotations
 
+import re
+
 from zombiescope.naming import cplusplus_words as words
 from zombiescope.naming.cplusplus_types import Part, Signature, Types
 from zombiescope.naming.mangled import Odd, short
 
+ANONYMOUS = "(anonymous namespace)"
+_NESTED = re.compile("_ZN(?:r?V?K?[RO]?)(?=[1-9])")
+_LENGTH = re.compile("[1-9][0-9]{0,5}")
+_MADE = re.compile("[CD][0-9]")
+
 
 def cplusplus(symbol: str) -> str:
     """The name of a function by its symbol, which begins with _Z. Pieces of it (.cold, .part.0) have its name."""
+    if plain := _plain(symbol):
+        return plain
     reader = _Symbol(symbol, 2)
     name = reader.special() or reader.name().left
     if symbol[reader.at : reader.at + 1] == "E":  # more ends than beginnings
         raise Odd
     return name
+
+
+def _plain(symbol: str) -> str:
+    """Names within names and nothing else, as most are: no templates, no operators. "" for all others."""
+    nested = _NESTED.match(symbol)
+    at, parts = nested.end() if nested else 2, list[str]()
+    while (digits := _LENGTH.match(symbol, at)) and (nested or not parts):
+        begin, at = digits.end(), digits.end() + int(digits[0])
+        part = symbol[begin:at]
+        if at > len(symbol):
+            return ""
+        parts.append(ANONYMOUS if part.startswith("_GLOBAL__N") else part)
+    if not nested:
+        return parts[0] if parts and symbol[at : at + 1] not in ("I", "B", "E") else ""
+    made = _MADE.match(symbol, at)
+    if made and parts:
+        at += 2
+        parts.append(("~" if made[0][0] == "D" else "") + parts[-1])
+    return "::".join(parts) if parts and symbol[at : at + 1] == "E" and symbol[at + 1 : at + 2] != "E" else ""
 
 
 class _Symbol(Types):
@@ -146,7 +174,7 @@ class _Symbol(Types):
         returns = True
         if letter.isdigit():
             name = self.counted()
-            name = self.last = "(anonymous namespace)" if name.startswith("_GLOBAL__N") else name
+            name = self.last = ANONYMOUS if name.startswith("_GLOBAL__N") else name
         elif letter in ("C", "D") and two[1:].isdigit():
             self.at += 2
             name, returns = ("~" if letter == "D" else "") + self.last, False

@@ -81,9 +81,9 @@ class Elf:
         debug_link: DebugLink | None = None,
     ) -> None:
         self.build_id, self.debug_link, self._stubs = build_id, debug_link, stubs
-        self.stripped = not tables or not len(tables[0])
+        self.stripped = not tables or not tables[0]
         self._program = segments
-        self._tables = tuple(table for table in tables if len(table))
+        self._tables = tuple(table for table in tables if table)
         offsets, addresses = segments["offset"].astype(np.uint64), segments["vaddr"].astype(np.uint64)
         self._segments = Ranges(offsets, segments["filesz"].astype(np.uint64))
         self._shifts: Addresses = addresses - offsets  # wraps around where the address is the smaller one, and back
@@ -100,6 +100,10 @@ class Elf:
 
     def __len__(self) -> int:
         return sum(len(table) for table in self._tables)
+
+    def __bool__(self) -> bool:
+        """Whether it names any function: known without sorting them."""
+        return bool(self._tables)
 
     @property
     def memory(self) -> int:
@@ -135,6 +139,8 @@ class Elf:
         names: list[str | None] = [None] * len(addresses)
         unnamed = np.flatnonzero(segment >= 0)
         for table in self._tables:
+            if not len(unnamed):
+                break
             found = table.find(addresses[unnamed])
             made: dict[int, str] = {}
             for place, number in zip(unnamed.tolist(), found.tolist(), strict=True):
@@ -171,11 +177,11 @@ class _Reader:
         dynamic = self._symbols(_SHT_DYNSYM)
         whole = self._symbols(_SHT_SYMTAB)
         tables = [self._functions(*whole), self._functions(*dynamic), self._functions(*whole, labels=True)]
-        if mini and not len(tables[0]):  # it holds what was stripped of .symtab
+        if mini and not tables[0]:  # it holds what was stripped of .symtab
             tables += self._mini_debug_information()
         loads = self._segments[self._segments["type"] == _PT_LOAD][:_MOST_SEGMENTS]
         code = loads[loads["flags"] & _PF_X != 0]
-        link = None if len(tables[0]) else self._debug_link()
+        link = None if tables[0] else self._debug_link()
         stubs = Stubs(self._section, *dynamic) if (self._machine, self._class) == (X86_64, _CLASS_64) else None
         # Two segments may share a page of the file; samples are from the one that can be executed.
         return Elf(self._build_id(), code if len(code) else loads, tuple(tables), stubs, link)

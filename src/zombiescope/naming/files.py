@@ -28,9 +28,7 @@ from zombiescope.naming.vdso import vdso
 
 # A node runs some hundred programs with some hundred libraries; a container image each makes them more.
 MOST_FILES = 1024
-MOST_MEMORY = (
-    64 << 20
-)  # symbols of libc take 0.1 MB, of a large program (node, a compiler) with all of them 12 to 25 MB
+MOST_MEMORY = 64 << 20  # symbols of libc take 0.1 MB, of a large program (node, a compiler) 12 to 25 MB
 MOST_NAMES = 1 << 17  # a profile of a busy node has 20,000 distinct addresses
 AT_A_TIME = 64  # files opened for one read of the samples: 0.15 ms each, if they cannot be used
 

@@ -30,31 +30,50 @@ class Functions:
         self, symbols: Table, strings: bytes, section_ends: Addresses, machine: int, *, labels: bool = False
     ) -> None:
         """`section_ends`: the virtual address at which each section ends, by its number; `labels`: take all symbols."""
-        kind, bind = symbols["info"] & 15, symbols["info"] >> 4
+        kind = symbols["info"] & 15
         wanted = (kind == _STT_FUNC) | (kind == _STT_GNU_IFUNC) | labels
         wanted &= (symbols["shndx"] != 0) & (symbols["value"] != 0) & (symbols["name"] != 0)
         wanted &= symbols["name"] < len(strings)
-        symbols, bind = symbols[wanted], bind[wanted]
+        # Sorting takes most of the time, and of some tables no address is ever asked for: it is done when one is.
+        self._unsorted: tuple[Table, Addresses, int] | None = (symbols[wanted], section_ends, machine)
+        self._count = len(self._unsorted[0])
+        self.strings = strings if self._count else b""
+
+    def _sort(self) -> None:
+        if self._unsorted is None:
+            return
+        symbols, section_ends, machine = self._unsorted
+        bind = symbols["info"] >> 4
         starts = _unsigned(symbols["value"])
         if machine == _EM_ARM:
             starts &= ~np.uint64(1)  # the bit says that the function is in Thumb code
         sizes, name_at = _unsigned(symbols["size"]), symbols["name"].astype(np.int64)
         weak, exported = bind == _STB_WEAK, (bind == _STB_GLOBAL) | (bind == _STB_GNU_UNIQUE)
-        text = np.frombuffer(strings, dtype=np.uint8)
+        text = np.frombuffer(self.strings, dtype=np.uint8)
         kept = best_aliases(starts, sizes > 0, weak, exported, text, name_at)
         starts, sizes = starts[kept], sizes[kept]
         reach = _reach(starts, symbols["shndx"][kept], section_ends)
-        self._ranges = Ranges(starts, np.where(sizes > 0, sizes, reach))
+        self._sorted = Ranges(starts, np.where(sizes > 0, sizes, reach))
         self._name_at: Indexes = name_at[kept]
-        self.strings = strings if len(kept) else b""
+        self._unsorted = None
+
+    @property
+    def _ranges(self) -> Ranges:
+        self._sort()
+        return self._sorted
+
+    def __bool__(self) -> bool:
+        """Whether there are any functions: known without sorting them."""
+        return self._count > 0
 
     def __len__(self) -> int:
+        self._sort()
         return len(self._name_at)
 
     @property
     def memory(self) -> int:
-        """Bytes held, without `strings`, which other tables may share."""
-        return 24 * len(self._ranges.starts) + 8 * len(self._name_at)
+        """Bytes held, sorted or not, without `strings`, which other tables may share."""
+        return 32 * self._count
 
     def find(self, addresses: Addresses) -> Indexes:
         """The number of the function at each virtual address, -1 for none."""

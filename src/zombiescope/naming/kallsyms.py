@@ -30,7 +30,7 @@ _LARGEST = 64 << 20  # ten times a distribution kernel's with all modules; a wro
 # The text symbol before a gap (_etext, the last function of the last module) would name everything after it, and
 # unwinding yields addresses that are in no function. The longest function of a 6.18 kernel is 21 KB.
 _LONGEST = 256 << 10
-_FEW = 200  # addresses: 20 µs each; to read 122,000 lines takes 40 ms
+_FEW = 500  # addresses: 20 µs each; to read 122,000 lines takes 30 ms
 _NEAR = 2048  # bytes of text before an address that hold its other names
 _MAGIC = b"zombiescope kallsyms 1\n"
 _HEADER = struct.Struct("<QQQQ")  # symbols, the first address, text base, whether addresses were hidden
@@ -204,8 +204,40 @@ class KallsymsText:
         found: npt.NDArray[np.bool_] = np.array([any(map(wanted, its or ())) for its in names], np.bool_)
         return found[which.reshape(-1)]
 
+    def names(self, addresses: Addresses) -> list[str]:
+        """As in Kallsyms: for few addresses only the lines of their functions are read."""
+        distinct = np.unique(addresses)
+        if len(distinct) > _FEW or "whole" in self.__dict__:
+            return self.whole.names(addresses)
+        lines = dict.fromkeys(map(self._lines, distinct.tolist()))
+        if None in lines or not lines:
+            return self.whole.names(addresses)
+        return Kallsyms.parse(b"".join(filter(None, lines)), self._source).names(addresses)
+
+    def _lines(self, address: int) -> bytes | None:
+        """The lines of the function at an address, up to the one of the next; None in modules."""
+        end = self._after(address)
+        begin = self._text.rfind(b"\n", 0, max(end - 1, 0)) + 1
+        line = self._text[begin:end]
+        if not line or b"[" in line:
+            return None
+        same = line[: self._width + 1]
+        while begin and self._text.startswith(same, above := self._text.rfind(b"\n", 0, begin - 1) + 1):
+            begin = above
+        following = self._text[end : self._text.find(b"\n", end) + 1]
+        return None if not following or b"[" in following else self._text[begin:end] + following
+
     def _names(self, address: int) -> list[str] | None:
         """All names of the function at an address, by binary search; None in modules, which are not sorted."""
+        low = self._after(address)
+        lines = self._text[max(low - _NEAR, 0) : low].split(b"\n")[:-1]
+        if not lines or b"[" in lines[-1]:
+            return None
+        same = lines[-1][: self._width + 1]
+        return [line[self._width + 3 :].decode("utf-8", "replace") for line in lines if line.startswith(same)]
+
+    def _after(self, address: int) -> int:
+        """Where the line of the first symbol above an address begins."""
         low, high = 0, len(self._text)
         while low < high:
             begin = self._text.rfind(b"\n", low, (low + high) // 2) + 1 or low
@@ -214,19 +246,19 @@ class KallsymsText:
                 high = begin
             else:
                 low = self._text.index(b"\n", begin) + 1
-        lines = self._text[max(low - _NEAR, 0) : low].split(b"\n")[:-1]
-        if not lines or b"[" in lines[-1]:
-            return None
-        same = lines[-1][: self._width + 1]
-        return [line[self._width + 3 :].decode("utf-8", "replace") for line in lines if line.startswith(same)]
+        return low
 
 
-# Addresses are hexadecimal of one width: a digit of all lines at a time, 16 passes instead of 122,000 conversions.
+# Addresses are hexadecimal of one width: all are converted at once; or, where one is odd, a digit of all at a time.
 def _addresses(
     text: bytes, chars: npt.NDArray[np.uint8], begins: Indexes, width: int
 ) -> tuple[Addresses, npt.NDArray[np.bool_]]:
-    addresses = np.zeros(len(begins), dtype=np.uint64)
     good = np.ones(len(begins), dtype=bool)
+    digits_of_all = chars[begins[:, None] + np.arange(width)]
+    if _DIGITS[digits_of_all].max(initial=0) != _NO_DIGIT:  # as nearly always
+        raw = bytes.fromhex(digits_of_all.tobytes().decode("ascii"))
+        return np.frombuffer(raw, f">u{width // 2}").astype(np.uint64), good
+    addresses = np.zeros(len(begins), dtype=np.uint64)
     for column in range(width):
         digits = _DIGITS[chars[begins + column]]
         good &= digits != _NO_DIGIT

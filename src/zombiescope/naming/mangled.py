@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 DEEPEST = (
     96  # parts within parts; real programs reach 60. Each takes up to four calls, of the thousand that Python allows
 )
 MOST_STEPS = 1024  # parts read: a pack of packs, or a reference to a reference, is read again and again
+_DECIMAL = "0123456789"
+_NUMBER = re.compile("[0-9]+")
+_LONGEST_NUMBER = 39  # digits: 128 bits
 LONGEST_PART = 1 << 14  # characters: references double the length each time
 
 
@@ -35,8 +40,14 @@ class Mangled:
         if not self.take(expected):
             raise Odd
 
-    def number(self, digits: str = "0123456789") -> int:
+    def number(self, digits: str = _DECIMAL) -> int:
         """Digits, at least one; letters where there are more than ten of them."""
+        if digits is _DECIMAL:
+            found = _NUMBER.match(self.text, self.at)
+            if found is None or found.end() - self.at > _LONGEST_NUMBER:
+                raise Odd
+            self.at = found.end()
+            return int(found[0])
         value, start, text = 0, self.at, self.text
         while self.at < len(text) and (digit := digits.find(text[self.at])) >= 0:
             value = value * len(digits) + digit

@@ -126,18 +126,23 @@ def best_aliases(
     return order[np.append(True, ~same)] if len(order) else order
 
 
-# One column of bytes at a time, while any name goes on: 64 bytes a name would be 64 MB for a million aliases.
+# One column of bytes at a time, of the names that go on: 64 bytes a name would be 64 MB for a million aliases.
 def _heads(text: npt.NDArray[np.uint8], at: Indexes) -> tuple[Indexes, Indexes, Indexes]:
     length, underscores = np.zeros(len(at), dtype=np.int64), np.zeros(len(at), dtype=np.int64)
     first = np.zeros(len(at), dtype=np.int64)
+    rows = np.flatnonzero(at < len(text))
+    first[rows] = text[at[rows]]
+    first[first <= 32] = 0
+    scored = rows  # those that begin with nothing but underscores so far
     for column in range(_HEAD):
-        places = at + column
-        letters = np.where(places < len(text), text[np.minimum(places, len(text) - 1)], 0)
-        goes_on = (length == column) & (letters > 32)
-        if not goes_on.any():
+        letters = text[at[rows] + column]
+        rows = rows[letters > 32]
+        if not len(rows):
             break
-        length += goes_on
-        underscores += goes_on & (underscores == column) & (letters == ord("_"))
-        if column == 0:
-            first = letters.astype(np.int64)
+        length[rows] = column + 1
+        if len(scored):
+            scored = scored[text[at[scored] + column] == ord("_")]
+            underscores[scored] = column + 1
+            scored = scored[at[scored] + column + 1 < len(text)]
+        rows = rows[at[rows] + column + 1 < len(text)]
     return underscores, length, first

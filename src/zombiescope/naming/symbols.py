@@ -15,7 +15,7 @@ import numpy as np
 from zombiescope.core.errors import Unparsable, Unreadable
 from zombiescope.naming.contents import Contents, Held
 from zombiescope.naming.elf import Elf
-from zombiescope.naming.kallsyms import UNKNOWN, Kallsyms
+from zombiescope.naming.kallsyms import UNKNOWN, Kallsyms, KallsymsText
 from zombiescope.naming.perf_map import PerfMap
 from zombiescope.naming.ranges import Addresses
 
@@ -37,7 +37,7 @@ class Symbols:
 
     def __init__(
         self,
-        kernel: Kallsyms | None = None,
+        kernel: Kallsyms | KallsymsText | None = None,
         read: Read | None = None,
         *,
         debug: Callable[[Elf, str], Elf] | None = None,
@@ -140,7 +140,7 @@ class Symbols:
         elf, why = _parsed(self._read, path, build_id)
         if elf is not None and self._debug is not None:
             elf = self._debug(elf, path)
-        if elf is not None and not len(elf):
+        if elf is not None and not elf:
             why = "has no function names (stripped)"
         return elf, why
 

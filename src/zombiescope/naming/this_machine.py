@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from zombiescope.core.errors import Unparsable, Unreadable
-from zombiescope.naming.kallsyms import Kallsyms, KallsymsText, Kernel
+from zombiescope.naming.kallsyms import KallsymsText, Kernel
 from zombiescope.naming.opening import identity, place, regular
 
 if TYPE_CHECKING:  # a heatmap needs no names of functions
@@ -49,7 +49,7 @@ class Names:
         kept = _kallsyms(os.path.expanduser(f"{_CACHE}/[kernel.kallsyms]/{build_id}/kallsyms")) if build_id else None
         return kept if kept is not None and kernel is not None and kept.text_base == kernel.address else None
 
-    def symbols(self, kernel: Kallsyms | None) -> Symbols:
+    def symbols(self, kernel: KallsymsText | None) -> Symbols:
         from zombiescope.naming.symbols import Symbols
 
         return Symbols(kernel, program, debug=_with_debug_file, perf_maps=_PerfMaps() if self._of_this_boot else None)

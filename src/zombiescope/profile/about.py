@@ -20,7 +20,11 @@ def line(capture: Samples) -> str:
     origin = capture.origin
     producer = f" by {harmless(origin.producer, most=300)}" if origin.producer else ""
     measure = f"{harmless(origin.measure, most=_LONGEST)}, " if origin.measure else ""
-    size = "1 sample" if len(capture) == 1 else f"{len(capture):,} samples"
+    one = len(capture) == 1
+    size = "1 sample" if one else f"{len(capture):,} samples"
+    total = int(capture.weight.sum())
+    if capture.unit == "samples" and total != len(capture):
+        size += f" that count{'s' * one} {total:,}"
     cores = len(_cores(capture))
     where = f" on {cores} core{'s' if cores > 1 else ''}" if cores else ""
     others = [harmless(it, most=_LONGEST) for it in origin.others[:_MOST_OTHERS]]

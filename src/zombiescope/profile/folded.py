@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from zombiescope.core.samples import Function, Origin, Samples, Who
-from zombiescope.profile.gathering import LARGEST, Gathering, lines, named
+from zombiescope.profile.gathering import LARGEST, Gathering, Rounding, lines, named
 
 _COUNT = re.compile(rb"([0-9]{1,18})(?:\.([0-9]{0,18}))?")
 _SMALL = re.compile(rb"[0-9]{1,4}(?:\.[0-9]{0,18})?[eE]-?[0-9]{1,3}")  # as awk and Python print some fractions
@@ -31,25 +31,10 @@ class _Line(NamedTuple):
     now: float
 
 
-class _Rounding:
-    """Counts may be fractions. What one is rounded by is taken off the next, so that the sum stays what it is."""
-
-    def __init__(self) -> None:
-        self.fractions, self._left = 0, 0.0
-
-    def __call__(self, count: float) -> int:
-        if count == int(count):
-            return int(count)
-        self.fractions += 1
-        whole = max(round(count + self._left), 0)
-        self._left += count - whole
-        return whole
-
-
 def parse(pieces: Iterable[bytes], source: str = "folded stacks") -> Samples:
     """Parse stacks from text in pieces of any size."""
     gathering, known = Gathering(source), dict[bytes, int]()
-    now, before = _Rounding(), _Rounding()
+    now, before = Rounding(), Rounding()
     numbered = enumerate(lines(pieces), 1)
     first = list(islice(numbered, _FIRST))
     two = _is_difference([line for _, line in first])

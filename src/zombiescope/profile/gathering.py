@@ -13,6 +13,7 @@ from zombiescope.knowledge.functions import is_idle
 from zombiescope.naming.demangled import demangled
 from zombiescope.profile.inlined import unfolded
 
+MOST_FRAMES = 60_000_000  # of all distinct stacks: 240 MB. A tree of a few megabytes can have stacks of many gigabytes
 MOST_SAMPLES = 20_000_000  # 40 bytes each: 800 MB. As text they would be some 8 GB
 LONGEST_LINE = 16 << 20  # a folded stack of 1,024 frames of 8 KB is 8 MB; anything longer is not text
 MOST_TOLD = 3  # lines not understood that are shown; the rest are only counted
@@ -40,7 +41,7 @@ class Gathering:
 
     @property
     def full(self) -> bool:
-        return len(self._at) >= MOST_SAMPLES
+        return len(self._at) >= MOST_SAMPLES or len(self._frames) >= MOST_FRAMES
 
     def function(self, function: Function) -> int:
         name = demangled(function.name)  # perf does it, unless it was built without or told not to
@@ -126,9 +127,24 @@ class Gathering:
         if self._odd_count > len(self._odd):
             yield f"{self._odd_count - len(self._odd):,} more lines are not understood"
         if self.full:
-            yield f"only the first {MOST_SAMPLES:,} samples were read"
+            yield f"only the first {len(self):,} samples were read: more would not fit into memory"
         if not len(self):
             yield "it has no samples"
+
+
+class Rounding:
+    """Counts may be fractions. What one is rounded by is taken off the next, so that the sum stays what it is."""
+
+    def __init__(self) -> None:
+        self.fractions, self._left = 0, 0.0
+
+    def __call__(self, count: float) -> int:
+        if count == int(count):
+            return int(count)
+        self.fractions += 1
+        whole = max(round(count + self._left), 0)
+        self._left += count - whole
+        return whole
 
 
 def named(text: bytes) -> str:

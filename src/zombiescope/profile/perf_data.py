@@ -18,7 +18,7 @@ import numpy.typing as npt
 from zombiescope.core.errors import Unparsable
 from zombiescope.core.samples import Frames, Ints, Samples
 from zombiescope.core.words import harmless
-from zombiescope.naming.kallsyms import Kallsyms, KallsymsText, Kernel
+from zombiescope.naming.kallsyms import KallsymsText, Kernel
 from zombiescope.profile import perf_data_header
 from zombiescope.profile.events import chosen, left_out, origin
 from zombiescope.profile.perf_data_chains import Stacks
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 # Given by the caller: the symbols of the kernel that ran (None if not available), and of any file.
 FindKernel = Callable[[Kernel | None, str], KallsymsText | None]
-MakeSymbols = Callable[[Kallsyms | None], "Symbols"]
+MakeSymbols = Callable[[KallsymsText | None], "Symbols"]
 
 _LONGEST_PERIOD = 1 << 42  # nanoseconds, of a clock: 73 minutes. Longer is damage, and sums would not be exact
 _MOST_CUT = 3  # files that are named
@@ -220,7 +220,7 @@ def _named(
 ) -> Frames:
     from zombiescope.profile.perf_data_names import named  # a heatmap needs none
 
-    symbols = make_symbols(kernel.whole if kernel else None)
+    symbols = make_symbols(kernel)
     tasks, mappings = reading.tasks, reading.mappings
     return named(stacks, tasks, mappings, symbols, reading.build_ids, wanted, bare=kernel is None)
 

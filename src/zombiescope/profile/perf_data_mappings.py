@@ -53,9 +53,9 @@ class Atlas(NamedTuple):
         good = (hit >= 0) & (page < np.uint64(1 << _SPACE))
         if not good.any():
             return np.full(len(addresses), -1, np.int64), addresses
-        row = self.table[np.where(good, hit, 0)]
-        offsets = addresses - row[:, _START].astype(np.uint64) + row[:, _OFFSET].astype(np.uint64)
-        return np.where(good, row[:, _FILE], -1), offsets
+        row = np.where(good, hit, 0)
+        shift = (self.table[:, _OFFSET] - self.table[:, _START]).astype(np.uint64)
+        return np.where(good, self.table[row, _FILE], -1), addresses + shift[row]
 
 
 class Mappings:

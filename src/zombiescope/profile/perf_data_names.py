@@ -18,9 +18,12 @@ from zombiescope.profile.perf_data_chains import LOWEST_MARK, MARKS, Stacks, amo
 from zombiescope.profile.perf_data_mappings import Atlas, Mappings
 from zombiescope.profile.perf_data_records import Words, spread
 from zombiescope.profile.perf_data_tasks import Tasks
+from zombiescope.profile.repeats import distinct as distinct_of
+from zombiescope.profile.repeats import first_of_each
 
 # Whose addresses are the kernel's: the hypervisor's, the kernel's own, a guest's.
 _AT_ONCE = 2_000_000  # words named at a time: 200 MB of arrays, whatever the file
+_SHORT = (1 << 15) - 1
 _NO_FILE = re.compile(r"$|//anon$|/dev/zero|/anon_hugepage|/SYSV|/memfd:|\[(?!vdso|vsyscall)|anon_inode:")  # memory
 _KERNELS = np.array([(1 << 64) - below for below in (32, 128, 2176)], np.uint64)
 
@@ -90,22 +93,29 @@ class _Naming:
         self._number: dict[Function, int] = {}
 
     def kernel(self, addresses: Words) -> npt.NDArray[np.int32]:
-        once, which = np.unique(addresses, return_inverse=True)
+        rows, which = first_of_each(addresses)
+        once = addresses[rows]
         if self._bare:
             bare = [self._numbered(f"{address:#x}", True, "") for address in once.tolist()]
-            shown: npt.NDArray[np.int32] = np.array(bare, np.int32)[which.reshape(-1)]
+            shown: npt.NDArray[np.int32] = np.array(bare, np.int32)[which]
             return shown
         told, number = self._symbols.kernels(once), dict[str, int]()
         for each in dict.fromkeys(told):
             name, _, module = each.partition(" [")
             number[each] = self._numbered(name, True, module.removesuffix("]"))
-        found: npt.NDArray[np.int32] = np.array([number[it] for it in told], np.int32)[which.reshape(-1)]
+        found: npt.NDArray[np.int32] = np.array([number[it] for it in told], np.int32)[which]
         return found
 
     def user(self, addresses: Words, spaces: Ints) -> npt.NDArray[np.int32]:
+        """Most addresses are in many stacks of a process: each is looked up once."""
+        rows, which = first_of_each(addresses, spaces.astype(np.uint64))
+        return self._once(addresses[rows], spaces[rows])[which]
+
+    def _once(self, addresses: Words, spaces: Ints) -> npt.NDArray[np.int32]:
         files, offsets = self._atlas.find(spaces, addresses)
         of = np.full(len(addresses), self._numbered(UNKNOWN, False, ""), np.int32)
-        order = np.argsort(files, kind="stable")
+        few = len(self._atlas.files) <= _SHORT  # numbers of 16 bits are sorted in two passes
+        order = np.argsort(files.astype(np.int16) if few else files, kind="stable")
         edges = np.searchsorted(files[order], np.arange(len(self._atlas.files) + 1))
         for place in np.flatnonzero(np.diff(edges)).tolist():
             rows = order[edges[place] : edges[place + 1]]
@@ -113,8 +123,8 @@ class _Naming:
             if _NO_FILE.match(path):
                 of[rows] = self._made(addresses[rows], self._tasks.pid_of_space[spaces[rows]], path)
             else:
-                once, which = np.unique(offsets[rows], return_inverse=True)
-                of[rows] = self._of(path, self._symbols.functions(path, build_id, once))[which.reshape(-1)]
+                once, which = distinct_of(offsets[rows])
+                of[rows] = self._of(path, self._symbols.functions(path, build_id, once))[which]
         return of
 
     def _made(self, addresses: Words, pids: Ints, path: str) -> npt.NDArray[np.int32]:

@@ -188,6 +188,8 @@ class _Profile:
     def _rows(self, values: Values) -> Iterator[tuple[int, int, int, int]]:
         """Stack, process, thread and core of each sample; its values are put aside."""
         for where in self._samples[:MOST_SAMPLES]:
+            if self._gathering.full:
+                return
             try:
                 yield self._row(where, values)
             except Unparsable as error:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from zombiescope.core.samples import Frames, Ints, Samples
 from zombiescope.profile.chosen import EVERYTHING, Chosen
+from zombiescope.profile.repeats import distinct
 
 KINDS = ("root", "process", "user", "kernel")
 
@@ -171,12 +172,12 @@ def _grown(comm: Ints, stack: Ints, frames: Frames, label_of: Ints) -> tuple[Int
     kinds = int(label_of.max(initial=0)) + 1 + int(comm.max(initial=0))
     while len(going):
         found = comm[going] if level == 0 else label_of[frames.of[starts[going] + level - 1]]
-        distinct, which = np.unique(at[going] * kinds + found, return_inverse=True)
-        at[going] = count + which.ravel()
-        labels.append(distinct % kinds)
-        parents.append(distinct // kinds)
-        depths.append(np.full(len(distinct), level + 1))
-        count += len(distinct)
+        once, which = distinct(at[going] * kinds + found)
+        at[going] = count + which
+        labels.append(once % kinds)
+        parents.append(once // kinds)
+        depths.append(np.full(len(once), level + 1))
+        count += len(once)
         going = going[lengths[going] > level]
         level += 1
     return np.concatenate(labels), np.concatenate(parents), np.concatenate(depths), at
