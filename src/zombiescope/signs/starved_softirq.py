@@ -49,15 +49,15 @@ class _Spell:
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
-    cores = sorted({*_by_core(timeline), *(int(it[4:]) for it in timeline.subjects(_GAP, "cpu"))})
-    for cpu in cores:
-        spells = [it for thread in _by_core(timeline).get(cpu, []) for it in _waiting(timeline, thread)]
+    threads = _by_core(timeline)
+    for cpu in sorted({*threads, *(int(it[4:]) for it in timeline.subjects(_GAP, "cpu"))}):
+        spells = [it for thread in threads.get(cpu, []) for it in _waiting(timeline, thread)]
         spells += _interrupts_off(timeline, cpu)
         for group in _together(spells):
             span = Span(min(it.span.start for it in group), max(it.span.end for it in group))
             queues, served = _queues(timeline, cpu)
             timed, waits = how_known(timeline, f"cpu:{cpu}", span)
-            squeezed = timeline.rate("softnet_squeezed_total", f"cpu:{cpu}").between(span)
+            squeezed = timeline.rate("softnet_squeezed_total", f"cpu:{cpu}", within=span)
             yield Finding(
                 subject=f"cpu:{cpu}",
                 span=span,
@@ -123,7 +123,7 @@ def _waiting(timeline: Timeline, thread: str) -> Iterator[_Spell]:
 
 def _softirq_time(timeline: Timeline, cpu: int, span: Span) -> float:
     """How much of a core's time went into softirqs in the span; 0 where that was not sampled."""
-    rate = timeline.rate("cpu_softirq_seconds_total", f"cpu:{cpu}").between(span)
+    rate = timeline.rate("cpu_softirq_seconds_total", f"cpu:{cpu}", within=span)
     return float(np.nan_to_num(rate.mean())) if len(rate) else 0.0
 
 
