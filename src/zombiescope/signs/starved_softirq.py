@@ -5,7 +5,8 @@ Why it hurts: packets stay in the card's rings until a softirq or a NAPI thread 
     heartbeats come late.
 False alarms: on a core that is busy with network traffic ksoftirqd waits while softirqs run all the time, at the end
     of interrupts and in the program that is sending. They are starved only where ksoftirqd waits far more than it runs
-    and softirqs get hardly any of the core's time otherwise. CPU steal and idle time are not counted.
+    and softirqs get hardly any of the core's time otherwise. CPU steal and idle time are not counted. On a node with
+    more work than cores it waits for its turn like all others, and is reported only if it gets far less than they do.
 References: Documentation/networking/napi.rst; `cat /proc/$(pgrep -x ksoftirqd/1)/schedstat`.
 """
 
@@ -20,6 +21,7 @@ import numpy as np
 from zombiescope.core import Finding, Reading, Span, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Floats, Series, Timeline
+from zombiescope.derived.cores import fair_share
 from zombiescope.derived.gaps import core_gaps
 from zombiescope.derived.packet_work import dropped_packets
 from zombiescope.derived.softirq_times import how_known
@@ -29,7 +31,8 @@ SYMPTOM = True
 # Scale: shares of one core: the same on any node.
 NEEDS = ((_DELAY, _GAP),)
 WAITING = 0.2  # seconds of waiting within a second: a healthy ksoftirqd waits for some milliseconds
-OFTEN = 0.8  # of the time it wants to run: with one busy neighbour a fair scheduler makes it wait for half
+OFTEN = 0.8  # of the time it wants to run: with one busy neighbour a fair scheduler makes it wait for half; on a node
+# with more work than cores for longer, and then it must get less of its share by as much
 RUNNING = 0.05  # of the core's time in softirqs: with more they do run, in whatever context, and ksoftirqd may wait
 OFF = 0.2  # seconds with interrupts off within a second: the kernel aims at less than a thousandth
 SECONDS = 2.0  # shorter periods show as one slow packet
@@ -108,6 +111,8 @@ def _waiting(timeline: Timeline, thread: str) -> Iterator[_Spell]:
         if own and _softirq_time(timeline, int(own[1]), spell.span) >= RUNNING:
             continue
         waits, runs = delay.between(spell.span).mean(), run.between(spell.span).mean()
+        if runs >= (1 - OFTEN) * min(1.0, 2 * fair_share(timeline, spell.span)) * (waits + runs):
+            continue
         yield _Spell(
             spell.span,
             f"{thread.removeprefix('thread:')} waited {min(waits, 1.0):.2f} s of each second to run "
