@@ -16,6 +16,7 @@ import pyarrow as pa
 from tests.controls.pieces import Part, Process
 
 from zombiescope.conformance._quiet import BEGAN, quiet_node
+from zombiescope.core import Span
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.members.rooms import healthy
 from zombiescope.probes.proc_stat import MODES
@@ -28,6 +29,7 @@ from zombiescope.recorder.stack_series import GIVES as STACK_SERIES
 Floats = npt.NDArray[np.float64]
 T0 = BEGAN
 HZ = 49
+SEGMENT = 120  # seconds, as a recorder cuts them
 MEMORY = 2 << 40  # bytes
 # Of the recorded healthy node: its own stacks and log, and its cgroups, which are v1.
 _NOT_QUIET = {"kernel_log", *STACK_SERIES, "cgroup_hierarchy", "cgroups_known", "cgroup_folders", "cgroup_version"}
@@ -268,7 +270,16 @@ class Node:
         samples = pa.table({**table, "comm": names, "cgroup": nobody, "stack": columns["stack"].astype(np.uint64)})
         frames = [it.split(";") for it in self._stacks]
         rows = {"stack": list(self._stacks.values()), "frames": frames, "kernel_frames": [len(it) - 1 for it in frames]}
-        return SampleReader([Part(samples, pa.Table.from_batches([as_batch("stacks", rows)]))], hz=HZ)
+        known = pa.Table.from_batches([as_batch("stacks", rows)])
+        edges = np.arange(0, self.seconds + SEGMENT, SEGMENT)
+        places = np.searchsorted(columns["at"], ((T0 + edges) * 1e9).astype(np.int64))
+        return SampleReader(
+            [
+                Part(samples.slice(first, last - first), known, Span(T0 + start, T0 + start + SEGMENT))
+                for start, first, last in zip(edges.tolist(), places[:-1].tolist(), places[1:].tolist(), strict=False)
+            ],
+            hz=HZ,
+        )
 
 
 @cache

@@ -12,14 +12,11 @@ from zombiescope.core import Span
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """All samples and stacks, as a segment would have them."""
+    """Samples and stacks of some seconds, as a segment has them."""
 
     taken: pa.Table
     known: pa.Table
-
-    @property
-    def span(self) -> Span:
-        return Span(float("-inf"), float("inf"))
+    span: Span
 
     def stacks(self) -> tuple[pa.Table, bool]:
         return self.known, True

@@ -133,6 +133,15 @@ def test_rate(moves: list[tuple[float, int, str]]) -> None:
     assert rate.until == now
 
 
+@given(steps(), quarters(0, 100), quarters(0, 40))
+def test_the_rate_within_a_span_is_that_part_of_the_rate(truth: Steps, start: float, length: float) -> None:
+    timeline, span = Timeline([truth.series()]), Span(start, start + length)
+    what, subject = truth.series().what, truth.series().subject
+    part, whole = timeline.rate(what, subject, within=span), timeline.rate(what, subject).between(span)
+    assert np.array_equal(part.at, whole.at) and np.array_equal(part.values, whole.values, equal_nan=True)
+    assert (part.until, part.pace) == (whole.until, whole.pace) or not len(whole)
+
+
 @pytest.mark.parametrize("pace", [0.25, 1.0, 5.0])
 def test_one_better_reading_splits_no_period_however_slowly_it_was_read(pace: float) -> None:
     """Ten readings, the fifth of them low, and 0.2 s that may be bridged at any pace."""

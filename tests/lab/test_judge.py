@@ -52,6 +52,24 @@ def test_outcomes(said: dict[str, Any], outcome: str) -> None:
     assert judge(TRUTH, said).outcome == outcome
 
 
+def test_a_cost_that_was_not_measured_is_not_sure_and_no_miss() -> None:
+    seen = {"unsure": [{"sign": "a", "subject": "unit:a"}]}
+    said = judge(TRUTH, told(["a"], roots=()) | seen)
+    assert said.outcome == "not sure" and said.unsure and not said.right
+    assert judge(TRUTH, told(["z"]) | seen).outcome == "wrong accusation", "who else is accused is accused wrongly"
+    control = judge(Truth(), told() | seen)
+    assert control.outcome == "not sure" and "unit:a" in control.why
+    assert judge(Truth(), told() | {"unsure": [{"sign": "stolen_cpu", "subject": "cpu:0"}]}).right
+
+
+def test_what_only_works_beside_a_fault_is_never_rightly_accused() -> None:
+    """Another root cause beside the true one may be true as well; the load is known to be innocent."""
+    said = told(["a", "c"], ["z"])
+    assert judge(TRUTH, said).right and judge(TRUTH, said, beside="process:x").right
+    found = judge(TRUTH, said, beside="unit:[yz]")
+    assert found.outcome == "wrong accusation" and found.why == "z of unit:z"
+
+
 def test_what_is_real_and_harms_nobody_must_be_noted() -> None:
     truth, seen = Truth(chain=("a",), noted=True), [{"sign": "a", "subject": "unit:a"}]
     assert judge(truth, told(["a"], roots=()) | {"noted": seen}).right

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import ExitStack
 
 import pytest
 from tests.conftest import CANNOT
@@ -12,6 +13,8 @@ from zombiescope.core import Host, UserError
 from zombiescope.diagnosis.examine import examine
 from zombiescope.knowledge.functions import walks
 from zombiescope.lab import throttled
+from zombiescope.lab._cgroups import join, with_quota
+from zombiescope.lab._starvers import starver
 from zombiescope.lab._walker import walking
 from zombiescope.lab._zombies import memory_folder
 from zombiescope.recorder.short import record
@@ -38,6 +41,29 @@ def test_a_throttled_cgroup_waits_as_long_as_schedstat_says(monkeypatch: pytest.
         if ratios[-1] == pytest.approx(1.0, abs=0.1):
             return
     pytest.fail(f"waited by its cgroup, of what schedstat says: {ratios}")
+
+
+def test_of_two_faults_at_once_the_larger_comes_first_and_no_wait_is_counted_twice() -> None:
+    """Two processes that want a core each: one gets 0.2 of it, the other 0.8."""
+    said = []
+    for _ in range(ATTEMPTS):
+        with ExitStack() as both:
+            pids = []
+            for label, quota in (("little", 80_000), ("much", 20_000)):
+                folder = both.enter_context(with_quota(label, quota))
+                pids.append(str(both.enter_context(starver("spin"))))
+                join(folder, int(pids[-1]))
+            before, began = sum(map(_waited, pids)), time.monotonic()
+            timeline = record(Host(), SECONDS, only={"cpu_throttling", "proc_stat"}).timeline()
+            waited = (sum(map(_waited, pids)) - before) / (time.monotonic() - began)
+        case = examine(timeline, signs={"cpu_throttling": cpu_throttling}, laws={}, questions={}, remedies={})
+        ours = [it for it in case.root_causes if "/zslab-" in it.subject]
+        counted = sum(case.cost_of(it).waited_cores or 0.0 for it in ours)
+        names = [it.subject.removeprefix("cgroup:/zslab-").partition("-")[0] for it in ours]
+        if names == ["much", "little"] and counted <= waited * 1.1:
+            return
+        said.append((names, counted, waited))
+    pytest.fail(f"in this order, with so much waiting, of what schedstat says: {said}")
 
 
 def test_a_walker_burns_the_cpu_time_that_it_used() -> None:

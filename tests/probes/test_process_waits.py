@@ -202,6 +202,12 @@ def test_who_asked_to_come_last_is_not_followed(going: Going) -> None:
     assert set(values(seen, "process_run_delay_seconds_total")) == {"process:a[7]"}
 
 
+def test_nice_says_nothing_of_who_is_real_time(going: Going) -> None:
+    """It was started with `nice`, and runs before everybody: on which core is what others wait for."""
+    hog = stat(7, 500, priority=50, policy=1, nice=5, state="R", cpu=3)
+    assert values(going.look(hog, files={"proc/7/schedstat": "5 5 5\n"}), "process_cpu")["process:a[7]"][0] == 3
+
+
 MANY = 2 * _process_threads.READ + 50
 
 

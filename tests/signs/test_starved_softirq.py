@@ -91,6 +91,17 @@ def test_silent(waits: list[float], runs: list[float]) -> None:
     assert "ksoftirqd/0 waited most" in result.verdicts[0].says and result.verdicts[0].evidence
 
 
+@pytest.mark.parametrize(("running", "runs", "found"), [(2, 0.08, True), (16, 0.08, False), (16, 0.005, True)])
+def test_with_more_work_than_cores_it_waits_for_its_turn_like_all_others(
+    running: int, runs: float, found: bool
+) -> None:
+    """Two cores and sixteen threads: an eighth is fair, and 0.08 of 0.58 is more; 0.005 is not."""
+    waits = thread("ksoftirqd/1", [0.5] * 10, [runs] * 10)
+    full = cores({cpu: [{"user": 0.98}] * 10 for cpu in (0, 1)}, every=1.0)
+    queue = [read("procs_running", "node", running, second) for second in range(11)]
+    assert bool(case([*waits, *full, *queue]).findings) is found
+
+
 WAITING = [*[0.0] * 5, *[0.9] * 6, *[0.0] * 9]
 HISTOGRAM = "2.00 s; 3.000000 s in all; one in 4 below 16384; from µs: 1:900 "
 

@@ -28,6 +28,7 @@ EXAMPLES = """examples:
   zombiescope lab run crash_loop --record ./rec        record it, and diagnose the recording afterwards
   zombiescope lab score --runs 3 --format json         every scenario, three times
   zombiescope lab score --only short                   a few of each kind, in about two minutes
+  zombiescope lab score --beside-load 60               the same while an innocent load takes 60 % of every core
   zombiescope lab clean                                remove what a killed run left behind
 
 exit codes: 0 the answer was right, 1 it was wrong, 2 usage
@@ -57,6 +58,13 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         default="",
         metavar="A,B",
         help="these scenarios; `controls`: those without a fault, `short`: a few [all]",
+    )
+    scoring.add_argument(
+        "--beside-load",
+        type=_share,
+        default=0,
+        metavar="PERCENT",
+        help="with an innocent load beside each, which takes this much of every core [0]",
     )
     scoring.add_argument("--seed", type=int, metavar="N", help="repeat the order of an earlier score [random]")
     acts.add_parser("clean", help="remove what a killed run left behind")
@@ -122,6 +130,10 @@ def _score(args: argparse.Namespace) -> int:
 
     chosen = _chosen([it for it in args.only.split(",") if it])
     seed = args.seed if args.seed is not None else random.randrange(1_000_000)
+    if args.beside_load:
+        for name in [it for it in chosen if getattr(chosen[it], "ALONE", False)]:
+            del chosen[name]
+            print(f"skipped: {name} is innocent only where nothing else wants the core", file=sys.stderr)
     print(f"{len(chosen)} scenarios, {args.runs} runs each, order of --seed {seed}", file=sys.stderr)
 
     def say(text: str) -> None:
@@ -130,7 +142,8 @@ def _score(args: argparse.Namespace) -> int:
     runs, not_made = [], []
     for name in order(chosen, args.runs, seed):
         try:
-            runs.append(one := undisturbed(name, chosen[name], args.scale, say))
+            one = undisturbed(name, chosen[name], args.scale, say, beside=args.beside_load / 100)
+            runs.append(one)
         except UserError as error:  # a fault that could not be made loses its row, and the score its exit code
             not_made.append({"name": name, "why": str(error)})
             say(f"{name}: the fault could not be made: {error}")
@@ -143,6 +156,9 @@ def _score(args: argparse.Namespace) -> int:
         "faults_right": sum(it.judgement.right for it in faults),
         "controls": len(controls),
         "controls_right": sum(it.judgement.right for it in controls),
+        "not_sure": sum(it.judgement.unsure for it in runs),
+        "wrong_accusations": sum(it.judgement.outcome == "wrong accusation" for it in runs),
+        "beside_load_percent": args.beside_load,
     }
     if args.format == "json":
         shape = [{"name": name, "outcomes": counts, "median_seconds": round(took, 1)} for name, counts, took in rows]
@@ -162,7 +178,10 @@ def _score(args: argparse.Namespace) -> int:
         print("scenario", *OUTCOMES, "seconds", sep="\t")
         for name, counts, took in rows:
             print(name, *(counts.get(outcome, 0) for outcome in OUTCOMES), f"{took:.0f}", sep="\t")
-        print("{faults_right} of {faults} faults and {controls_right} of {controls} controls right".format(**totals))
+        print(
+            "{faults_right} of {faults} faults and {controls_right} of {controls} controls right; "
+            "{not_sure} not sure, {wrong_accusations} wrong accusations".format(**totals)
+        )
     return 0 if not not_made and all(one.judgement.right for one in runs) else 1
 
 
@@ -218,6 +237,13 @@ def _positive(text: str) -> float:
     if not 0 < value <= MOST:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0 and up to {MOST}")
     return value
+
+
+def _share(text: str) -> int:
+    """Percent of a core. With more than 95 the load itself would be the fault."""
+    if not text.isdecimal() or not 0 < int(text[:9]) <= 95:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 95")
+    return int(text)
 
 
 def _times(text: str) -> int:

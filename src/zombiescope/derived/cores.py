@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from zombiescope.core.model import Span
 from zombiescope.core.timeline import Floats, Series, Timeline
@@ -41,17 +42,25 @@ def risen_together(timeline: Timeline, what: str, subjects: Iterable[str], edges
         return total
     # Between two looks it rises evenly; what lies outside them adds nothing.
     after = np.clip(np.searchsorted(times, edges), 1, len(times) - 1)
-    early, late = times[after - 1], times[after]
+    before = after - 1
+    early, late = times[before], times[after]
     part = (edges - early) / (late - early)
-    outside = (edges < times[0]) | (edges > times[-1])
     for subject in subjects:
         counter = timeline.series(what, subject)
-        first = counter.sampled(early)
-        value = first + part * (counter.sampled(late) - first)
-        value[outside] = np.nan
-        # A step back is jitter, or a counter that began anew: it did not fall.
-        total += np.maximum(np.nan_to_num(np.diff(value) / np.diff(edges)), 0.0)
-    return total
+        first = _held(counter, before, early, len(times))
+        value = first + part * (_held(counter, after, late, len(times)) - first)
+        # A step back is jitter, or a counter that began anew: it did not fall. What is not known adds nothing.
+        total += np.fmax(value[1:] - value[:-1], 0.0)
+    outside = (edges < times[0]) | (edges > times[-1])
+    total[outside[1:] | outside[:-1]] = 0.0
+    return total / np.diff(edges)
+
+
+def _held(counter: Series, places: npt.NDArray[np.int64], times: Floats, looks: int) -> Floats:
+    """What the counter was at these looks. Most counters of a busy node change at each: then places are the same."""
+    if len(counter) == looks and np.array_equal(counter.at[places], times):
+        return counter.values[places]
+    return counter.sampled(times)
 
 
 def in_modes(timeline: Timeline, modes: Iterable[str], edges: Floats) -> Floats:
@@ -71,7 +80,7 @@ def busy_cores(timeline: Timeline, edges: Floats) -> Floats:
 def idle_cores(timeline: Timeline, span: Span) -> float:
     """How many cores' worth of time was idle over a span."""
     whats = [f"cpu_{mode}_seconds_total" for mode in IDLE]
-    rates = [timeline.rate(what, cpu).between(span) for what in whats for cpu in cores(timeline)]
+    rates = [timeline.rate(what, cpu, within=span) for what in whats for cpu in cores(timeline)]
     return float(sum(np.nan_to_num(rate.mean()) for rate in rates if len(rate)))
 
 

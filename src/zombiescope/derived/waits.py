@@ -81,7 +81,7 @@ def _followed(timeline: Timeline) -> tuple[dict[int, list[str]], list[str], list
 
 
 def _mean(timeline: Timeline, what: str, subject: str, span: Span) -> float:
-    rate = timeline.rate(what, subject).between(span)
+    rate = timeline.rate(what, subject, within=span)
     return float(np.nan_to_num(rate.mean())) if len(rate) else 0.0
 
 

@@ -17,6 +17,7 @@ from zombiescope.core.errors import UserError
 from zombiescope.lab._judge import Judgement, judge
 from zombiescope.lab._litter import others
 from zombiescope.lab._scenario import name_for
+from zombiescope.lab._steady_load import BESIDE, steady_load
 from zombiescope.places.own_folders import LAB_ENVIRONMENT
 from zombiescope.places.own_python import FOLDER, environment, own_python
 
@@ -39,22 +40,22 @@ class Run:
     disturbed: int = 0  # earlier tries during which another lab was running
 
 
-def diagnosed(name: str, scenario: ModuleType, scale: float, folder: str = "") -> Run:
+def diagnosed(name: str, scenario: ModuleType, scale: float, folder: str = "", *, beside: float = 0.0) -> Run:
     """Make the fault happen, diagnose it live or from a recording, and judge the answer.
 
     With `folder` it is recorded there. A scenario that is over before the diagnosis is always recorded, if need be
-    into a temporary folder.
+    into a temporary folder. With `beside` an innocent load takes that share of each core.
     """
     if folder or not getattr(scenario, "RECORDED", False):
-        return _diagnosed(name, scenario, scale, os.path.abspath(folder) if folder else "")
+        return _diagnosed(name, scenario, scale, os.path.abspath(folder) if folder else "", beside)
     with tempfile.TemporaryDirectory(prefix=f"{name_for('recording')}-") as own:
-        return _diagnosed(name, scenario, scale, own)
+        return _diagnosed(name, scenario, scale, own, beside)
 
 
-def _diagnosed(name: str, scenario: ModuleType, scale: float, folder: str) -> Run:
+def _diagnosed(name: str, scenario: ModuleType, scale: float, folder: str, beside: float) -> Run:
     idle = _idle_cores()
     began = time.monotonic()
-    with scenario.run(scale):
+    with steady_load(beside), scenario.run(scale):
         time.sleep(SETTLE)
         started = time.monotonic()
         # Logs are read back ten minutes; leave out lines that an earlier scenario wrote.
@@ -66,7 +67,8 @@ def _diagnosed(name: str, scenario: ModuleType, scale: float, folder: str) -> Ru
     if folder:  # the fault is over: the recording must still show it
         told = _told(folder)
     seconds = time.monotonic() - started
-    return Run(name, judge(scenario.TRUTH, told), seconds, told, min(idle, _idle_cores()))
+    judgement = judge(scenario.TRUTH, told, beside=BESIDE if beside else "")
+    return Run(name, judgement, seconds, told, min(idle, _idle_cores()))
 
 
 def order(names: Iterable[str], runs: int, seed: int) -> list[str]:
@@ -76,13 +78,15 @@ def order(names: Iterable[str], runs: int, seed: int) -> list[str]:
     return every
 
 
-def undisturbed(name: str, scenario: ModuleType, scale: float, say: Callable[[str], None]) -> Run:
+def undisturbed(
+    name: str, scenario: ModuleType, scale: float, say: Callable[[str], None], *, beside: float = 0.0
+) -> Run:
     """Diagnose while no other lab is running here; if one started during the run, repeat it, right or wrong."""
     for tried in range(DISTURBED):
         deadline = time.monotonic() + PATIENCE
         while (them := others()) and time.monotonic() < deadline:
             time.sleep(1.0)
-        run = replace(diagnosed(name, scenario, scale), disturbed=tried)
+        run = replace(diagnosed(name, scenario, scale, beside=beside), disturbed=tried)
         if not them and not (them := others()):
             break
         say(f"{name}: {run.judgement}, disturbed by another lab ({them[0]})")

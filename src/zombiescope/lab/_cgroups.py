@@ -21,16 +21,16 @@ def throttling_of(label: str) -> Truth:
 
 
 @contextmanager
-def with_quota(label: str) -> Iterator[str]:
-    """Make a cgroup with a quota of a tenth of a core; returns its folder, which is named like its path."""
+def with_quota(label: str, quota: int = QUOTA) -> Iterator[str]:
+    """Make a cgroup with a quota, a tenth of a core by default; returns its folder, which is named like its path."""
     folder = f"{_cpu_folder()}/{name_for(label)}"
     os.mkdir(folder)
     try:
         if os.path.exists(f"{folder}/cpu.max"):
-            _write(f"{folder}/cpu.max", f"{QUOTA} {PERIOD}")
+            _write(f"{folder}/cpu.max", f"{quota} {PERIOD}")
         else:
             _write(f"{folder}/cpu.cfs_period_us", str(PERIOD))
-            _write(f"{folder}/cpu.cfs_quota_us", str(QUOTA))
+            _write(f"{folder}/cpu.cfs_quota_us", str(quota))
         yield folder
     finally:
         remove(folder)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from zombiescope.lab._scenario import Truth
 
-# From best to worst. A control can only be "right" or "wrong accusation".
-OUTCOMES = ("right", "in the chain", "wrong accusation", "unexplained", "blind", "missed")
+# From best to worst. A control can only be "right", "not sure" or "wrong accusation".
+OUTCOMES = ("right", "in the chain", "wrong accusation", "unexplained", "not sure", "blind", "missed")
+# It accuses nobody and says that it does not know: no cause was found, a cost was not measured, or it could not look.
+UNSURE = ("unexplained", "not sure", "blind")
 
 # What only the hypervisor can do: no scenario makes it, and if it happens during one it is true.
 OF_THE_MACHINE = ("stolen_cpu",)
@@ -27,22 +30,37 @@ class Judgement:
     def right(self) -> bool:
         return self.outcome == "right"
 
+    @property
+    def unsure(self) -> bool:
+        return self.outcome in UNSURE
 
-def judge(truth: Truth, told: Mapping[str, Any]) -> Judgement:
-    """The first root cause must be true, the chain of each true one complete, and nothing innocent accused."""
+
+def judge(truth: Truth, told: Mapping[str, Any], *, beside: str = "") -> Judgement:
+    """The first root cause must be true, the chain of each true one complete, and nothing innocent accused.
+
+    `beside` is a pattern of subjects that only worked beside the fault.
+    """
     accused = [(it["sign"], it["subject"]) for it in told["root_causes"] if it["sign"] not in OF_THE_MACHINE]
     findings = told["findings"]
     innocent = [it for it in findings if it["sign"] in truth.innocent and it.get("accused", True)]
     innocent += [it for link in told["links"] if (it := findings[link["cause"]])["sign"] in truth.harmless]
+    innocent += [it for it in told["root_causes"] if beside and re.fullmatch(beside, it["subject"], re.DOTALL)]
     if innocent:
         return Judgement("wrong accusation", f"{innocent[0]['sign']} of {innocent[0]['subject']}")
     if not truth.root:
-        return Judgement("wrong accusation", _named(accused)) if accused else Judgement("right")
+        return _control(accused, told)
     if truth.noted:
         return _noted(truth, accused, told)
     faults = (truth, *truth.also)
     first = bool(accused) and any(_is(fault, *accused[0]) for fault in faults)
     return max((_one(fault, first, accused, told) for fault in faults), key=lambda it: OUTCOMES.index(it.outcome))
+
+
+def _control(accused: Sequence[tuple[str, str]], told: Mapping[str, Any]) -> Judgement:
+    if accused:
+        return Judgement("wrong accusation", _named(accused))
+    unsure = [(it["sign"], it["subject"]) for it in told.get("unsure", ()) if it["sign"] not in OF_THE_MACHINE]
+    return Judgement("not sure", _named(unsure)) if unsure else Judgement("right")
 
 
 def _noted(truth: Truth, accused: Sequence[tuple[str, str]], told: Mapping[str, Any]) -> Judgement:
@@ -68,6 +86,8 @@ def _one(truth: Truth, first: bool, accused: Sequence[tuple[str, str]], told: Ma
         return Judgement("right") if as_it_is else Judgement("unexplained", _named(accused))
     if accused and not first:
         return Judgement("wrong accusation", _named(accused))
+    if any(_is(truth, it["sign"], it["subject"]) for it in told.get("unsure", ())):
+        return Judgement("not sure", f"what {truth.root} costs was not measured")
     state = next((it for it in told["verdicts"] if it["sign"] == truth.root), None)
     if state is not None and state["state"] == "blind":
         return Judgement("blind", state["says"])

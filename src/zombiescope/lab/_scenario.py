@@ -2,7 +2,8 @@
 
 A scenario is a file: `TRUTH`, `NEEDS`, `SECONDS` for the diagnosis, and `run(scale)`, a context manager that makes the
 fault happen, yields what it made, and always removes all of it again. With `SHORT = True` it is part of the short
-score. With `RECORDED = True` it is over before the diagnosis begins, so it is recorded first.
+score. With `RECORDED = True` it is over before the diagnosis begins, so it is recorded first. With `ALONE = True`
+it is left out of a score beside a load: with others on its core it would be a fault.
 """
 
 from __future__ import annotations

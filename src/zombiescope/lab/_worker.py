@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from zombiescope.core import UserError
 from zombiescope.lab._scenario import PREFIX
@@ -42,6 +42,8 @@ def play(roles: Mapping[str, Callable[..., None]]) -> None:
     """The main function of a module of roles."""
     role, *argv = sys.argv[1:]
     die_with_parent()
+    with suppress(PermissionError):  # a fault that was started with `nice` would be one of low priority, which may wait
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
     call_me(role)
     roles[role](*argv)
 

@@ -32,7 +32,7 @@ def lacks(effect: Finding, timeline: Timeline) -> str:
 def _dose(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
     forks = timeline.rate("forks_total").between(effect.span).mean()
     system = [
-        timeline.rate("cpu_system_seconds_total", cpu).between(effect.span).mean()
+        timeline.rate("cpu_system_seconds_total", cpu, within=effect.span).mean()
         for cpu in timeline.subjects("cpu_system_seconds_total", "cpu")
     ]
     in_kernel = sum(share for share in system if share == share)  # not NaN

@@ -25,7 +25,7 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
 def _dose(effect: Finding, timeline: Timeline) -> Iterator[Ground]:
     """Without stacks: the core has most of the node's kernel time, and there are enough faults to explain it."""
     what = "cpu_system_seconds_total"
-    by_core = {cpu: timeline.rate(what, cpu).between(effect.span).mean() for cpu in timeline.subjects(what, "cpu")}
+    by_core = {cpu: timeline.rate(what, cpu, within=effect.span).mean() for cpu in timeline.subjects(what, "cpu")}
     rate = timeline.rate("vmstat_pgfault_total").between(effect.span)
     own, often = by_core.get(effect.subject, 0.0), rate.mean() if len(rate) else 0.0
     if often > 0 and own >= MOSTLY * sum(by_core.values()) and own / often <= DEAREST:

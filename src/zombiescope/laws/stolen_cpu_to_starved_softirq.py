@@ -15,7 +15,7 @@ EXPLAINS = 0.5  # of the waiting: with less steal than that, something else make
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
     if cause.subject not in ("node", effect.subject):
         return
-    stolen = timeline.rate("cpu_steal_seconds_total", effect.subject).between(effect.span)
+    stolen = timeline.rate("cpu_steal_seconds_total", effect.subject, within=effect.span)
     waited = [it for it in effect.evidence if it.what in ("thread_run_delay_ratio", "core_gap_ratio")]
     if len(stolen) and waited and stolen.mean() >= EXPLAINS * waited[0].value:
         evidence = (cause.evidence[0], waited[0])

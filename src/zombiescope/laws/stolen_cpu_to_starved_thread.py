@@ -18,7 +18,7 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         if waited is None or not len(place):
             continue
         core = f"cpu:{place.latest.value:.0f}"
-        stolen = timeline.rate("cpu_steal_seconds_total", core).between(effect.span)
+        stolen = timeline.rate("cpu_steal_seconds_total", core, within=effect.span)
         if cause.subject in ("node", core) and len(stolen) and stolen.mean() >= EXPLAINS * waited.value:
             evidence = (cause.evidence[0], place.latest, waited)
             yield Ground(kind="place", says=f"it was queued on {core.replace(':', ' ')}", evidence=evidence)

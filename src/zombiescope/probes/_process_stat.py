@@ -52,8 +52,8 @@ class Process:
 
     @property
     def polite(self) -> bool:
-        """Low priority by choice (nice, SCHED_IDLE): waiting is normal for it."""
-        return self.nice or self.policy == _IDLE
+        """Low priority by choice (nice, SCHED_IDLE): waiting is normal for it. Real-time policies know no nice."""
+        return (self.nice and self.policy not in REALTIME) or self.policy == _IDLE
 
     @property
     def realtime(self) -> tuple[int, str] | None:

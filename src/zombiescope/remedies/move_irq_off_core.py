@@ -59,7 +59,7 @@ def _idlest(cpu: int, finding: Finding, timeline: Timeline) -> list[int]:
     """Other cores of the same NUMA node, or all others where there is none, the idlest first."""
     idle = {}
     for subject in timeline.subjects("cpu_idle_seconds_total", "cpu"):
-        rate = timeline.rate("cpu_idle_seconds_total", subject).between(finding.span)
+        rate = timeline.rate("cpu_idle_seconds_total", subject, within=finding.span)
         idle[int(subject[4:])] = float(np.nan_to_num(rate.mean())) if len(rate) else 0.0
     nodes = {int(it.subject[4:]): it.value for it in timeline.latest("cpu_numa_node")}
     # Set apart for somebody's own work: an interrupt there is what its owner wanted to avoid.

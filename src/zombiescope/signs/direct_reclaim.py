@@ -37,7 +37,7 @@ DIRECT = 1.0  # times a second that a task on the node had to reclaim memory its
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     waiting = one_for_pod(_by_own_waiting(timeline))
     yield from waiting
-    for spell in stalled_for_memory(timeline).runs(above=STALLED, lasting=SECONDS, bridging=BRIDGE):
+    for spell in timeline.once(stalled_for_memory).runs(above=STALLED, lasting=SECONDS, bridging=BRIDGE):
         # Where cgroups report their own waiting, one that hits its limit without waiting is not blamed.
         limited = [] if timeline.looked(BY_CGROUP) else one_for_pod(_at_limits(timeline, spell))
         blamed = [*_node(timeline, spell), *limited]
@@ -49,7 +49,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     """How long tasks waited, where it was too short to report."""
-    stalled = stalled_for_memory(timeline)
+    stalled = timeline.once(stalled_for_memory)
     if not len(stalled):
         return "", ()
     waited = percent(max(stalled.mean(), 0), 1)

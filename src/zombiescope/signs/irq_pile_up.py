@@ -58,7 +58,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                     ),
                     evidence=(
                         spell.figure("cpu_interrupt_ratio", spell.mean()),
-                        timeline.rate(PACKETS, cpu).between(spell.span).figure("packets_per_second", own),
+                        timeline.rate(PACKETS, cpu, within=spell.span).figure("packets_per_second", own),
                         replace(timeline.rate(IDLE, others[0]), subject="node").figure("other_cores_idle_ratio", idle),
                         *queues[:SHOWN],
                         *pressure(timeline, "irq_stalled", spell.span),
@@ -96,13 +96,13 @@ def _mean(series: list[Series], span: Span) -> float:
 def _packets(timeline: Timeline, cpu: str, span: Span) -> float:
     """Packets a second taken in by one core, or by all."""
     cores = [cpu] if cpu else timeline.subjects(PACKETS, "cpu")
-    return float(np.nansum([timeline.rate(PACKETS, core).between(span).mean() for core in cores]))
+    return float(np.nansum([timeline.rate(PACKETS, core, within=span).mean() for core in cores]))
 
 
 def _served(timeline: Timeline, queues: list[Reading], span: Span) -> str:
     if not queues:
         return "it serves no NIC queue: packets are steered to it (rps_cpus) or come from a virtual interface"
-    rates = [timeline.rate("nic_interrupts_total", it.subject).between(span) for it in queues]
+    rates = [timeline.rate("nic_interrupts_total", it.subject, within=span) for it in queues]
     often = sum(np.nan_to_num(rate.mean()) for rate in rates if len(rate))
     names = ", ".join(harmless(it.text) for it in queues[:SHOWN])
     more = f" and {len(queues) - SHOWN} more" if len(queues) > SHOWN else ""

@@ -125,7 +125,8 @@ def _minor(timeline: Timeline) -> Series:
     if not len(faults):
         return faults
     edges = np.append(faults.at, faults.until)
-    system, busy = in_modes(timeline, ("system",), edges), in_modes(timeline, _MODES, edges)
+    system = in_modes(timeline, ("system",), edges)
+    busy = system + in_modes(timeline, [it for it in _MODES if it != "system"], edges)
     forks = np.nan_to_num(np.diff(timeline.series(FORKS).sampled(edges)) / np.diff(edges))
     least = max(CORES, OF_CORES * len(cores(timeline)))
     storm = (system >= least) & (system >= SYSTEM * busy)
@@ -140,7 +141,7 @@ def _modes(timeline: Timeline, span: Span, modes: tuple[str, ...]) -> float:
 def _who(timeline: Timeline, span: Span) -> list[Reading]:
     """The process with most kernel time, if processes were sampled twice."""
     what = "process_system_seconds_total"
-    rates = [timeline.rate(what, it).between(span) for it in timeline.subjects(what, "process")]
+    rates = [timeline.rate(what, it, within=span) for it in timeline.subjects(what, "process")]
     known = [rate for rate in rates if len(rate) and rate.mean() > 0]
     return [_figure(most, most.mean()) for most in sorted(known, key=Series.mean, reverse=True)[:1]]
 

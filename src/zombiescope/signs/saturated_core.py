@@ -10,13 +10,13 @@ References: Documentation/filesystems/proc.rst, 1.7 (modes); `mpstat -P ALL 1` s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from zombiescope.core import Blind, Finding, Reading, Span, lasting, percent
 from zombiescope.core.harm import Harm, Part
-from zombiescope.core.timeline import Floats, Series, Timeline
+from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.kernel_log import lines_of
 from zombiescope.derived.sampled_processes import processes
 from zombiescope.derived.waits import waited_for_core
@@ -36,33 +36,28 @@ TOLD = 0.1  # of a sample: time is counted by ticks, and where interrupts are of
 
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
-    cores = _cores(timeline)
-    average = _average(cores) if cores else None
-    for cpu, shares in cores.items():
-        for spell in _kernel(shares).runs(above=FULL, lasting=SECONDS, bridging=BRIDGE):
-            by_mode = {mode: share.between(spell.span).mean() for mode, share in shares.items()}
-            system, softirq = by_mode["system"], by_mode["softirq"] + by_mode["irq"]
-
-            assert average is not None
-            hidden = average.between(spell.span)
-            who, stack = _who(timeline, cpu, spell.span)
-            yield Finding(
-                subject=cpu,
-                span=spell.span,
-                says=(
-                    f"was {percent(spell.mean())} busy in the kernel for {lasting(spell.span.seconds)} "
-                    f"({percent(system)} system, {percent(softirq)} softirq and irq, "
-                    f"{percent(by_mode['user'] + by_mode['nice'])} user){who}; {_hiding(hidden.mean())}"
-                ),
-                evidence=(
-                    spell.figure("cpu_kernel_ratio", spell.mean()),
-                    *(spell.figure(f"cpu_{mode}_ratio", by_mode[mode]) for mode in _KERNEL),
-                    hidden.figure("cpu_busy_ratio", hidden.mean()),
-                    *stack,
-                ),
-                harm=_harm(timeline, cpu, spell, stack),
-            )
-    if all(np.isnan(_kernel(shares).values).all() for shares in cores.values()):
+    seen = _seen(timeline)
+    for cpu, spell, by_mode in seen.spells:
+        hidden = seen.average.between(spell.span)
+        who, stack = _who(timeline, cpu, spell.span)
+        yield Finding(
+            subject=cpu,
+            span=spell.span,
+            says=(
+                f"was {percent(spell.mean())} busy in the kernel for {lasting(spell.span.seconds)} "
+                f"({percent(by_mode['system'])} system, "
+                f"{percent(by_mode['softirq'] + by_mode['irq'])} softirq and irq, "
+                f"{percent(by_mode['user'] + by_mode['nice'])} user){who}; {_hiding(hidden.mean())}"
+            ),
+            evidence=(
+                spell.figure("cpu_kernel_ratio", spell.mean()),
+                *(spell.figure(f"cpu_{mode}_ratio", by_mode[mode]) for mode in _KERNEL),
+                hidden.figure("cpu_busy_ratio", hidden.mean()),
+                *stack,
+            ),
+            harm=_harm(timeline, cpu, spell, stack),
+        )
+    if np.isnan(seen.average.values).all():
         yield Blind(what=NEEDS[0], source="/proc/stat", why="no core reports all the CPU modes needed")
 
 
@@ -75,44 +70,69 @@ def _harm(timeline: Timeline, cpu: str, spell: Series, stack: tuple[Reading, ...
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     """The core that was busiest in the kernel, and its user time, where there is nothing to report."""
-    cores = _cores(timeline)
-    if not cores:
+    seen = _seen(timeline)
+    if seen.busiest is None:
         return "", ()
-    cpu, shares = max(cores.items(), key=lambda core: float(np.nan_to_num(_kernel(core[1]).mean())))
-    busiest, hidden = _kernel(shares), _average(cores)
-    user = shares["user"].mean() + shares["nice"].mean()
+    kernel, all_busy = seen.busiest, seen.average.mean()
     return (
-        f"{cpu.replace(':', ' ')} was busiest in the kernel: {percent(busiest.mean())} (user {percent(user)}); "
-        f"all cores together were {percent(hidden.mean())} busy",
-        (busiest.figure("cpu_kernel_ratio", busiest.mean()), hidden.figure("cpu_busy_ratio", hidden.mean())),
+        f"{kernel.subject.replace(':', ' ')} was busiest in the kernel: {percent(kernel.value)} "
+        f"(user {percent(seen.user)}); all cores together were {percent(all_busy)} busy",
+        (kernel, seen.average.figure("cpu_busy_ratio", all_busy)),
     )
 
 
-def _cores(timeline: Timeline) -> dict[str, dict[str, Series]]:
-    return {cpu: _shares(timeline, cpu) for cpu in timeline.subjects(NEEDS[0], "cpu")}
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What one pass over all cores came to; the shares of 192 cores over hours are not kept."""
+
+    spells: list[tuple[str, Series, dict[str, float]]]  # core, its kernel share while it was saturated, means by mode
+    average: Series  # how busy the node looks to a dashboard: all cores together
+    busiest: Reading | None = None  # in the kernel, over all of the recording
+    user: float = 0.0  # share of the busiest one
+
+
+def _seen(timeline: Timeline) -> _Seen:
+    return timeline.once(_looked, FULL, SECONDS, BRIDGE, WINDOW, STOLEN, TOLD)
+
+
+def _looked(timeline: Timeline, *_: float) -> _Seen:
+    spells: list[tuple[str, Series, dict[str, float]]] = []
+    idle, known, last = np.zeros(1), np.zeros(1), timeline.rate(NEEDS[0])
+    busiest, user = None, 0.0
+    for cpu in timeline.subjects(NEEDS[0], "cpu"):
+        shares = _shares(timeline, cpu)
+        kernel, last = _together(shares, _KERNEL), _together(shares, _IDLE)
+        for spell in kernel.runs(above=FULL, lasting=SECONDS, bridging=BRIDGE):
+            spells.append((cpu, spell, {mode: share.between(spell.span).mean() for mode, share in shares.items()}))
+        unknown = np.isnan(last.values)
+        idle = idle + np.where(unknown, 0.0, last.values)
+        known = known + ~unknown
+        mean = float(np.nan_to_num(kernel.mean()))
+        if busiest is None or mean > busiest.value:
+            busiest, user = kernel.figure("cpu_kernel_ratio", mean), _together(shares, _USER).mean()
+    busy = 1 - idle / np.where(known > 0, known, np.nan)
+    return _Seen(spells, replace(last, subject="node", values=busy[: len(last)]), busiest, user)
 
 
 def _shares(timeline: Timeline, cpu: str) -> dict[str, Series]:
     """What part of the time that the core really had went into each mode, sample by sample."""
     window = min(WINDOW, SECONDS / 4)
     rates = {mode: timeline.rate(f"cpu_{mode}_seconds_total", cpu, over=window) for mode in (*_KERNEL, *_USER, *_IDLE)}
-    had: Floats = np.sum([rate.values for rate in rates.values()], axis=0)
+    had = _together(rates, tuple(rates)).values
     stolen = timeline.rate("cpu_steal_seconds_total", cpu, over=window).values
-    taken = stolen > STOLEN if len(stolen) == len(had) else np.zeros(len(had), bool)
-    had = np.where((had >= TOLD) & ~taken, had, np.nan)
+    known = had >= TOLD
+    if len(stolen) == len(had):
+        known &= ~(stolen > STOLEN)
+    had = np.where(known, had, np.nan)
     return {mode: replace(rate, values=rate.values / had) for mode, rate in rates.items()}
 
 
-def _kernel(shares: dict[str, Series]) -> Series:
-    return replace(shares["system"], values=np.sum([shares[mode].values for mode in _KERNEL], axis=0))
-
-
-def _average(cores: dict[str, dict[str, Series]]) -> Series:
-    """How busy the node looks to a dashboard: all cores together."""
-    idle = [shares["idle"].values + shares["iowait"].values for shares in cores.values()]
-    known = np.count_nonzero(~np.isnan(idle), axis=0)
-    busy = 1 - np.nansum(idle, axis=0) / np.where(known, known, np.nan)
-    return replace(next(iter(cores.values()))["idle"], subject="node", values=busy)
+def _together(by_mode: dict[str, Series], modes: tuple[str, ...]) -> Series:
+    first, *others = (by_mode[mode] for mode in modes)
+    total = first.values.copy()
+    for it in others:
+        total += it.values
+    return replace(first, values=total)
 
 
 def _who(timeline: Timeline, cpu: str, span: Span) -> tuple[str, tuple[Reading, ...]]:

@@ -79,7 +79,7 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
 
 def _kinds(timeline: Timeline, cpu: str, span: Span) -> tuple[str, tuple[Reading, ...]]:
     """What the softirqs were, by sampled stacks; without stacks, by how often each kind ran."""
-    rates = {kind: timeline.rate(f"softirqs_{kind}_total", cpu).between(span) for kind in _COUNTED}
+    rates = {kind: timeline.rate(f"softirqs_{kind}_total", cpu, within=span) for kind in _COUNTED}
     often = {kind: rate.mean() for kind, rate in rates.items() if len(rate) and rate.mean() > 0}
     counted = tuple(
         _often(rates[kind], often[kind]) for kind in sorted(often, key=lambda it: often[it], reverse=True)[:SHOWN]

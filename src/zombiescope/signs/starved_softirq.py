@@ -5,7 +5,8 @@ Why it hurts: packets stay in the card's rings until a softirq or a NAPI thread 
     heartbeats come late.
 False alarms: on a core that is busy with network traffic ksoftirqd waits while softirqs run all the time, at the end
     of interrupts and in the program that is sending. They are starved only where ksoftirqd waits far more than it runs
-    and softirqs get hardly any of the core's time otherwise. CPU steal and idle time are not counted.
+    and softirqs get hardly any of the core's time otherwise. CPU steal and idle time are not counted. On a node with
+    more work than cores it waits for its turn like all others, and is reported only if it gets far less than they do.
 References: Documentation/networking/napi.rst; `cat /proc/$(pgrep -x ksoftirqd/1)/schedstat`.
 """
 
@@ -20,6 +21,7 @@ import numpy as np
 from zombiescope.core import Finding, Reading, Span, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Floats, Series, Timeline
+from zombiescope.derived.cores import fair_share
 from zombiescope.derived.gaps import core_gaps
 from zombiescope.derived.packet_work import dropped_packets
 from zombiescope.derived.softirq_times import how_known
@@ -29,7 +31,8 @@ SYMPTOM = True
 # Scale: shares of one core: the same on any node.
 NEEDS = ((_DELAY, _GAP),)
 WAITING = 0.2  # seconds of waiting within a second: a healthy ksoftirqd waits for some milliseconds
-OFTEN = 0.8  # of the time it wants to run: with one busy neighbour a fair scheduler makes it wait for half
+OFTEN = 0.8  # of the time it wants to run: with one busy neighbour a fair scheduler makes it wait for half; on a node
+# with more work than cores for longer, and then it must get less of its share by as much
 RUNNING = 0.05  # of the core's time in softirqs: with more they do run, in whatever context, and ksoftirqd may wait
 OFF = 0.2  # seconds with interrupts off within a second: the kernel aims at less than a thousandth
 SECONDS = 2.0  # shorter periods show as one slow packet
@@ -49,15 +52,15 @@ class _Spell:
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
-    cores = sorted({*_by_core(timeline), *(int(it[4:]) for it in timeline.subjects(_GAP, "cpu"))})
-    for cpu in cores:
-        spells = [it for thread in _by_core(timeline).get(cpu, []) for it in _waiting(timeline, thread)]
+    threads = _by_core(timeline)
+    for cpu in sorted({*threads, *(int(it[4:]) for it in timeline.subjects(_GAP, "cpu"))}):
+        spells = [it for thread in threads.get(cpu, []) for it in _waiting(timeline, thread)]
         spells += _interrupts_off(timeline, cpu)
         for group in _together(spells):
             span = Span(min(it.span.start for it in group), max(it.span.end for it in group))
             queues, served = _queues(timeline, cpu)
             timed, waits = how_known(timeline, f"cpu:{cpu}", span)
-            squeezed = timeline.rate("softnet_squeezed_total", f"cpu:{cpu}").between(span)
+            squeezed = timeline.rate("softnet_squeezed_total", f"cpu:{cpu}", within=span)
             yield Finding(
                 subject=f"cpu:{cpu}",
                 span=span,
@@ -108,6 +111,8 @@ def _waiting(timeline: Timeline, thread: str) -> Iterator[_Spell]:
         if own and _softirq_time(timeline, int(own[1]), spell.span) >= RUNNING:
             continue
         waits, runs = delay.between(spell.span).mean(), run.between(spell.span).mean()
+        if runs >= (1 - OFTEN) * min(1.0, 2 * fair_share(timeline, spell.span)) * (waits + runs):
+            continue
         yield _Spell(
             spell.span,
             f"{thread.removeprefix('thread:')} waited {min(waits, 1.0):.2f} s of each second to run "
@@ -123,7 +128,7 @@ def _waiting(timeline: Timeline, thread: str) -> Iterator[_Spell]:
 
 def _softirq_time(timeline: Timeline, cpu: int, span: Span) -> float:
     """How much of a core's time went into softirqs in the span; 0 where that was not sampled."""
-    rate = timeline.rate("cpu_softirq_seconds_total", f"cpu:{cpu}").between(span)
+    rate = timeline.rate("cpu_softirq_seconds_total", f"cpu:{cpu}", within=span)
     return float(np.nan_to_num(rate.mean())) if len(rate) else 0.0
 
 

@@ -95,7 +95,7 @@ def _ran(timeline: Timeline, spell: Series) -> float:
         if len(timeline.series(own, spell.subject)) > 1
         else ("process_user_seconds_total", "process_system_seconds_total")
     )
-    rates = [timeline.rate(what, spell.subject).between(spell.span) for what in whats]
+    rates = [timeline.rate(what, spell.subject, within=spell.span) for what in whats]
     ran = sum(rate.mean() for rate in rates if len(rate))
     return float(ran) if any(map(len, rates)) and not np.isnan(ran) else max(0.0, 1.0 - spell.mean())
 

@@ -46,8 +46,11 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
 
 def _least(stolen: dict[str, Series]) -> Series:
     """The steal that every core had at least."""
-    values = np.min([rate.values for rate in stolen.values()], axis=0)
-    return replace(next(iter(stolen.values())), subject="node", values=values)
+    first, *others = stolen.values()
+    values = first.values.copy()
+    for rate in others:
+        np.minimum(values, rate.values, out=values)
+    return replace(first, subject="node", values=values)
 
 
 def _spells(rate: Series) -> list[Series]:
