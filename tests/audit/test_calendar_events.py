@@ -136,6 +136,7 @@ def test_what_is_longer_than_any_calendar_event_never_fires() -> None:
 def test_a_step_of_microseconds_is_fast_and_costs_no_more_than_others(step: str) -> None:
     """systemd takes it: `*:*:0/0.000001` has 60 million values a minute, and never is the one wrong answer."""
     assert pace(f"*:*:0/{step}") == pytest.approx(0.006 if float(step) >= 1e-6 else NEVER)
+    assert pace(f"*:*:0/{step},0/{step}") == pace(f"*:*:0/{step}")
 
 
 @given(st.text(alphabet="0123456789*:/.,-~ MonFriUTC", max_size=40))
