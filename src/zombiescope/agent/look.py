@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from zombiescope.agent.figures import figures
+from zombiescope.agent.pushing import bodies
 from zombiescope.agent.severity import severity
 from zombiescope.core import Case, Span, harmless
 from zombiescope.diagnosis.examine import examine
@@ -20,14 +22,16 @@ STALE = 30.0  # seconds: a recorder flushes every second, so an older end means 
 AHEAD = 5.0  # seconds that the recorder's clock may be ahead of ours
 
 
-def look(folder: str, window: float, since: float) -> dict[str, Any]:
-    """As plain data: findings to follow, verdicts, figures, and the case as JSON text."""
+def look(
+    folder: str, window: float, since: float, push: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], bytes]:
+    """As plain data: findings to follow, verdicts, figures, the case as JSON text; and the bodies of a push."""
     recording = opened(folder)
     now = time.time()
     timeline = recording.timeline(Span(now - window, now + AHEAD))
     if timeline.span.end < now - STALE:
         ago = f"{now - timeline.span.end:.0f} s ago" if timeline.span.end else f"more than {window:.0f} s ago"
-        return {"stale": f"the last sample of the recorder is from {ago}"}
+        return {"stale": f"the last sample of the recorder is from {ago}"}, b""
     case = examine(timeline, node=str(recording.meta.get("node", "")), kernel=str(recording.meta.get("kernel", "")))
     told = shape(case)
     text = json.dumps(told, allow_nan=False)
@@ -37,6 +41,7 @@ def look(folder: str, window: float, since: float) -> dict[str, Any]:
             grade = severity(case.cost_of(finding), accused=finding not in case.set_aside)
             by_grade = counts.setdefault(finding.sign, {})
             by_grade[grade] = by_grade.get(grade, 0) + 1
+    pushed, body = bodies(timeline, case, push) if push else ({}, b"")
     return {
         "span": [timeline.span.start, timeline.span.end],
         "node": told["node"],
@@ -47,7 +52,8 @@ def look(folder: str, window: float, since: float) -> dict[str, Any]:
         "figures": figures(timeline, case, since),
         "damage": [harmless(it) for it in recording.damage[:3]],
         "case": text if len(text) <= MOST_CASE else "",
-    }
+        "push": pushed,
+    }, body
 
 
 def followed(case: Case, told: dict[str, Any]) -> list[dict[str, Any]]:

@@ -75,6 +75,11 @@ KEYS: dict[str, Key] = {
     "webhook": Key(str, "URL", "post each event here as JSON [none]"),
     "webhook_token_file": Key(path, "FILE", "send this word as bearer token to the webhook; mode 0600 [none]"),
     "alertmanager": Key(str, "URL", "tell this Alertmanager (v2) what goes on [none]"),
+    "pyroscope": Key(str, "URL", "push profiles to this Pyroscope, such as http://pyroscope:4040 [none]"),
+    "parca": Key(str, "URL", "push profiles to this Parca, such as http://parca:7070 [none]"),
+    "otlp": Key(str, "URL", "push profiles to this OTLP receiver (HTTP), such as http://collector:4318 [none]"),
+    "push_token_file": Key(path, "FILE", "send this word as bearer token with each push; mode 0600 [none]"),
+    "push_tenant": Key(str, "NAME", "tenant of Pyroscope (X-Scope-OrgID) [none]"),
     "log_format": Key(style, "text|json", "form of the log and of events [text on a terminal, else json]"),
 }
 
