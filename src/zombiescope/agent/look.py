@@ -12,6 +12,7 @@ from zombiescope.agent.pushing import bodies
 from zombiescope.agent.severity import severity
 from zombiescope.core import Case, Span, harmless
 from zombiescope.diagnosis.examine import examine
+from zombiescope.outputs._offers import offers
 from zombiescope.outputs.json import shape
 from zombiescope.recorder.replay import opened
 
@@ -62,6 +63,7 @@ def followed(case: Case, told: dict[str, Any]) -> list[dict[str, Any]]:
     chains = {chain[0]: chain for chain in reversed(case.chains) if chain[0] in roots}  # the longest comes first
     within = {it for chain in case.chains if chain[0] in chains for it in chain}
     alone = [it for it in case.problems if it not in within]
+    plans = [plan for plan in offers(case) if plan.risk == "safe" and not plan.advice]
     index = {finding: number for number, finding in enumerate(case.findings)}
     costs = [it["harm"] for it in told["root_causes"]] + [told["findings"][index[it]]["harm"] for it in alone]
     return [
@@ -70,6 +72,7 @@ def followed(case: Case, told: dict[str, Any]) -> list[dict[str, Any]]:
             "subject": harmless(it.subject),
             "says": harmless(it.says),
             "root": it in chains,
+            "remedy": next((plan.name for plan in plans if plan.cures == it), ""),
             "severity": severity(case.cost_of(it), accused=True),
             # What follows from it goes on as long as it does, or longer.
             "span": [it.span.start, max(one.span.end for one in chains.get(it, (it,)))],

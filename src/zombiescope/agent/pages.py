@@ -26,6 +26,7 @@ INDEX = b"""zombiescope agent
 /case      the last diagnosis, as `diagnose --format json` prints it
 /findings  what goes on now
 /events    what began, changed and ended lately
+/remedies  what the agent fixed by itself, if it may
 /debug/pprof/profile?seconds=30   CPU profile of the last seconds, for go tool pprof, Parca, Alloy
 """
 
@@ -38,6 +39,7 @@ class Shown(Protocol):
     def case(self) -> str: ...
     def going_on(self) -> Sequence[dict[str, Any]]: ...
     def events(self) -> Sequence[dict[str, Any]]: ...
+    def remedies(self) -> Sequence[dict[str, Any]]: ...
     def page_file(self, name: str) -> Response: ...
     def longest_range(self) -> float: ...
     def ask(self, question: Mapping[str, Any], kind: str) -> Response | Later: ...
@@ -114,6 +116,8 @@ def _known(request: Request, shown: Shown) -> Response:
             return _json(shown.going_on())
         case "/events":
             return _json(shown.events()[-EVENTS:])
+        case "/remedies":
+            return _json(shown.remedies())
         case "/":
             return Response(200, INDEX)
     return Response(404, b"no such page; / lists them\n")

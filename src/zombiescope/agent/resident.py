@@ -24,14 +24,16 @@ from zombiescope.agent.children import Child
 from zombiescope.agent.cost import Cost
 from zombiescope.agent.events import POSTS, Events
 from zombiescope.agent.exposition import written
+from zombiescope.agent.listening import listen, listen_anew
 from zombiescope.agent.live_page import LivePage
 from zombiescope.agent.metrics import Metrics, Own, families
 from zombiescope.agent.output import Output
 from zombiescope.agent.pages import pages
 from zombiescope.agent.profiles import SETTINGS as PUSHES
 from zombiescope.agent.profiles import Profiles
+from zombiescope.agent.remedies import Remedies
 from zombiescope.agent.serving import Later, Response, Server
-from zombiescope.agent.settings import Settings, address, token
+from zombiescope.agent.settings import Settings, token
 from zombiescope.agent.systemd import Systemd
 from zombiescope.core import UserError
 from zombiescope.places.own_python import own_python
@@ -61,6 +63,7 @@ class Resident:
         self._asking = Asking(self._examiner.send)
         self._profiles = Profiles()
         self._live_page = LivePage(self._node)
+        self._remedies = Remedies(settings, self._selector, self.out)
         self._server = Server(self._selector, pages(self, lambda: self._token))
         self._asked = False  # a look was asked for, and the answer is awaited
         self._asked_at = 0.0
@@ -97,6 +100,9 @@ class Resident:
     def events(self) -> list[dict[str, Any]]:
         return self._events.newest
 
+    def remedies(self) -> list[dict[str, Any]]:
+        return self._remedies.newest
+
     def page_file(self, name: str) -> Response:
         return self._live_page.file(name)
 
@@ -117,12 +123,13 @@ class Resident:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, lambda it, _: self._signals.append(it))
         self._selector.register(waker, selectors.EVENT_READ, lambda _: waker.recv(4096))
-        self._listen()
+        listen(self._server, self.settings, self.out)
         self._events.connect(self.settings, self._node)
         self._profiles.connect(self.settings)
         now = time.monotonic()
         self._recorder.start(now)
         self._examiner.start(now)
+        self._remedies.begin()
         self._systemd.say("READY=1", f"STATUS=recording into {self.settings.dir}")
         self.out.log(f"zombiescope {__version__} records into {self.settings.dir}")
         while not self._stopped():
@@ -219,18 +226,12 @@ class Resident:
             self._node = look["node"] or self._node
             self._metrics.look(look)
             self._events.looked(look, self._node)
+            self._remedies.looked(look["findings"])
         self._written.clear()
         if self.settings.textfile and (why := textfile.write(self.settings.textfile, self.metrics(open_metrics=False))):
             self.out.log(why, "error")
 
-    # Listening, reloading, ending
-
-    def _listen(self) -> None:
-        for place, key in (("all", "listen"), ("metrics", "metrics_listen")):
-            text = getattr(self.settings, key)
-            if text:
-                bound = self._server.listen(place, *address(text, key))
-                self.out.log(f"listens on http://{bound}/" + ("metrics" if place == "metrics" else ""))
+    # Reloading, ending
 
     def _reload(self) -> None:
         """What is wrong in the new settings leaves the old ones in force."""
@@ -250,17 +251,10 @@ class Resident:
 
     def _apply(self, old: Settings, new: Settings) -> None:
         self.out.use(new.log_format)
+        self._remedies.use(new)
         self._cost.every = new.every
         self._next_look = min(self._next_look, time.monotonic() + new.every)
-        for place, key in (("all", "listen"), ("metrics", "metrics_listen")):
-            if getattr(old, key) != getattr(new, key):
-                self._server.close(place)
-                if getattr(new, key):
-                    try:
-                        bound = self._server.listen(place, *address(getattr(new, key), key))
-                        self.out.log(f"listens on http://{bound}/")
-                    except UserError as error:
-                        self.out.log(str(error), "error")
+        listen_anew(self._server, old, new, self.out)
         recorded = ("host", "hours", "max_bytes", "hz", "budget", "set")
         if any(getattr(old, it) != getattr(new, it) for it in recorded):
             self._recorder.restart(time.monotonic())
@@ -278,6 +272,7 @@ class Resident:
         self._systemd.say("STOPPING=1")
         self.out.log("stopping: the recorder writes its last segment")
         self._server.close()
+        self._remedies.close()
         self._examiner.stop(1.0)
         self._recorder.stop(DRAINS)
         self._events.disconnect(POSTING)
@@ -294,4 +289,5 @@ class Resident:
             lost=self._events.lost,
             pushed=self._profiles.sent,
             not_pushed=self._profiles.lost,
+            remedies=self._remedies.results,
         )

@@ -8,6 +8,7 @@ import stat
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from zombiescope.agent.remedying import windows
 from zombiescope.core import UserError
 from zombiescope.recorder.budget import default_share
 
@@ -43,6 +44,11 @@ class Settings:
     otlp: str = ""
     push_token_file: str = ""
     push_tenant: str = ""  # X-Scope-OrgID of Pyroscope
+    remediate: str = "off"  # on: apply safe plans, prove them, undo what is not proved
+    remediate_per_day: int = 1
+    remediate_blackout: str = ""  # times of day in which none begins, in UTC
+    remediate_prove: float = 10.0  # minutes
+    ledger: str = ""  # folder of the ledger of fixes; empty: that of `fix`
     log_format: str = ""  # text or json; empty: text on a terminal, else json
     set: tuple[str, ...] = ()  # MEMBER.CONST=VALUE, for recorder and examiner
 
@@ -70,6 +76,9 @@ def checked(settings: Settings) -> Settings:
             token(getattr(settings, key), key.replace("_", "-"))
     if not re.fullmatch(r"[\w.*'()!-]{0,150}", settings.push_tenant, re.ASCII):
         raise UserError(f"push-tenant: {settings.push_tenant!r} is not a tenant's name")
+    windows(settings.remediate_blackout, "remediate-blackout")
+    if settings.remediate == "on" and (settings.host or os.geteuid() != 0):
+        raise UserError("remediate: needs root on the node itself, not in a container with `host`")
     if settings.textfile and not os.path.isdir(settings.textfile):
         raise UserError(f"textfile: {settings.textfile}: no such folder")
     return settings
