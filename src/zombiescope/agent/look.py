@@ -10,7 +10,7 @@ from typing import Any
 from zombiescope.agent.figures import figures
 from zombiescope.agent.pushing import bodies
 from zombiescope.agent.severity import severity
-from zombiescope.core import Case, Span, harmless
+from zombiescope.core import Case, Finding, Span, harmless
 from zombiescope.diagnosis.examine import examine
 from zombiescope.outputs._offers import offers
 from zombiescope.outputs.json import shape
@@ -73,6 +73,7 @@ def followed(case: Case, told: dict[str, Any]) -> list[dict[str, Any]]:
             "says": harmless(it.says),
             "root": it in chains,
             "remedy": next((plan.name for plan in plans if plan.cures == it), ""),
+            "only_reboot": _only_reboot(case, chains.get(it, (it,))),
             "severity": severity(case.cost_of(it), accused=True),
             # What follows from it goes on as long as it does, or longer.
             "span": [it.span.start, max(one.span.end for one in chains.get(it, (it,)))],
@@ -85,6 +86,12 @@ def followed(case: Case, told: dict[str, Any]) -> list[dict[str, Any]]:
         }
         for it, harm in list(zip([*roots, *alone], costs, strict=True))[:MOST_FINDINGS]
     ]
+
+
+def _only_reboot(case: Case, chain: tuple[Finding, ...]) -> bool:
+    """Whether something can be done about it or what follows from it, and all of that is a last resort."""
+    acts = [plan for plan in case.plans if plan.cures in chain and not plan.advice]
+    return bool(acts) and all(plan.last_resort for plan in acts)
 
 
 def _cores_by_sign(case: Case) -> dict[str, float]:

@@ -26,6 +26,7 @@ INDEX = b"""zombiescope agent
 /case      the last diagnosis, as `diagnose --format json` prints it
 /findings  what goes on now
 /events    what began, changed and ended lately
+/reboot    whether nothing but a reboot would help, and why
 /remedies  what the agent fixed by itself, if it may
 /debug/pprof/profile?seconds=30   CPU profile of the last seconds, for go tool pprof, Parca, Alloy
 """
@@ -39,6 +40,7 @@ class Shown(Protocol):
     def case(self) -> str: ...
     def going_on(self) -> Sequence[dict[str, Any]]: ...
     def events(self) -> Sequence[dict[str, Any]]: ...
+    def needs_reboot(self) -> Sequence[str]: ...
     def remedies(self) -> Sequence[dict[str, Any]]: ...
     def page_file(self, name: str) -> Response: ...
     def longest_range(self) -> float: ...
@@ -116,6 +118,9 @@ def _known(request: Request, shown: Shown) -> Response:
             return _json(shown.going_on())
         case "/events":
             return _json(shown.events()[-EVENTS:])
+        case "/reboot":
+            why = list(shown.needs_reboot())
+            return Response(200, json.dumps({"needed": bool(why), "because": why}).encode() + b"\n", JSON)
         case "/remedies":
             return _json(shown.remedies())
         case "/":

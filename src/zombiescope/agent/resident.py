@@ -100,6 +100,11 @@ class Resident:
     def events(self) -> list[dict[str, Any]]:
         return self._events.newest
 
+    def needs_reboot(self) -> list[str]:
+        found = [] if self.health() else self._metrics.last.get("findings", [])
+        grave = [it for it in found if it["only_reboot"] and it["severity"] == "critical"]
+        return [f"{it['sign']} {it['subject']}" for it in grave]
+
     def remedies(self) -> list[dict[str, Any]]:
         return self._remedies.newest
 

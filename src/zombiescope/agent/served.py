@@ -23,6 +23,7 @@ MOST_READ = 48 << 20  # bytes on disk of one range: some five times as many in m
 MOST_ROWS = 400_000  # of the page: two cores for an hour; of more, equal ones within a cell are merged
 MOST_BODY = 8 << 20  # bytes
 LEVEL = 1  # of compression: on a node CPU is dearer than the loopback's bytes
+LATE = 5.0  # seconds that the recorder may be behind
 SECOND = 1_000_000_000
 
 
@@ -41,14 +42,15 @@ def profile(recording: Recording, asked: Mapping[str, Any]) -> tuple[dict[str, A
     from zombiescope.profile.push.series import series_of
 
     now = time.time()
-    span = Span(now - asked["seconds"], now + AHEAD)
-    timeline = _read(recording, span)
+    timeline = _read(recording, Span(now - asked["seconds"] - LATE, now + AHEAD))
     samples = timeline.samples()
     if not len(samples):
         taken = timeline.looks("samples_total")
         why = harmless(taken.texts.get(len(taken) - 1, "")) if len(taken) else "stacks are not recorded"
         return {"error": f"no stacks in these {asked['seconds']:g} s: {why or 'none arrived yet'}"}, b""
-    start, end = round(span.start * SECOND), round(min(timeline.span.end, now) * SECOND)
+    # Up to what is on disk: the next one who asks continues there.
+    end = round(min(timeline.span.end, now) * SECOND)
+    start = end - round(asked["seconds"] * SECOND)
     filters = {name: asked[name] for name in ("cpu", "comm", "cgroup") if name in asked}
     chosen = Chosen(start=start, end=max(end, start), **filters)
     rows = chosen.rows(samples)
