@@ -1,6 +1,6 @@
 """Something worked out in a copy (fork) of this process: what it takes at its peak goes when it ends.
 
-The copy runs only when nobody else wants the core (SCHED_IDLE); on a node that has no idle time it gets an ordinary
+The copy runs only when nothing else wants the core (SCHED_IDLE); on a node that has no idle time it gets an ordinary
 turn after `patience`: a starving node must be looked at too. If it hangs, it is killed.
 """
 

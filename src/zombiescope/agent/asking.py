@@ -12,7 +12,7 @@ from zombiescope.agent.serving import Later, Response
 
 WAITING = 8  # questions that wait
 AT_ONCE, EACH_SECOND = 12.0, 0.5  # questions: so many at first, then so many a second, all clients together
-KEPT = 4.0  # seconds for which an answer is given again, to whoever asks the same
+KEPT = 4.0  # seconds for which an answer is given again to those who ask the same
 ANSWERS = 75.0  # seconds: an examiner that is silent for longer hangs
 
 

@@ -51,7 +51,7 @@ class Profiles:
             poster.close(patience)
 
     def wanted(self) -> dict[str, Any] | None:
-        """What a look is asked for; None if nobody gets anything."""
+        """What a look is asked for; None if there is no target."""
         since = min(self._since, time.time())  # the clock may have been set back
         return {"since": since, "targets": list(self._posters)} if self._posters else None
 
