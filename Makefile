@@ -8,7 +8,7 @@ ARGS ?=
 # The time-travel page is built where Node is; without it everything else works, and `view` says what is missing.
 PAGE := $(if $(shell command -v npm),src/zombiescope/web/static/page.js)
 
-.PHONY: help diagnose demo test test-long tools test-kernels test-images page dist lint format docs bench clean
+.PHONY: help diagnose demo test test-long tools test-kernels test-images page dist install uninstall lint format docs bench clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made here
@@ -58,6 +58,23 @@ dist: export SOURCE_DATE_EPOCH := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 -
 dist: $(VENV)/.dev page  ## build sdist and wheel in dist/, with the page, the man pages and the completion scripts
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist .
+
+# Into a venv of its own, with a configuration that is kept if there is one. DESTDIR=… for a package.
+PREFIX ?= /opt/zombiescope
+install: page  ## install the agent as a service into /opt/zombiescope (PREFIX=… DESTDIR=…); starts nothing
+	python3 -m venv $(DESTDIR)$(PREFIX)
+	$(DESTDIR)$(PREFIX)/bin/python -m pip install --quiet --disable-pip-version-check '.[web]'
+	install -d -m 700 $(DESTDIR)/etc/zombiescope $(DESTDIR)/var/lib/zombiescope
+	test -e $(DESTDIR)/etc/zombiescope/agent.toml || install -m 600 deploy/systemd/agent.toml $(DESTDIR)/etc/zombiescope/agent.toml
+	install -d $(DESTDIR)/etc/systemd/system
+	sed 's#/opt/zombiescope/#$(PREFIX)/#' deploy/systemd/zombiescope-agent.service > $(DESTDIR)/etc/systemd/system/zombiescope-agent.service
+	@echo "installed; to start it: systemctl daemon-reload && systemctl enable --now zombiescope-agent"
+
+uninstall:  ## remove what install put there; recordings and configuration stay unless PURGE=1
+	-test -n "$(DESTDIR)" || systemctl disable --now zombiescope-agent
+	rm -f $(DESTDIR)/etc/systemd/system/zombiescope-agent.service
+	rm -rf $(DESTDIR)$(PREFIX)
+	test -z "$(PURGE)" || rm -rf $(DESTDIR)/etc/zombiescope $(DESTDIR)/var/lib/zombiescope
 
 lint: $(VENV)/.dev  ## ruff format and check, mypy --strict
 	$(BIN)/ruff format --check .

@@ -5,14 +5,15 @@ import { EVERYBODY } from "./samples";
 import type { Range } from "./samples";
 import type { State } from "./state";
 
-export function link(state: State): void {
+export function link(state: State, ends?: AbortSignal): void {
   restore(state, location.hash);
-  addEventListener("hashchange", () => {
+  const changed = () => {
     if (location.hash !== last) restore(state, location.hash);
-  });
+  };
+  addEventListener("hashchange", changed, ends ? { signal: ends } : {});
   let last = "";
   let waiting = 0;
-  effect(() => {
+  const stop = effect(() => {
     const next = written(state);
     clearTimeout(waiting);
     // Browsers refuse more than about a hundred changes of the address in half a minute.
@@ -20,6 +21,10 @@ export function link(state: State): void {
       last = next;
       history.replaceState(null, "", next || location.pathname + location.search);
     }, 200);
+  });
+  ends?.addEventListener("abort", () => {
+    stop();
+    clearTimeout(waiting);
   });
 }
 

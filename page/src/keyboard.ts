@@ -19,8 +19,8 @@ export const KEYS: [string, string][] = [
   ["Esc", "go back one step"],
 ];
 
-export function listen(state: State): void {
-  addEventListener("keydown", (event) => {
+export function listen(state: State, ends?: AbortSignal): void {
+  const act = (event: KeyboardEvent) => {
     const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
     if (event.key === "Escape") {
       if (typing) (event.target as HTMLElement).blur();
@@ -32,7 +32,8 @@ export function listen(state: State): void {
     if (!act) return;
     event.preventDefault();
     act(state);
-  });
+  };
+  addEventListener("keydown", act, ends ? { signal: ends } : {});
 }
 
 const ACTIONS: Record<string, (state: State) => void> = {

@@ -1,4 +1,6 @@
-// Load the data: from inside this file, if it is a saved page; else from the server, once.
+// Load the data: from inside this file, if it is a saved page; else from the server.
+import { recorded } from "./live";
+import type { Live } from "./live";
 
 declare global {
   interface Uint8ArrayConstructor {
@@ -6,11 +8,16 @@ declare global {
   }
 }
 
-export async function load(): Promise<ArrayBuffer> {
+export async function load(live: Live | null = null): Promise<ArrayBuffer> {
   const inside = document.getElementById("bundle");
   if (!inside) {
-    const answer = await fetch("bundle");
-    if (!answer.ok) throw new Error(`the server answered ${answer.status}; is it still the one that opened this page?`);
+    const answer = await fetch(live?.query ? `bundle?${live.query}` : "bundle");
+    if (!answer.ok) {
+      const words = live ? (await answer.text()).slice(0, 300) : "is it still the one that opened this page?";
+      throw new Error(`the server answered ${answer.status}; ${words}`);
+    }
+    const [first, last] = ["First", "Last"].map((name) => Number(answer.headers.get(`X-Recorded-${name}`)));
+    if (first && last) recorded.value = { first, last };
     return answer.arrayBuffer();
   }
   const packed = unpacked((inside.textContent ?? "").trim());

@@ -22,9 +22,9 @@ def finding(severity: str = "warning", subject: str = "unit:ecs.service") -> dic
 
 
 @contextmanager
-def answering(findings: Any, troubles: list[str] | None = None) -> Iterator[str]:
+def answering(findings: Any, troubles: list[str] | None = None, reboot: Any = None) -> Iterator[str]:
     """A server that says what an agent would; its address."""
-    pages = {"/healthz": {"troubles": troubles or []}, "/findings": findings}
+    pages = {"/healthz": {"troubles": troubles or []}, "/findings": findings, "/reboot": reboot}
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -95,3 +95,31 @@ def test_the_shipped_plugin_is_within_its_own_limits() -> None:
     (rule,), (condition,) = shipped["rules"], shipped["conditions"]
     assert rule["condition"] == condition["type"] and rule["args"] == ["agent", "--ask", "--exit-style", "npd"]
     assert shipped["pluginConfig"]["max_output_length"] == 80
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ({"needed": True, "because": ["soft_lockup cpu:3"]}, 0),
+        ({"needed": False, "because": []}, 1),
+        ({"needed": True, "because": []}, 1),
+        ({"needed": "yes", "because": ["x"]}, 1),
+        ([], 1),
+        ({}, 1),
+    ],
+)
+def test_kured_reboots_only_for_a_clear_yes(zombiescope: Run, said: Any, code: int) -> None:
+    with answering([], reboot=said) as address:
+        done = zombiescope("agent", "--ask-reboot", "--listen", address, expect=code)
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_kured_reboots_nothing_when_no_agent_answers(zombiescope: Run) -> None:
+    done = zombiescope("agent", "--ask-reboot", "--listen", "127.0.0.1:1", expect=1)
+    assert "not known" in done.stdout
+
+
+def test_a_real_agent_needs_no_reboot(zombiescope: Run, tmp_path: Path) -> None:
+    with running(tmp_path) as agent:
+        done = zombiescope("agent", "--ask-reboot", "--listen", f"127.0.0.1:{agent.port}", expect=1)
+    assert done.stdout == "no reboot is needed\n"

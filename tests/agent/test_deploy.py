@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from tests.agent.test_metrics import look, seen, text
@@ -90,3 +91,39 @@ def test_every_metric_and_every_key_is_documented() -> None:
     names = set(re.findall(r"^# TYPE (zombiescope_[a-z_]+)", text(seen(look())), re.MULTILINE))
     assert not [name for name in names if f"`{name}" not in page]
     assert not [key for key in [*KEYS, "set"] if f"`{key.replace('_', '-')}`" not in page]
+
+
+def test_install_and_uninstall_leave_nothing_but_settings(tmp_path: Path) -> None:
+    """The files alone: what pip does is tested by tests of the package."""
+    plan = subprocess.run(
+        ["make", "--dry-run", "install", "uninstall", f"DESTDIR={tmp_path}", "PREFIX=/opt/z"],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    lines = [line for line in plan.splitlines() if "venv" not in line and "pip" not in line and "npm" not in line]
+    made = [line for line in lines if line.startswith(("install ", "test ", "sed "))]
+    gone = [line for line in lines if line.startswith("rm ") and str(tmp_path) in line]
+    for line in made[: made.index(next(it for it in made if it.startswith("sed "))) + 1]:
+        subprocess.run(line, shell=True, cwd=PROJECT, check=True)
+    settings, unit = tmp_path / "etc/zombiescope/agent.toml", tmp_path / "etc/systemd/system/zombiescope-agent.service"
+    assert settings.stat().st_mode & 0o777 == 0o600 and settings.parent.stat().st_mode & 0o777 == 0o700
+    assert "ExecStart=/opt/z/bin/zombiescope agent" in unit.read_text()
+    for line in gone:
+        subprocess.run(line, shell=True, cwd=PROJECT, check=True)
+    assert not unit.exists() and settings.exists()
+
+
+def test_the_playbook_s_settings_are_keys() -> None:
+    text_ = (DEPLOY / "ansible" / "zombiescope.yml").read_text()
+    told = re.search(r"zombiescope_settings:\n((?: {6}\S.*\n)+)", text_)
+    assert told
+    named = re.findall(r"^ {6}([a-z-]+):", told[1], re.MULTILINE)
+    assert named and {it.replace("-", "_") for it in named} <= set(KEYS)
+
+
+def test_what_a_fix_needs_is_allowed_by_the_drop_in_alone() -> None:
+    drop_in = (DEPLOY / "systemd" / "remediate.conf").read_text()
+    assert "ReadWritePaths=/etc/systemd" in drop_in and "ReadWritePaths" not in UNIT.read_text()
+    assert "remediate" not in re.sub(r"#.*", "", (DEPLOY / "systemd" / "agent.toml").read_text())  # off as shipped

@@ -100,7 +100,13 @@ class Examiner:
         assert self.process.stdin and self.process.stdout
         self.process.stdin.write(json.dumps({"window": window, "since": 0.0}) + "\n")
         self.process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return self.heard()
+
+    def heard(self) -> dict[str, Any]:
+        assert self.process.stdout
+        length, _, said = self.process.stdout.readline().partition(" ")
+        assert length == "0"
+        answer: dict[str, Any] = json.loads(said)
         return answer
 
     def close(self) -> int:
@@ -157,7 +163,7 @@ def test_a_look_that_is_killed_costs_that_look_only(tmp_path: Path, zombiescope:
         while not (found := children.read_text().split()):
             pass
         os.kill(int(found[0]), signal.SIGKILL)
-        assert "killed by signal 9" in json.loads(examiner.process.stdout.readline())["error"]
+        assert "killed by signal 9" in examiner.heard()["error"]
         assert examiner.ask()["states"]
     finally:
         examiner.close()

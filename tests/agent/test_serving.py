@@ -9,6 +9,7 @@ import re
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,14 @@ def descriptors(agent: Agent) -> int:
         (GET.replace(b"/metrics", b"/../../etc/passwd"), 404),
         (GET.replace(b"/metrics", b"/%2e%2e/etc/passwd"), 404),
         (GET.replace(b"/metrics", b"http://localhost/metrics"), 404),
+        (GET.replace(b"/metrics", b"/page/../../etc/passwd"), 404),
+        (GET.replace(b"/metrics", b"/page"), 307),
+        (GET.replace(b"/metrics", b"/page/bundle?path=/etc/passwd"), 400),
+        (GET.replace(b"/metrics", b"/page/bundle?from=1&to=99999999"), 400),
+        (GET.replace(b"/metrics", b"/debug/pprof/profile?seconds=nan"), 400),
+        (GET.replace(b"/metrics", b"/debug/pprof/profile?seconds=1&seconds=2"), 400),
+        (GET.replace(b"/metrics", b"/remedies"), 200),
+        (GET.replace(b"/metrics", b"/reboot"), 200),
         (GET.replace(b"GET", b"POST"), 405),
         (GET.replace(b"GET", b"BREW"), 405),
         (GET.replace(b"HTTP/1.1", b"HTTP/9.9"), 400),
@@ -85,7 +94,9 @@ def test_garbage(agent: Agent) -> None:
     chance = random.Random(int(os.environ.get("ZOMBIESCOPE_SEED", "16")))
     before, port = descriptors(agent), agent.port
     for number in range(GARBAGE):
-        content = bytearray(GET)
+        content = bytearray(
+            GET if number % 2 else GET.replace(b"/metrics", b"/page/bundle?from=1794000000&to=1794000060")
+        )
         for _ in range(chance.randint(1, 8)):
             place = chance.randrange(len(content))
             content[place : place + chance.randint(0, 3)] = chance.randbytes(chance.randint(0, 4))
@@ -95,7 +106,8 @@ def test_garbage(agent: Agent) -> None:
             answer = b""
             while piece := client.recv(65536):
                 answer += piece
-        assert not answer or status(answer) in (200, 400, 403, 404, 405, 431), bytes(content)
+        # 413, 429, 503: what was understood, and cannot be had now.
+        assert not answer or status(answer) in (200, 307, 400, 403, 404, 405, 413, 429, 431, 503), bytes(content)
         if number % 100 == 0:
             assert status(raw(port, GET)) == 200
     agent.until(lambda: descriptors(agent) <= before + 1)
@@ -130,6 +142,26 @@ def test_one_that_never_takes_its_answer_is_dropped(agent: Agent) -> None:
     agent.until(lambda: descriptors(agent) <= before, 40)
     for client in clients:
         client.close()
+
+
+def test_clients_that_ask_for_much_and_leave(agent: Agent) -> None:
+    """Questions are worked out one at a time; many are refused; scrapes are answered meanwhile."""
+    before, memory = descriptors(agent), resident(agent)
+    codes = []
+    for number in range(60):
+        asks = GET.replace(b"/metrics", f"/page/bundle?seconds={number + 1}".encode())
+        client = socket.create_connection(("127.0.0.1", agent.port), timeout=20)
+        client.sendall(asks)
+        client.settimeout(0.01)
+        with suppress(TimeoutError):  # it is worked out, or waits
+            codes.append(status(client.recv(65536)))
+        client.close()
+        if number % 20 == 19:
+            assert status(raw(agent.port, GET)) == 200
+    assert codes.count(429) >= 20
+    agent.until(lambda: descriptors(agent) <= before)
+    assert resident(agent) - memory < 8_000_000
+    agent.until(lambda: status(raw(agent.port, asks.replace(b"=60", b"=7"), 60)) != 429)
 
 
 def test_twenty_scrapes_a_second(agent: Agent) -> None:

@@ -15,14 +15,26 @@ from zombiescope.places.own_python import FOLDER, environment
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before it is started again, doubled each time
 STEADY = 60.0  # seconds: what ran this long did not fail at its start
 MOST_LINE = 32 << 20  # bytes: more without a newline is no answer of ours
-Heard = Callable[[str, bytes], None]  # stream and line
+Heard = Callable[[str, bytes, bytes], None]  # stream, line, and the bytes that follow it
 
 
 class Child:
-    """One process. Its lines are handed on as they come; reading never waits."""
+    """One process. Its lines are handed on as they come; reading never waits.
 
-    def __init__(self, selector: selectors.BaseSelector, name: str, argv: Callable[[], tuple[str, ...]], heard: Heard):
+    With `bodies`, each line of its stdout begins with the number of bytes that follow the line, and a blank.
+    """
+
+    def __init__(
+        self,
+        selector: selectors.BaseSelector,
+        name: str,
+        argv: Callable[[], tuple[str, ...]],
+        heard: Heard,
+        *,
+        bodies: bool = False,
+    ) -> None:
         self.name, self.starts, self.ended = name, 0, ""  # `ended`: how it last ended
+        self._bodies = bodies
         self._selector, self._argv, self._heard = selector, argv, heard
         self._process: subprocess.Popen[bytes] | None = None
         self._pause, self._due, self._started = FIRST_PAUSE, 0.0, 0.0
@@ -144,9 +156,15 @@ class Child:
                 self.kill()
                 break
         while (end := part.find(b"\n")) >= 0:
-            line = bytes(part[:end])
-            del part[: end + 1]
-            self._heard(name, line)
+            line, length = bytes(part[:end]), 0
+            if self._bodies and name == "stdout":
+                number, _, line = line.partition(b" ")
+                length = int(number) if number.isdigit() else 0
+            if len(part) - end - 1 < length:
+                break  # the rest of its body is still to come
+            body = bytes(part[end + 1 : end + 1 + length])
+            del part[: end + 1 + length]
+            self._heard(name, line, body)
 
     def _close(self, stream: IO[bytes]) -> None:
         if not stream.closed:

@@ -1,11 +1,11 @@
-"""The examiner: a process that has all checks loaded, and makes a copy of itself (fork) for each look.
+"""The examiner: a process that has all checks loaded, and makes a copy of itself (fork) for each question.
 
 Loading numpy, Arrow and the checks takes 0.5 s of CPU, a look 0.3 s: a process started for each look would double the
-cost. A process that looks itself would keep what a look takes at its peak; a copy gives all of it back when it ends,
-and can be killed when it hangs. The copy runs only when nobody else wants the core (SCHED_IDLE); on a node that has no
-idle time it gets an ordinary turn after `PATIENCE`: a starving node must be looked at too.
+cost. A process that looks itself would keep what a look takes at its peak; a copy gives all of it back when it ends.
+Looks and what clients ask for have a lane each, one question at a time: a client's long range delays no look.
 
-One line of JSON in, {"window": 600, "since": 1794000000.0}; one line out: what `look` returns, or {"error": "…"}.
+One line of JSON in, {"do": "look", "window": 600, "since": 1794000000.0}; one line out: how many bytes follow it, a
+blank, what was said as JSON or {"error": "…"}; then these bytes.
 """
 
 from __future__ import annotations
@@ -13,32 +13,28 @@ from __future__ import annotations
 import gc
 import json
 import os
-import resource
 import select
-import signal
 import sys
-import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from zombiescope.agent.apart import Act, Apart
 from zombiescope.agent.child import die_with_parent
-from zombiescope.core.errors import Unparsable, Unreadable, UserError
-from zombiescope.core.words import harmless
+from zombiescope.core import UserError
 from zombiescope.outputs._exit_codes import USAGE
 
-PATIENCE = 15.0  # seconds at idle priority; a look takes less than one on an idle core
-MOST_SECONDS = 120.0  # a look that takes longer hangs
-MOST_ANSWER = 16 << 20  # bytes
-Act = Callable[[], dict[str, Any]]
+LOOK, SERVE = "look", "serve"  # the lanes
+PATIENCE = {LOOK: 15.0, SERVE: 2.0}  # seconds at idle priority; a look takes less than one on an idle core
+MOST_SECONDS = {LOOK: 120.0, SERVE: 60.0}  # what takes longer hangs
+MOST_MEMORY = {LOOK: 0, SERVE: 400 << 20}  # bytes; a look is bounded by its window
 
 
 def main(argv: list[str]) -> int:
     folder, parent, *overrides = argv
     die_with_parent(int(parent))
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # numpy starts a thread for each core otherwise
-    from zombiescope.agent import look
+    from zombiescope.agent import look  # noqa: F401  loaded once, for all copies
     from zombiescope.diagnosis.settings import override
     from zombiescope.members.rooms import members
 
@@ -51,94 +47,58 @@ def main(argv: list[str]) -> int:
         members(room)
     gc.collect()
     gc.freeze()  # what is shared with the copies stays shared
-    for line in sys.stdin:
-        asked = json.loads(line)
-        began = time.monotonic()
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        answer = _apart(partial(look.look, folder, float(asked["window"]), float(asked["since"])))
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        answer["cpu_seconds"] = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
-        answer["seconds"] = time.monotonic() - began
-        answer["peak_bytes"] = used.ru_maxrss * 1024
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
+    _answer_all(folder)
     return 0
 
 
-def _apart(act: Act) -> dict[str, Any]:
-    """What `act` returns, worked out in a copy of this process."""
-    reading, writing = os.pipe()
-    try:
-        pid = os.fork()
-    except OSError as error:  # no process or memory left on this node
-        os.close(reading)
-        os.close(writing)
-        return {"error": f"no process could be made for the look: {(error.strerror or str(error)).lower()}"}
-    if not pid:
-        os.close(reading)
-        _work(act, writing)
-    os.close(writing)
-    try:
-        content, why = _answer(reading, pid)
-    finally:
-        os.close(reading)
-    _, status = os.waitpid(pid, 0)
-    if why:
-        return {"error": why}
-    if status or not content:
-        return {"error": f"the look ended early: {_ended(status)}"}
-    found: dict[str, Any] = json.loads(content)
-    return found
-
-
-def _work(act: Act, writing: int) -> None:
-    """In the copy. It ends here, whatever happens."""
-    code = 1
-    try:
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-        answer = _guarded(act)
-        with open(writing, "wb") as pipe:
-            pipe.write(json.dumps(answer).encode())
-        code = 0
-    finally:
-        os._exit(code)
-
-
-def _guarded(act: Act) -> dict[str, Any]:
-    from zombiescope.members.rooms import Broken, guarded
-
-    try:
-        found: dict[str, Any] | Broken = guarded(act)
-    except (UserError, Unreadable, Unparsable) as error:
-        return {"error": harmless(str(error))}
-    return {"error": f"this is a bug, please report it: {found.why}"} if isinstance(found, Broken) else found
-
-
-def _answer(reading: int, pid: int) -> tuple[bytes, str]:
-    """All that the copy writes; it gets an ordinary turn if it has to wait too long, and is killed if it hangs."""
-    content = bytearray()
-    began = time.monotonic()
-    raised = False
+def _answer_all(folder: str) -> None:
+    """Until stdin is closed."""
+    lanes: dict[str, tuple[Any, Apart]] = {}  # the number of the question, and the copy at work on it
+    arrived = bytearray()
     while True:
-        passed = time.monotonic() - began
-        if passed > MOST_SECONDS or len(content) > MOST_ANSWER:
-            os.kill(pid, signal.SIGKILL)
-            return b"", f"the look was stopped after {passed:.0f} s and {len(content):,} bytes"
-        if passed > PATIENCE and not raised:
-            raised = True
-            with suppress(OSError):  # it has just ended
-                os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
-        ready, _, _ = select.select([reading], [], [], 1.0)
-        if ready:
-            piece = os.read(reading, 1 << 20)
+        ready, _, _ = select.select([0, *(it.reading for _, it in lanes.values())], [], [], 1.0 if lanes else None)
+        if 0 in ready:
+            piece = os.read(0, 1 << 16)
             if not piece:
-                return bytes(content), ""
-            content += piece
+                break
+            arrived += piece
+        for lane, (number, copy) in list(lanes.items()):
+            copy.step(ready=copy.reading in ready)
+            if copy.over:
+                del lanes[lane]
+                _say(copy.head | {"id": number, "do": lane}, copy.body)
+        while (end := arrived.find(b"\n")) >= 0:
+            asked = json.loads(arrived[:end])
+            del arrived[: end + 1]
+            lane = SERVE if asked.get("do", LOOK) != LOOK else LOOK
+            if lane in lanes:
+                _say({"error": "busy", "id": asked.get("id"), "do": lane}, b"")
+                continue
+            limits = {"patience": PATIENCE[lane], "most_seconds": MOST_SECONDS[lane], "most_memory": MOST_MEMORY[lane]}
+            copy = Apart(_act(folder, asked), **limits)  # type: ignore[arg-type]
+            if copy.over:
+                _say(copy.head | {"id": asked.get("id"), "do": lane}, b"")
+            else:
+                lanes[lane] = (asked.get("id"), copy)
+    for _, copy in lanes.values():
+        copy.kill("the agent ended")
 
 
-def _ended(status: int) -> str:
-    code = os.waitstatus_to_exitcode(status)
-    return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+def _act(folder: str, asked: Mapping[str, Any]) -> Act:
+    if asked.get("do", LOOK) == LOOK:
+        from zombiescope.agent.look import look
+
+        return partial(look, folder, float(asked["window"]), float(asked["since"]), asked.get("push"))
+    from zombiescope.agent.served import served
+
+    return partial(served, folder, asked)
+
+
+def _say(head: Mapping[str, Any], body: bytes) -> None:
+    out = sys.stdout.buffer
+    out.write(b"%d %s\n" % (len(body), json.dumps(head).encode()))
+    out.write(body)
+    out.flush()
 
 
 if __name__ == "__main__":

@@ -81,6 +81,9 @@ class Own:
     recorder_starts: int
     every: float  # seconds between looks, as stretched by the budget
     lost: Mapping[str, int]  # events that could not be delivered, by target
+    pushed: Mapping[str, int] = field(default_factory=dict)  # profiles handed over for a target
+    not_pushed: Mapping[str, int] = field(default_factory=dict)  # and given up
+    remedies: Mapping[str, int] = field(default_factory=dict)  # the agent's own fixes, by result
 
 
 def families(metrics: Metrics, own: Own) -> Iterator[Family]:
@@ -207,6 +210,21 @@ def _of_the_agent(it: Metrics, own: Own) -> Iterator[Family]:
         "events_undelivered",
         "Events and alerts that a target did not take in time; they are on disk all the same.",
         *(({"target": target}, times) for target, times in own.lost.items()),
+    )
+    yield _counter(
+        "profiles_pushed",
+        "Profiles for a target, delivered or still waiting.",
+        *(({"target": target}, times) for target, times in own.pushed.items()),
+    )
+    yield _counter(
+        "profiles_undelivered",
+        "Profiles that a target refused or did not take in time.",
+        *(({"target": target}, times) for target, times in own.not_pushed.items()),
+    )
+    yield _counter(
+        "remedies",
+        "Fixes that the agent made by itself, by result.",
+        *(({"result": result}, times) for result, times in own.remedies.items()),
     )
     yield _gauge("recorder_up", "Whether the recorder runs.", ({}, float(own.recorder_up)))
     yield _counter("recorder_starts", "Starts of the recorder by this agent.", ({}, own.recorder_starts))

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import base64
 import hmac
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
+from zombiescope.agent import queries
 from zombiescope.agent.exposition import OPEN_METRICS, TEXT
-from zombiescope.agent.serving import Request, Response
+from zombiescope.agent.live_page import BUNDLE
+from zombiescope.agent.serving import Later, Request, Response
 from zombiescope.agent.settings import LOOPBACK
 
 JSON = "application/json"
 OPEN = ("/metrics", "/healthz")  # what metrics-listen serves
 EVENTS = 200  # of the newest, in /events
+PPROF = "application/octet-stream"
 INDEX = b"""zombiescope agent
+/page/     the time-travel page of the last minutes, or of any range
 /metrics   for Prometheus, as text or OpenMetrics
 /healthz   200 while it records and looks, else 503 with the reason
 /case      the last diagnosis, as `diagnose --format json` prints it
 /findings  what goes on now
 /events    what began, changed and ended lately
+/reboot    whether nothing but a reboot would help, and why
+/remedies  what the agent fixed by itself, if it may
+/debug/pprof/profile?seconds=30   CPU profile of the last seconds, for go tool pprof, Parca, Alloy
 """
 
 
@@ -31,19 +40,23 @@ class Shown(Protocol):
     def case(self) -> str: ...
     def going_on(self) -> Sequence[dict[str, Any]]: ...
     def events(self) -> Sequence[dict[str, Any]]: ...
+    def needs_reboot(self) -> Sequence[str]: ...
+    def remedies(self) -> Sequence[dict[str, Any]]: ...
+    def page_file(self, name: str) -> Response: ...
+    def longest_range(self) -> float: ...
+    def ask(self, question: Mapping[str, Any], kind: str) -> Response | Later: ...
 
 
-def pages(shown: Shown, token: Callable[[], str]) -> Callable[[Request], Response]:
+def pages(shown: Shown, token: Callable[[], str]) -> Callable[[Request], Response | Later]:
     """`token` is asked for each request, since a reload may change it; empty: none is needed, on loopback only."""
 
-    def answer(request: Request) -> Response:
+    def answer(request: Request) -> Response | Later:
         if request.place == "metrics":
             return _page(request, shown) if request.path in OPEN else Response(404, b"only /metrics and /healthz\n")
         secret = token()
-        if secret and not hmac.compare_digest(
-            request.headers.get("authorization", "").encode("utf-8", "replace"), f"Bearer {secret}".encode()
-        ):
-            return Response(401, b"a token is needed\n", headers=(("WWW-Authenticate", "Bearer"),))
+        if secret and not hmac.compare_digest(_given(request.headers.get("authorization", "")), secret.encode()):
+            asks = (("WWW-Authenticate", 'Basic realm="zombiescope", charset="UTF-8"'), ("WWW-Authenticate", "Bearer"))
+            return Response(401, b"a token is needed, as bearer or as password\n", headers=asks)
         if not secret and not _local(request.headers.get("host", "")):
             # A page in a browser could have its own name resolve to 127.0.0.1 and read us.
             return Response(403, b"this address is for 127.0.0.1 and localhost only\n")
@@ -52,12 +65,43 @@ def pages(shown: Shown, token: Callable[[], str]) -> Callable[[Request], Respons
     return answer
 
 
+def _given(header: str) -> bytes:
+    """The word that a client gives: a bearer token, or the password of any user, as browsers and Go's tool send it."""
+    scheme, _, rest = header.partition(" ")
+    if scheme.lower() == "bearer":
+        return rest.encode("utf-8", "replace")
+    if scheme.lower() == "basic":
+        with suppress(ValueError):
+            return base64.b64decode(rest, validate=True).partition(b":")[2]
+    return b""
+
+
 def _local(host: str) -> bool:
     name = host[1:].partition("]")[0] if host.startswith("[") else host.rpartition(":")[0] or host
     return name in (*LOOPBACK, "")
 
 
-def _page(request: Request, shown: Shown) -> Response:
+def _page(request: Request, shown: Shown) -> Response | Later:
+    try:
+        return _worked_out(request, shown) or _known(request, shown)
+    except queries.BadQuery as error:
+        return Response(400, f"{error}\n".encode())
+
+
+def _worked_out(request: Request, shown: Shown) -> Response | Later | None:
+    """What the examiner is asked for, and the page that asks it."""
+    if request.path == "/debug/pprof/profile":
+        return shown.ask(queries.profile(request.query), PPROF)
+    if request.path == "/page/bundle":
+        return shown.ask(queries.page(request.query, shown.longest_range()), BUNDLE)
+    if request.path == "/page":
+        return Response(307, b"", headers=(("Location", "/page/"),))
+    if request.path.startswith("/page/"):
+        return shown.page_file(request.path.removeprefix("/page/"))
+    return None
+
+
+def _known(request: Request, shown: Shown) -> Response:
     match request.path:
         case "/metrics":
             wanted = "application/openmetrics-text" in request.headers.get("accept", "")
@@ -74,6 +118,11 @@ def _page(request: Request, shown: Shown) -> Response:
             return _json(shown.going_on())
         case "/events":
             return _json(shown.events()[-EVENTS:])
+        case "/reboot":
+            why = list(shown.needs_reboot())
+            return Response(200, json.dumps({"needed": bool(why), "because": why}).encode() + b"\n", JSON)
+        case "/remedies":
+            return _json(shown.remedies())
         case "/":
             return Response(200, INDEX)
     return Response(404, b"no such page; / lists them\n")

@@ -1,6 +1,7 @@
 """Events to others: a webhook that gets each event, and Alertmanager, which gets all that goes on again and again.
 
-Both post from threads of their own, so a server that does not answer holds up nothing. What waits is bounded.
+Both post from threads of their own, so a server that does not answer holds up nothing. What waits is bounded, in number
+and in bytes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from urllib.parse import urlsplit
 from zombiescope import __version__
 
 WAITING = 256  # events that wait for the webhook; the oldest is given up first, and counted
+MOST_BYTES = 16 << 20  # bytes that wait: 256 events of their greatest length
+JSON = {"Content-Type": "application/json"}
 TIMEOUT = 10.0  # seconds for one post
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0  # seconds between tries, doubled each time
 ALERTS = "/api/v2/alerts"
@@ -29,12 +32,22 @@ EXPIRES = 240.0  # seconds after which an alert that nobody repeats is resolved:
 class Poster:
     """One target, one thread."""
 
-    def __init__(self, url: str, token: str = "", taken: Callable[[int], None] = lambda _: None) -> None:
-        """`taken` hears the number of each event that the target took, or will never take."""
+    def __init__(
+        self,
+        url: str,
+        token: str = "",
+        taken: Callable[[int], None] = lambda _: None,
+        headers: Mapping[str, str] = JSON,
+        most: int = MOST_BYTES,
+        oldest: float = float("inf"),
+    ) -> None:
+        """`taken` hears the number of each event that the target took, or will never take. What has waited for longer
+        than `oldest` seconds is given up."""
         self.lost = 0
         self.trouble = ""
-        self._url, self._token, self._taken = urlsplit(url), token, taken
-        self._waiting: deque[tuple[int, bytes]] = deque()
+        self._url, self._token, self._taken, self._headers = urlsplit(url), token, taken, dict(headers)
+        self._most, self._oldest = most, oldest
+        self._waiting: deque[tuple[int, bytes, float]] = deque()  # number, body, when it came
         self._changed = threading.Condition()
         self._ends = False
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -43,13 +56,18 @@ class Poster:
     def put(self, body: bytes, number: int = 0, *, instead: bool = False) -> None:
         """`instead`: what still waits is outdated by this one, and not lost."""
         with self._changed:
+            now = time.monotonic()
             if instead:
                 self._waiting.clear()
-            elif len(self._waiting) >= WAITING:
+            while self._waiting and (len(self._waiting) >= WAITING or self._too_much(len(body), now)):
                 self._waiting.popleft()
                 self.lost += 1
-            self._waiting.append((number, body))
+            self._waiting.append((number, body, now))
             self._changed.notify()
+
+    def _too_much(self, more: int, now: float) -> bool:
+        size = sum(len(body) for _, body, _ in self._waiting)
+        return size + more > self._most or now - self._waiting[0][2] > self._oldest
 
     def close(self, patience: float) -> None:
         """Give what waits one more try, for so long at most."""
@@ -90,7 +108,7 @@ class Poster:
         https = self._url.scheme == "https"
         connect = http.client.HTTPSConnection if https else http.client.HTTPConnection
         connection = connect(self._url.hostname or "", self._url.port, timeout=TIMEOUT)
-        headers = {"Content-Type": "application/json", "User-Agent": f"zombiescope/{__version__}"}
+        headers = self._headers | {"User-Agent": f"zombiescope/{__version__}"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         path = (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")

@@ -9,25 +9,31 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import selectors
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from zombiescope import __version__
 from zombiescope.agent import textfile
-from zombiescope.agent.budget import FIRST, LEAST, cpu_of, memory_of, pause
+from zombiescope.agent.asking import Asking
+from zombiescope.agent.budget import FIRST, LEAST
 from zombiescope.agent.children import Child
+from zombiescope.agent.cost import Cost
 from zombiescope.agent.events import POSTS, Events
 from zombiescope.agent.exposition import written
+from zombiescope.agent.listening import listen, listen_anew
+from zombiescope.agent.live_page import LivePage
 from zombiescope.agent.metrics import Metrics, Own, families
 from zombiescope.agent.output import Output
 from zombiescope.agent.pages import pages
-from zombiescope.agent.serving import Server
-from zombiescope.agent.settings import Settings, address, token
+from zombiescope.agent.profiles import SETTINGS as PUSHES
+from zombiescope.agent.profiles import Profiles
+from zombiescope.agent.remedies import Remedies
+from zombiescope.agent.serving import Later, Response, Server
+from zombiescope.agent.settings import Settings, token
 from zombiescope.agent.systemd import Systemd
 from zombiescope.core import UserError
 from zombiescope.places.own_python import own_python
@@ -53,17 +59,18 @@ class Resident:
         self._node = os.uname().nodename
         self._selector = selectors.DefaultSelector()
         self._recorder = Child(self._selector, "recorder", self._record, self._recorder_said)
-        self._examiner = Child(self._selector, "examiner", self._examine, self._examiner_said)
+        self._examiner = Child(self._selector, "examiner", self._examine, self._examiner_said, bodies=True)
+        self._asking = Asking(self._examiner.send)
+        self._profiles = Profiles()
+        self._live_page = LivePage(self._node)
+        self._remedies = Remedies(settings, self._selector, self.out)
         self._server = Server(self._selector, pages(self, lambda: self._token))
         self._asked = False  # a look was asked for, and the answer is awaited
         self._asked_at = 0.0
         self._next_look = time.monotonic() + min(FIRST, settings.every)
-        self._every = settings.every
+        self._cost = Cost((self._recorder, self._examiner), settings.every)
         self._trouble = "not looked yet"  # why there is no fresh look
         self._written: dict[bool, tuple[float, bytes]] = {}
-        self._memory: dict[str, int] = {}
-        self._spent: tuple[float, float, float] | None = None  # when, CPU of all, CPU of looks: at the last look
-        self._looks_cpu = 0.0
         self._signals: list[int] = []
 
     # What is served (pages.Shown)
@@ -77,7 +84,7 @@ class Resident:
 
     def health(self) -> list[str]:
         troubles = [] if self._recorder.up else [f"the recorder does not run: {self._recorder.ended}"]
-        late = time.time() - max(self._metrics.last_look, self._started) > LATE * max(self._every, FIRST)
+        late = time.time() - max(self._metrics.last_look, self._started) > LATE * max(self._cost.every, FIRST)
         if self._trouble and (late or self._metrics.looks):
             troubles.append(self._trouble)
         elif late:
@@ -93,6 +100,23 @@ class Resident:
     def events(self) -> list[dict[str, Any]]:
         return self._events.newest
 
+    def needs_reboot(self) -> list[str]:
+        found = [] if self.health() else self._metrics.last.get("findings", [])
+        grave = [it for it in found if it["only_reboot"] and it["severity"] == "critical"]
+        return [f"{it['sign']} {it['subject']}" for it in grave]
+
+    def remedies(self) -> list[dict[str, Any]]:
+        return self._remedies.newest
+
+    def page_file(self, name: str) -> Response:
+        return self._live_page.file(name)
+
+    def longest_range(self) -> float:
+        return self.settings.hours * 3600.0
+
+    def ask(self, question: Mapping[str, Any], kind: str) -> Response | Later:
+        return self._asking.ask(question, kind)
+
     # The loop
 
     def run(self) -> int:
@@ -104,11 +128,13 @@ class Resident:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, lambda it, _: self._signals.append(it))
         self._selector.register(waker, selectors.EVENT_READ, lambda _: waker.recv(4096))
-        self._listen()
+        listen(self._server, self.settings, self.out)
         self._events.connect(self.settings, self._node)
+        self._profiles.connect(self.settings)
         now = time.monotonic()
         self._recorder.start(now)
         self._examiner.start(now)
+        self._remedies.begin()
         self._systemd.say("READY=1", f"STATUS=recording into {self.settings.dir}")
         self.out.log(f"zombiescope {__version__} records into {self.settings.dir}")
         while not self._stopped():
@@ -126,7 +152,7 @@ class Resident:
     def _tick(self) -> float:
         """Whatever is due; seconds until something is."""
         now = time.monotonic()
-        waits = [self._server.tick(now), self._events.tick(now), self._systemd.tick(now)]
+        waits = [it.tick(now) for it in (self._server, self._events, self._systemd, self._asking)]
         waits += [self._kept_alive(child, now) for child in (self._recorder, self._examiner)]
         if self._asked and now - self._asked_at > ANSWERS:
             self.out.log("the examiner does not answer: it is started anew", "error")
@@ -143,7 +169,9 @@ class Resident:
         waits = child.tick(now)
         if (was_up and (not child.up or child.starts != starts)) or child.ended != ended:
             self.out.log(f"the {child.name} ended: {child.ended}; it is started anew", "error")
-            self._asked = self._asked and child is not self._examiner
+            if child is self._examiner:
+                self._asked = False
+                self._asking.gone("the examiner ended")
         return waits
 
     # The children
@@ -159,41 +187,39 @@ class Resident:
     def _examine(self) -> tuple[str, ...]:
         return own_python("zombiescope.agent.examiner", self.settings.dir, str(os.getpid()), *self.settings.set)
 
-    def _recorder_said(self, _: str, line: bytes) -> None:
+    def _recorder_said(self, _: str, line: bytes, __: bytes) -> None:
         self.out.log(f"recorder: {line.decode('utf-8', 'surrogateescape').strip()}")
 
-    def _examiner_said(self, stream: str, line: bytes) -> None:
+    def _examiner_said(self, stream: str, line: bytes, body: bytes) -> None:
         if stream == "stderr":
             self.out.log(f"examiner: {line.decode('utf-8', 'surrogateescape')}", "warning")
             return
-        self._asked = False
         try:
-            look = json.loads(line)
+            said = json.loads(line)
         except ValueError:
             self.out.log("the examiner's answer is damaged: it is started anew", "error")
             self._examiner.kill()
             return
-        self._looked(look)
+        if said.get("do") == "serve":
+            self._asking.heard(said, body)
+            return
+        self._asked = False
+        self._looked(said)
+        self._profiles.looked(said.get("push", {}), body)
 
     def _ask(self, now: float) -> None:
         since = min(max(self._metrics.last_look, self._started), time.time())  # the clock may have been set back
-        question = {"window": self.settings.window, "since": since}
+        question = {"do": "look", "window": self.settings.window, "since": since, "push": self._profiles.wanted()}
         if self._examiner.send(json.dumps(question).encode() + b"\n"):
             self._asked, self._asked_at = True, now
-        self._next_look = now + self._every
+        self._next_look = now + self._cost.every
 
     def _looked(self, look: dict[str, Any]) -> None:
-        self._looks_cpu += look.get("cpu_seconds", 0.0)
-        self._memory = {
-            name: memory_of(pid)
-            for name, pid in (
-                ("agent", os.getpid()),
-                ("recorder", self._recorder.pid),
-                ("examiner", self._examiner.pid),
-            )
-            if pid
-        }
-        self._pace(look.get("cpu_seconds", 0.0))
+        cpu = look.get("cpu_seconds", 0.0)
+        if self._cost.looked(cpu, self.settings, self._asking.cpu_seconds):
+            every = f"the next one is in {self._cost.every:.0f} s, to keep to the budget"
+            self.out.log(f"a look costs {cpu:.2f} s of CPU: {every}")
+        self._next_look = self._asked_at + self._cost.every
         trouble = look.get("error") or look.get("stale") or ""
         if trouble:
             self._metrics.failed_looks += 1
@@ -205,32 +231,12 @@ class Resident:
             self._node = look["node"] or self._node
             self._metrics.look(look)
             self._events.looked(look, self._node)
+            self._remedies.looked(look["findings"])
         self._written.clear()
         if self.settings.textfile and (why := textfile.write(self.settings.textfile, self.metrics(open_metrics=False))):
             self.out.log(why, "error")
 
-    def _pace(self, look: float) -> None:
-        """How long to wait for the next look; a failed one costs too."""
-        now, spent = time.monotonic(), self._cpu_seconds()
-        # What it cost to start does not come again.
-        at, before, looks_before = self._spent or (now, spent, self._looks_cpu)
-        others = (spent - before - (self._looks_cpu - looks_before)) / max(now - at, 1.0)
-        self._spent = (now, spent, self._looks_cpu)
-        it = self.settings
-        every = pause(it.every, it.window, look=look, others=others, budget=it.budget)
-        if every > it.every * 1.5 and self._every <= it.every * 1.5:
-            self.out.log(f"a look costs {look:.2f} s of CPU: the next one is in {every:.0f} s, to keep to the budget")
-        self._every = every
-        self._next_look = self._asked_at + every
-
-    # Listening, reloading, ending
-
-    def _listen(self) -> None:
-        for place, key in (("all", "listen"), ("metrics", "metrics_listen")):
-            text = getattr(self.settings, key)
-            if text:
-                bound = self._server.listen(place, *address(text, key))
-                self.out.log(f"listens on http://{bound}/" + ("metrics" if place == "metrics" else ""))
+    # Reloading, ending
 
     def _reload(self) -> None:
         """What is wrong in the new settings leaves the old ones in force."""
@@ -250,17 +256,10 @@ class Resident:
 
     def _apply(self, old: Settings, new: Settings) -> None:
         self.out.use(new.log_format)
-        self._every = new.every
+        self._remedies.use(new)
+        self._cost.every = new.every
         self._next_look = min(self._next_look, time.monotonic() + new.every)
-        for place, key in (("all", "listen"), ("metrics", "metrics_listen")):
-            if getattr(old, key) != getattr(new, key):
-                self._server.close(place)
-                if getattr(new, key):
-                    try:
-                        bound = self._server.listen(place, *address(getattr(new, key), key))
-                        self.out.log(f"listens on http://{bound}/")
-                    except UserError as error:
-                        self.out.log(str(error), "error")
+        listen_anew(self._server, old, new, self.out)
         recorded = ("host", "hours", "max_bytes", "hz", "budget", "set")
         if any(getattr(old, it) != getattr(new, it) for it in recorded):
             self._recorder.restart(time.monotonic())
@@ -270,29 +269,30 @@ class Resident:
         if any(getattr(old, it) != getattr(new, it) for it in POSTS):
             self._events.disconnect(0.0)
             self._events.connect(new, self._node)
+        if any(getattr(old, it) != getattr(new, it) for it in PUSHES):
+            self._profiles.disconnect(0.0)
+            self._profiles.connect(new)
 
     def _drain(self) -> None:
         self._systemd.say("STOPPING=1")
         self.out.log("stopping: the recorder writes its last segment")
         self._server.close()
+        self._remedies.close()
         self._examiner.stop(1.0)
         self._recorder.stop(DRAINS)
         self._events.disconnect(POSTING)
+        self._profiles.disconnect(0.0)
         self._events.close()
-
-    # Its own cost
-
-    def _cpu_seconds(self) -> float:
-        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-        alive = sum(cpu_of(it.pid) for it in (self._recorder, self._examiner) if it.up)
-        return time.process_time() + ended.ru_utime + ended.ru_stime + alive
 
     def _own(self) -> Own:
         return Own(
-            cpu_seconds=round(self._cpu_seconds(), 2),
-            memory=self._memory,
+            cpu_seconds=round(self._cost.cpu_seconds, 2),
+            memory=self._cost.memory,
             recorder_up=self._recorder.up,
             recorder_starts=self._recorder.starts,
-            every=self._every,
+            every=self._cost.every,
             lost=self._events.lost,
+            pushed=self._profiles.sent,
+            not_pushed=self._profiles.lost,
+            remedies=self._remedies.results,
         )

@@ -20,18 +20,24 @@ PLACES = 64  # connections at once: a scraper needs one
 MOST_HEAD = 8192  # bytes of a request
 PATIENCE = 5.0  # seconds for a client to send its request
 TAKING = 15.0  # seconds for it to take the answer
+WAITS = 90.0  # seconds for an answer that is being worked out
+MOST_HELD = 24 << 20  # bytes of answers that clients have not taken yet: more large ones have to wait
+LARGE = 64 << 10  # bytes
 LINGER = 1.0  # seconds to read what else it sends: closing at once would destroy an answer that is under way
 PIECE = 64 << 10  # bytes sent at once
 _LINE = re.compile(rb"([A-Z]{1,16}) ([\x21-\x7e]{1,4096}) HTTP/1\.[01]")
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 STATUS = {
     200: "OK",
+    307: "Temporary Redirect",
     400: "Bad Request",
     401: "Unauthorized",
     403: "Forbidden",
     404: "Not Found",
     405: "Method Not Allowed",
     408: "Request Timeout",
+    413: "Content Too Large",
+    429: "Too Many Requests",
     431: "Request Header Fields Too Large",
     503: "Service Unavailable",
 }
@@ -53,7 +59,22 @@ class Response:
     headers: tuple[tuple[str, str], ...] = ()
 
 
-Answer = Callable[[Request], Response]
+class Later:
+    """An answer that is not known yet: those who wait for it hear it once it is."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Callable[[Response], None]] = []
+
+    def then(self, hear: Callable[[Response], None]) -> None:
+        self._waiting.append(hear)
+
+    def known(self, response: Response) -> None:
+        waiting, self._waiting = self._waiting, []
+        for hear in waiting:
+            hear(response)
+
+
+Answer = Callable[[Request], Response | Later]
 
 
 @dataclass(slots=True, eq=False)
@@ -63,7 +84,9 @@ class _Client:
     deadline: float
     arrived: bytearray = field(default_factory=bytearray)
     left: memoryview | None = None  # of the answer
+    size: int = 0  # bytes of the whole answer
     lingers: bool = False
+    waits: bool = False  # for an answer that is worked out
 
 
 class Server:
@@ -109,7 +132,9 @@ class Server:
     def tick(self, now: float) -> float:
         """Drop clients that are late; seconds until the next one is."""
         for client in [it for it in self._clients if it.deadline <= now]:
-            if client.left is None and not client.lingers and client.arrived:
+            if client.waits:
+                self._reply(client, Response(503, b"the answer took too long\n"))
+            elif client.left is None and not client.lingers and client.arrived:
                 self._reply(client, Response(408, b"the request did not arrive in time\n"))
                 client.deadline = now + LINGER
             else:
@@ -145,7 +170,7 @@ class Server:
         piece = client.socket.recv(4096)
         if not piece:
             self._drop(client)
-        elif not client.lingers:
+        elif not client.lingers and not client.waits:
             client.arrived += piece
             self._understand(client)
 
@@ -154,11 +179,27 @@ class Server:
         if not client.arrived[:1].isupper():  # not HTTP: a TLS hello, say, which has no lines to wait for
             self._reply(client, Response(400, b"not a request\n"))
         elif ended:
-            self._reply(client, self._answered(head, client.place), bodyless=head.startswith(b"HEAD "))
+            self._answer_to(client, self._answered(head, client.place), bodyless=head.startswith(b"HEAD "))
         elif len(client.arrived) >= MOST_HEAD:
             self._reply(client, Response(431, b"the request is too long\n"))
 
-    def _answered(self, head: bytes, place: str) -> Response:
+    def _answer_to(self, client: _Client, answer: Response | Later, *, bodyless: bool) -> None:
+        if isinstance(answer, Response):
+            self._reply(client, answer, bodyless=bodyless)
+            return
+        client.waits, client.deadline = True, time.monotonic() + WAITS
+        client.arrived.clear()
+
+        def hear(response: Response) -> None:
+            if client.waits and client in self._clients:  # else it has gone
+                try:
+                    self._reply(client, response, bodyless=bodyless)
+                except OSError:
+                    self._drop(client)
+
+        answer.then(hear)
+
+    def _answered(self, head: bytes, place: str) -> Response | Later:
         first, *rest = head.split(b"\r\n")
         line = _LINE.fullmatch(first)
         if line is None:
@@ -176,6 +217,9 @@ class Server:
         return self._answer(Request(path, query, headers, place))
 
     def _reply(self, client: _Client, response: Response, *, bodyless: bool = False) -> None:
+        client.waits = False
+        if len(response.body) > LARGE and self._held() + len(response.body) > MOST_HELD:
+            response = Response(503, b"too many large answers are being sent\n", headers=(("Retry-After", "5"),))
         lines = [
             f"HTTP/1.1 {response.status} {STATUS[response.status]}",
             f"Content-Type: {response.kind}",
@@ -187,11 +231,15 @@ class Server:
         ]
         head = "\r\n".join(lines).encode("ascii") + b"\r\n\r\n"
         client.left = memoryview(head if bodyless else head + response.body)
+        client.size = len(client.left)
         client.deadline = time.monotonic() + TAKING
         client.arrived.clear()
         self._clients[client] = self._clients.pop(client)  # it was busy just now
         self._selector.modify(client.socket, selectors.EVENT_WRITE, lambda mask: self._serve(client, mask))
         self._send(client)
+
+    def _held(self) -> int:
+        return sum(it.size for it in self._clients if it.left is not None)
 
     def _send(self, client: _Client) -> None:
         assert client.left is not None

@@ -8,6 +8,7 @@ import stat
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from zombiescope.agent.remedying import windows
 from zombiescope.core import UserError
 from zombiescope.recorder.budget import default_share
 
@@ -38,6 +39,16 @@ class Settings:
     webhook: str = ""
     webhook_token_file: str = ""
     alertmanager: str = ""
+    pyroscope: str = ""  # base addresses of servers that get profiles
+    parca: str = ""
+    otlp: str = ""
+    push_token_file: str = ""
+    push_tenant: str = ""  # X-Scope-OrgID of Pyroscope
+    remediate: str = "off"  # on: apply safe plans, prove them, undo what is not proved
+    remediate_per_day: int = 1
+    remediate_blackout: str = ""  # times of day in which none begins, in UTC
+    remediate_prove: float = 10.0  # minutes
+    ledger: str = ""  # folder of the ledger of fixes; empty: that of `fix`
     log_format: str = ""  # text or json; empty: text on a terminal, else json
     set: tuple[str, ...] = ()  # MEMBER.CONST=VALUE, for recorder and examiner
 
@@ -56,12 +67,18 @@ def checked(settings: Settings) -> Settings:
             f"listen: {settings.listen} can be reached from other machines: give token-file too, "
             "or serve only /metrics with metrics-listen"
         )
-    for key in ("webhook", "alertmanager"):
+    for key in ("webhook", "alertmanager", "pyroscope", "parca", "otlp"):
         _check_url(getattr(settings, key), key)
     if settings.token_file:
         token(settings.token_file, "token-file")
-    if settings.webhook_token_file:
-        token(settings.webhook_token_file, "webhook-token-file")
+    for key in ("webhook_token_file", "push_token_file"):
+        if getattr(settings, key):
+            token(getattr(settings, key), key.replace("_", "-"))
+    if not re.fullmatch(r"[\w.*'()!-]{0,150}", settings.push_tenant, re.ASCII):
+        raise UserError(f"push-tenant: {settings.push_tenant!r} is not a tenant's name")
+    windows(settings.remediate_blackout, "remediate-blackout")
+    if settings.remediate == "on" and (settings.host or os.geteuid() != 0):
+        raise UserError("remediate: needs root on the node itself, not in a container with `host`")
     if settings.textfile and not os.path.isdir(settings.textfile):
         raise UserError(f"textfile: {settings.textfile}: no such folder")
     return settings
@@ -106,4 +123,4 @@ def _check_url(url: str, key: str) -> None:
     if not good or not url.isascii() or not url.isprintable() or " " in url:
         raise UserError(f"{key}: {url!r} is not an http:// or https:// address")
     if parts.username is not None:
-        raise UserError(f"{key}: a password does not belong in an address: use webhook-token-file")
+        raise UserError(f"{key}: a password does not belong in an address: use webhook-token-file or push-token-file")

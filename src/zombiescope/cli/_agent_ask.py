@@ -18,6 +18,7 @@ LONGEST = 80  # characters: node-problem-detector cuts there
 MOST = 4 << 20  # bytes of an answer
 GRADES = ("warning", "critical")
 NAGIOS_WARNING = 1
+REBOOT, NO_REBOOT = 0, 1  # as kured reads its sentinel command
 
 
 def ask(settings: Settings, style: str) -> int:
@@ -36,6 +37,20 @@ def ask(settings: Settings, style: str) -> int:
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     code = _told("found" if worst else "clear", harmless(line, most=LONGEST - len(more) - 2) + more, style)
     return NAGIOS_WARNING if worst and style == "nagios" and worst["severity"] == "warning" else code
+
+
+def ask_reboot(settings: Settings) -> int:
+    """For kured, which reboots a node when its command ends with 0: anything but a clear yes is a no."""
+    if not settings.listen:
+        raise UserError("--ask-reboot: the agent has no port to be asked at (listen is empty)")
+    try:
+        said = _get(settings, "/reboot")
+        because = [harmless(str(it)) for it in said["because"]] if said["needed"] is True else []
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as error:
+        print(harmless(f"not known: the agent at {settings.listen} does not answer: {error}", most=200))
+        return NO_REBOOT
+    print(f"only a reboot would help: {because[0]}" if because else "no reboot is needed")
+    return REBOOT if because else NO_REBOOT
 
 
 def _told(state: str, line: str, style: str) -> int:

@@ -47,6 +47,12 @@ def switch(text: str) -> str:
     return text
 
 
+def few(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text[:4]) <= 10:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 10")
+    return int(text)
+
+
 @dataclass(frozen=True, slots=True)
 class Key:
     read: Callable[[str], Any]
@@ -75,13 +81,27 @@ KEYS: dict[str, Key] = {
     "webhook": Key(str, "URL", "post each event here as JSON [none]"),
     "webhook_token_file": Key(path, "FILE", "send this word as bearer token to the webhook; mode 0600 [none]"),
     "alertmanager": Key(str, "URL", "tell this Alertmanager (v2) what goes on [none]"),
+    "pyroscope": Key(str, "URL", "push profiles to this Pyroscope, such as http://pyroscope:4040 [none]"),
+    "parca": Key(str, "URL", "push profiles to this Parca, such as http://parca:7070 [none]"),
+    "otlp": Key(str, "URL", "push profiles to this OTLP receiver (HTTP), such as http://collector:4318 [none]"),
+    "push_token_file": Key(path, "FILE", "send this word as bearer token with each push; mode 0600 [none]"),
+    "push_tenant": Key(str, "NAME", "tenant of Pyroscope (X-Scope-OrgID) [none]"),
+    "remediate": Key(switch, "on|off", "fix root causes by itself, by safe plans alone; undo what is not proved [off]"),
+    "remediate_per_day": Key(few, "N", "fixes that it begins within a day, from 1 to 10 [1]"),
+    "remediate_blackout": Key(str, "HH:MM-HH:MM", "times of day (UTC) in which it begins none, by commas [none]"),
+    "remediate_prove": Key(
+        duration("minutes", 24 * 60.0), "T", "how long each fix is checked: minutes, or 90s, 10m [10]"
+    ),
+    "ledger": Key(path, "DIR", "folder of the ledger of fixes [/var/lib/zombiescope]"),
     "log_format": Key(style, "text|json", "form of the log and of events [text on a terminal, else json]"),
 }
 
 
 def add_keys(parser: argparse.ArgumentParser) -> None:
     for name, key in KEYS.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=key.read, metavar=key.metavar, help=key.says)
+        alone = {"nargs": "?", "const": "on"} if key.read is switch else {}  # --remediate alone means on
+        flag = f"--{name.replace('_', '-')}"
+        parser.add_argument(flag, type=key.read, metavar=key.metavar, help=key.says, **alone)  # type: ignore[arg-type]
 
 
 def settings_of(file: str, flags: Mapping[str, Any], chosen: tuple[str, ...]) -> Settings:

@@ -1,7 +1,8 @@
 """The resident: records, examines the last minutes again and again, and reports what begins, changes and ends.
 
-Serves /metrics for Prometheus; writes each event as one line to stdout and to DIR/agent/events.jsonl. Reads only: it
-never changes the node. SIGHUP reads its file anew, SIGTERM ends it. With --check it only says what it could not see.
+Serves /metrics for Prometheus, profiles and the time-travel page; writes each event as one line to stdout and to
+DIR/agent/events.jsonl. Reads only, unless --remediate is given. SIGHUP reads its file anew, SIGTERM ends it. With
+--check it only says what it could not see.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ EXAMPLES = """examples:
   zombiescope agent --dir ./rec --listen '' --textfile /var/lib/prometheus/node-exporter
   zombiescope agent --metrics-listen 0.0.0.0:9480              /metrics for everybody, the rest for this machine
   zombiescope agent --webhook http://127.0.0.1:8080/events --alertmanager http://alertmanager:9093
+  zombiescope agent --pyroscope http://pyroscope:4040          push profiles there
   zombiescope agent --ask --exit-style nagios                  what the running agent says, in one line
   zombiescope agent --check                                    which capabilities are missing, and what is blind without
 
-exit codes: 0 stopped by a signal; 2 usage; --ask: as --exit-style says; --check: 3 if something is blind
+exit codes: 0 stopped by a signal; 2 usage; --ask: as --exit-style says; --ask-reboot: 0 if only a reboot would help,
+else 1; --check: 3 if something is blind
 """
 
 
@@ -33,6 +36,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     add_keys(parser)
     add_repeatable(parser, "--set", "MEMBER.CONST=VALUE", "override a threshold or pace, as in diagnose; repeatable")
     parser.add_argument("--ask", action="store_true", help="ask the running agent: one line, and an exit code")
+    says = "ask it whether only a reboot would help: exit code 0 if so, else 1; for kured"
+    parser.add_argument("--ask-reboot", action="store_true", help=says)
     add_exit_style(parser, "ci")
     parser.add_argument("--check", action="store_true", help="say what would be blind here, and end")
     complete(parser, config=FILE, token_file=FILE, webhook_token_file=FILE, dir=FOLDER, host=FOLDER, textfile=FOLDER)
@@ -42,10 +47,10 @@ def run(args: argparse.Namespace) -> int:
     file = os.path.abspath(args.config) if args.config else ""
     flags, chosen = dict(vars(args)), tuple(args.set)
     settings = settings_of(file, flags, chosen)
-    if args.ask:
-        from zombiescope.cli._agent_ask import ask
+    if args.ask or args.ask_reboot:
+        from zombiescope.cli._agent_ask import ask, ask_reboot
 
-        return ask(settings, args.exit_style)
+        return ask_reboot(settings) if args.ask_reboot else ask(settings, args.exit_style)
     if args.check:
         from zombiescope.cli._agent_check import report
 

@@ -74,8 +74,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _ready(*, serving: bool) -> None:
     """Check that the page and the server are installed before reading the source, which may take a while."""
-    from zombiescope.web.onefile import built
     from zombiescope.web.server import installed
+    from zombiescope.web.shell import built
 
     built("page.js")
     if serving:

@@ -31,7 +31,10 @@ MAY_IMPORT = {
     "profile": {"core", "members", "knowledge", "naming", "profile"},
     "audit": {"core", "kernel", "knowledge", "audit"},
     "gate": {"places", "core", "members", "kernel", "knowledge", "cgroups", "audit", "gate"},
-    "agent": {"places", "core", "members", "knowledge", "cgroups", "diagnosis", "recorder", "outputs", "agent"},
+    "agent": {
+        *("places", "core", "members", "knowledge", "cgroups", "diagnosis", "recorder", "outputs", "profile", "web"),
+        "agent",
+    },
     "fleet": {"core", "members", "diagnosis", "compare", "recorder", "fleet", "profile"},
     "lab": {"places", "core", "members", "kernel", "lab", "probes"},
     "conformance": {"kernel", "core", "members", "knowledge", "diagnosis", "recorder", "gate", "lab", "conformance"},

@@ -8,44 +8,13 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-import html
-from importlib import resources
 from typing import IO
 
-from zombiescope import __version__
-from zombiescope.core import UserError, harmless
+from zombiescope.core import harmless
 from zombiescope.web.payload import Source, bundle_of
+from zombiescope.web.shell import built, shell
 
-FOLDER = "static"  # what page/ is built into
 LEVEL = 6  # of compression: 9 takes three times as long for 1 % less
-
-
-def built(name: str) -> bytes:
-    """A file of the page. It is written in TypeScript and built once; the package contains it."""
-    try:
-        return resources.files("zombiescope.web").joinpath(FOLDER, name).read_bytes()
-    except FileNotFoundError:
-        raise UserError("the page is not built: run `make page`, which needs Node") from None
-
-
-def shell(title: str, head: str, tail: str = "") -> str:
-    """What server and file share: an empty page that the script fills."""
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="referrer" content="no-referrer">
-<meta name="color-scheme" content="light dark">
-<meta name="generator" content="zombiescope {__version__}">
-<link rel="icon" href="data:,">
-{head}<title>{html.escape(harmless(title))}</title>
-</head>
-<body>
-<div id="page"><p class="loading">reading …</p></div>
-{tail}</body>
-</html>
-"""
 
 
 def write(source: Source, out: IO[bytes]) -> None:

@@ -30,7 +30,7 @@ from zombiescope.profile.heatmap import heatmap
 from zombiescope.profile.tree import planted
 from zombiescope.web._axis import Axis, axis_of
 from zombiescope.web._cores import MODES, modes
-from zombiescope.web._rows import Rows, rows_of
+from zombiescope.web._rows import MOST, Rows, rows_of
 from zombiescope.web._series import curves
 from zombiescope.web._story import events, told
 
@@ -82,24 +82,26 @@ class _Columns:
         self.size += len(padded)
 
 
-def bundle_of(source: Source) -> bytes:
-    """Everything of a source, with its diagnosis if it has readings."""
+def bundle_of(source: Source, most_rows: int = MOST) -> bytes:
+    """Everything of a source, with its diagnosis if it has readings; as fine as `most_rows` allows."""
     capture, timeline = source.capture, source.timeline
     if not capture.label:
         capture = replace(capture, label=source.label)
     if timeline is None:
-        return bundle(capture)
+        return bundle(capture, most_rows=most_rows)
     meta = source.recording.meta if source.recording is not None else {}
     case = examine(timeline, node=str(meta.get("node", "")), kernel=str(meta.get("kernel", "")))
-    return bundle(capture, timeline, case)
+    return bundle(capture, timeline, case, most_rows)
 
 
-def bundle(capture: Samples, timeline: Timeline | None = None, case: Case | None = None) -> bytes:
+def bundle(
+    capture: Samples, timeline: Timeline | None = None, case: Case | None = None, most_rows: int = MOST
+) -> bytes:
     """The whole of a source; what it lacks (stacks, readings, times) is left out and noted."""
     busy = capture.only(capture.busy)
     axis = axis_of(busy, timeline)
     columns = _Columns([], {})
-    rows = _stacks(busy, axis, columns)
+    rows = _stacks(busy, axis, columns, most_rows)
     axis = rows.axis
     header: dict[str, Any] = {
         "zombiescope": __version__,
@@ -134,10 +136,10 @@ def _origin(capture: Samples) -> list[str]:
     return [line(capture)] if capture.origin.option else []
 
 
-def _stacks(capture: Samples, axis: Axis, columns: _Columns) -> Rows:
+def _stacks(capture: Samples, axis: Axis, columns: _Columns, most_rows: int) -> Rows:
     """The samples and the tree of their stacks."""
     tree = planted(capture)
-    rows = rows_of(capture, tree.leaf, axis)
+    rows = rows_of(capture, tree.leaf, axis, most_rows)
     # Times rise slowly: as steps they compress to a third.
     columns.numbers("at", np.diff(rows.at, prepend=0))
     columns.numbers("cpu", rows.cpu + 1)  # 0 is unknown

@@ -14,23 +14,11 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from zombiescope.core import UserError
-from zombiescope.web.onefile import built, shell
+from zombiescope.web.shell import HEADERS, built, shell
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
 LEVEL = 1  # of compression: it mostly stays on this machine
 
 

@@ -44,20 +44,26 @@ def write(picture: Picture, out: IO[bytes]) -> None:
             packed_out.write(part)
 
 
-def _parts(picture: Picture) -> Iterator[bytes]:
+def unlabelled(picture: Picture, start: int, end: int) -> bytes:
+    """Of all samples, not packed, and without labels: servers make a series of each set of them."""
+    return b"".join(_parts(picture, span=(start, end), labelled=False))
+
+
+def _parts(picture: Picture, *, span: tuple[int, int] | None = None, labelled: bool = True) -> Iterator[bytes]:
     """The fields of the message, the string table last: by then all strings are known."""
     capture, texts = picture.capture, _Texts()
     timed = capture.unit == "nanoseconds"
     yield message(1, number(1, texts("samples")) + number(2, texts("count")))
     if timed or capture.hz:
         yield message(1, number(1, texts("cpu")) + number(2, texts("nanoseconds")))
-    yield from _samples(picture, picture.chosen, texts, 1.0)
+    yield from _samples(picture, picture.chosen, texts, 1.0, labelled=labelled)
     if picture.baseline is not None:
         yield from _samples(picture, picture.baseline, texts, -picture.scale)
     yield from _places(picture, texts)
     if capture.clock == "unix":
         start = capture.start if picture.chosen.start is None else picture.chosen.start
         end = capture.end if picture.chosen.end is None else picture.chosen.end
+        start, end = span or (start, end)
         yield number(9, start) + number(10, max(end - start, 0))
     if capture.hz:
         yield message(11, number(1, texts("cpu")) + number(2, texts("nanoseconds")))
@@ -67,12 +73,16 @@ def _parts(picture: Picture) -> Iterator[bytes]:
         yield message(6, text.encode())
 
 
-def _samples(picture: Picture, chosen: Chosen, texts: _Texts, scale: float) -> Iterator[bytes]:
-    """Samples with the same stack, thread and core are merged."""
+def _samples(
+    picture: Picture, chosen: Chosen, texts: _Texts, scale: float, *, labelled: bool = True
+) -> Iterator[bytes]:
+    """Samples with the same stack, thread and core are merged; without labels those with the same stack."""
     capture = picture.capture
     rows = chosen.rows(capture)
     threads, cores = len(capture.whos), int(capture.cpu.max(initial=-1)) + 2  # a core that is unknown is -1
-    key = (capture.stack[rows].astype(np.int64) * threads + capture.who[rows]) * cores + capture.cpu[rows] + 1
+    key = capture.stack[rows].astype(np.int64) * threads * cores
+    if labelled:
+        key += capture.who[rows].astype(np.int64) * cores + capture.cpu[rows] + 1
     keys, which = np.unique(key, return_inverse=True)
     # As floats: exact up to 2^53, a hundred days of nanoseconds.
     weights = np.bincount(which, capture.weight[rows], len(keys)).astype(np.float64)
@@ -93,7 +103,7 @@ def _samples(picture: Picture, chosen: Chosen, texts: _Texts, scale: float) -> I
             of = frames.of[frames.starts[stack] : frames.starts[stack + 1]].tolist()
             last, locations = stack, packed(1, (it + 1 for it in reversed(of)))
         values_of = packed(2, [value[place] for value in told])
-        yield message(2, locations + values_of + labels[who] + on_core[core])
+        yield message(2, locations + values_of + (labels[who] + on_core[core] if labelled else b""))
 
 
 def _labels(texts: _Texts, comm: str, pid: int, cgroup: str) -> bytes:

@@ -1,0 +1,121 @@
+"""Something worked out in a copy (fork) of this process: what it takes at its peak goes when it ends.
+
+The copy runs only when nothing else wants the core (SCHED_IDLE); on a node that has no idle time it gets an ordinary
+turn after `patience`: a starving node must be looked at too. If it hangs, it is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from zombiescope.core.errors import Unparsable, Unreadable, UserError
+from zombiescope.core.words import amount, harmless
+
+MOST_ANSWER = 32 << 20  # bytes
+PIECE = 1 << 20
+Act = Callable[[], tuple[dict[str, Any], bytes]]  # what is said, and the bytes that follow it
+
+
+class Apart:
+    """A copy at work. `reading` has something to read when `step` should be called; `over` once it has ended."""
+
+    def __init__(self, act: Act, *, patience: float, most_seconds: float, most_memory: int = 0) -> None:
+        self.over = False
+        self.head: dict[str, Any] = {}
+        self.body = b""
+        self._content = bytearray()
+        self._began = time.monotonic()
+        self._patience, self._most, self._raised = patience, most_seconds, False
+        self.reading, writing = os.pipe()
+        try:
+            self._pid = os.fork()
+        except OSError as error:  # no process or memory left on this node
+            os.close(writing)
+            os.close(self.reading)
+            self.over = True
+            self.head = {"error": f"no process could be made for the look: {(error.strerror or str(error)).lower()}"}
+            return
+        if not self._pid:
+            os.close(self.reading)
+            _work(act, writing, most_memory)
+        os.close(writing)
+
+    def step(self, *, ready: bool) -> None:
+        """Read what is there; raise its priority if it waits too long, kill it if it hangs."""
+        passed = time.monotonic() - self._began
+        if ready:
+            piece = os.read(self.reading, PIECE)
+            if not piece:
+                self._end("")
+                return
+            self._content += piece
+        if passed > self._most or len(self._content) > MOST_ANSWER:
+            self.kill(f"it was stopped after {passed:.0f} s and {len(self._content):,} bytes")
+        elif passed > self._patience and not self._raised:
+            self._raised = True
+            with suppress(OSError):  # it has just ended
+                os.sched_setscheduler(self._pid, os.SCHED_OTHER, os.sched_param(0))
+
+    def kill(self, why: str) -> None:
+        os.kill(self._pid, signal.SIGKILL)
+        self._end(why)
+
+    def _end(self, why: str) -> None:
+        os.close(self.reading)
+        _, status, used = os.wait4(self._pid, 0)
+        self.over = True
+        line, _, body = bytes(self._content).partition(b"\n")
+        self._content.clear()
+        if why:
+            self.head = {"error": why}
+        elif status or not line:
+            self.head = {"error": f"the look ended early: {_ended(status)}"}
+        else:
+            self.head, self.body = json.loads(line), body
+        self.head |= {
+            "cpu_seconds": used.ru_utime + used.ru_stime,
+            "seconds": time.monotonic() - self._began,
+            "peak_bytes": used.ru_maxrss * 1024,
+        }
+
+
+def _work(act: Act, writing: int, most_memory: int) -> None:
+    """In the copy. It ends here, whatever happens."""
+    code = 1
+    try:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        if most_memory:
+            resource.setrlimit(resource.RLIMIT_DATA, (most_memory, most_memory))
+        head, body = _guarded(act, most_memory)
+        with open(writing, "wb") as pipe:
+            pipe.write(json.dumps(head).encode() + b"\n")
+            pipe.write(body)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _guarded(act: Act, most_memory: int) -> tuple[dict[str, Any], bytes]:
+    from zombiescope.members.rooms import Broken, guarded
+
+    try:
+        found: tuple[dict[str, Any], bytes] | Broken = guarded(act)
+    except (UserError, Unreadable, Unparsable) as error:
+        return {"error": harmless(str(error)), "asked": isinstance(error, UserError)}, b""
+    if isinstance(found, Broken):
+        if "MemoryError" in found.why or "ArrowMemoryError" in found.why:
+            return {"error": f"it needs more than {amount(most_memory)}: choose a shorter range", "asked": True}, b""
+        return {"error": f"this is a bug, please report it: {found.why}"}, b""
+    return found
+
+
+def _ended(status: int) -> str:
+    code = os.waitstatus_to_exitcode(status)
+    return f"killed by signal {-code}" if code < 0 else f"exit code {code}"

@@ -1,0 +1,1 @@
+"""Profiles as the servers of others take them: Pyroscope, Parca, OTLP."""

@@ -1,0 +1,79 @@
+"""A day in short: one agent through faults of the lab, one after the other. Each is an event in time, no control is.
+
+ZOMBIESCOPE_DAY=all takes every scenario that one agent can see, about an hour; ZOMBIESCOPE_DAY=quiet,throttled some.
+Scenarios with a systemd of their own are in test_agent.py: a running agent does not change the systemd that it asks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import statistics
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from tests.agent.running import Agent, running
+
+from zombiescope.lab._scenario import missing
+from zombiescope.members.rooms import healthy
+
+pytestmark = [pytest.mark.kernel, pytest.mark.long, pytest.mark.usefixtures("memory_cgroups", "as_before")]
+SOME = "quiet,throttled,user_loop_one_core,zombie_walk"
+WITHIN = 90.0  # seconds from the beginning of a fault to its event
+LEFT = 60.0  # seconds for which a control runs
+BUDGET = 0.05  # of a core; with looks every 15 s instead of 60 s
+
+
+def scenarios() -> dict[str, ModuleType]:
+    wanted = os.environ.get("ZOMBIESCOPE_DAY", SOME)
+    every = {
+        name: it
+        for name, it in healthy("lab").items()
+        if "systemd" not in it.NEEDS and not getattr(it, "RECORDED", False) and not missing(it.NEEDS)
+    }
+    return every if wanted == "all" else {name: every[name] for name in wanted.split(",") if name in every}
+
+
+def test_every_fault_is_an_event_in_time_and_no_control_is_one(tmp_path: Path) -> None:
+    late, accused, sizes = list[str](), list[str](), list[int]()
+    options = ("--every", "15s", "--window", "2m", "--budget", f"{BUDGET:.0%}", "--hz", "49", "--set", "kmsg.PAST=0")
+    with running(tmp_path, *options) as agent:
+        agent.looked()
+        began, spent = time.monotonic(), _figure(agent, "own_cpu_seconds_total")
+        for name, scenario in scenarios().items():
+            at = time.time()
+            with scenario.run(1.0):
+                if scenario.TRUTH.root:
+                    if not _told(agent, scenario, at):
+                        late.append(name)
+                else:
+                    time.sleep(LEFT)
+                    accused += [f"{name}: {it['sign']} {it['subject']}" for it in agent.events() if it["began"] >= at]
+            sizes.append(int(_figure(agent, "own_memory_bytes")))
+        share = (_figure(agent, "own_cpu_seconds_total") - spent) / (time.monotonic() - began)
+        events = agent.events()
+    assert not late and not accused, (late, accused)
+    assert [it["seq"] for it in events] == list(range(1, len(events) + 1))
+    assert share < 1.3 * BUDGET, share
+    third = max(len(sizes) // 3, 1)
+    assert statistics.median(sizes[-third:]) < 1.3 * statistics.median(sizes[:third]), sizes
+
+
+def _told(agent: Agent, scenario: ModuleType, at: float) -> bool:
+    """An event of it, or the finding of an earlier scenario of the same kind goes on."""
+    deadline = time.monotonic() + WITHIN
+    while time.monotonic() < deadline:
+        found: list[dict[str, Any]] = json.loads(agent.get("/findings"))
+        if any(it["last"] >= at and scenario.TRUTH.root in [one["sign"] for one in it["chain"]] for it in found):
+            return True
+        time.sleep(1)
+    return False
+
+
+def _figure(agent: Agent, name: str) -> float:
+    found = re.findall(rf"^zombiescope_{name}(?:{{[^}}]*}})? ([\d.e+]+)$", agent.get("/metrics").decode(), re.MULTILINE)
+    return sum(map(float, found))
