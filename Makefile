@@ -61,7 +61,9 @@ dist: $(VENV)/.dev page  ## build sdist and wheel in dist/, with the page, the m
 
 # Into a venv of its own, with a configuration that is kept if there is one. DESTDIR=… for a package.
 PREFIX ?= /opt/zombiescope
+OWN_VENV = case "$(PREFIX)" in */zombiescope) ;; *) echo "PREFIX must end in /zombiescope: its folder is removed with it" >&2; exit 2;; esac
 install: page  ## install the agent as a service into /opt/zombiescope (PREFIX=… DESTDIR=…); starts nothing
+	@$(OWN_VENV)
 	python3 -m venv $(DESTDIR)$(PREFIX)
 	$(DESTDIR)$(PREFIX)/bin/python -m pip install --quiet --disable-pip-version-check '.[web]'
 	install -d -m 700 $(DESTDIR)/etc/zombiescope $(DESTDIR)/var/lib/zombiescope
@@ -71,6 +73,7 @@ install: page  ## install the agent as a service into /opt/zombiescope (PREFIX=�
 	@echo "installed; to start it: systemctl daemon-reload && systemctl enable --now zombiescope-agent"
 
 uninstall:  ## remove what install put there; recordings and configuration stay unless PURGE=1
+	@$(OWN_VENV)
 	-test -n "$(DESTDIR)" || systemctl disable --now zombiescope-agent
 	rm -f $(DESTDIR)/etc/systemd/system/zombiescope-agent.service
 	rm -rf $(DESTDIR)$(PREFIX)

@@ -49,7 +49,8 @@ def series_of(
     labels, group = _groups(busy, workload, accused)
     threads = [_thread(who.comm) for who in busy.whos]
     names = sorted(set(threads))
-    thread = np.array([names.index(it) for it in threads], np.int64)[busy.who]
+    place_of = {name: place for place, name in enumerate(names)}
+    thread = np.array([place_of[it] for it in threads], np.int64)[busy.who]
     pair = (group * len(names) + thread) * len(busy.frames) + busy.stack
     kept = _heaviest(pair, busy.weight, most_stacks)
     weights = np.bincount(group, busy.weight, len(labels))
@@ -65,8 +66,10 @@ def series_of(
 def _groups(samples: Samples, workload: Workload, accused: Sequence[int]) -> tuple[list[Mapping[str, str]], Ints]:
     """Each series' labels, and of each sample the place of its series; the last series has no labels: the rest."""
     by_path = {path: {key: shown(value) for key, value in workload(path).items()} for path in _paths(samples)}
-    workloads = sorted({tuple(sorted(it.items())) for it in by_path.values()})
-    of_who = np.array([workloads.index(tuple(sorted(by_path[it.cgroup].items()))) for it in samples.whos], np.int64)
+    keys = {path: tuple(sorted(it.items())) for path, it in by_path.items()}
+    workloads = sorted(set(keys.values()))
+    place_of = {it: place for place, it in enumerate(workloads)}
+    of_who = np.array([place_of[keys[it.cgroup]] for it in samples.whos], np.int64)
     cores = sorted(accused)[:MOST_CORES]
     core = np.zeros(len(samples), np.int64)
     for number, cpu in enumerate(cores, 1):
