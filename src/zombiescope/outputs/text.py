@@ -110,7 +110,11 @@ def _chain(case: Case, telling: Telling, width: int, evidence: bool) -> Lines:
     """One line a stage with its strongest ground, first cause first; then when it happened again."""
     zone = local(telling.chain[0].span.start).rpartition(" ")[2]
     yield Text()
-    yield Text(f"How it happened, first cause first (UTC{f' and {zone}' if zone else ''}):", "bold")
+    if telling.before:  # a branch: its first stages are those of a chain above
+        parted = telling.chain[telling.before - 1]
+        yield from wrapped(f"Also from {in_words(parted.subject)} ({parted.sign}):", width, most=1, style="bold")
+    else:
+        yield Text(f"How it happened, first cause first (UTC{f' and {zone}' if zone else ''}):", "bold")
     roots = case.root_causes[:NAMED]
     show = _evidence.Shown()
     for place, finding in enumerate(telling.chain):
