@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zombiescope.core.errors import Unparsable
-from zombiescope.naming.kallsyms import UNKNOWN, Kallsyms, KallsymsText
+from zombiescope.naming.kallsyms import UNKNOWN, Kallsyms
+from zombiescope.naming.kallsyms_text import KallsymsText
 
 addresses = st.integers(0xFFFFFFFF81000000, 0xFFFFFFFF81000200)
 names = st.sampled_from(["do_idle", "vfs_read", "__pi_do_idle", "a.isra.0"])

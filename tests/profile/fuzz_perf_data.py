@@ -22,7 +22,7 @@ from tests.profile.perf_data_file import (
 )
 
 from zombiescope.core.errors import Unparsable
-from zombiescope.naming.kallsyms import KallsymsText
+from zombiescope.naming.kallsyms_text import KallsymsText
 from zombiescope.naming.symbols import Symbols
 from zombiescope.profile import perf_data
 from zombiescope.profile.heatmap import heatmap

@@ -29,7 +29,8 @@ from tests.profile.perf_data_file import (
 
 from zombiescope.core.errors import Unparsable
 from zombiescope.core.samples import Samples
-from zombiescope.naming.kallsyms import KallsymsText, Kernel
+from zombiescope.naming.kallsyms import Kernel
+from zombiescope.naming.kallsyms_text import KallsymsText
 from zombiescope.naming.perf_map import PerfMap
 from zombiescope.naming.symbols import Symbols
 from zombiescope.profile import perf_data

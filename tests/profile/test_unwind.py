@@ -17,7 +17,7 @@ from tests.profile.test_perf_data import WORK
 from zombiescope.cli._sources import opened
 from zombiescope.core.samples import Samples
 from zombiescope.naming.contents import Held
-from zombiescope.naming.kallsyms import KallsymsText
+from zombiescope.naming.kallsyms_text import KallsymsText
 from zombiescope.naming.perf_map import PerfMap
 from zombiescope.naming.symbols import Symbols
 from zombiescope.profile import perf_data

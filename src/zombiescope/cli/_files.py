@@ -16,7 +16,8 @@ from zombiescope.core.samples import Samples
 from zombiescope.places.packed import DAMAGED, is_packed, plain
 
 if TYPE_CHECKING:
-    from zombiescope.naming.kallsyms import KallsymsText, Kernel
+    from zombiescope.naming.kallsyms import Kernel
+    from zombiescope.naming.kallsyms_text import KallsymsText
     from zombiescope.naming.this_machine import Names
 
 KNOWN = (
@@ -207,7 +208,7 @@ def _read(file: Opened, label: str, asked: Asked) -> Samples:
 
 def _kernel(names: Names, path: str, given: str | None, kernel: Kernel | None, release: str) -> KallsymsText | None:
     """The kernel's symbols: those given; else those of its own boot. A file that does not name its kernel has none."""
-    from zombiescope.naming.kallsyms import KallsymsText
+    from zombiescope.naming.kallsyms_text import KallsymsText
 
     if given is not None:
         with closing(Opened(given)) as file:

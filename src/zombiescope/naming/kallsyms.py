@@ -14,7 +14,6 @@ import re
 import struct
 import zlib
 from collections.abc import Callable
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -26,17 +25,15 @@ from zombiescope.naming.ranges import Addresses, Indexes, Ranges, best_aliases, 
 
 UNKNOWN = "[unknown]"
 
-_LARGEST = 64 << 20  # ten times a distribution kernel's with all modules; a wrong file does not fill memory
+LARGEST = 64 << 20  # ten times a distribution kernel's with all modules; a wrong file does not fill memory
 # The text symbol before a gap (_etext, the last function of the last module) would name everything after it, and
 # unwinding yields addresses that are in no function. The longest function of a 6.18 kernel is 21 KB.
 _LONGEST = 256 << 10
-_FEW = 500  # addresses: 20 µs each; to read 122,000 lines takes 30 ms
-_NEAR = 2048  # bytes of text before an address that hold its other names
 _MAGIC = b"zombiescope kallsyms 1\n"
 _HEADER = struct.Struct("<QQQQ")  # symbols, the first address, text base, whether addresses were hidden
 
 # v4.15 (the first with %px) wrote an address of zero as "(null)", padded to the width of the others.
-_LINE = re.compile(rb"([0-9a-f]{16}|[0-9a-f]{8}| {10}\(null\)| {2}\(null\)) [!-~] [^\x00-\x20]")
+LINE = re.compile(rb"([0-9a-f]{16}|[0-9a-f]{8}| {10}\(null\)| {2}\(null\)) [!-~] [^\x00-\x20]")
 _NO_DIGIT = 255
 _DIGITS = np.full(256, _NO_DIGIT, dtype=np.uint8)
 _DIGITS[np.frombuffer(b"0123456789abcdef", dtype=np.uint8)] = np.arange(16)
@@ -65,13 +62,13 @@ class Kallsyms:
     @classmethod
     def parse(cls, text: bytes, source: str = "/proc/kallsyms") -> Kallsyms:
         """The text symbols (types t, T, w and W) of a kernel and its modules."""
-        if len(text) > _LARGEST:
+        if len(text) > LARGEST:
             raise Unparsable(source, 0, f"{len(text)} bytes; no kernel has so many symbols")
         if not text.endswith(b"\n"):
             text += b"\n"
-        first = _LINE.match(text)
+        first = LINE.match(text)
         if not first:
-            raise _not_understood(source, text, 0, 1)
+            raise not_understood(source, text, 0, 1)
         width = len(first[1])
         # Before any array is made: a line takes at least "address T x\n", so more lines than that hold a bad one.
         if text.count(b"\n") * (width + 5) > len(text):
@@ -86,7 +83,7 @@ class Kallsyms:
         good &= written
         if not good.all():
             line = int(np.argmin(good))
-            raise _not_understood(source, text, int(ends[line - 1]) + 1 if line else 0, line + 1)
+            raise not_understood(source, text, int(ends[line - 1]) + 1 if line else 0, line + 1)
         return cls._made(text, chars, addresses, begins, width)
 
     @classmethod
@@ -107,7 +104,7 @@ class Kallsyms:
         following = np.searchsorted(edges, starts, side="right")
         reach = np.append(edges, np.uint64((1 << 64) - 1))[following] - starts
         ranges = Ranges(starts, np.minimum(reach, np.uint64(_LONGEST)))
-        return cls(ranges, text, name_at, text_base=_text_base(text, width) or None, zeroed=zeroed)
+        return cls(ranges, text, name_at, text_base=text_base_of(text, width) or None, zeroed=zeroed)
 
     def __len__(self) -> int:
         return len(self._ranges.starts)
@@ -174,81 +171,6 @@ class Kallsyms:
         return cls(Ranges(starts, sizes), names, name_at, text_base=text_base or None, zeroed=bool(zeroed))
 
 
-class KallsymsText:
-    """The same, read when names are needed: a heatmap only asks whether cores were idle, for few addresses."""
-
-    def __init__(self, text: bytes, source: str = "/proc/kallsyms") -> None:
-        self._text, self._source = text if text.endswith(b"\n") else text + b"\n", source
-        first = _LINE.match(text)
-        if not first or len(text) > _LARGEST:
-            raise _not_understood(source, text, 0, 1)
-        self._width = len(first[1])
-        self.text_base = _text_base(text, self._width) or None
-
-    @cached_property
-    def whole(self) -> Kallsyms:
-        return Kallsyms.parse(self._text, self._source)
-
-    @property
-    def zeroed(self) -> bool:
-        return self.text_base is None and self.whole.zeroed
-
-    def those(self, addresses: Addresses, wanted: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
-        """As in Kallsyms: which addresses are in a function whose name is wanted."""
-        distinct, which = np.unique(addresses, return_inverse=True)
-        if len(distinct) > _FEW:
-            return self.whole.those(addresses, wanted)
-        names = [self._names(address) for address in distinct.tolist()]
-        if None in names:
-            return self.whole.those(addresses, wanted)
-        found: npt.NDArray[np.bool_] = np.array([any(map(wanted, its or ())) for its in names], np.bool_)
-        return found[which.reshape(-1)]
-
-    def names(self, addresses: Addresses) -> list[str]:
-        """As in Kallsyms: for few addresses only the lines of their functions are read."""
-        distinct = np.unique(addresses)
-        if len(distinct) > _FEW or "whole" in self.__dict__:
-            return self.whole.names(addresses)
-        lines = dict.fromkeys(map(self._lines, distinct.tolist()))
-        if None in lines or not lines:
-            return self.whole.names(addresses)
-        return Kallsyms.parse(b"".join(filter(None, lines)), self._source).names(addresses)
-
-    def _lines(self, address: int) -> bytes | None:
-        """The lines of the function at an address, up to the one of the next; None in modules."""
-        end = self._after(address)
-        begin = self._text.rfind(b"\n", 0, max(end - 1, 0)) + 1
-        line = self._text[begin:end]
-        if not line or b"[" in line:
-            return None
-        same = line[: self._width + 1]
-        while begin and self._text.startswith(same, above := self._text.rfind(b"\n", 0, begin - 1) + 1):
-            begin = above
-        following = self._text[end : self._text.find(b"\n", end) + 1]
-        return None if not following or b"[" in following else self._text[begin:end] + following
-
-    def _names(self, address: int) -> list[str] | None:
-        """All names of the function at an address, by binary search; None in modules, which are not sorted."""
-        low = self._after(address)
-        lines = self._text[max(low - _NEAR, 0) : low].split(b"\n")[:-1]
-        if not lines or b"[" in lines[-1]:
-            return None
-        same = lines[-1][: self._width + 1]
-        return [line[self._width + 3 :].decode("utf-8", "replace") for line in lines if line.startswith(same)]
-
-    def _after(self, address: int) -> int:
-        """Where the line of the first symbol above an address begins."""
-        low, high = 0, len(self._text)
-        while low < high:
-            begin = self._text.rfind(b"\n", low, (low + high) // 2) + 1 or low
-            digits = self._text[begin : begin + self._width]
-            if digits.isalnum() and int(digits, 16) > address:
-                high = begin
-            else:
-                low = self._text.index(b"\n", begin) + 1
-        return low
-
-
 # Addresses are hexadecimal of one width: all are converted at once; or, where one is odd, a digit of all at a time.
 def _addresses(
     text: bytes, chars: npt.NDArray[np.uint8], begins: Indexes, width: int
@@ -271,7 +193,7 @@ def _addresses(
     return addresses, good
 
 
-def _text_base(text: bytes, width: int) -> int:
+def text_base_of(text: bytes, width: int) -> int:
     for name in (b" _text\n", b" _stext\n"):
         at = text.find(name)
         begin = text.rfind(b"\n", 0, max(at, 0)) + 1
@@ -285,11 +207,11 @@ def _refuse_short_line(source: str, text: bytes, least: int) -> None:
     while at < len(text):
         end = text.index(b"\n", at)
         if end - at < least:
-            raise _not_understood(source, text, at, line)
+            raise not_understood(source, text, at, line)
         at, line = end + 1, line + 1
 
 
-def _not_understood(source: str, text: bytes, at: int, line: int) -> Unparsable:
+def not_understood(source: str, text: bytes, at: int, line: int) -> Unparsable:
     return Unparsable(source, line, text[at : at + 200].split(b"\n")[0].decode("utf-8", "surrogateescape"))
 
 
@@ -298,9 +220,9 @@ def _unpacked(data: bytes, source: str) -> bytes:
         raise Unparsable(source, 0, "not a saved kallsyms, or of a later version")
     unpacking = zlib.decompressobj()
     try:
-        raw = unpacking.decompress(data[len(_MAGIC) :], _LARGEST)
+        raw = unpacking.decompress(data[len(_MAGIC) :], LARGEST)
     except zlib.error as error:
         raise Unparsable(source, len(_MAGIC), str(error)) from None
     if not unpacking.eof or unpacking.unused_data:
-        raise Unparsable(source, len(data), f"cut off, followed by something else, or larger than {_LARGEST >> 20} MB")
+        raise Unparsable(source, len(data), f"cut off, followed by something else, or larger than {LARGEST >> 20} MB")
     return raw

@@ -15,7 +15,8 @@ import numpy as np
 from zombiescope.core.errors import Unparsable, Unreadable
 from zombiescope.naming.contents import Contents, Held
 from zombiescope.naming.elf import Elf
-from zombiescope.naming.kallsyms import UNKNOWN, Kallsyms, KallsymsText
+from zombiescope.naming.kallsyms import UNKNOWN, Kallsyms
+from zombiescope.naming.kallsyms_text import KallsymsText
 from zombiescope.naming.perf_map import PerfMap
 from zombiescope.naming.ranges import Addresses
 

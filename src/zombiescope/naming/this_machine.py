@@ -9,7 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from zombiescope.core.errors import Unparsable, Unreadable
-from zombiescope.naming.kallsyms import KallsymsText, Kernel
+from zombiescope.naming.kallsyms import Kernel
+from zombiescope.naming.kallsyms_text import KallsymsText
 from zombiescope.naming.opening import identity, place, regular
 
 if TYPE_CHECKING:  # a heatmap needs no names of functions

@@ -5,7 +5,8 @@ from __future__ import annotations
 from zombiescope.core.errors import Unparsable
 from zombiescope.naming.contents import Contents
 from zombiescope.naming.elf import Elf
-from zombiescope.naming.kallsyms import KallsymsText, Kernel
+from zombiescope.naming.kallsyms import Kernel
+from zombiescope.naming.kallsyms_text import KallsymsText
 
 _BASES = ("_text", "_stext")  # what a capture says the address of
 

@@ -18,7 +18,8 @@ import numpy.typing as npt
 from zombiescope.core.errors import Unparsable
 from zombiescope.core.samples import Frames, Ints, Samples
 from zombiescope.core.words import harmless
-from zombiescope.naming.kallsyms import KallsymsText, Kernel
+from zombiescope.naming.kallsyms import Kernel
+from zombiescope.naming.kallsyms_text import KallsymsText
 from zombiescope.profile import perf_data_header
 from zombiescope.profile.events import chosen, left_out, origin
 from zombiescope.profile.perf_data_chains import Stacks

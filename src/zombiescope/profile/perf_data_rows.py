@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from zombiescope.core.samples import Ints, Mask, Who
 from zombiescope.knowledge.functions import is_idle
-from zombiescope.naming.kallsyms import KallsymsText
+from zombiescope.naming.kallsyms_text import KallsymsText
 from zombiescope.profile.perf_data_chains import Chains, Stacks
 from zombiescope.profile.perf_data_tasks import Tasks
 
