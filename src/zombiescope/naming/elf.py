@@ -36,9 +36,7 @@ _LARGEST_NAMES = 128 << 20  # bytes of names; of a browser with everything linke
 _MOST_SUFFIXES = 8  # names of sections that end alike: .plt, .rela.plt
 _LONGEST_LINK = 512  # a name of 255 bytes, and a checksum
 _LONGEST_ID = 64  # SHA-1 has 20 bytes, the longest hash in use 64
-_LARGEST_MINI = (
-    64 << 20
-)  # mini debug information is a few hundred KB; it is compressed, and may be a decompression bomb
+_LARGEST_MINI = 64 << 20  # mini debug information has a few hundred KB, compressed: it may be a decompression bomb
 _MINI_MEMORY = 128 << 20  # what xz -9 needs to unpack is 65 MB
 
 _PROGRAM = {
