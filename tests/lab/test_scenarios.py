@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tests.conftest import Run
 from zombiescope.lab._bench import order
 from zombiescope.lab._litter import others
 from zombiescope.lab._scenario import PREFIX, name_for
+from zombiescope.lab._steady_load import steady_load
 from zombiescope.lab._zombies import memory_folder
 from zombiescope.members.rooms import healthy, names
 
@@ -52,10 +54,26 @@ def test_the_order_of_a_score_is_random_and_can_be_had_again() -> None:
         (("run", "quiet", "--keep", "-1"), "not a number of seconds above 0"),
         (("run", "quiet", "--keep", "5", "--diagnose"), "--keep excludes --diagnose and --record"),
         (("score", "--runs", "0"), "not a number from 1"),
+        (("score", "--beside-load", "96"), "not a number from 1 to 95"),
     ],
 )
 def test_a_score_of_nothing_is_a_mistake(zombiescope: Run, argv: tuple[str, ...], words: str) -> None:
     assert words in zombiescope("lab", *argv, expect=2).stderr
+
+
+@pytest.mark.beside
+def test_a_load_beside_a_fault_is_one_process_for_each_core_and_ends_with_it() -> None:
+    def running() -> dict[int, set[int]]:
+        """Our own, by the core that it is bound to."""
+        listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+        ours = [int(it) for it in listed if Path(f"/proc/{it}/comm").read_text().startswith(f"{PREFIX}beside")]
+        return {pid: os.sched_getaffinity(pid) for pid in ours}
+
+    with steady_load(0.05):
+        assert sorted(running().values(), key=min) == [{core} for core in sorted(os.sched_getaffinity(0))]
+    assert not running()
+    with steady_load(0.0):
+        assert not running()
 
 
 @pytest.mark.kernel

@@ -28,7 +28,7 @@ EXAMPLES = """examples:
   zombiescope lab run crash_loop --record ./rec        record it, and diagnose the recording afterwards
   zombiescope lab score --runs 3 --format json         every scenario, three times
   zombiescope lab score --only short                   a few of each kind, in about two minutes
-  zombiescope lab score --beside-load 60               the same while an innocent load takes 60 % of every core
+  zombiescope lab score --beside-load 60               every scenario while an innocent load takes 60 % of every core
   zombiescope lab clean                                remove what a killed run left behind
 
 exit codes: 0 the answer was right, 1 it was wrong, 2 usage

@@ -64,13 +64,16 @@ class Series:
 
     def mean(self) -> float:
         """The average over time: a value counts for as long as it held. NaN where nothing was known."""
-        held = np.diff(self.at, append=self.until)
-        total = float((self.values * held).sum())  # not a dot product: that would wake BLAS's threads
+        if not len(self):
+            return float("nan")
+        # Not a dot product, which would wake BLAS's threads; and all in one sum, where all is known.
+        total = float((self.values[:-1] * (self.at[1:] - self.at[:-1])).sum())
+        total += float(self.values[-1] * (self.until - self.at[-1]))
+        length = float(self.until - self.at[0])
         if np.isnan(total):
             known = ~np.isnan(self.values)
-            held = held[known]
-            total = float((self.values[known] * held).sum())
-        length = float(held.sum())
+            held = np.diff(self.at, append=self.until)[known]
+            total, length = float((self.values[known] * held).sum()), float(held.sum())
         return total / length if length > 0 else float("nan")
 
     def figure(self, what: str, value: float) -> Reading:

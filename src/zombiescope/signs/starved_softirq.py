@@ -28,7 +28,7 @@ from zombiescope.derived.softirq_times import how_known
 
 _RUN, _DELAY, _GAP = "thread_run_seconds_total", "thread_run_delay_seconds_total", "core_gap_seconds"
 SYMPTOM = True
-# Scale: shares of one core: the same on any node.
+# Scale: shares of one core; with more runnable threads than cores what is fair, and so what is starved, becomes less.
 NEEDS = ((_DELAY, _GAP),)
 WAITING = 0.2  # seconds of waiting within a second: a healthy ksoftirqd waits for some milliseconds
 OFTEN = 0.8  # of the time it wants to run: with one busy neighbour a fair scheduler makes it wait for half; on a node
