@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from zombiescope.agent.remedying import DAY, Choosing, windows, within
+from zombiescope.agent.remedying import AGAIN, DAY, Choosing, windows, within
 from zombiescope.core import UserError
 
 NOON = 1_794_052_800.0  # 2026-11-07 12:00 UTC
@@ -50,6 +50,17 @@ def test_a_clock_that_was_set_back_does_not_free_the_day() -> None:
     choosing.began(finding(), NOON)
     for minute in range(3):
         assert choosing.choose([finding("unit:a.service")], NOON - 3600 + minute) is None
+
+
+def test_what_was_refused_does_not_count_and_waits() -> None:
+    choosing = Choosing()
+    choosing.began(finding(), NOON)
+    choosing.refused(finding(), NOON + 60)
+    every = [finding(), finding("unit:a.service")]
+    choosing.choose(every, NOON + 120)
+    other = choosing.choose(every, NOON + 180)
+    assert other is not None and other["subject"] == "unit:a.service"
+    assert choosing.choose(every, NOON + 60 + AGAIN) == finding()
 
 
 def test_the_blackout() -> None:

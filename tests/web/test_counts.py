@@ -17,7 +17,6 @@ from zombiescope.core.samples import Function, Samples, Who
 from zombiescope.core.timeline import Timeline
 from zombiescope.profile.chosen import Chosen
 from zombiescope.profile.heatmap import heatmap
-from zombiescope.web import _rows
 from zombiescope.web._axis import CELL, SECOND
 from zombiescope.web.onefile import one_file
 from zombiescope.web.payload import bundle
@@ -118,10 +117,9 @@ def test_any_capture_is_counted_as_profile_counts_it(
         assert viewer.said == []
 
 
-def test_merged_rows_keep_the_fine_heatmap(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_rows.rows_of, "__defaults__", (30_000,))
+def test_merged_rows_keep_the_fine_heatmap(browser: Browser, tmp_path: Path) -> None:
     found, file = scene.capture(), tmp_path / "page.html"
-    file.write_bytes(one_file(bundle(found), "merged"))
+    file.write_bytes(one_file(bundle(found, most_rows=30_000), "merged"))
     origin = found.start // SECOND * SECOND
     with browser.new_context() as context:
         viewer = Viewer(context.new_page())

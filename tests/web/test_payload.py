@@ -100,10 +100,9 @@ def test_too_many_samples_become_fewer_rows_that_add_up_to_the_same() -> None:
     assert (np.diff(merged.at) >= 0).all()
 
 
-def test_what_rows_are_too_coarse_for_the_heatmap_has_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_rows.rows_of, "__defaults__", (30_000,))
+def test_what_rows_are_too_coarse_for_the_heatmap_has_apart() -> None:
     found = scene.capture()
-    told = Unpacked(bundle(found))
+    told = Unpacked(bundle(found, most_rows=30_000))
     origin = int(told.header["origin"])
     assert told.header["tick"] > CELL
     assert told.numbers("heat").tolist() == heatmap(found, CELL, start=origin, end=origin + 720 * SECOND).tolist()

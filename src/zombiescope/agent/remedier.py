@@ -25,6 +25,7 @@ from zombiescope.core.words import harmless
 from zombiescope.places.own_python import FOLDER, environment, own_python
 
 PROVED, UNDONE, REFUSED, STUCK = "proved", "undone", "refused", "stuck"
+LOOKS = 30.0  # seconds that `fix` looks before it plans
 SPARE = 900.0  # seconds beside the proof: recording before it, applying, a node that is slow
 MOST = 4 << 20  # bytes of what `fix` says that are read
 _Said = tuple[bytes, bytes]  # stdout, stderr

@@ -17,7 +17,7 @@ from typing import Any
 
 from zombiescope.agent.event_log import FOLDER
 from zombiescope.agent.output import Output
-from zombiescope.agent.remedier import STUCK
+from zombiescope.agent.remedier import REFUSED, STUCK
 from zombiescope.agent.remedying import Choosing, windows
 from zombiescope.agent.settings import Settings
 from zombiescope.places.own_python import FOLDER as ROOT
@@ -99,7 +99,7 @@ class Remedies:
                 process_group=0,
             )
         except OSError as error:
-            self._finished({"result": "refused", "fixes": [], "why": (error.strerror or str(error)).lower()})
+            self._finished({"result": REFUSED, "fixes": [], "why": (error.strerror or str(error)).lower()})
             return
         assert self._process.stdout is not None
         os.set_blocking(self._process.stdout.fileno(), False)
@@ -163,6 +163,8 @@ class Remedies:
             self._open["after"] = line["after"]
             return
         elif line["what"] == "ended":
+            if line["result"] == REFUSED and self._open is not None:
+                self._choosing.refused(self._open, float(line["at"]))
             self._open = None
         self.newest = [*self.newest[-NEWEST + 1 :], line]
 

@@ -17,6 +17,7 @@ from zombiescope.core import UserError
 
 SEEN = 2  # looks in a row
 DAY = 86400.0
+AGAIN = 3600.0  # seconds after which something is tried again that was refused, so that nothing was changed
 _WINDOW = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 
 
@@ -47,6 +48,7 @@ class Choosing:
     blackout: list[tuple[int, int]] = field(default_factory=list)
     begun: list[tuple[float, str]] = field(default_factory=list)
     _seen: dict[str, int] = field(default_factory=dict)
+    _refused: dict[str, float] = field(default_factory=dict)  # when
 
     def choose(self, findings: Iterable[Mapping[str, Any]], now: float) -> Mapping[str, Any] | None:
         """Of one look; the most harmful comes first in it."""
@@ -58,9 +60,18 @@ class Choosing:
         if within(now, self.blackout) or len(lately) >= self.per_day:
             return None
         for whose, found in reversed(there.items()):
-            if found.get("remedy") and self._seen[whose] >= SEEN and whose not in lately:
+            waits = abs(now - self._refused.get(whose, float("-inf"))) < AGAIN
+            if found.get("remedy") and self._seen[whose] >= SEEN and whose not in lately and not waits:
                 return found
         return None
 
     def began(self, found: Mapping[str, Any], now: float) -> None:
         self.begun.append((now, identity(found["sign"], found["subject"])))
+
+    def refused(self, found: Mapping[str, Any], now: float) -> None:
+        """Nothing was changed: it does not count."""
+        whose = identity(found["sign"], found["subject"])
+        places = [place for place, (_, it) in enumerate(self.begun) if it == whose]
+        if places:
+            del self.begun[places[-1]]
+        self._refused[whose] = now
