@@ -1,0 +1,37 @@
+"""Programs of the lab that wait, are refused or lose packets: each in one role, gone with its starter."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from zombiescope.lab._worker import LONGEST, die_with_parent, play, ready, worker
+
+
+def staller(role: str, *argv: str, within: tuple[str, ...] = ()) -> AbstractContextManager[int]:
+    """A process in one of the roles below, already at work on entry."""
+    return worker(__name__, role, *argv, within=within)
+
+
+def _forks(cgroup: str) -> None:
+    """Start children in a cgroup until it refuses, and then go on trying, ten times a second."""
+    with open(f"{cgroup}/cgroup.procs", "w") as procs:
+        procs.write("0")
+    ready()
+    until = time.monotonic() + LONGEST
+    while time.monotonic() < until:
+        try:
+            if not os.fork():
+                die_with_parent()
+                time.sleep(LONGEST)
+                os._exit(0)
+        except BlockingIOError:
+            time.sleep(0.1)
+
+
+_ROLES: dict[str, Callable[..., None]] = {"forks": _forks}
+
+if __name__ == "__main__":
+    play(_ROLES)
