@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from zombiescope.lab._worker import LONGEST, die_with_parent, play, ready, worker
+
+PORT = 7078
 
 
 def staller(role: str, *argv: str, within: tuple[str, ...] = ()) -> AbstractContextManager[int]:
@@ -31,7 +34,31 @@ def _forks(cgroup: str) -> None:
             time.sleep(0.1)
 
 
-_ROLES: dict[str, Callable[..., None]] = {"forks": _forks}
+def _unaccepting(address: str) -> None:
+    """Listen with a queue of one, and never accept."""
+    with socket.socket() as server:
+        server.bind((address, PORT))
+        server.listen(1)
+        ready()
+        time.sleep(LONGEST)
+
+
+def _connects(address: str, each: str) -> None:
+    """So many new connections a second; each is given up after a second."""
+    tried: list[socket.socket] = []
+    ready()
+    until = time.monotonic() + LONGEST
+    while time.monotonic() < until:
+        one = socket.socket()
+        one.setblocking(False)
+        one.connect_ex((address, PORT))
+        tried.append(one)
+        if len(tried) > int(each):
+            tried.pop(0).close()
+        time.sleep(1 / int(each))
+
+
+_ROLES: dict[str, Callable[..., None]] = {"forks": _forks, "unaccepting": _unaccepting, "connects": _connects}
 
 if __name__ == "__main__":
     play(_ROLES)
