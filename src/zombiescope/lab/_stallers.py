@@ -58,7 +58,26 @@ def _connects(address: str, each: str) -> None:
         time.sleep(1 / int(each))
 
 
-_ROLES: dict[str, Callable[..., None]] = {"forks": _forks, "unaccepting": _unaccepting, "connects": _connects}
+def _writes(path: str, cgroup: str = "") -> None:
+    """Write a page at a time and wait until each is on the disk."""
+    if cgroup:
+        with open(f"{cgroup}/cgroup.procs", "w") as procs:
+            procs.write("0")
+    with open(path, "wb") as file:
+        ready()
+        until, place = time.monotonic() + LONGEST, 0
+        while time.monotonic() < until:
+            os.pwrite(file.fileno(), b"x" * 4096, place % 1024 * 4096)
+            os.fdatasync(file.fileno())
+            place += 1
+
+
+_ROLES: dict[str, Callable[..., None]] = {
+    "forks": _forks,
+    "unaccepting": _unaccepting,
+    "connects": _connects,
+    "writes": _writes,
+}
 
 if __name__ == "__main__":
     play(_ROLES)
