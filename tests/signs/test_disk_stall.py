@@ -29,7 +29,7 @@ def disk(
 
 
 def pressure(share: float, kind: str = "io") -> list[Reading]:
-    what = f"pressure_{kind}_stalled_seconds_total"
+    what = f"pressure_{kind}_waiting_seconds_total"
     return [read(what, "node", 50 + share * 2 * it, it * 2.0) for it in range(LOOKS)]
 
 
@@ -45,7 +45,7 @@ def test_a_disk_at_its_ceiling() -> None:
     assert (
         "took 640 ms for a request for 14.0 s, with 64.0 waiting, at a ceiling of 100 requests a second" in found.says
     )
-    assert "all tasks waited for I/O 70 % of that time" in found.says
+    assert "tasks waited for I/O 70 % of that time" in found.says
     assert found.harm.waited_cores == pytest.approx(0.7) and "as much as it may" in result.plans[0].steps[1].says
 
 
@@ -87,7 +87,7 @@ def test_silent(readings: list[Reading]) -> None:
 
 
 def test_blind() -> None:
-    assert case(*disk(1, 0.1, 1), unseen={"pressure_io_stalled_seconds_total": "psi=0"}).verdicts[0].state == "blind"
+    assert case(*disk(1, 0.1, 1), unseen={"pressure_io_waiting_seconds_total": "psi=0"}).verdicts[0].state == "blind"
 
 
 def blocked(text: str) -> Finding:

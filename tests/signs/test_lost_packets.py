@@ -83,6 +83,8 @@ def test_silent(readings: list[Reading]) -> None:
 
 def test_blind() -> None:
     assert case([], {"net_segments_received_total": "permission denied"}).verdicts[0].state == "blind"
+    pods = case(counters("node"), {"net_accepts_refused_total": "permission denied"}).verdicts[0]
+    assert pods.state == "blind" and "losses of pods: permission denied" in pods.says
 
 
 def finding(subject: str, culprit: str = "") -> Finding:

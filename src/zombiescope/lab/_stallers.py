@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import socket
 import time
@@ -59,17 +60,28 @@ def _connects(address: str, each: str) -> None:
 
 
 def _writes(path: str, cgroup: str = "") -> None:
-    """Write a page at a time and wait until each is on the disk."""
+    """Write a page at a time, past the page cache, and wait until each is on the disk."""
+    page = mmap.mmap(-1, 4096)  # aligned, as direct I/O asks for
+    with open(path, "wb") as file:
+        file.write(bytes(4 << 20))
+        os.fsync(file.fileno())
     if cgroup:
         with open(f"{cgroup}/cgroup.procs", "w") as procs:
             procs.write("0")
-    with open(path, "wb") as file:
-        ready()
-        until, place = time.monotonic() + LONGEST, 0
-        while time.monotonic() < until:
-            os.pwrite(file.fileno(), b"x" * 4096, place % 1024 * 4096)
-            os.fdatasync(file.fileno())
-            place += 1
+    file_number = os.open(path, os.O_WRONLY | os.O_DIRECT)
+    ready()
+    until, place = time.monotonic() + LONGEST, 0
+    while time.monotonic() < until:
+        os.pwritev(file_number, [page], place % 1024 * 4096)
+        place += 1
+
+
+def _waits() -> None:
+    """A heartbeat, ten times a second."""
+    ready()
+    until = time.monotonic() + LONGEST
+    while time.monotonic() < until:
+        time.sleep(0.1)
 
 
 _ROLES: dict[str, Callable[..., None]] = {
@@ -77,6 +89,7 @@ _ROLES: dict[str, Callable[..., None]] = {
     "unaccepting": _unaccepting,
     "connects": _connects,
     "writes": _writes,
+    "waits": _waits,
 }
 
 if __name__ == "__main__":

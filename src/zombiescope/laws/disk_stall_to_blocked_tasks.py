@@ -21,13 +21,13 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     if waits:
         says = f"{waits[0].subject.removeprefix('process:')} waits in {waits[0].text}"
         yield Ground(kind="mechanism", says=says, evidence=(waits[0], cause.evidence[0]))
-    memory, io = (timeline.rate(f"pressure_{kind}_stalled_seconds_total") for kind in ("memory", "io"))
+    memory, io = (timeline.rate(f"pressure_{kind}_waiting_seconds_total") for kind in ("memory", "io"))
     if not waits or not len(memory) or not len(io):
         return
     stalled, disk = (rate.between(effect.span).mean() for rate in (memory, io))
     if disk > 0 and disk >= MEMORY * stalled:
         yield Ground(
             kind="dose",
-            says=f"all tasks waited for I/O {percent(disk)} of that time, and for memory {percent(stalled)}",
+            says=f"tasks waited for I/O {percent(disk)} of that time, and for memory {percent(stalled)}",
             evidence=(io.between(effect.span).latest, memory.between(effect.span).latest),
         )

@@ -66,7 +66,7 @@ def _spaces(host: Host) -> _Known:
         raise Unreadable("/proc", "no process is visible")
     known = _Known({"node": ("1", "")})
     try:
-        seen = {host.link("/proc/1/ns/net")}
+        seen = {_of_node(host)}
     except Unreadable as error:
         known.why_not = error.why
         return known
@@ -85,6 +85,14 @@ def _spaces(host: Host) -> _Known:
     if len(pids) > WALKED:
         known.why_not = f"{len(pids) - WALKED:,} processes more than net_losses.WALKED were not asked"
     return known
+
+
+def _of_node(host: Host) -> str:
+    """The node's own namespace: of PID 1, or of kthreadd where PID 1's is closed even to root."""
+    try:
+        return host.link("/proc/1/ns/net")
+    except Unreadable:
+        return host.link("/proc/2/ns/net")
 
 
 def _told(host: Host, known: _Known) -> Iterator[Reading | Blind]:

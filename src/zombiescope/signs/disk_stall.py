@@ -5,7 +5,7 @@ Why it hurts: whatever reads or writes there stands still: a daemon that logs, k
     run out; a queue then forms that shows in no CPU or memory figure. An NVMe command that is lost holds its caller
     for 30 s.
 False alarms: how busy a disk is says nothing (an SSD that is 100 % busy takes more), and a stream of large writes
-    fills the queue on purpose. So each request must take long, and all tasks must have waited for I/O at the same
+    fills the queue on purpose. So each request must take long, and tasks must have waited for I/O at the same
     time (PSI).
 References: Documentation/admin-guide/iostats.rst; Documentation/accounting/psi.rst; drivers/nvme/host/pci.c.
 """
@@ -25,7 +25,7 @@ from zombiescope.derived.episodes import episodes
 from zombiescope.derived.kernel_log import Line, lines_of
 
 _REQUESTS, _WAIT, _QUEUE = "disk_requests_total", "disk_wait_seconds_total", "disk_queue_seconds_total"
-_BYTES, _PRESSURE = "disk_bytes_total", "pressure_io_stalled_seconds_total"
+_BYTES, _PRESSURE = "disk_bytes_total", "pressure_io_waiting_seconds_total"
 _LIMIT, _DONE = "cgroup_io_limit", "cgroup_io_total"
 # Scale: seconds of one request and shares of a limit or of time: the same on any node.
 NEEDS = (_REQUESTS, _PRESSURE)
@@ -33,7 +33,7 @@ LONG = 0.2  # seconds a request: twice what one takes in a full queue of a strea
 TIMES = 10.0  # times what is usual on that disk, where the recording shows what is usual
 LEAST = 0.05  # seconds a request even so: a cloud disk takes 5 ms, a hard disk 20
 USUAL = 20  # samples that show what is usual: fewer may all be from the bad time
-STALLED = 0.1  # of the time that all tasks waited for I/O: less is a program that waits for its own writes now and then
+STALLED = 0.2  # of the time that some task waited for I/O: less is a program that waits for its own writes now and then
 AT_LIMIT = 0.9  # of a cgroup's limit: the kernel lets through a little less than it allows
 LASTS = 4.0  # seconds: two samples; a flush of a cache takes less
 BRIDGE = 3.0  # seconds: one better sample does not split a stall in two
@@ -117,7 +117,7 @@ def _slow(timeline: Timeline, disk: str, slow: Series, stalled: float, lines: li
         span=slow.span,
         says=(
             f"took {slow.mean() * 1e3:,.0f} ms for a request for {lasting(slow.span.seconds)}, with "
-            f"{queue.mean():,.1f} waiting{at_most}; all tasks waited for I/O {percent(stalled)} of that time{timeouts}"
+            f"{queue.mean():,.1f} waiting{at_most}; tasks waited for I/O {percent(stalled)} of that time{timeouts}"
         ),
         evidence=(
             slow.figure("seconds_a_request", slow.mean()),
@@ -152,7 +152,7 @@ def _held(timeline: Timeline, limit: _Limit, held: Series, stalled: float) -> Fi
         span=held.span,
         says=(
             f"was held at its own I/O limit on {limit.disk} ({limit.words}) for {lasting(held.span.seconds)}; "
-            f"all tasks waited for I/O {percent(stalled)} of that time; it is {whose(timeline, '', limit.cgroup)}"
+            f"tasks waited for I/O {percent(stalled)} of that time; it is {whose(timeline, '', limit.cgroup)}"
         ),
         evidence=(limit.most, held.figure("cgroup_io_per_second", held.mean()), _waited(timeline, held.span)),
         culprit=limit.cgroup,
@@ -176,9 +176,9 @@ def _timed_out(disk: str, lines: list[Line]) -> Finding:
 
 def _waited(timeline: Timeline, span: Span) -> Reading:
     pressure = timeline.rate(_PRESSURE).between(span)
-    return pressure.figure("pressure_io_stalled_ratio", pressure.mean())
+    return pressure.figure("pressure_io_waiting_ratio", pressure.mean())
 
 
 def _harm(stalled: float, span: Span) -> Harm:
-    """The time in which nobody ran because all waited for I/O, at least one of them."""
+    """The time in which at least one task waited for I/O: one at a time, as the kernel does not say how many."""
     return Harm(parts=(Part(figure="waited", who="node", amount=stalled, span=span),))

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from zombiescope.cgroups.owners import whose
-from zombiescope.core import Finding, Reading, Span, harmless, percent
+from zombiescope.core import Blind, Finding, Reading, Span, harmless, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.kernel_log import Line, lines_of
@@ -77,7 +77,7 @@ _CORES = _Way("softnet_dropped_total", "softnet_processed_total", SHARE, "packet
 _NICS = _Way("nic_allowance_exceeded_total", "", 0.0, "packets queued or dropped because of the instance's own limit")
 
 
-def find(timeline: Timeline) -> Iterator[Finding]:
+def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     logged = list(lines_of(timeline, "listen_overflow", "tcp_memory"))
     spaces = dict.fromkeys(("node", *(it for way in _WAYS for it in timeline.subjects(way.lost))))
     for subject in spaces:
@@ -89,6 +89,10 @@ def find(timeline: Timeline) -> Iterator[Finding]:
         for subject in timeline.subjects(way.lost):
             if (lost := _lost(timeline, way, subject)) is not None:
                 yield _finding(timeline, subject, [lost], [])
+    looks = timeline.looks(_WAYS[0].lost)
+    unseen = next((looks.reading(place) for place in sorted(looks.texts)), None)
+    if unseen is not None:
+        yield Blind(what=_WAYS[0].lost, source=unseen.source, why=f"losses of pods: {unseen.text}")
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
