@@ -40,7 +40,7 @@ def test_a_pod_that_does_not_accept() -> None:
 
 @pytest.mark.parametrize("way", [it.lost for it in lost_packets._WAYS])
 def test_every_way_of_the_node(way: str) -> None:
-    (found,) = case(counters("node", **{way: 400.0})).root_causes
+    (found,) = case(counters("node", "", **{way: 400.0})).root_causes
     assert found.subject == "node" and "had 800 " in found.says
 
 

@@ -79,6 +79,7 @@ def test_the_log_alone() -> None:
     [
         QUIET,
         table("IPv6 routes", 10, 10, limit=0),
+        [read("table_used", "table:threads", 9, 0)],
         table("IPv4 neighbours", 10, 10, limit=1024, refused=(7, 7)),
         [
             *QUIET,
@@ -86,7 +87,7 @@ def test_the_log_alone() -> None:
             read("cgroup_forks_refused_total", "cgroup:/a", 9, 5),
         ],
     ],
-    ids=["busy", "no limit", "refused long ago", "a cgroup that refused long ago"],
+    ids=["busy", "no limit", "limit not read", "refused long ago", "a cgroup that refused long ago"],
 )
 def test_silent(readings: list[Reading]) -> None:
     result = case(*readings)

@@ -47,7 +47,7 @@ read = reading(FILES, readings)
 #  254       0 vda 26405 6110 2166938 9083 1089431 1303424 43123784 2211302 0 414600 2240563 0 0 0 0 90210 20177
 def parse(text: str) -> dict[str, tuple[float, ...]]:
     """By disk: requests, bytes, seconds that they took, seconds of the queue, requests in flight."""
-    found = {}
+    found: dict[str, tuple[float, ...]] = {}
     for number, line in enumerate(lines(text), 1):
         fields = line.split()
         try:

@@ -68,8 +68,8 @@ def find(timeline: Timeline) -> Iterator[Finding]:
         for slow in _each(timeline, disk).runs(above=_threshold(timeline, disk), lasting=LASTS, bridging=BRIDGE):
             stalled = pressure.between(slow.span).mean() if len(pressure) else 0.0
             if stalled >= STALLED:
-                its = [name for name in logged if disk.startswith(name)]
-                lines = [line for name in its for line in logged.pop(name)]
+                controllers = [name for name in logged if disk.startswith(name)]
+                lines = [line for name in controllers for line in logged.pop(name)]
                 yield _slow(timeline, disk, slow, stalled, lines)
     for limit in _limits(timeline):
         for held in limit.rate.runs(above=AT_LIMIT * limit.most.value, lasting=LASTS, bridging=BRIDGE):

@@ -26,7 +26,7 @@ from zombiescope.knowledge.functions import families, named, plain, shows
 NEEDS = ("samples_total", "kernel_symbols")
 LONG = 0.01  # seconds at a time: a softirq is to end after 2 ms (MAX_SOFTIRQ_TIME)
 OFTEN = 0.02  # of one core, over the recording: less is one slow request an hour
-NEXT = 2.5  # sampling periods between two samples of one run: one may be late
+BETWEEN = 2.5  # sampling periods between two samples of one run: one may be late
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
@@ -50,7 +50,7 @@ def _long(timeline: Timeline) -> Samples:
 def _longest(samples: Samples) -> float:
     """Seconds at a time: samples of one core without another between them."""
     period = 1 / samples.hz if samples.hz else 0.01
-    apart = np.diff(samples.at_seconds) > NEXT * period
+    apart = np.diff(samples.at_seconds) > BETWEEN * period
     runs = np.split(samples.weight_seconds, np.flatnonzero(apart) + 1)
     return max((float(it.sum()) for it in runs if len(it) > 1 or it.sum() > 1.5 * period), default=0.0)
 

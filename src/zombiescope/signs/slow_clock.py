@@ -21,9 +21,7 @@ from zombiescope.knowledge.functions import shows
 
 # Scale: the time of one call: the same on any node.
 NEEDS = ("clock_read_seconds",)
-SLOW = (
-    600e-9  # seconds a call, Python's 60 to 150 ns included: a vDSO call takes 25 ns, one that reads hpet 1 µs and more
-)
+SLOW = 600e-9  # seconds a call, with Python's 60 to 150 ns: by the vDSO it is 25 ns more, with hpet 1 µs and more
 SHOWN = 2  # lines of the log, as evidence
 
 

@@ -86,7 +86,8 @@ def _tables(timeline: Timeline) -> Iterator[_Table]:
         counted = refused if len(timeline.series(REFUSED, subject)) else None
         told = tuple(logged.pop(subject, ()))
         name = subject.removeprefix("table:")
-        yield _Table(subject, name, used, known, counted, (used.latest, limit.latest, *seen), told)
+        figures = tuple(it.latest for it in (used, limit) if len(it))
+        yield _Table(subject, name, used, known, counted, (*figures, *seen), told)
     for subject in dict.fromkeys((*timeline.subjects(FORKS), *(it for it in logged if it.startswith("cgroup:")))):
         refused, seen = _risen(timeline, FORKS, subject)
         now = tuple(s.latest for what in (THREADS, MOST_THREADS) if len(s := timeline.series(what, subject)))
