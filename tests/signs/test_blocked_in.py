@@ -154,6 +154,12 @@ def test_blind(sign: ModuleType) -> None:
     assert result.verdicts[0].state == "blind"
 
 
+@pytest.mark.parametrize("sign", [sync_storm, dead_mount, frozen_filesystem])
+def test_what_may_not_be_seen_is_not_clear(sign: ModuleType) -> None:
+    verdict = case(sign, *blocked("root[7]", "")).verdicts[0]
+    assert verdict.state == "blind" and "what 1 blocked tasks wait for" in verdict.says
+
+
 def test_what_else_leads_to_them() -> None:
     pressure = [read("pressure_io_waiting_seconds_total", "node", 0.5 * at, at) for at in (0.0, 5.0, 10.0)]
     timeline = node(pressure)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from zombiescope.core import Blind, Finding, Reading, Span, harmless, lasting
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
-from zombiescope.derived.blocked import SECONDS, Sleeper, covering, sleepers
+from zombiescope.derived.blocked import SECONDS, Sleeper, covering, sleepers, unknown
 from zombiescope.derived.kernel_log import LOG, Line, lines_of
 
 _WAITING = "fuse_requests_waiting"
@@ -38,6 +38,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
         servers = [it for it in silent if kind != "FUSE" and ("seconds" in it.message.fields) == (kind == "CIFS")]
         if blocked or servers:
             yield _finding(kind, blocked, servers, _unanswered(timeline) if kind == "FUSE" else [])
+    yield from unknown(timeline, least=LONG)
     looks = timeline.looks(_WAITING)
     if len(looks) and looks.latest.text and "no such" not in looks.latest.text:
         yield Blind(what=_WAITING, source=looks.latest.source, why=looks.latest.text)

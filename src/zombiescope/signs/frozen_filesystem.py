@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Finding, Reading, harmless, lasting
+from zombiescope.core import Blind, Finding, Reading, harmless, lasting
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
-from zombiescope.derived.blocked import SECONDS, covering, sleepers
+from zombiescope.derived.blocked import SECONDS, covering, sleepers, unknown
 
 # Scale: seconds of one task: the same on any node.
 NEEDS = (SECONDS,)
@@ -26,7 +26,8 @@ NAMED = 4  # tasks named in a sentence
 _WAITS = ("percpu_rwsem_wait", "__percpu_down_read", "sb_start_write", "__sb_start_write", "sb_wait_write")
 
 
-def find(timeline: Timeline) -> Iterator[Finding]:
+def find(timeline: Timeline) -> Iterator[Finding | Blind]:
+    yield from unknown(timeline, least=LONG)
     blocked = sleepers(timeline, *_WAITS, least=LONG)
     if len(blocked) < PILE:
         return

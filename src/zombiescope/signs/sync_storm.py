@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Finding, Reading, amount, harmless, lasting, percent
+from zombiescope.core import Blind, Finding, Reading, amount, harmless, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
-from zombiescope.derived.blocked import SECONDS, Sleeper, covering, sleepers
+from zombiescope.derived.blocked import SECONDS, Sleeper, covering, sleepers, unknown
 from zombiescope.derived.threads import unread_threads
 
 # Scale: seconds of one task, and tasks that wait for the same journal: neither grows with the node.
@@ -44,10 +44,11 @@ _WAITS = {
 }
 
 
-def find(timeline: Timeline) -> Iterator[Finding]:
+def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     waiting = sleepers(timeline, *_WAITS, least=PILED)
     if len(waiting) >= PILE or any(it.span.seconds >= LONG for it in waiting):
         yield _finding(timeline, waiting)
+    yield from unknown(timeline, least=LONG)
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
