@@ -1,4 +1,4 @@
-"""With a slow clock each question for the time is kernel work on the core of whoever asks."""
+"""With a slow clock each question for the time is kernel work on the core of the program that asks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """/proc/vmstat: pages that wait to be written to disk, that are being written, and how many may wait.
 
 Overhead: one read of 4 KB, 60 µs, every five seconds.
-Kernel: mm/page-writeback.c. Above nr_dirty_threshold whoever writes has to wait (balance_dirty_pages); from
+Kernel: mm/page-writeback.c. Above nr_dirty_threshold writers have to wait (balance_dirty_pages); from
     nr_dirty_background_threshold on the kernel writes by itself. nr_writeback is counted by node since v4.8.
 """
 

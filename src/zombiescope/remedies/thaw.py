@@ -1,6 +1,6 @@
 """Thaw a cgroup that somebody froze and did not thaw.
 
-Disruptive: whoever froze it may count on it (docker pause, a checkpoint): the programs go on at once.
+Disruptive: what froze it may count on it (docker pause, a checkpoint): the programs go on at once.
 Does not fix: what froze it. A runtime that freezes again and again has to be fixed itself.
 References: Documentation/admin-guide/cgroup-v2.rst, cgroup.freeze; cgroup-v1/freezer-subsystem.rst.
 """

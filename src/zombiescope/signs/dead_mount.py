@@ -1,4 +1,4 @@
-"""A file system is mounted whose server or daemon does not answer: whoever touches it hangs.
+"""A file system is mounted whose server or daemon does not answer: each program that touches it hangs.
 
 Why it hurts: each process that looks at a file there sleeps until an answer comes, most of them unkillable. Exporters
     and kubelet look at every mount, so one after the other hangs, the load rises by one for each, and no core is

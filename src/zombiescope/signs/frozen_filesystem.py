@@ -1,7 +1,7 @@
 """A file system is frozen (fsfreeze) and not thawed: every program that writes there hangs.
 
 Why it hurts: a backup or a snapshot freezes a file system for moments. If its agent dies before it thaws it, or hangs
-    itself because it logs to that file system, all writers sleep unkillably, and so does whoever logs in.
+    itself because it logs to that file system, all writers sleep unkillably, and so does a login.
 False alarms: a snapshot freezes for seconds; only writers that slept for longer count. A read-only bind mount
     refuses, it does not wait.
 References: fs/super.c, freeze_super; fsfreeze(8); include/linux/fs.h, sb_start_write.

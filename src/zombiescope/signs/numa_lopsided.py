@@ -23,7 +23,7 @@ NEEDS = (TOTAL, WAITING)
 FULL = 0.02  # of a node's memory is free: below its watermarks the kernel reclaims there
 PLENTY = 0.15  # of another's: enough for what the full one lacks
 FOREIGN_PAGES = 1_000.0  # pages a second that had to be taken elsewhere: 4 MB, with less nothing bound to it grows
-SHARE = 0.05  # of the time that tasks waited for memory: with less nobody is harmed
+SHARE = 0.05  # of the time that tasks waited for memory: less harms nobody
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ Why it hurts: ten thousand rules cost each new packet a millisecond of a core; t
     start.
 False alarms: a gateway or a node with a thousand services has many rules on purpose. What counts is their share of
     the time that packets take and that this is much, not how many there are. The rules themselves are never listed:
-    that takes the lock that whoever adds them waits for.
+    that takes the lock that their writers wait for.
 References: net/ipv4/netfilter/ip_tables.c; net/netfilter/nf_tables_core.c; kube-proxy's nftables and IPVS modes.
 """
 
