@@ -58,6 +58,11 @@ def test_the_backlog_of_a_core_and_the_allowance_of_a_card() -> None:
     assert {it.subject for it in found} == {"cpu:1", "nic:ens5"}
 
 
+def test_copies_of_multicast_that_nobody_reads_are_noted() -> None:
+    result = case(counters("node", "", net_udp_dropped_total=400_000.0, net_udp_received_total=10.0))
+    assert [it.sign for it in result.noted] == ["lost_packets"] and "as nobody reads it" in result.noted[0].says
+
+
 def test_the_log_alone_is_noted() -> None:
     line = "TCP: request_sock_TCP: Possible SYN flooding on port 0.0.0.0:7070. Sending cookies."
     (found,) = case([*counters("node"), read("kernel_log", "node", 4, 1, line)]).noted

@@ -25,6 +25,7 @@ NEEDS = ("net_segments_received_total",)
 FEWEST = 10  # lost over the recording: fewer are retried without anybody noticing
 SHARE = 0.001  # of what came: one in a thousand is where TCP's throughput begins to fall
 REFUSED = 0.01  # of connections that were to be accepted: a burst at the start of a program is less
+READ = 0.1  # of what UDP sockets lost was read from them: with less nobody waits for it
 PRESSURE = 0.9  # of tcp_mem: from there on TCP prunes what it has received
 SHOWN = 3  # lines of the log, as evidence
 
@@ -114,6 +115,11 @@ def _lost(timeline: Timeline, way: _Way, subject: str) -> _Lost | None:
     return (way, lost, came, counter) if lost >= few and lost >= way.share * (lost + came) else None
 
 
+def _unread(way: _Way, lost: float, came: float) -> bool:
+    """Whether the sockets are hardly read at all, as with copies of multicast: what they lose nobody misses."""
+    return way.lost == "net_udp_dropped_total" and came < READ * lost
+
+
 def _rise(counter: Series) -> float:
     """How far it rose; one that fell was restarted."""
     return max(float(counter.values[-1] - counter.values[0]), 0.0) if len(counter) else 0.0
@@ -123,7 +129,7 @@ def _finding(timeline: Timeline, subject: str, found: list[_Lost], logged: list[
     said, evidence, spans = [], [], []
     for way, lost, came, counter in found:
         of = f" ({percent(lost / (lost + came), 1)})" if came else ""
-        said.append(f"{lost:,.0f} {way.words}{of}")
+        said.append(f"{lost:,.0f} {way.words}{of}" + (", as nobody reads it" if _unread(way, lost, came) else ""))
         rises = timeline.rate(way.lost, subject).runs(above=1e-9, lasting=0.0)
         spans += [it.span for it in rises] or [counter.span]
         evidence += [counter.first, counter.latest]
@@ -137,11 +143,8 @@ def _finding(timeline: Timeline, subject: str, found: list[_Lost], logged: list[
     span = Span(min(it.start for it in spans), max(it.end for it in spans))
     cgroup = found[0][3].latest.text if found and subject.startswith("netns:") else ""
     owner = f" (in {whose(timeline, '', f'cgroup:{cgroup}')})" if cgroup else ""
-    parts = (
-        [Part(figure="broken", kind="drops", who=subject, amount=sum(it[1] for it in found), span=span)]
-        if found
-        else []
-    )
+    harmful = sum(lost for way, lost, came, _ in found if not _unread(way, lost, came))
+    parts = [Part(figure="broken", kind="drops", who=subject, amount=harmful, span=span)] if harmful else []
     return Finding(
         subject=subject,
         span=span,
