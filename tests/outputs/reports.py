@@ -70,6 +70,16 @@ REST = [
     for at in (0.0, 10.0)
     for what, subject, value in (
         ("agent_enabled", "agent:docker", 0.0),
+        ("blocked_processes", "node", 0.0),
+        ("clock_read_seconds", "clock:tsc", 6e-8),
+        ("disk_requests_total", "disk:nvme0n1", 5.0),
+        ("inotify_instances", "user:0", 9.0),
+        ("net_accepts_refused_total", "node", 0.0),
+        ("net_segments_received_total", "node", 5.0),
+        ("numa_memory_bytes", "numa:0", 25e9),
+        ("process_blocked_seconds", "process:init[1]", 0.0),
+        ("stopped_processes", "node", 0.0),
+        ("table_used", "table:threads", 144.0),
         ("cgroup_births_total", "family:/system.slice/ssh.service", 0.0),
         ("cgroup_removals_total", "family:/system.slice/ssh.service", 0.0),
         ("cgroup_releases_total", "family:/system.slice/ssh.service", 0.0),

@@ -94,6 +94,7 @@ def test_read(tmp_path: Path) -> None:
         ("processes", "node"): 4,
         ("defunct_processes", "node"): 1,
         ("blocked_processes", "node"): 1,
+        ("stopped_processes", "node"): 0,
         ("process_cpu", "process:systemd[1]"): 0,
         ("process_cpu", "process:a[4]"): 0,
         ("threads_unread", "node"): 0,

@@ -21,6 +21,7 @@ DRAWINGS = ("dot", "svg")
 EXAMPLES = """examples:
   zombiescope explain saturated_core     what it is, why it hurts, false alarms, thresholds and their reasons
   zombiescope explain                    every name, with one line each
+  zombiescope explain --symptom "exec hangs"     which signs explain what you see
   zombiescope explain --map              every cause and effect that is known
   zombiescope explain --map --format svg > map.svg
 
@@ -30,6 +31,7 @@ exit codes: 0 shown, 2 usage
 
 def add_args(parser: argparse.ArgumentParser) -> None:
     add_optional(parser, "name", "a sign, law, question, remedy or probe")
+    parser.add_argument("--symptom", metavar="WORDS", help="the signs that explain what you see: 'dns takes 5 s'")
     parser.add_argument("--map", action="store_true", help="the causal map: every sign, and the laws that link them")
     parser.add_argument(
         "--format", choices=FORMATS, default="text", help="output format; dot and svg need --map [text]"
@@ -40,7 +42,9 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     use_knowledge(args)
-    if args.map:
+    if args.symptom is not None:
+        print(_explaining(args.symptom, args.format))
+    elif args.map:
         print(causal_map(args.format))
     elif args.format in DRAWINGS:
         raise UserError(f"--format {args.format} needs --map")
@@ -51,6 +55,22 @@ def run(args: argparse.Namespace) -> int:
         print(_everything(args.format))
         _tell_of_broken()
     return 0
+
+
+def _explaining(words: str, style: str) -> str:
+    from zombiescope.diagnosis.describe import describe
+    from zombiescope.knowledge.symptoms import alike, symptoms
+
+    found, signs = alike(words), healthy("signs")
+    if not found:
+        known = "; ".join(it.seen for it in symptoms())
+        raise UserError(f"{harmless(words)!r}: no symptom like that; there are: {known}")
+    if style == "json":
+        return json.dumps([{"seen": it.seen, "signs": list(it.signs)} for it in found], indent=1)
+    lines = []
+    for it in found:
+        lines += [it.seen, *(f"  {name}\t{describe(signs[name]).summary}" for name in it.signs if name in signs)]
+    return "\n".join(lines)
 
 
 def _member(name: str) -> tuple[str, ModuleType]:

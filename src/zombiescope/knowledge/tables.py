@@ -36,6 +36,7 @@ KINDS = {
     "kernel_message": "kernel_messages",
     "package": "packages",
     "ray_message": "ray_messages",
+    "symptom": "symptoms",
     "timer": "agents",
     "unit": "units",
 }

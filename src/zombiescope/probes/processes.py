@@ -28,9 +28,10 @@ from zombiescope.probes._process_waits import Blockade, RunDelay
 EVERY = 5.0
 TIMES = ("process_user_seconds_total", "process_system_seconds_total")
 COUNTS = ("defunct_processes", "blocked_processes", "defunct_children")
+STOPPED = "stopped_processes"
 CHILDREN, REALTIME, LIMIT = "process_children_seconds_total", "process_realtime_priority", "pid_limit"
 GIVES = (
-    *(*TIMES, "processes", *COUNTS, CHILDREN, REALTIME, LIMIT),
+    *(*TIMES, "processes", *COUNTS, STOPPED, CHILDREN, REALTIME, LIMIT),
     *(*_process_waits.GIVES, *_process_threads.GIVES),
 )
 TOP = 20  # processes a sample: one that takes a whole core is among the first few
@@ -115,7 +116,7 @@ def _look(host: Host, memory: _Memory) -> Iterator[Reading | Blind]:
     if not now.whole:
         why = f"{now.count - MOST:,} processes more than processes.MOST were not read"
         yield from (Blind(what=what, source="/proc", why=why, subject="node") for what in (*TIMES, CHILDREN))
-        yield from (Blind(what=what, source="/proc", why=why) for what in COUNTS)
+        yield from (Blind(what=what, source="/proc", why=why) for what in (*COUNTS, STOPPED))
         return
     yield from _counts(now)
     blocked = {key: it for key, it in now.processes.items() if it.state == "D"}
@@ -203,6 +204,7 @@ def _counts(now: _Look) -> Iterator[Reading]:
     inside = {
         COUNTS[0]: [it for it in now.processes.values() if it.defunct],
         COUNTS[1]: [it for it in now.processes.values() if it.state == "D"],
+        STOPPED: [it for it in now.processes.values() if it.state == "T"],
     }
     for what, found in inside.items():
         text, source = _names(found), "$ ps -eo state,pid,ppid,comm"

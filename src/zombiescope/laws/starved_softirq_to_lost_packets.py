@@ -1,0 +1,16 @@
+"""A core whose softirqs have to wait does not take packets from its backlog, so what comes meanwhile is dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.core import Finding, Ground
+from zombiescope.core.timeline import Timeline
+
+WITHIN = 5.0  # seconds: the backlog overflows while the core is starved
+
+
+def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
+    if effect.subject.startswith("cpu:") and cause.subject == effect.subject:
+        says = f"the backlog is that of {effect.subject.replace(':', ' ')}"
+        yield Ground(kind="place", says=says, evidence=(cause.evidence[0], effect.evidence[-1]))

@@ -1,0 +1,94 @@
+"""Cgroups with a limit on their threads (pids.max): how often a fork was refused there, and how many run there then.
+
+Overhead: one read for each cgroup with a limit, 15 µs; two more for those that refused since the last sample. Which
+    have one is found once a minute by a walk over the live cgroups, 20 µs each and at most `WALKED` of them. At most
+    `MOST` are read in a sample.
+Kernel: kernel/cgroup/pids.c. pids.events counts forks of tasks in this cgroup that its limit, or one above it,
+    refused; since 73e75e6fc352 and 385a635cacfe forks in it or below it that its own limit refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.mounts import CgroupMount, mount_of
+from zombiescope.kernel.text import count, counters
+from zombiescope.probes._remembering import Look, remembering
+
+EVERY = 5.0
+REFUSED, USED, LIMIT = "cgroup_forks_refused_total", "cgroup_threads", "cgroup_threads_limit"
+GIVES = (REFUSED, USED, LIMIT)
+MOST = 500  # cgroups with a limit: systemd gives one to each unit, kubelet one to each pod; 8 ms a sample
+WALKED = 10_000  # live cgroups walked for limits: 0.2 s a minute
+RENEWED = 60.0  # seconds: a new pod's limit is seen a minute later at worst
+
+
+@dataclass(slots=True)
+class _Limited:
+    mount: CgroupMount
+    limits: dict[str, int]
+    refused: dict[str, int] = field(default_factory=dict)  # at the last sample
+
+
+def watch(host: Host) -> AbstractContextManager[Look]:
+    """Keeps the list of cgroups with a limit, or the reason why there is none."""
+    return remembering(lambda: _limited(host), lambda known: _told(host, known), RENEWED)
+
+
+def read(host: Host) -> Iterator[Reading | Blind]:
+    return _told(host, _limited(host))
+
+
+def _limited(host: Host) -> _Limited:
+    mount = mount_of(host, "pids")
+    host.listing(mount.path)  # fails if it cannot be listed: that is not the same as an empty tree
+    limits = {}
+    for path in host.tree(mount.path, most=WALKED):
+        source = f"{mount.path}{path}/pids.max"
+        try:
+            limit = parse_limit(host.read(source), source)
+        except Unreadable:
+            continue  # it is gone, or the controller is not enabled there
+        if limit is not None:
+            limits[path] = limit
+    return _Limited(mount, limits)
+
+
+def _told(host: Host, known: _Limited) -> Iterator[Reading | Blind]:
+    at = host.now()
+    for path in list(known.limits)[:MOST]:
+        folder, subject = known.mount.path + path, f"cgroup:{path}"
+        source = f"{folder}/pids.events"
+        try:
+            refused = counters(host.read(source), source).get("max", 0)
+            if known.refused.get(path, 0) != refused:
+                used = f"{folder}/pids.current"
+                yield Reading(what=USED, subject=subject, value=parse_count(host.read(used), used), at=at, source=used)
+                limit = f"{folder}/pids.max"
+                yield Reading(what=LIMIT, subject=subject, value=known.limits[path], at=at, source=limit)
+            known.refused[path] = refused
+        except Unreadable:
+            continue  # it is gone
+        except Unparsable as error:
+            yield Blind(what=REFUSED, source=error.source, why=error.why, subject=subject)
+            continue
+        yield Reading(what=REFUSED, subject=subject, value=refused, at=at, source=source)
+    if len(known.limits) > MOST:
+        why = f"{len(known.limits) - MOST:,} cgroups more than pids_limits.MOST were not read"
+        yield Blind(what=REFUSED, source=known.mount.path, why=why, subject="node")
+
+
+# max
+# 4915
+def parse_limit(text: str, source: str = "pids.max") -> int | None:
+    return None if text.strip() == "max" else parse_count(text, source)
+
+
+def parse_count(text: str, source: str) -> int:
+    try:
+        return count(text.strip())
+    except ValueError:
+        raise Unparsable(source, 1, text) from None

@@ -1,0 +1,77 @@
+"""PID 1 is busy all the time, so units are not started, and nothing that asks it gets an answer.
+
+Why it hurts: systemd reads the whole table of mounts at every change and visits every unit at every reload. While it
+    does, no container starts, no orphan is reaped and leases run out. It is one thread, so half a core of it is
+    nearly all it has.
+False alarms: boot, and one daemon-reload, take seconds. In a container PID 1 is the program itself: only an init
+    counts.
+References: src/core/mount.c and src/core/cgroup.c of systemd; systemd issues 8703 and 31137.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from zombiescope.core import Finding, Reading, lasting
+from zombiescope.core.harm import Harm, Part
+from zombiescope.core.timeline import Series, Timeline
+from zombiescope.derived.waits import waited_anywhere
+
+_USER, _SYSTEM = "process_user_seconds_total", "process_system_seconds_total"
+# Scale: a share of one core: PID 1 has one thread on any node.
+NEEDS = (_SYSTEM,)
+MUCH = 0.5  # of a core: PID 1 of a healthy node stays below 0.02
+LASTS = 4.0  # seconds: a reload of a node with a thousand units takes two
+BOOT = 300.0  # seconds since boot: until then it is starting the node
+_INIT = re.compile(r"process:(systemd|init|dbus-daemon|dbus-broker)\[(\d+)\]")
+
+
+def find(timeline: Timeline) -> Iterator[Finding]:
+    up = timeline.series("uptime_seconds")
+    for subject in timeline.subjects(_SYSTEM, "process"):
+        found = _INIT.fullmatch(subject)
+        if found is None or (found[1] in ("systemd", "init") and found[2] != "1"):
+            continue
+        if len(up) and up.latest.value < BOOT:
+            continue
+        for busy in _used(timeline, subject).runs(above=MUCH, lasting=LASTS):
+            yield _finding(timeline, subject, busy)
+
+
+def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
+    own = [_used(timeline, it) for it in timeline.subjects(_SYSTEM, "process") if _INIT.fullmatch(it)]
+    rates = [it for it in own if len(it)]
+    if not rates:
+        return "PID 1 was not among the busiest processes", (timeline.looks(_SYSTEM).latest,)
+    most = max(rates, key=Series.mean)
+    return f"PID 1 used {most.mean():.2f} of a core", (most.figure("process_cores", most.mean()),)
+
+
+def _used(timeline: Timeline, subject: str) -> Series:
+    user, system = timeline.rate(_USER, subject), timeline.rate(_SYSTEM, subject)
+    if len(user) != len(system) or not len(system):
+        return system
+    return replace(system, values=system.values + user.values)
+
+
+def _finding(timeline: Timeline, subject: str, busy: Series) -> Finding:
+    mounts = timeline.series("mounts")
+    spent = timeline.series("mounts_read_cpu_seconds")
+    known = [it.latest for it in (mounts, spent) if len(it)]
+    table = ""
+    if len(known) == 2:
+        each = f"{known[1].value * 1e3:.1f} ms"
+        table = f"; there are {known[0].value:,.0f} mounts, and one read of their table takes {each}"
+    waited = waited_anywhere(timeline, busy.span, spent=busy.mean())
+    return Finding(
+        subject=subject,
+        span=busy.span,
+        says=f"used {busy.mean():.2f} of a core for {lasting(busy.span.seconds)}, of the one that it has{table}",
+        evidence=(busy.figure("process_cores", busy.mean()), *known),
+        harm=Harm(
+            parts=(Part(figure="burnt", who=subject, amount=busy.mean(), span=busy.span, contended=waited),),
+            unknown=("waited",),
+        ),
+    )

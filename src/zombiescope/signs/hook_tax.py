@@ -1,0 +1,90 @@
+"""Hooks that somebody put into every system call take a large part of the node's time: BPF, seccomp, audit, fanotify.
+
+Why it hurts: a hook runs in the program that it watches, on its time. A security agent's BPF program at every system
+    call, an audit rule for every open, a virus scanner that must allow each file: all programs become slower, and no
+    profile of one program shows why.
+False alarms: BPF that handles packets (a CNI's data path) is that node's network and is not counted; a seccomp filter
+    costs 0.1 µs a call everywhere. Only a twentieth of all work, and a tenth of a core at least, counts.
+References: kernel/seccomp.c; kernel/auditsc.c; kernel/trace/bpf_trace.c; Documentation/bpf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from zombiescope.core import Finding, Reading, harmless, percent
+from zombiescope.core.harm import Harm
+from zombiescope.core.samples import Samples
+from zombiescope.core.timeline import Timeline
+from zombiescope.derived.kernel_log import lines_of
+from zombiescope.derived.sampled_work import busy_seconds, by_process, length, spells
+from zombiescope.knowledge.functions import families, plain, shows
+
+# Scale: a share of all work, which grows with the node, and cores' worth.
+NEEDS = ("samples_total", "kernel_symbols")
+SHARE = 0.05  # of all that was done: less is what seccomp costs on every node
+CORES = 0.1  # of a core, over the spell: less harms nobody
+NAMED = 3  # programs that pay for it, named in a sentence
+SHOWN = 3  # lines of the log, as evidence
+
+
+def find(timeline: Timeline) -> Iterator[Finding]:
+    hooks = timeline.once(_hooks)
+    for hook, samples in sorted(_by_hook(hooks).items(), key=lambda it: -it[1].seconds):
+        for work in spells(f"hook:{hook}", samples):
+            cores, all_of_it = work.seconds / max(work.span.seconds, 1.0), busy_seconds(timeline, work.span)
+            if cores < CORES or work.seconds < SHARE * all_of_it:
+                continue
+            payers = by_process(work.samples)[:NAMED]
+            names = ", ".join(harmless(it[0].removeprefix("process:")) for it in payers)
+            lines = lines_of(timeline, "audit_backlog") if hook == "audit" else []
+            lost = f"; the kernel logged {len(lines)} times that audit records wait or are lost" if lines else ""
+            yield Finding(
+                subject=f"hook:{hook}",
+                span=work.span,
+                says=(
+                    f"took {work.seconds:.1f} s of {length(timeline):.0f} s, {percent(work.seconds / all_of_it)} of "
+                    f"all that was done, most in {names}{lost}"
+                ),
+                evidence=(
+                    work.samples.reading(f"hook:{hook}", "hook_sampled_seconds"),
+                    *(line.reading for line in lines[:SHOWN]),
+                ),
+                harm=Harm(parts=tuple(work.burnt(timeline))),
+            )
+
+
+def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
+    taken, hooks = timeline.series(NEEDS[0]).latest, timeline.once(_hooks)
+    if not len(hooks):
+        return f"none of {taken.value:,.0f} stack samples is in a hook", (taken,)
+    return f"{hooks.seconds:.2f} s in hooks", (hooks.reading("node", "hook_sampled_seconds"), taken)
+
+
+def _hooks(timeline: Timeline) -> Samples:
+    return timeline.samples(wanted=_hooked)
+
+
+def _hooked(frames: Sequence[str]) -> bool:
+    bpf = any(frame.startswith("bpf_prog_") for frame in frames)
+    return (bpf or shows(frames, "hook")) and not shows(frames, "packet_bpf")
+
+
+def _by_hook(samples: Samples) -> dict[str, Samples]:
+    found: dict[str, list[int]] = {}
+    for stack in np.unique(samples.stack).tolist():
+        found.setdefault(_which(samples.frames.names(stack)), []).append(stack)
+    return {hook: samples.only(np.isin(samples.stack, stacks)) for hook, stacks in found.items()}
+
+
+# bpf_prog_6deef7357e7b4530_sys_enter
+def _which(frames: Sequence[str]) -> str:
+    """The program's own name where there is one; else what kind of hook it is."""
+    program = next((frame for frame in frames if frame.startswith("bpf_prog_")), "")
+    if program:
+        name = plain(program).removeprefix("bpf_prog_").partition("_")[2]
+        return f"BPF program {name or plain(program)}"
+    hooks = [it for it in families() if it.family == "hook"]
+    return next((it.says for frame in frames for it in hooks if plain(frame) in it.names), "unknown")

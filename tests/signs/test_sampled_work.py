@@ -1,0 +1,182 @@
+"""Signs of kernel work that stacks show: walks of /proc, locks, rules, long softirqs, hooks; each has a silent case."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+from tests.nodes import Sampled, cores, node, read
+
+from zombiescope.core import Finding, Reading
+from zombiescope.core.model import Case
+from zombiescope.diagnosis.examine import examine
+from zombiescope.laws import (
+    hook_tax_to_saturated_core,
+    kernel_lock_to_blocked_tasks,
+    kernel_lock_to_saturated_core,
+    long_softirq_to_starved_softirq,
+    mount_explosion_to_kernel_lock,
+    proc_walker_to_saturated_core,
+    rule_walk_to_saturated_core,
+    zombie_cgroups_to_kernel_lock,
+)
+from zombiescope.signs import hook_tax, kernel_lock, long_softirq, proc_walker, rule_walk
+
+SECONDS = 10
+CALL = "entry_SYSCALL_64;do_syscall_64;"
+SMAPS = CALL + "ksys_read;seq_read_iter;show_smap;smap_gather_stats;walk_page_range;smaps_pte_range"
+TCP = CALL + "ksys_read;seq_read_iter;tcp4_seq_show;get_tcp4_sock"
+WORK = "main;compute"
+SPIN = "_raw_spin_lock;native_queued_spin_lock_slowpath"
+MOUNTS = CALL + f"do_sys_openat2;path_openat;path_init;{SPIN}"
+RSTAT = f"kthread;kswapd;balance_pgdat;shrink_node;css_rstat_flush;{SPIN}"
+MAPS = CALL + "vm_mmap_pgoff;down_write_killable;rwsem_down_write_slowpath;rwsem_spin_on_owner"
+RULES = "asm_common_interrupt;handle_softirqs;net_rx_action;ip_rcv;nf_hook_slow;ipt_do_table"
+PACKETS = "asm_common_interrupt;handle_softirqs;net_rx_action;ip_rcv;tcp_v4_rcv"
+TIMER = "asm_sysvec_apic_timer_interrupt;handle_softirqs;run_timer_softirq;call_timer_fn;estimation_timer"
+BPF = CALL + "syscall_trace_enter;bpf_trace_run2;bpf_prog_6deef7357e7b4530_sys_enter"
+SECCOMP = CALL + "syscall_trace_enter;__seccomp_filter"
+CNI = "net_rx_action;tcf_classify;cls_bpf_classify;bpf_prog_aa_from_container"
+
+
+def stacks(who: str, stack: str, share: float, cpu: int = 0, hz: int = 100) -> list[Sampled]:
+    """So much of one core, spread over each second."""
+    each = round(hz * share)
+    return [(second + it / hz, cpu, who, stack) for second in range(SECONDS) for it in range(each)]
+
+
+def node_readings(*, system: float = 0.5, waiting: float = 0.5) -> list[Reading]:
+    spent = cores({0: [{"system": system}] * (SECONDS * 4), 1: [{"user": 0.5}] * (SECONDS * 4)})
+    pressed = [read("pressure_cpu_waiting_seconds_total", "node", waiting * at, at) for at in range(SECONDS + 1)]
+    return [*spent, *pressed]
+
+
+def case(sign: ModuleType, *samples: list[Sampled], waiting: float = 0.5, system: float = 0.5) -> Case:
+    every = sorted(it for group in samples for it in group)
+    timeline = node(node_readings(system=system, waiting=waiting), samples=every)
+    return examine(timeline, signs={sign.__name__.rpartition(".")[2]: sign}, laws={})
+
+
+OTHERS = stacks("trainer[9]", WORK, 0.5, cpu=1)
+
+
+def test_a_process_that_reads_what_another_maps() -> None:
+    (found,) = case(proc_walker, stacks("cadvisor[7]", SMAPS, 0.4), OTHERS).root_causes
+    assert found.subject == "process:cadvisor[7]"
+    assert found.says.startswith("spent 4.0 s of 9 s reading what a process maps, or marking all its pages (show_smap)")
+    assert found.harm.burnt_cores == pytest.approx(0.4, abs=0.05)
+
+
+def test_sockets_and_files_are_walks_too() -> None:
+    (found,) = case(proc_walker, stacks("ss[7]", TCP, 0.3), OTHERS).root_causes
+    assert "listing every socket" in found.says
+    du = CALL + "vfs_fstatat;vfs_statx"
+    (found,) = case(proc_walker, stacks("du[7]", du, 0.3), stacks("gcc[8]", du, 0.3), OTHERS).root_causes
+    assert found.subject == "process:du[7]"
+
+
+def test_a_lock_that_many_spin_for() -> None:
+    (found,) = case(
+        kernel_lock, stacks("kswapd0[40]", RSTAT, 0.5), stacks("kswapd1[41]", RSTAT, 0.4, cpu=1)
+    ).root_causes
+    assert found.subject == "lock:cgroup statistics" and found.culprit == "process:kswapd0[40]"
+    assert "is spun for by 0.9 cores" in found.says and "asked for in css_rstat_flush" in found.says
+    (mounts,) = case(kernel_lock, stacks("runc[7]", MOUNTS, 0.5)).root_causes
+    (maps,) = case(kernel_lock, stacks("java[7]", MAPS, 0.5)).root_causes
+    assert (mounts.subject, maps.subject) == ("lock:mounts", "lock:a memory map")
+
+
+def test_a_lock_that_nobody_knows_is_called_after_who_asks_for_it() -> None:
+    (found,) = case(kernel_lock, stacks("x[7]", CALL + f"my_driver_ioctl;{SPIN}", 0.5)).root_causes
+    assert found.subject == "lock:my_driver_ioctl"
+
+
+def test_firewall_rules_that_take_most_of_the_packets_time() -> None:
+    (found,) = case(
+        rule_walk, stacks("swapper/0[0]", RULES, 0.4), stacks("swapper/0[0]", PACKETS, 0.1, cpu=1)
+    ).root_causes
+    assert found.subject == "node" and "80 % of the time that packets take" in found.says
+
+
+def test_a_timer_that_goes_through_all_services() -> None:
+    runs = [(second + it / 100, 0, "swapper/0[0]", TIMER) for second in range(0, SECONDS, 2) for it in range(20)]
+    (found,) = case(long_softirq, runs, OTHERS).root_causes
+    assert (
+        found.subject == "cpu:0"
+        and "ran estimation_timer (going through all IPVS services) for up to 200 ms" in found.says
+    )
+
+
+def test_a_program_at_every_system_call() -> None:
+    (found,) = case(hook_tax, stacks("nginx[7]", BPF, 0.3), OTHERS).root_causes
+    assert found.subject == "hook:BPF program sys_enter" and "most in nginx[7]" in found.says
+
+
+@pytest.mark.parametrize(
+    ("sign", "samples"),
+    [
+        (proc_walker, stacks("ps[7]", CALL + "proc_pid_readdir", 0.05)),
+        (proc_walker, stacks("gcc[7]", CALL + "vfs_fstatat;vfs_statx", 0.5)),
+        (kernel_lock, stacks("x[7]", MOUNTS, 0.02)),
+        (kernel_lock, stacks("x[7]", CALL + "path_init;_raw_spin_lock", 0.5)),
+        (rule_walk, [*stacks("swapper/0[0]", RULES, 0.05), *stacks("swapper/0[0]", PACKETS, 0.6)]),
+        (rule_walk, stacks("swapper/0[0]", RULES, 0.1)),
+        (long_softirq, stacks("swapper/0[0]", PACKETS, 0.8)),
+        (long_softirq, [(second + 0.0, 0, "swapper/0[0]", TIMER) for second in range(SECONDS)]),
+        (hook_tax, stacks("swapper/0[0]", CNI, 0.5)),
+        (hook_tax, stacks("nginx[7]", SECCOMP, 0.02)),
+    ],
+    ids=lambda it: getattr(it, "__name__", "").rpartition(".")[2] or str(len(it)),
+)
+def test_silent(sign: ModuleType, samples: list[Sampled]) -> None:
+    result = case(sign, samples, OTHERS)
+    assert not result.findings and result.verdicts[0].state == "clear" and result.verdicts[0].evidence
+
+
+def test_where_nobody_waits_a_walk_is_noted() -> None:
+    result = case(proc_walker, stacks("cadvisor[7]", SMAPS, 0.4), waiting=0.0)
+    assert [it.sign for it in result.noted] == ["proc_walker"]
+
+
+@pytest.mark.parametrize("sign", [proc_walker, kernel_lock, rule_walk, long_softirq, hook_tax])
+def test_blind_without_stacks(sign: ModuleType) -> None:
+    unseen = {"samples_total": "operation not permitted", "kernel_symbols": "operation not permitted"}
+    result = examine(node([], unseen=unseen), signs={"it": sign}, laws={})
+    assert result.verdicts[0].state == "blind"
+
+
+def finding(subject: str, text: str = "") -> Finding:
+    reading = read("x", subject, 5000, 5, text)
+    return Finding(
+        subject=subject, span=node([read("x", "node", 1, it) for it in (0, 10)]).span, says="", evidence=(reading,)
+    )
+
+
+@pytest.mark.parametrize(
+    ("law", "stack"),
+    [
+        (proc_walker_to_saturated_core, SMAPS),
+        (rule_walk_to_saturated_core, RULES),
+        (kernel_lock_to_saturated_core, MOUNTS),
+        (hook_tax_to_saturated_core, BPF),
+    ],
+)
+def test_what_fills_a_core(law: ModuleType, stack: str) -> None:
+    core = finding("cpu:0")
+    full, other = (node([], samples=stacks("a[7]", it, 0.9)) for it in (stack, WORK))
+    assert [it.kind for it in law.grounds(finding("process:a[7]"), core, full)] == ["mechanism"]
+    assert not list(law.grounds(finding("process:a[7]"), core, other))
+
+
+def test_what_leads_to_a_lock_and_what_follows() -> None:
+    timeline = node([])
+    mounts, statistics = finding("lock:mounts"), finding("lock:cgroup statistics")
+    assert list(mount_explosion_to_kernel_lock.grounds(finding("node"), mounts, timeline))
+    assert not list(mount_explosion_to_kernel_lock.grounds(finding("node"), statistics, timeline))
+    assert list(zombie_cgroups_to_kernel_lock.grounds(finding("controller:memory"), statistics, timeline))
+    assert not list(zombie_cgroups_to_kernel_lock.grounds(finding("controller:memory"), mounts, timeline))
+    blocked = finding("process:a[7]", "rwsem_down_write_slowpath")
+    assert list(kernel_lock_to_blocked_tasks.grounds(mounts, blocked, timeline))
+    assert not list(kernel_lock_to_blocked_tasks.grounds(mounts, finding("process:a[7]", "io_schedule"), timeline))
+    assert list(long_softirq_to_starved_softirq.grounds(finding("cpu:0"), finding("cpu:0"), timeline))
+    assert not list(long_softirq_to_starved_softirq.grounds(finding("cpu:0"), finding("cpu:1"), timeline))
