@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.probes.machine import AT
 
-from zombiescope.core import Host, Reading, Unparsable, Unreadable
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.probes import inotify, kernel_tables, pids_limits
 
 FILES = {
@@ -95,7 +95,22 @@ def test_inotify_instances_of_this_very_process() -> None:
 
 
 def test_the_status_of_a_process() -> None:
-    assert inotify.parse_status("Name:\ta\tb\nUid:\t1\t2\t3\t4\n") == ("a\tb", "2")
+    assert inotify.parse_status("Name:\ta\tb\nUid:\t1\t2\t3\t4\nFDSize:\t256\n") == ("a\tb", "2", 256)
     for text in ("", "Name:\tx\n", "Name:\tx\nUid:\tx\n"):
         with pytest.raises(Unparsable):
             inotify.parse_status(text)
+
+
+def test_a_process_with_room_for_a_million_files_is_left_out_and_that_is_said(tmp_path: Path) -> None:
+    """Listing its files would cost as much as it likes."""
+    folder = tmp_path / "proc/7"
+    (folder / "fd").mkdir(parents=True)
+    (folder / "fd/3").symlink_to("anon_inode:inotify")
+    (folder / "status").write_text("Name:\tbig\nUid:\t0\t0\t0\t0\nFDSize:\t1048576\n")
+    limit = tmp_path / "proc/sys/fs/inotify/max_user_instances"
+    limit.parent.mkdir(parents=True)
+    limit.write_text("128\n")
+    found = list(inotify.read(Host(str(tmp_path), live=False)))
+    assert not [it for it in found if isinstance(it, Reading) and it.what == "inotify_instances"]
+    (blind,) = [it for it in found if isinstance(it, Blind)]
+    assert "1 processes have room for more" in blind.why

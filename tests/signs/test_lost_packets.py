@@ -40,8 +40,17 @@ def test_a_pod_that_does_not_accept() -> None:
 
 @pytest.mark.parametrize("way", [it.lost for it in lost_packets._WAYS])
 def test_every_way_of_the_node(way: str) -> None:
-    (found,) = case(counters("node", "", **{way: 400.0})).root_causes
-    assert found.subject == "node" and "had 800 " in found.says
+    (found,) = case(counters("node", "", **{way: 2000.0})).root_causes
+    assert found.subject == "node" and "had 4,000 " in found.says
+
+
+@pytest.mark.parametrize("way", ["nic_allowance_exceeded_total", "conntrack_insert_failed_total"])
+def test_a_burst_in_an_hour_is_ordinary(way: str) -> None:
+    subject = "nic:ens5" if way.startswith("nic") else "node"
+    hour = [read(way, subject, min(at, 300.0), at) for at in range(0, 3600, 5)]
+    burst = [read(way, subject, at, float(at)) for at in range(0, 60, 5)]
+    assert not case([*counters("node"), *hour]).findings
+    assert [it.sign for it in case([*counters("node"), *burst]).root_causes] == ["lost_packets"]
 
 
 def test_tcp_memory_is_told_with_how_much_is_used() -> None:

@@ -23,8 +23,9 @@ from zombiescope.derived.kernel_log import Line, lines_of
 # Scale: shares of the traffic of one namespace or core, which grow with it; FEWEST is no chance on any node.
 NEEDS = ("net_segments_received_total",)
 FEWEST = 10  # lost over the recording: fewer are retried without anybody noticing
+OFTEN = 0.1  # lost a second, where it is not known of how many: a burst or two in an hour is ordinary
 SHARE = 0.001  # of what came: one in a thousand is where TCP's throughput begins to fall
-REFUSED = 0.01  # of connections that were to be accepted: a burst at the start of a program is less
+REFUSED = 0.01  # of connections to accept, and of segments that made TCP prune: bursts are less
 READ = 0.1  # of what UDP sockets lost was read from them: with less nobody waits for it
 PRESSURE = 0.9  # of tcp_mem: from there on TCP prunes what it has received
 SHOWN = 3  # lines of the log, as evidence
@@ -60,7 +61,10 @@ _WAYS = (
         "TCP segments dropped because a socket's queue was full",
     ),
     _Way(
-        "net_tcp_pruned_total", "net_segments_received_total", SHARE, "times that TCP pruned what a socket had received"
+        "net_tcp_pruned_total",
+        "net_segments_received_total",
+        REFUSED,
+        "times that TCP pruned what a socket had received",
     ),
     _Way("net_tcp_pressures_total", "", 0.0, "times that TCP ran out of its memory (tcp_mem)"),
     _Way(
@@ -111,7 +115,10 @@ def _lost(timeline: Timeline, way: _Way, subject: str) -> _Lost | None:
     if len(counter) < 2:
         return None
     lost, came = _rise(counter), _rise(timeline.series(way.of, subject)) if way.of else 0.0
-    few = FEWEST if way.lost != "net_tcp_pressures_total" else 1
+    if way.lost == "net_tcp_pressures_total":
+        few = 1.0
+    else:
+        few = FEWEST if way.of else max(FEWEST, OFTEN * counter.span.seconds)
     return (way, lost, came, counter) if lost >= few and lost >= way.share * (lost + came) else None
 
 

@@ -3,8 +3,9 @@
 Why it hurts: reading smaps or writing clear_refs holds the memory map of the process that is looked at, so its own
     page faults wait; listing sockets goes through the whole hash table; du over all container layers reads every
     inode. A metric that is on by default can cost more than the work that it measures.
-False alarms: a person who runs ps or du once, a build's find. Only what goes on for a second, takes a tenth of a core
-    and keeps others waiting is accused. This tool itself reads /proc, and is named like any other.
+False alarms: a person who runs ps or du once, a build's find, a job that drives its own GPU. Only what goes on for a
+    second, takes a tenth of a core and keeps others waiting is accused. This tool itself reads /proc, and is named like
+    any other.
 References: fs/proc/task_mmu.c; Documentation/filesystems/proc.rst; cadvisor's referenced_memory metric.
 """
 
@@ -23,8 +24,10 @@ from zombiescope.knowledge.functions import families, named, plain, shows
 NEEDS = ("samples_total", "kernel_symbols")
 MUCH = 0.1  # of one core over the recording: a healthy exporter stays below 0.02 for all it does
 LONG = 1.0  # seconds in all: a person's ps takes less
-_FAMILIES = ("proc_walk", "driver_query")
-_FILES = ("du", "find", "updatedb", "updatedb.mlocat")  # whose work is to look at every file
+_FAMILIES = ("proc_walk", "driver_query", "file_walk")
+# Of these two families only programs that look at what others do: a job asks its GPU's driver for its own work.
+_FILES = ("du", "find", "updatedb", "updatedb.mlocat")
+_MONITORS = ("nvidia-smi", "nv-hostengine", "dcgm-exporter", "nvidia-device-p", "gpu-feature-dis")
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
@@ -46,11 +49,16 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
 def _walkers(timeline: Timeline) -> list[tuple[str, Samples]]:
     found = by_process(timeline.once(_walking))
     files = [it for it in by_process(timeline.once(_files)) if _name(it[0]) in _FILES]
-    return sorted([*found, *files], key=lambda it: -it[1].seconds)
+    asked = [it for it in by_process(timeline.once(_asking)) if _name(it[0]).startswith(_MONITORS)]
+    return sorted([*found, *files, *asked], key=lambda it: -it[1].seconds)
 
 
 def _walking(timeline: Timeline) -> Samples:
-    return timeline.samples(wanted=lambda frames: shows(frames, *_FAMILIES))
+    return timeline.samples(wanted=lambda frames: shows(frames, "proc_walk"))
+
+
+def _asking(timeline: Timeline) -> Samples:
+    return timeline.samples(wanted=lambda frames: shows(frames, "driver_query"))
 
 
 def _files(timeline: Timeline) -> Samples:
@@ -76,10 +84,10 @@ def _finding(timeline: Timeline, work: Work) -> Finding:
 
 
 def _where(frames: Sequence[str]) -> str:
-    wanted = named(*_FAMILIES, "file_walk")
+    wanted = named(*_FAMILIES)
     return next((it for frame in frames if (it := plain(frame)) in wanted), "")
 
 
 def _what(frames: Sequence[str]) -> str:
     name = _where(frames)
-    return next((it.says for it in families() if it.family in (*_FAMILIES, "file_walk") and name in it.names), "there")
+    return next((it.says for it in families() if it.family in _FAMILIES and name in it.names), "there")
