@@ -220,19 +220,13 @@ class Timeline:
         times = self.look_times(what, over) if looked else _apart(counter.at, over)
         if len(times) < 2:
             return _empty(what, subject)
-        lengths, pace = self.once(_steps, what, over) if looked else _lengths(times)
+        pace = self.once(_pace, what, over) if looked else float(np.median(np.diff(times)))
         if within is not None:
             first = max(int(np.searchsorted(times[:-1], within.start, side="right")) - 1, 0)
-            last = max(int(np.searchsorted(times[:-1], within.end, side="right")), first + 1)
-            times, lengths = times[first : last + 1], lengths[first:last]
-        found = Series(
-            what=what,
-            subject=subject,
-            at=times[:-1],
-            values=_rises(counter.sampled(times)) / lengths,
-            until=float(times[-1]),
-            sources=counter.sources[-1:],
-            pace=pace,
+            times = times[first : max(int(np.searchsorted(times[:-1], within.end, side="right")), first + 1) + 1]
+        values, sources = _rises(counter.sampled(times)) / np.diff(times), counter.sources[-1:]
+        found = replace(
+            counter, at=times[:-1], values=values, until=float(times[-1]), sources=sources, texts={}, pace=pace
         )
         return found if within is None else found.between(within)
 
@@ -242,14 +236,8 @@ def _look_times(timeline: Timeline, what: str, over: float) -> Floats:
     return _apart(np.unique(looks.at[looks.values > 0]), over)
 
 
-def _steps(timeline: Timeline, what: str, over: float) -> tuple[Floats, float]:
-    return _lengths(timeline.look_times(what, over))
-
-
-def _lengths(times: Floats) -> tuple[Floats, float]:
-    """Seconds from each time to the next, and their median."""
-    lengths: Floats = np.diff(times)
-    return lengths, float(np.median(lengths))
+def _pace(timeline: Timeline, what: str, over: float) -> float:
+    return float(np.median(np.diff(timeline.look_times(what, over))))
 
 
 def _rises(held: Floats) -> Floats:
@@ -277,8 +265,5 @@ def _empty(what: str, subject: str) -> Series:
 def _natural(subject: str) -> tuple[str, int, str]:
     digits = subject.rpartition(":")[2]
     # Longer numbers are no numbers but hostile names, and Python refuses to read them.
-    return (
-        (subject.removesuffix(digits), int(digits), "")
-        if digits.isdecimal() and len(digits) < 20
-        else (subject, -1, subject)
-    )
+    number = digits.isdecimal() and len(digits) < 20
+    return (subject.removesuffix(digits), int(digits), "") if number else (subject, -1, subject)
