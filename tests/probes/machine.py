@@ -112,6 +112,8 @@ def good(later: int = 0) -> dict[str, str]:
         "proc/self/mountinfo": MOUNTINFO,
         "proc/stat": stat(later),
         "proc/meminfo": MEMINFO,
+        "proc/sys/kernel/threads-max": "192000\n",
+        "proc/sys/kernel/pid_max": "32768\n",
         "proc/loadavg": "0.15 0.07 0.02 2/78 2028\n",
         "sys/devices/system/cpu/isolated": "1\n",
         "proc/uptime": f"{350735.47 + later:.2f} 234388.90\n",

@@ -68,6 +68,7 @@ def test_forks_that_a_cgroup_refused(tmp_path: Path) -> None:
         ("cgroup_threads", "cgroup:/kubepods", 20),
         ("cgroup_threads_limit", "cgroup:/kubepods", 20),
         ("cgroup_forks_refused_total", "cgroup:/kubepods", 7),
+        ("cgroups_with_pids_limit", "node", 1),
     ]
 
 

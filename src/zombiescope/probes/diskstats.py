@@ -23,6 +23,7 @@ GIVES = (
     "disk_wait_seconds_total",
     "disk_queue_seconds_total",
     "disk_in_flight",
+    "disks",
 )
 SOURCE = "/proc/diskstats"
 FILES = (SOURCE,)
@@ -36,8 +37,9 @@ _DISK = re.compile(r"(?:sd|vd|xvd|hd)[a-z]{1,3}|nvme\d+n\d+|(?:dm-|md|loop|mmcbl
 def readings(samples: Samples) -> Iterator[Reading]:
     for at, text in texts(samples):
         found = parse(text)
+        yield Reading(what=GIVES[-1], subject="node", value=len(found), at=at, source=SOURCE)
         for disk in sorted(found, key=lambda it: -found[it][0])[:MOST]:
-            for what, value in zip(GIVES, found[disk], strict=True):
+            for what, value in zip(GIVES, found[disk], strict=False):
                 yield Reading(what=what, subject=f"disk:{disk}", value=value, at=at, source=SOURCE)
 
 

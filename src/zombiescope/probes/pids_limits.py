@@ -20,7 +20,8 @@ from zombiescope.probes._remembering import Look, remembering
 
 EVERY = 5.0
 REFUSED, USED, LIMIT = "cgroup_forks_refused_total", "cgroup_threads", "cgroup_threads_limit"
-GIVES = (REFUSED, USED, LIMIT)
+COUNT = "cgroups_with_pids_limit"
+GIVES = (REFUSED, USED, LIMIT, COUNT)
 MOST = 500  # cgroups with a limit: systemd gives one to each unit, kubelet one to each pod; 8 ms a sample
 WALKED = 10_000  # live cgroups walked for limits: 0.2 s a minute
 RENEWED = 60.0  # seconds: a new pod's limit is seen a minute later at worst
@@ -76,6 +77,8 @@ def _told(host: Host, known: _Limited) -> Iterator[Reading | Blind]:
             yield Blind(what=REFUSED, source=error.source, why=error.why, subject=subject)
             continue
         yield Reading(what=REFUSED, subject=subject, value=refused, at=at, source=source)
+    source = f"$ grep -r . {known.mount.path} --include=pids.max"
+    yield Reading(what=COUNT, subject="node", value=len(known.limits), at=at, source=source)
     if len(known.limits) > MOST:
         why = f"{len(known.limits) - MOST:,} cgroups more than pids_limits.MOST were not read"
         yield Blind(what=REFUSED, source=known.mount.path, why=why, subject="node")

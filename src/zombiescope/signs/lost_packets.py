@@ -102,6 +102,8 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     came = [timeline.series(NEEDS[0], it) for it in timeline.subjects(NEEDS[0])]
+    if not came:
+        return "no namespace has counters", (timeline.looks(NEEDS[0]).latest,)
     total = sum(it.latest.value - it.first.value for it in came)
     spaces = f"{len(came)} network namespace{'s' if len(came) != 1 else ''}"
     return f"nothing of note was lost; {total:,.0f} TCP segments came in {spaces}", (came[0].latest,)
