@@ -54,6 +54,9 @@ SOFTIRQS = f"""
 
 VMSTAT = """
 nr_free_pages 5045218
+nr_dirty 63
+nr_writeback 0
+nr_dirty_threshold 1215493
 pgpgin 7344136
 pgpgout 1541180581
 pswpin 1476

@@ -50,6 +50,8 @@ read = reading(FILES, readings)
 def parse(text: str) -> dict[str, tuple[float, ...]]:
     """By disk: requests, bytes, seconds that they took, seconds of the queue, requests in flight."""
     found: dict[str, tuple[float, ...]] = {}
+    if not text.strip():
+        raise Unparsable(SOURCE, 1, text)
     for number, line in enumerate(lines(text), 1):
         fields = line.split()
         try:
