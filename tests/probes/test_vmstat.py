@@ -26,7 +26,7 @@ allocstall 9
 
 def test_parse() -> None:
     assert parse(VMSTAT)["pgfault"] == 2320168809
-    assert len(parse(VMSTAT)) == 21
+    assert len(parse(VMSTAT)) == 24
 
 
 @pytest.mark.parametrize(
