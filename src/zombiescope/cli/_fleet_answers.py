@@ -101,7 +101,7 @@ def leaks(args: argparse.Namespace) -> int:
         "within this range"
     ]
     says += [
-        f"just before: {it['change']} at {it['onsets']} of {it['of_onsets']} onsets, and in {it['other_hours']:,} other hours"
+        f"just before: {it['change']} at {it['onsets']} of {it['of_onsets']} onsets, else {it['other_hours']:,} times"
         for it in found["changed_before"]
     ]
     head = ("node", "dying", "growth an hour", "began", "trouble in")
@@ -157,13 +157,9 @@ def flame(args: argparse.Namespace) -> int:
     found = ask(_opened(args), args.sick, args.against)
     if args.folded:
         _file(args.folded, folded(found))
-    path = (
-        found["stacks"][0]["stack"]
-        if found["stacks"] and found["stacks"][0]["sick"] > found["stacks"][0]["others"]
-        else ""
-    )
     says = [f"{found['sick']:,} sick nodes against {found['others']:,} others, by the share of their time"]
-    says += [f"the stack that differs most: {path}"] if path else []
+    more = [it["stack"] for it in found["stacks"][:1] if it["sick"] > it["others"]]
+    says += [f"the stack that differs most: {it}" for it in more]
     head = ("function", "sick", "others", "p")
     rows = [(it["function"], it["sick"], it["others"], f"{it['p']:.1e}") for it in found["functions"]]
     write(args.format, found, head, rows, *says)
@@ -177,8 +173,8 @@ def prove(args: argparse.Namespace) -> int:
     if args.plan:
         found = proof.plan(_opened(args), measure)
         says = (
-            f"{found['nodes_with_it']:,} nodes have {measure}, {found['per_hour']:.3g} an hour each; to see a fall to half, "
-            "nine times in ten, change so many of them and leave as many alone:"
+            f"{found['nodes_with_it']:,} nodes have {measure}, {found['per_hour']:.3g} an hour each; to see a fall "
+            "to half, nine times in ten, change so many of them and leave as many alone:"
         )
         rows = [(it["hours"], it["treated_nodes"], it["possible"]) for it in found["plans"]]
         write(args.format, found, ("hours", "nodes to change", "there are enough"), rows, says)

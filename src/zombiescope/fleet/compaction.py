@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from zombiescope.core import UserError
@@ -21,7 +22,7 @@ from zombiescope.fleet import manifest
 from zombiescope.fleet.apart import done_apart
 from zombiescope.fleet.hours import INCOMING, Hour, node_of, of_key, parcel_key, table_key
 from zombiescope.fleet.manifest import Manifest
-from zombiescope.fleet.parcel import Refused, parquet, unpacked
+from zombiescope.fleet.parcel import Refused, checked, opened, parquet, plain, unpacked
 from zombiescope.fleet.schemas import NAMES_ONCE, TABLES
 from zombiescope.fleet.shared_names import once
 from zombiescope.fleet.store import Store
@@ -100,8 +101,6 @@ def _bucketed(table: str, rows: pa.Table, buckets: int) -> Iterator[tuple[int, p
     if buckets == 1 or table in NAMES_ONCE:
         yield 0, rows
         return
-    import numpy as np
-
     of = rows["node_id"].to_numpy() % np.uint64(buckets)
     for bucket in range(buckets):
         yield bucket, rows.filter(pa.array(of == bucket))
@@ -156,11 +155,43 @@ def _tried(contents: dict[int, bytes], hour: Hour) -> tuple[dict[str, pa.Table],
 
 
 def _unpack(contents: dict[int, bytes], hour: Hour, folder: str) -> None:
-    gathered: dict[str, list[pa.Table]] = defaultdict(list)
+    gathered, refused = unpacked_together(contents, hour)
+    for name, many in gathered.items():
+        table = once(name, pa.concat_tables(many)).combine_chunks()
+        path = os.path.join(folder, f"{name}.arrow")
+        with pa.OSFile(path, "wb") as stream, pa.ipc.new_file(stream, table.schema) as out:
+            out.write_table(table)
+    with open(os.path.join(folder, "refused.json"), "w") as file:
+        json.dump(refused, file)
+
+
+def unpacked_together(contents: dict[int, bytes], hour: Hour) -> tuple[dict[str, list[pa.Table]], dict[int, str]]:
+    """Tables that have our columns are checked all at once; parcels with any other are opened one by one."""
     refused: dict[int, str] = {}
+    usual: dict[int, dict[str, pa.Table]] = {}
+    gathered: dict[str, list[pa.Table]] = defaultdict(list)
+    odd: list[int] = []
     for node, content in contents.items():
         try:
-            tables, left_out = unpacked(content, node, hour)
+            tables = opened(content)
+        except Refused as error:
+            refused[node] = str(error)
+            continue
+        if "nodes" in tables and all(plain(name, table) for name, table in tables.items()):
+            usual[node] = tables
+        else:
+            odd.append(node)
+    try:
+        together = _checked_together(usual, hour)
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, TypeError, KeyError):
+        together, odd = None, [*odd, *usual]
+    for name, (table, less) in (together or {}).items():
+        gathered[name].append(table)
+        if less:
+            refused |= _lost(name, usual, table)
+    for node in odd:
+        try:
+            tables, left_out = unpacked(contents[node], node, hour)
         except Refused as error:
             refused[node] = str(error)
             continue
@@ -168,12 +199,23 @@ def _unpack(contents: dict[int, bytes], hour: Hour, folder: str) -> None:
             refused[node] = "in part: " + "; ".join(dict.fromkeys(left_out))[:200]
         for name, table in tables.items():
             gathered[name].append(table)
-    for name, many in gathered.items():
-        table = once(name, pa.concat_tables(many)).combine_chunks()
-        with (
-            pa.OSFile(os.path.join(folder, f"{name}.arrow"), "wb") as stream,
-            pa.ipc.new_file(stream, table.schema) as out,
-        ):
-            out.write_table(table)
-    with open(os.path.join(folder, "refused.json"), "w") as file:
-        json.dump(refused, file)
+    return gathered, refused
+
+
+def _lost(name: str, usual: dict[int, dict[str, pa.Table]], kept: pa.Table) -> dict[int, str]:
+    """Nodes that sent rows of other hours."""
+    nodes, counts = np.unique(kept["node_id"].to_numpy(), return_counts=True)
+    left = dict(zip(nodes.tolist(), counts.tolist(), strict=True))
+    gone = {node: its[name].num_rows - left.get(node, 0) for node, its in usual.items() if name in its}
+    return {node: f"in part: {name}: {less} rows of other hours" for node, less in gone.items() if less}
+
+
+def _checked_together(usual: dict[int, dict[str, pa.Table]], hour: Hour) -> dict[str, tuple[pa.Table, int]]:
+    found = {}
+    for name in TABLES:
+        many = [(node, tables[name]) for node, tables in usual.items() if name in tables]
+        if many:
+            ids = np.repeat(np.array([node for node, _ in many], np.uint64), [table.num_rows for _, table in many])
+            table = pa.concat_tables([table for _, table in many]).combine_chunks()  # a chunk a parcel is slow
+            found[name] = checked(name, table, ids, hour)
+    return found

@@ -11,7 +11,7 @@ from zombiescope.fleet.schemas import VERSION
 SECONDS = 3600
 INCOMING, MANIFESTS = f"incoming/{VERSION}", f"manifests/{VERSION}"
 _KEY = re.compile(r"/date=(\d{4})-(\d\d)-(\d\d)/hour=(\d\d)/(?:bucket=\d+/)?([\w.-]{1,80})")
-_PARCEL = re.compile(r"([0-9a-f]{16})\.zip")
+_PARCEL = re.compile(r"([0-9a-f]{16})\.parcel")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,7 +46,7 @@ def of_key(key: str) -> tuple[Hour, str] | None:
 
 
 def parcel_key(hour: Hour, node: int) -> str:
-    return f"{INCOMING}/{hour.part}/{node:016x}.zip"
+    return f"{INCOMING}/{hour.part}/{node:016x}.parcel"
 
 
 def node_of(name: str) -> int | None:

@@ -48,7 +48,7 @@ def _findings(world: World, hour: int, here: Ints, dead: Floats, sick: Bools, re
             role = "root" if sick[node] else "noted"
             soon = round(70_000 / max(it.restarts[node], 1) * 3600)
             held = float(dead[node]) * 200_000
-            says = f"{who.LEAKER} restarts {it.restarts[node]:.0f} times an hour and leaves {dead[node]:,.0f} dying cgroups"
+            says = f"{who.LEAKER} restarts {it.restarts[node]:.0f} times an hour; {dead[node]:,.0f} dying cgroups"
             rows.append((node, "crash_looping_unit", f"unit:{who.LEAKER}", role, says, many, waited, burnt, held, soon))
             if sick[node]:
                 says = "kubelet walks dying cgroups"
