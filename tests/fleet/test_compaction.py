@@ -114,7 +114,7 @@ def test_a_poisoned_node_costs_itself(tmp_path: Path, monkeypatch: pytest.Monkey
     garbage, deadly = node_in(keys[0]), node_in(keys[1])
     kept.remove(keys[0])
     kept.create(keys[0], os.urandom(5_000))
-    real, poison = compaction.opened, kept.read(keys[1])
+    real, poison = parcel, kept.read(keys[1])
 
     def crashing(content: bytes) -> dict[str, pa.Table]:
         if content == poison:

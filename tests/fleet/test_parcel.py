@@ -42,7 +42,7 @@ def _headed(body: bytes, sizes: dict[str, int], size: int | None = None) -> byte
     squeezed = pa.Codec("zstd").compress(body, asbytes=True)
     digest = hashlib.blake2b(squeezed, digest_size=16).hexdigest()
     head = {"format": MAGIC, "size": len(body) if size is None else size, "tables": sizes, "digest": digest}
-    return json.dumps(head).encode() + b"\n" + squeezed
+    return json.dumps(head).encode() + b"\n" + bytes(squeezed)
 
 
 def test_what_is_packed_comes_back(sent: tuple[int, bytes]) -> None:

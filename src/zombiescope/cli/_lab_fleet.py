@@ -43,7 +43,7 @@ def simulated(args: argparse.Namespace) -> int:
             print(f"\r{text} ", end="", file=sys.stderr, flush=True)
 
     hours = max(1, round(args.hours))
-    truth = simulate(args.folder, args.nodes, hours, args.seed, args.story, args.every, say)
+    truth = simulate(args.folder, args.nodes, hours, args.seed, args.story, args.every, say=say)
     if watched:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
     print(f"{args.folder}: {args.nodes:,} nodes, {hours} hours, {len(truth['sick']):,} sick; the truth is in {TRUTH}")

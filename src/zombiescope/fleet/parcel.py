@@ -48,7 +48,7 @@ def packed(tables: Mapping[str, pa.Table]) -> bytes:
     packed_body = pa.Codec("zstd", compression_level=LEVEL).compress(body, asbytes=True)
     digest = hashlib.blake2b(packed_body, digest_size=16).hexdigest()
     head = json.dumps({"format": MAGIC, "size": len(body), "tables": sizes, "digest": digest}, separators=(",", ":"))
-    return head.encode() + b"\n" + packed_body
+    return head.encode() + b"\n" + bytes(packed_body)
 
 
 def parquet(shape: Table, table: pa.Table) -> bytes:

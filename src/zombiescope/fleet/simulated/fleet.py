@@ -32,6 +32,7 @@ def simulate(
     seed: int,
     story: str,
     every: int = 10,
+    *,
     parcels: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
