@@ -10,6 +10,9 @@ import pytest
 from tests.fleet.fleets import opened
 
 from zombiescope.__main__ import main
+from zombiescope.fleet import store
+from zombiescope.fleet.gather import SETTLES, gather
+from zombiescope.fleet.hours import INCOMING
 
 RECORDINGS = Path(__file__).parent.parent / "data" / "recordings"
 
@@ -18,9 +21,10 @@ def test_a_recording_is_gathered_once(tmp_path: Path, capsys: pytest.CaptureFixt
     labels = tmp_path / "labels.csv"
     labels.write_text("node,zone,pool\nn,us-east-1a,train\n")
     command = ["fleet", "gather", "--store", str(tmp_path / "s"), str(RECORDINGS), "--labels", str(labels)]
-    for _ in range(2):
+    for sent in (1, 0):
         assert main([*command, "--label", "image=ami-1", "--format", "json"]) == 0
-        assert json.loads(capsys.readouterr().out)[0]["hours"] == 1
+        said = json.loads(capsys.readouterr().out)[0]
+        assert (said["hours"], said["already there"]) == (sent, 1 - sent)
     fleet = opened(tmp_path / "s")
     assert fleet.rows("SELECT name, zone, image, kernel, cores, labels['pool'] FROM node_hours") == [
         ("n", "us-east-1a", "ami-1", "6.18", 8, "train")
@@ -38,6 +42,16 @@ def test_a_recording_is_gathered_once(tmp_path: Path, capsys: pytest.CaptureFixt
     assert fleet.rows("SELECT DISTINCT cpu FROM hot_cores") == [(3,)]
     walked = "SELECT kernel, total_seconds > 10 FROM functions JOIN function_names USING (function) WHERE name = ?"
     assert fleet.rows(walked, ["css_rstat_flush"]) == [(True, True)]
+
+
+def test_an_hour_that_goes_on_is_left_for_later(tmp_path: Path) -> None:
+    """It counts once, so it has to be whole."""
+    kept = store.opened(str(tmp_path / "s"))
+    over = 1_794_002_400 + SETTLES  # the recording is of 21:20, that hour ends at 22:00
+    for until, hours, there in ((over - 1, 0, 0), (over, 1, 0), (over, 0, 1)):
+        done = gather(kept, [str(RECORDINGS)], [], "", lambda _: None, until)
+        assert [(it.hours, it.there, it.why) for it in done] == [(hours, there, "")]
+    assert sum(1 for _ in kept.keys(INCOMING)) == 1
 
 
 def test_a_damaged_recording_costs_only_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

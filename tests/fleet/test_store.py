@@ -30,6 +30,7 @@ def test_of_two_writers_one_wins(kept: Store) -> None:
     assert kept.create("a/b/one", b"first")
     assert not kept.create("a/b/one", b"second")
     assert kept.read("a/b/one") == b"first"
+    assert kept.has("a/b/one") and not kept.has("a/b/two")
 
 
 def test_keys_are_those_below(kept: Store) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -219,10 +220,13 @@ def gather(args: argparse.Namespace) -> int:
     from zombiescope.fleet import compaction, gather, store
 
     where = store.opened(args.store)
-    done = gather.gather(where, args.folders, args.label, args.labels, lambda line: print(line, file=sys.stderr))
-    compaction.compact(where)
-    head = ("recording", "node", "hours", "bytes", "why not")
-    rows: list[Any] = [(it.folder, it.node, it.hours, it.bytes, it.why) for it in done]
+    until = time.time() if args.live else float("inf")
+    say = lambda line: print(line, file=sys.stderr)  # noqa: E731
+    done = gather.gather(where, args.folders, args.label, args.labels, say, until)
+    if not args.live:
+        compaction.compact(where)
+    head = ("recording", "node", "hours", "already there", "bytes", "why not")
+    rows: list[Any] = [(it.folder, it.node, it.hours, it.there, it.bytes, it.why) for it in done]
     write(args.format, [dict(zip(head, row, strict=True)) for row in rows], head, rows)
     return CLEAR if all(not it.why for it in done) else BLIND
 

@@ -25,6 +25,7 @@ EXAMPLES = """examples:
   zombiescope fleet prove --store ./fleet --treated "pool = 'canary'" --at 2026-03-01T06:00:00
   zombiescope fleet ask --store ./fleet "SELECT zone, count(*) FROM nodes GROUP BY 1"
   zombiescope fleet gather --store ./fleet ./recordings/*        read recordings of many nodes into a store
+  zombiescope fleet gather --live --store s3://bucket/fleet /var/lib/zombiescope    a node's own, by a timer
 
 ZOMBIESCOPE_STORE in the environment stands for --store.
 exit codes: 0 nothing found, 1 found, 2 usage, 3 some nodes could not be seen
@@ -84,6 +85,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     made["ask"].add_argument("query", metavar="SQL", help="one statement; tables: see docs/fleet.md")
     made["gather"].add_argument("folders", nargs="+", metavar="DIR", help="a recording, or a folder of recordings")
     made["gather"].add_argument("--labels", metavar="CSV", default="", help="traits: node,zone,image,… one row a node")
+    live = "of a recording that goes on: only hours that are over, and leave compaction to others"
+    made["gather"].add_argument("--live", action="store_true", help=live)
     complete(made["gather"], folders=FOLDER, labels=FILE)
     add_repeatable(made["gather"], "--label", "KEY=VALUE", "a trait of all of them")
 

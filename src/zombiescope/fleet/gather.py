@@ -21,6 +21,7 @@ from zombiescope.recorder.replay import is_recording, opened
 
 LARGEST = 64 << 20  # bytes of a file of labels
 MOST_HOURS = 24 * 31  # of one recording
+SETTLES = 300  # seconds after which a recorder has written all of an hour
 
 
 @dataclass(slots=True)
@@ -28,14 +29,23 @@ class Gathered:
     folder: str
     node: str = ""
     hours: int = 0
+    there: int = 0  # hours that the store has already
     bytes: int = 0
     why: str = ""  # it could not be read
 
 
 def gather(
-    store: Store, folders: Sequence[str], label: Sequence[str], labels: str, say: Callable[[str], None]
+    store: Store,
+    folders: Sequence[str],
+    label: Sequence[str],
+    labels: str,
+    say: Callable[[str], None],
+    until: float = float("inf"),
 ) -> list[Gathered]:
-    """A folder that is no recording is searched for some, one level deep. What cannot be read costs only itself."""
+    """A folder that is no recording is searched for some, one level deep. What cannot be read costs only itself.
+
+    Hours that are not over at `until` are left out: an hour counts once, so it has to be whole.
+    """
     own = _own(label)
     by_node = _read_labels(labels) if labels else {}
     recordings = [it for folder in folders for it in _recordings(folder)]
@@ -46,7 +56,7 @@ def gather(
     done = []
     for folder in recordings:
         one = Gathered(harmless(folder))
-        failed = guarded(lambda folder=folder, one=one: _ship(store, folder, own, by_node, one))  # type: ignore[misc]
+        failed = guarded(lambda folder=folder, one=one: _ship(store, folder, own, by_node, one, until))  # type: ignore[misc]
         if isinstance(failed, Broken):
             one.why = failed.why
         say(f"{one.folder}: " + (one.why or f"{one.node}, {one.hours} hours"))
@@ -55,7 +65,12 @@ def gather(
 
 
 def _ship(
-    store: Store, folder: str, own: Mapping[str, str], by_node: Mapping[str, Mapping[str, str]], one: Gathered
+    store: Store,
+    folder: str,
+    own: Mapping[str, str],
+    by_node: Mapping[str, Mapping[str, str]],
+    one: Gathered,
+    until: float,
 ) -> None:
     try:
         recording = opened(folder)
@@ -68,13 +83,19 @@ def _ship(
             raise UserError(f"it says that it lasts {(last.start - first.start) // 86400} days: its clock was set")
         for at in range(first.start, last.start + 1, SECONDS):
             hour = hour_of(at)
+            key = parcel_key(hour, node_id(name))
+            if hour.end + SETTLES > until:
+                continue
+            if store.has(key):
+                one.there += 1
+                continue
             timeline = recording.timeline(Span(hour.start, hour.end - 1e-6))
             tables = node_tables(timeline, hour, name, kernel, {**own, **by_node.get(name, {})})
             if tables:
                 content = packed(tables)
                 one.hours += 1
                 one.bytes += len(content)
-                store.create(parcel_key(hour, node_id(name)), content)
+                store.create(key, content)
     except (UserError, pa.ArrowException, OSError, ValueError) as error:
         one.why = harmless(str(error))
 

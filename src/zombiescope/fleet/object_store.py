@@ -51,6 +51,17 @@ class Bucket:
             raise UserError(f"{self.url}/{key}: {_first(error)}") from error
         return True
 
+    def has(self, key: str) -> bool:
+        import obstore
+
+        try:
+            obstore.head(self._store, key)
+        except FileNotFoundError:
+            return False
+        except self._errors as error:
+            raise UserError(f"{self.url}/{key}: {_first(error)}") from error
+        return True
+
     def read(self, key: str) -> bytes:
         import obstore
 

@@ -127,12 +127,8 @@ def connection() -> Any:
     except ImportError:
         raise UserError(f"questions to a fleet need DuckDB: pip install 'zombiescope[{EXTRA}]'") from None
     spill = os.path.join(tempfile.gettempdir(), f"zombiescope-fleet-{os.geteuid()}-{os.getpid()}")
-    found = duckdb.connect(
-        ":memory:", config={"autoinstall_known_extensions": "false", "temp_directory": spill, "TimeZone": "UTC"}
-    )
-    if threads := os.environ.get("ZOMBIESCOPE_THREADS", "").strip():
-        found.execute(f"SET threads = {max(1, int(threads)) if threads.isdecimal() else 1}")
-    return found
+    settings = {"autoinstall_known_extensions": "false", "temp_directory": spill, "TimeZone": "UTC"}
+    return duckdb.connect(":memory:", config=settings)
 
 
 def source(paths: Sequence[str]) -> str:

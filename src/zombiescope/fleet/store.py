@@ -23,6 +23,8 @@ class Store(Protocol):
     def create(self, key: str, content: bytes) -> bool:
         """Whole or not at all; False if it was there already."""
 
+    def has(self, key: str) -> bool: ...
+
     def read(self, key: str) -> bytes: ...
 
     def keys(self, below: str) -> Iterator[str]: ...
@@ -81,6 +83,9 @@ class Folder:
         except OSError as error:
             raise UserError(f"{path}: {(error.strerror or str(error)).lower()}") from error
         return True
+
+    def has(self, key: str) -> bool:
+        return os.path.lexists(self.path(key))
 
     def read(self, key: str) -> bytes:
         path = self.path(key)
