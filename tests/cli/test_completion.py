@@ -69,7 +69,7 @@ def plain(offered: list[str]) -> list[str]:
         ("prove rec ", FOLDERS),
         ("view perf.data ", HERE),
         ("view -o a", ["a file.txt"]),
-        ("lab ", ["clean", "list", "run", "score"]),
+        ("lab ", ["clean", "fleet", "list", "run", "score"]),
         ("lab run throttl", ["throttled"]),
         ("lab run --diagnose throttl", ["throttled"]),
         ("lab score --format ", ["json", "text"]),

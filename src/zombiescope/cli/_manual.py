@@ -16,6 +16,7 @@ ENVIRONMENT = {
     PATH: "Folders with members of your own, separated by colons: `signs/`, `laws/`, `probes/`, `remedies/` and the "
     "other rooms, and `knowledge/`. Root loads only what nobody but root can change.",
     LEDGER_ENVIRONMENT: f"The folder of the ledger of `fix`, instead of {LEDGER_FOLDER}. `--ledger` goes before it.",
+    "ZOMBIESCOPE_STORE": "The store that `zombiescope fleet` reads where --store is not given.",
     "ZOMBIESCOPE_SYSTEMD_BUS": "The D-Bus address of another systemd to ask, such as that of a container: "
     "`unix:path=/proc/4711/root/run/dbus/system_bus_socket`.",
     LAB_ENVIRONMENT: "Set by the lab for its own runs: only they see the lines that it injects into the kernel's log.",

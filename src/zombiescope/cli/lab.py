@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from types import ModuleType
 
 from zombiescope.cli._arguments import FOLDER, add_format, complete
+from zombiescope.cli._lab_fleet import add_simulation, simulated
 from zombiescope.cli._looking import duration
 from zombiescope.core import UserError, harmless
 from zombiescope.members.rooms import healthy, names
@@ -30,6 +31,7 @@ EXAMPLES = """examples:
   zombiescope lab score --only short                   a few of each kind, in about two minutes
   zombiescope lab score --beside-load 60               every scenario while an innocent load takes 60 % of every core
   zombiescope lab clean                                remove what a killed run left behind
+  zombiescope lab fleet ./fleet --nodes 1000 --hours 12 --seed 7    a simulated fleet, for `zombiescope fleet`
 
 exit codes: 0 the answer was right, 1 it was wrong, 2 usage
 """
@@ -37,7 +39,7 @@ MOST = 600  # limit of --keep, --runs and --scale: the lab's own processes end a
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
-    acts = parser.add_subparsers(dest="verb", required=True, metavar="list|run|score|clean")
+    acts = parser.add_subparsers(dest="verb", required=True, metavar="list|run|score|clean|fleet")
     listing = acts.add_parser("list", help="list every scenario")
     running = acts.add_parser("run", help="make one fault happen")
     running.add_argument("name", metavar="NAME", help="a scenario, see `lab list`")
@@ -68,6 +70,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     )
     scoring.add_argument("--seed", type=int, metavar="N", help="repeat the order of an earlier score [random]")
     acts.add_parser("clean", help="remove what a killed run left behind")
+    simulating = acts.add_parser("fleet", help="write a simulated fleet into a folder, with its truth beside it")
+    add_simulation(simulating)
     for one in (running, scoring):
         one.add_argument(
             "--scale", type=_positive, default=1.0, metavar="N", help="size of the fault, times the usual [1]"
@@ -81,7 +85,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     # On SIGTERM it removes what it made first, as with Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    return {"list": _list, "run": _run, "score": _score, "clean": _clean}[args.verb](args)
+    return {"list": _list, "run": _run, "score": _score, "clean": _clean, "fleet": simulated}[args.verb](args)
 
 
 def _list(args: argparse.Namespace) -> int:

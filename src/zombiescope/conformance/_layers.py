@@ -35,7 +35,7 @@ MAY_IMPORT = {
         *("places", "core", "members", "knowledge", "cgroups", "diagnosis", "recorder", "outputs", "profile", "web"),
         "agent",
     },
-    "fleet": {"core", "members", "diagnosis", "compare", "recorder", "fleet", "profile"},
+    "fleet": {"core", "members", "cgroups", "derived", "diagnosis", "recorder", "fleet"},
     "lab": {"places", "core", "members", "kernel", "lab", "probes"},
     "conformance": {"kernel", "core", "members", "knowledge", "diagnosis", "recorder", "gate", "lab", "conformance"},
 }
@@ -44,7 +44,7 @@ PURE = (
     *("signs", "laws", "questions", "remedies", "outputs", "cgroups", "derived", "diagnosis", "compare", "profile"),
 )
 DOORS = {"os", "subprocess", "socket", "pathlib", "shutil", "ctypes", "fcntl", "mmap"}
-HEAVY = {"duckdb": "fleet", "ray": "fleet", "starlette": "web", "uvicorn": "web"}
+HEAVY = {"duckdb": "fleet", "obstore": "fleet", "ray": "fleet", "starlette": "web", "uvicorn": "web"}
 COMMANDS = ("core/host.py",)  # who runs commands; the lab and the agent make processes of their own
 ACTS = ("treatment/apply.py", "treatment/ready.py")  # who changes a machine
 

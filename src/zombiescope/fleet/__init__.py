@@ -1,1 +1,1 @@
-"""Many recordings; the only room that knows duckdb and ray."""
+"""Many nodes: what each gives, where it is kept, what the sick have in common. Only here: duckdb, obstore, ray."""

@@ -1,0 +1,240 @@
+"""The answers of `fleet`, one function for each of its verbs: ask, then write."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from zombiescope.cli._fleet_out import write
+from zombiescope.core import UserError, amount, harmless, lasting
+from zombiescope.outputs._exit_codes import BLIND, CLEAR, FOUND
+
+if TYPE_CHECKING:
+    from zombiescope.fleet.reading import Fleet
+
+
+def _opened(args: argparse.Namespace) -> Fleet:
+    from zombiescope.fleet import reading, store
+
+    return reading.opened(store.opened(args.store), args.hours, args.start, args.end)
+
+
+def _time(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%MZ")
+
+
+def status(args: argparse.Namespace) -> int:
+    from zombiescope.fleet.status import status as ask
+
+    found = ask(_opened(args), args.price)
+    money = "" if args.price is None else f", {found['money_a_day']:,.0f} in money"
+    span = found["span"]
+    says = [
+        f"{found['nodes']:,} nodes from {_time(span['start'])} to {_time(span['end'])}: {found['sick']:,} sick, "
+        f"{found['blind']:,} with something that could not be checked, {found['silent']:,} silent",
+        f"what was found costs {found['core_hours_a_day']:,.0f} core-hours a day{money}",
+    ]
+    if found["refused_nodes"]:
+        says.append(f"{found['refused_nodes']:,} nodes sent something that was left out: see --format json")
+    if found["clocks_ahead"]:
+        says.append(
+            f"{found['clocks_ahead']:,} nodes have a clock that is ahead of the others: their hours are left out"
+        )
+    head = ("root cause", "on", "nodes", "core-hours a day", "money a day", "broken", "held", "soonest", "trend")
+    rows = [
+        (
+            it["sign"],
+            it["subject"],
+            it["nodes"],
+            it["core_hours_a_day"],
+            it["money_a_day"],
+            it["broken"],
+            amount(it["held_bytes"]),
+            None if it["soon_seconds"] is None else lasting(it["soon_seconds"]),
+            it["trend"],
+        )
+        for it in found["root_causes"]
+    ]
+    write(args.format, found, head, rows, *says)
+    return FOUND if found["sick"] else BLIND if found["blind"] else CLEAR
+
+
+def compare(args: argparse.Namespace) -> int:
+    from zombiescope.fleet.compare import compare as ask
+
+    found = ask(_opened(args), args.sick)
+    says = [f"{found['sick']:,} of {found['nodes']:,} nodes are sick: {found['sick_means']}"]
+    if found["blind"]:
+        says.append(f"{found['blind']:,} nodes could not check it: they are left out")
+    if not found["causes"] and not found["cannot_tell"]:
+        says.append(f"nothing that was recorded separates them from the others ({found['tested']:,} factors and pairs)")
+    says += [f"cause: {it['says']}" for it in found["causes"]]
+    for it in found["cannot_tell"]:
+        says.append(f"cannot tell: {' or '.join(it['factors'])}; {it['would_tell']}")
+    head = ("factor", "sick with", "sick without", "healthy with", "odds ratio", "from", "to", "p")
+    rows = [
+        (
+            it["factor"],
+            it["sick_with"],
+            it["sick_without"],
+            it["healthy_with"],
+            it["odds_ratio"][1],
+            it["odds_ratio"][0],
+            it["odds_ratio"][2],
+            f"{it['p']:.1e}",
+        )
+        for it in found["causes"]
+    ]
+    write(args.format, found, head, rows, *says)
+    return FOUND if found["causes"] or found["cannot_tell"] else CLEAR
+
+
+def leaks(args: argparse.Namespace) -> int:
+    from zombiescope.fleet.leaks import leaks as ask
+
+    found = ask(_opened(args), args.least)
+    says = [
+        f"dying cgroups grow on {len(found['leaking']):,} of {found['nodes']:,} nodes; on {found['onsets']:,} it began "
+        "within this range"
+    ]
+    says += [
+        f"just before: {it['change']} at {it['onsets']} of {it['of_onsets']} onsets, else {it['other_hours']:,} times"
+        for it in found["changed_before"]
+    ]
+    head = ("node", "dying", "growth an hour", "began", "trouble in")
+    rows = [
+        (
+            it["node"],
+            it["dying"],
+            it["growth_per_hour"],
+            _time(it["onset"]) or "before this range",
+            None if it["soon_seconds"] is None else lasting(it["soon_seconds"]),
+        )
+        for it in found["leaking"]
+    ]
+    write(args.format, found, head, rows, *says)
+    return FOUND if found["leaking"] else CLEAR
+
+
+def jobs(args: argparse.Namespace) -> int:
+    from zombiescope.fleet.jobs import jobs as ask
+
+    found = ask(_opened(args), args.sick, args.by, args.csv)
+    says = [f"{found['failed']:,} of {found['jobs']:,} jobs failed"]
+    if found["odds_ratio"]:
+        low, best, high = found["odds_ratio"]
+        says.append(
+            f"the odds to fail are {best:.1f} times as high on a sick node (95 % interval {low:.1f} to {high:.1f}, "
+            f"p {found['p']:.1e})"
+        )
+    says.append(
+        f"{found['failed_by_node']:,} failed within a minute of a fault of their node (by chance "
+        f"{found['failed_by_node_by_chance']:,}), {found['failed_by_themselves']:,} by themselves, "
+        f"{found['failed_unseen']:,} on nodes that could not see"
+    )
+    head = ("cohort", "jobs", "failed", "success", "from", "to")
+    named = [*found["nodes"].items(), *((f"{args.by}={it[args.by]}", it) for it in found["cohorts"])]
+    rows = [
+        (
+            name,
+            it["jobs"],
+            it["failed"],
+            *((it["success"][1], it["success"][0], it["success"][2]) if it["success"] else (None,) * 3),
+        )
+        for name, it in named
+    ]
+    write(args.format, found, head, rows, *says)
+    return FOUND if found["failed_by_node"] > 2 * found["failed_by_node_by_chance"] + 2 else CLEAR
+
+
+def flame(args: argparse.Namespace) -> int:
+    from zombiescope.fleet.flame import flame as ask
+    from zombiescope.fleet.flame import folded
+
+    found = ask(_opened(args), args.sick, args.against)
+    if args.folded:
+        _file(args.folded, folded(found))
+    says = [f"{found['sick']:,} sick nodes against {found['others']:,} others, by the share of their time"]
+    more = [it["stack"] for it in found["stacks"][:1] if it["sick"] > it["others"]]
+    says += [f"the stack that differs most: {it}" for it in more]
+    head = ("function", "sick", "others", "p")
+    rows = [(it["function"], it["sick"], it["others"], f"{it['p']:.1e}") for it in found["functions"]]
+    write(args.format, found, head, rows, *says)
+    return FOUND if found["functions"] else CLEAR
+
+
+def prove(args: argparse.Namespace) -> int:
+    from zombiescope.fleet import proof
+
+    measure = args.measure or proof.USUAL
+    if args.plan:
+        found = proof.plan(_opened(args), measure)
+        says = (
+            f"{found['nodes_with_it']:,} nodes have {measure}, {found['per_hour']:.3g} an hour each; to see a fall "
+            "to half, nine times in ten, change so many of them and leave as many alone:"
+        )
+        rows = [(it["hours"], it["treated_nodes"], it["possible"]) for it in found["plans"]]
+        write(args.format, found, ("hours", "nodes to change", "there are enough"), rows, says)
+        return CLEAR
+    if not args.treated or args.at is None:
+        raise UserError("give --treated SQL and --at T, or --plan")
+    found = proof.prove(_opened(args), args.treated, args.at, measure)
+    keys = (
+        "treated",
+        "controls",
+        "before_per_hour",
+        "after_per_hour",
+        "controls_before_per_hour",
+        "controls_after_per_hour",
+    )
+    write(args.format, found, keys, [tuple(found[it] for it in keys)], found["says"])
+    return {"helped": CLEAR, "cannot tell": BLIND}.get(found["verdict"], FOUND)
+
+
+def ask(args: argparse.Namespace) -> int:
+    from zombiescope.fleet.features import make_features
+
+    fleet = _opened(args)
+    if "node_features" in args.query:
+        make_features(fleet)
+    table = fleet.table(args.query)
+    rows = table.to_pylist()
+    write(args.format, rows, table.column_names, [tuple(it.values()) for it in rows])
+    return CLEAR
+
+
+def compact(args: argparse.Namespace) -> int:
+    from zombiescope.fleet import compaction, store
+
+    done = compaction.compact(store.opened(args.store), lambda line: print(line, file=sys.stderr))
+    shape = {"hours": done.hours, "parcels": done.parcels, "refused": done.refused, "lost": done.lost}
+    write(args.format, shape, tuple(shape), [tuple(shape.values())])
+    return CLEAR
+
+
+def gather(args: argparse.Namespace) -> int:
+    from zombiescope.fleet import compaction, gather, store
+
+    where = store.opened(args.store)
+    until = time.time() if args.live else float("inf")
+    say = lambda line: print(line, file=sys.stderr)  # noqa: E731
+    done = gather.gather(where, args.folders, args.label, args.labels, say, until)
+    if not args.live:
+        compaction.compact(where)
+    head = ("recording", "node", "hours", "already there", "bytes", "why not")
+    rows: list[Any] = [(it.folder, it.node, it.hours, it.there, it.bytes, it.why) for it in done]
+    write(args.format, [dict(zip(head, row, strict=True)) for row in rows], head, rows)
+    return CLEAR if all(not it.why for it in done) else BLIND
+
+
+def _file(path: str, text: str) -> None:
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+    except OSError as error:
+        raise UserError(f"{harmless(path)}: {(error.strerror or str(error)).lower()}") from error

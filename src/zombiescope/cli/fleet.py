@@ -1,0 +1,110 @@
+"""Many nodes: which are sick, what it costs, and what they have in common that the healthy ones have not.
+
+Nodes send an hour at a time to a store, a folder or a bucket (`zombiescope agent --ship`, or `fleet gather` for
+recordings that were copied by hand). DuckDB answers in this process: pip install 'zombiescope[fleet]'.
+docs/fleet.md walks through an incident in five commands.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from zombiescope.cli._arguments import FILE, FOLDER, add_repeatable, complete
+from zombiescope.cli._fleet_out import FORMATS
+from zombiescope.cli._looking import duration, moment
+from zombiescope.core import UserError
+
+EXAMPLES = """examples:
+  zombiescope fleet status --store s3://bucket/fleet             how many nodes are sick, of what, what it costs
+  zombiescope fleet compare --store ./fleet                      what the sick nodes have in common
+  zombiescope fleet compare --store ./fleet --sick driver_reset --format json
+  zombiescope fleet leaks --store ./fleet                        where cgroups leak, since when, what changed then
+  zombiescope fleet jobs --store ./fleet --by zone               which failures are the node's, which the job's own
+  zombiescope fleet flame --store ./fleet                        what sick nodes compute that healthy ones do not
+  zombiescope fleet prove --store ./fleet --treated "pool = 'canary'" --at 2026-03-01T06:00:00
+  zombiescope fleet ask --store ./fleet "SELECT zone, count(*) FROM nodes GROUP BY 1"
+  zombiescope fleet gather --store ./fleet ./recordings/*        read recordings of many nodes into a store
+  zombiescope fleet gather --live --store s3://bucket/fleet /var/lib/zombiescope    a node's own, by a timer
+
+ZOMBIESCOPE_STORE in the environment stands for --store.
+exit codes: 0 nothing found, 1 found, 2 usage, 3 some nodes could not be seen
+"""
+MOST_HOURS = 24.0 * 366
+VERBS = {
+    "status": "nodes, how many are sick and of what, what it costs a day",
+    "compare": "what sick nodes have in common: causes, and what they explain away",
+    "leaks": "where dying cgroups grow, since when, and what changed just before",
+    "jobs": "job outcomes by cohort; which failures are the node's",
+    "flame": "functions and stacks in which one cohort spends more time than another",
+    "prove": "did a change help: treated nodes against others, before and after; or plan such a change",
+    "ask": "any SQL over the tables",
+    "gather": "read recordings into a store",
+    "compact": "join what nodes have sent into few large files",
+}
+
+
+def add_args(parser: argparse.ArgumentParser) -> None:
+    acts = parser.add_subparsers(dest="verb", required=True, metavar="|".join(VERBS))
+    made = {name: acts.add_parser(name, help=says, description=says) for name, says in VERBS.items()}
+    for name, one in made.items():
+        store = os.environ.get("ZOMBIESCOPE_STORE")
+        one.add_argument("--store", metavar="URL", default=store, help="a folder, file:///PATH or s3://BUCKET/PREFIX")
+        complete(one, store=FOLDER)
+        one.add_argument("--format", choices=FORMATS, help="output format [a table on a terminal, else tsv]")
+        if name in ("gather", "compact"):
+            continue
+        one.add_argument(
+            "--hours",
+            type=duration("hours", MOST_HOURS),
+            default=24.0,
+            metavar="H",
+            help="the last hours that most nodes have sent: a number, or 90m, 7d [24]",
+        )
+        one.add_argument("--from", dest="start", type=moment, metavar="T", help="start of the range")
+        one.add_argument("--to", dest="end", type=moment, metavar="T", help="end of the range")
+    sick = "a sign, or an SQL condition on node_features [whatever harms somebody]"
+    for name in ("compare", "jobs", "flame"):
+        made[name].add_argument("--sick", metavar="SIGN|SQL", help=f"which nodes are sick: {sick}")
+        complete(made[name], sick="signs")
+    price = "price of a core-hour, to give the cost in money"
+    made["status"].add_argument("--price", type=_price, metavar="P", help=price)
+    made["leaks"].add_argument("--least", type=_price, default=1.0, metavar="N", help="growth an hour to list [1]")
+    made["jobs"].add_argument("--by", metavar="TRAIT", default="", help="also by zone, image, kernel or a label")
+    made["jobs"].add_argument("--csv", metavar="FILE", default="", help="outcomes: node,job,start,end,outcome")
+    made["flame"].add_argument("--against", metavar="SQL", help="the other cohort [all nodes that are not sick]")
+    made["flame"].add_argument(
+        "--folded", metavar="FILE", default="", help="write both cohorts' stacks, for difffolded"
+    )
+    made["prove"].add_argument("--treated", metavar="SQL", default="", help="condition on nodes that were changed")
+    made["prove"].add_argument("--at", type=moment, metavar="T", help="when they were changed")
+    made["prove"].add_argument("--measure", metavar="M", default="", help="what must fall [failed things an hour]")
+    made["prove"].add_argument("--plan", action="store_true", help="how many nodes, and how long, would show it")
+    complete(made["jobs"], csv=FILE)
+    complete(made["flame"], folded=FILE)
+    made["ask"].add_argument("query", metavar="SQL", help="one statement; tables: see docs/fleet.md")
+    made["gather"].add_argument("folders", nargs="+", metavar="DIR", help="a recording, or a folder of recordings")
+    made["gather"].add_argument("--labels", metavar="CSV", default="", help="traits: node,zone,image,… one row a node")
+    live = "of a recording that goes on: only hours that are over, and leave compaction to others"
+    made["gather"].add_argument("--live", action="store_true", help=live)
+    complete(made["gather"], folders=FOLDER, labels=FILE)
+    add_repeatable(made["gather"], "--label", "KEY=VALUE", "a trait of all of them")
+
+
+def run(args: argparse.Namespace) -> int:
+    from zombiescope.cli import _fleet_answers
+
+    if not args.store:
+        raise UserError("give --store URL: a folder, file:///PATH or s3://BUCKET/PREFIX")
+    answered: int = getattr(_fleet_answers, args.verb)(args)
+    return answered
+
+
+def _price(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to a billion")
+    return value

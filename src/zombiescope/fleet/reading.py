@@ -1,0 +1,159 @@
+"""A store opened for questions: DuckDB over the files of a range of hours, with one view for each table.
+
+Views are called as the tables of `schemas`; `nodes` has one row a node, its newest, and `node_hours` one for each hour.
+Parcels that no compactor has taken yet are read too. Which hour is the newest is decided by most nodes, not by the one
+whose clock is ahead.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+import pyarrow as pa
+
+from zombiescope.core import Span, UserError, harmless
+from zombiescope.fleet import manifest
+from zombiescope.fleet.compaction import read_parcels, waiting
+from zombiescope.fleet.hours import SECONDS, Hour, hour_of
+from zombiescope.fleet.schemas import TABLES, empty
+from zombiescope.fleet.store import Store
+
+HOURS = 24.0  # that are read unless asked otherwise
+MOST_WAITING = 20_000  # parcels that are read without a compactor: some minutes
+EXTRA = "fleet"  # of the package, that brings duckdb
+
+
+@dataclass(slots=True)
+class Fleet:
+    """Nodes over a range of hours, ready for SQL."""
+
+    store: Store
+    hours: list[Hour]
+    refused: dict[int, str]
+    ahead: dict[int, str] = field(default_factory=dict)  # nodes whose clock is ahead of the others
+    files: dict[str, list[str]] = field(default_factory=dict)  # local paths, by table
+    _connection: Any = None
+
+    @property
+    def span(self) -> Span:
+        return Span(self.hours[0].start, self.hours[-1].end) if self.hours else Span(0.0, 0.0)
+
+    @property
+    def connection(self) -> Any:
+        return self._connection
+
+    def rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        import duckdb
+
+        try:
+            found: list[tuple[Any, ...]] = self._connection.execute(query, list(values)).fetchall()
+        except duckdb.Error as error:
+            raise UserError(f"the store could not be read: {harmless(str(error).splitlines()[0])}") from error
+        return found
+
+    def table(self, query: str) -> pa.Table:
+        import duckdb
+
+        try:
+            return self._connection.sql(query).to_arrow_table()
+        except duckdb.Error as error:
+            raise UserError(f"the query could not be answered: {harmless(str(error).splitlines()[0])}") from error
+
+
+def opened(store: Store, hours: float = HOURS, start: float | None = None, end: float | None = None) -> Fleet:
+    """The last hours that most nodes have sent, or those between two times."""
+    known = manifest.all_of(store)
+    loose = waiting(store, known)
+    every = sorted({*known, *loose})
+    if not every:
+        raise UserError(
+            f"{store.url}: no node has sent anything yet: see `zombiescope fleet gather`, or make a fleet to try with "
+            "`zombiescope lab fleet DIR`"
+        )
+    counts = {it: len(known[it].nodes if it in known else ()) + len(loose.get(it, ())) for it in every}
+    newest = _newest(counts)
+    last = hour_of(end - 1) if end is not None else newest
+    first = hour_of(start) if start is not None else Hour(last.start - (max(1, round(hours)) - 1) * SECONDS)
+    chosen = [it for it in every if first <= it <= last]
+    if not chosen:
+        raise UserError(f"{store.url}: nothing in that range; there is {every[0].part} to {newest.part}")
+    refused: dict[int, str] = {}
+    for hour in chosen:
+        refused |= known[hour].refused if hour in known else {}
+    ahead = {
+        node: f"its newest hour is {hour.part}"
+        for hour in every
+        if hour > newest
+        for node in (*(known[hour].nodes if hour in known else ()), *loose.get(hour, ()))
+    }
+    fleet = Fleet(store, chosen, refused, ahead)
+    fleet.files = {
+        table: [store.path(key) for it in chosen if it in known for key in known[it].files.get(table, ())]
+        for table in TABLES
+    }
+    _connect(fleet, _loose(fleet, loose))
+    return fleet
+
+
+def _newest(counts: dict[Hour, int]) -> Hour:
+    """The last hour that at least half as many nodes have sent as is usual."""
+    usual = median(counts.values())
+    return max(hour for hour, count in counts.items() if count >= usual / 2)
+
+
+def _loose(fleet: Fleet, loose: dict[Hour, list[int]]) -> dict[str, list[pa.Table]]:
+    if sum(len(loose.get(it, ())) for it in fleet.hours) > MOST_WAITING:
+        raise UserError(
+            f"{fleet.store.url}: more than {MOST_WAITING:,} parcels wait: run `zombiescope fleet compact` first"
+        )
+    found: dict[str, list[pa.Table]] = {}
+    for hour in fleet.hours:
+        tables, refused = read_parcels(fleet.store, hour, loose.get(hour, []))
+        fleet.refused |= refused
+        for name, table in tables.items():
+            found.setdefault(name, []).append(table)
+    return found
+
+
+def connection() -> Any:
+    """DuckDB in memory: no extension from the network, nothing written but to a private folder when memory is short."""
+    try:
+        import duckdb
+    except ImportError:
+        raise UserError(f"questions to a fleet need DuckDB: pip install 'zombiescope[{EXTRA}]'") from None
+    spill = os.path.join(tempfile.gettempdir(), f"zombiescope-fleet-{os.geteuid()}-{os.getpid()}")
+    settings = {"autoinstall_known_extensions": "false", "temp_directory": spill, "TimeZone": "UTC"}
+    return duckdb.connect(":memory:", config=settings)
+
+
+def source(paths: Sequence[str]) -> str:
+    """Files as SQL reads them."""
+    listed = ", ".join("'" + it.replace("'", "''") + "'" for it in paths)
+    return f"read_parquet([{listed}], union_by_name = true, hive_partitioning = false)"
+
+
+def _connect(fleet: Fleet, loose: dict[str, list[pa.Table]]) -> None:
+    fleet._connection = connection()
+    for name in TABLES:
+        parts = [pa.concat_tables(loose[name])] if name in loose else []
+        if not fleet.files[name] and not parts:
+            parts = [empty(name)]
+        selects = []
+        columns = ", ".join(f'"{it}"' for it in TABLES[name].schema.names)
+        if fleet.files[name]:
+            selects.append(f"SELECT {columns} FROM {source(fleet.files[name])}")
+        for number, part in enumerate(parts):
+            fleet._connection.register(f"_{name}_{number}", part)
+            selects.append(f"SELECT {columns} FROM _{name}_{number}")
+        view = "node_hours" if name == "nodes" else name
+        fleet.rows(f"CREATE VIEW {view} AS {' UNION ALL '.join(selects)}")
+    # Held in memory: every question asks for it.
+    fleet.rows(
+        "CREATE TABLE nodes AS SELECT * EXCLUDE (place) FROM (SELECT *, row_number() OVER "
+        "(PARTITION BY node_id ORDER BY ts DESC) AS place FROM node_hours) WHERE place = 1"
+    )
