@@ -12,9 +12,11 @@ import pytest
 from tests.fleet.fleets import opened
 from tests.fleet.parcels import HOUR, keys_of, node_in, waiting_store
 
+from zombiescope.core import UserError
 from zombiescope.fleet import compaction, manifest
 from zombiescope.fleet.compaction import compact, read_parcels, waiting, written
-from zombiescope.fleet.hours import Hour, parcel_key
+from zombiescope.fleet.hours import Hour, manifest_key, parcel_key
+from zombiescope.fleet.manifest import Manifest
 from zombiescope.fleet.parcel import opened as parcel
 from zombiescope.fleet.parcel import packed
 from zombiescope.fleet.schemas import TABLES
@@ -158,3 +160,17 @@ def test_a_clock_that_is_ahead_does_not_hide_the_others(tmp_path: Path) -> None:
     fleet = opened(kept.folder)
     assert [it.start for it in fleet.hours] == [HOUR.start, HOUR.start + 3600]
     assert set(fleet.ahead) == {node}
+
+
+@pytest.mark.parametrize(
+    "key", ["/etc/passwd", "../../x.parquet", "v1/nodes/../../../x/bucket=00/a.parquet", "manifests/x"]
+)
+def test_a_manifest_names_files_of_its_own_hour_alone(tmp_path: Path, key: str) -> None:
+    """Who may write to the store must not choose which file of a reader's machine is read or written."""
+    kept = waiting_store(tmp_path / "s", hours=1)
+    compact(kept)
+    ((hour, good),) = manifest.all_of(kept).items()
+    evil = Manifest(hour, good.number + 1, {**good.files, "nodes": (key,)}, good.nodes)
+    assert kept.create(manifest_key(hour, evil.number), evil.to_json())
+    with pytest.raises(UserError, match="not a manifest"):
+        manifest.all_of(kept)

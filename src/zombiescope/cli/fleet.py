@@ -1,7 +1,7 @@
 """Many nodes: which are sick, what it costs, and what they have in common that the healthy ones have not.
 
-Nodes send an hour at a time to a store, a folder or a bucket (`zombiescope agent --ship`, or `fleet gather` for
-recordings that were copied by hand). DuckDB answers in this process: pip install 'zombiescope[fleet]'.
+Nodes send an hour at a time to a store, a folder or a bucket: `fleet gather --live` on each node, by a timer, or
+`fleet gather` for recordings that were copied by hand. DuckDB answers here: pip install 'zombiescope[fleet]'.
 docs/fleet.md walks through an incident in five commands.
 """
 

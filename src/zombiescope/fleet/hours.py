@@ -61,3 +61,11 @@ def manifest_key(hour: Hour, number: int) -> str:
 
 def table_key(table: str, hour: Hour, bucket: int, name: str) -> str:
     return f"{VERSION}/{table}/{hour.part}/bucket={bucket:02d}/{name}.parquet"
+
+
+def is_table_key(key: str, table: str, hour: Hour) -> bool:
+    """Whether a manifest may name it: a file of that table and hour, and nothing else on this machine."""
+    return (
+        re.fullmatch(re.escape(f"{VERSION}/{table}/{hour.part}/") + r"bucket=\d{1,6}/[\w-]{1,80}\.parquet", key)
+        is not None
+    )

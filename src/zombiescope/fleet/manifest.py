@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zombiescope.core import UserError, harmless
-from zombiescope.fleet.hours import MANIFESTS, Hour, manifest_key, of_key
+from zombiescope.fleet.hours import MANIFESTS, Hour, is_table_key, manifest_key, of_key
 from zombiescope.fleet.schemas import TABLES
 from zombiescope.fleet.store import Store
 
@@ -67,6 +67,8 @@ def read(store: Store, hour: Hour, number: int) -> Manifest:
                 f"{store.url}/{key}: format {harmless(str(said['format']), most=40)} is newer than this version"
             )
         files = {table: tuple(map(str, keys)) for table, keys in said["files"].items() if table in TABLES}
+        if odd := [it for table, keys in files.items() for it in keys if not is_table_key(it, table, hour)]:
+            raise ValueError(f"{odd[0]} is no file of this hour")
         nodes = frozenset(int(it, 16) for it in said["nodes"])
         return Manifest(hour, number, files, nodes, {int(it, 16): str(why) for it, why in said["refused"].items()})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
