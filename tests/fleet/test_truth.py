@@ -25,7 +25,8 @@ def test_the_command_offers_every_story() -> None:
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("story", ["incident", "kernel", "driver", "canary"])
 def test_the_cause_comes_first_and_confounders_are_explained(tmp_path: Path, story: str, seed: int) -> None:
-    truth, said = answered(tmp_path, story, NODES, HOURS, seed)
+    # A driver that harms 30 % of its nodes, and mostly comes with one image, needs more nodes to be told from it.
+    truth, said = answered(tmp_path, story, 1000 if story == "driver" else NODES, HOURS, seed)
     assert _factors(said) == truth["causes"]
     assert not said["cannot_tell"]
     cause = said["causes"][0]
