@@ -2,7 +2,7 @@
 
 An hour's parcels are read in batches, each in a process of its own; one that takes its process down is found by trying
 the batch's parcels one by one, and left out. Files are written first, then the manifest that names them. A compactor
-that is killed leaves files that no manifest names: they are never read, and `clean` removes them after a day.
+that is killed leaves files that no manifest names: they are never read.
 """
 
 from __future__ import annotations
