@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -52,11 +53,14 @@ def main(argv: list[str]) -> int:
     if len(argv) != 1:
         print((__doc__ or "").split("\n\n")[1].strip(), file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what it made is removed then too
     try:
         make(argv[0])
     except UserError as error:
         print(f"sample: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 
