@@ -29,7 +29,7 @@ test: $(VENV)/.dev tools $(PAGE)  ## set everything up, then run the whole test-
 TO_BOOT := systemd=/lib/systemd/systemd dbus=dbus-daemon util-linux=unshare iproute2=ip
 TOOLS := $(TO_BOOT) podman=podman runc=runc gcc=gcc \
   libc6-dev=/usr/include/stdio.h chromium=chromium linux-perf=perf golang-go=go nodejs=node npm=npm \
-  zsh=zsh fish=fish mandoc=mandoc
+  zsh=zsh fish=fish mandoc=mandoc tmux=tmux
 
 tools:
 	@test "$$(id -u)" = 0 && command -v apt-get >/dev/null || exit 0; missing=; \

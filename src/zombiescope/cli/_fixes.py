@@ -7,6 +7,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
+from zombiescope.cli._tables import write_table
 from zombiescope.core import harmless
 from zombiescope.outputs._exit_codes import CLEAR
 from zombiescope.treatment.ledger import Fix, Ledger
@@ -19,10 +20,14 @@ def write(ledger: Ledger, style: str) -> int:
         json.dump(fixes, sys.stdout, indent=1)
         print()
         return CLEAR
-    print("id\tstate\twhen\twho\tremedy\tfor\tproof\twhy")
-    for fix in fixes:
-        row = (fix["fix"], fix["state"], _when(fix["at"]), fix["who"], fix["remedy"], harmless(fix["subject"]))
-        print(*row, _proof_said(fix), harmless(fix["why"]), sep="\t")
+    rows = [
+        (
+            *(fix["fix"], fix["state"], _when(fix["at"]), fix["who"], fix["remedy"], harmless(fix["subject"])),
+            *(_proof_said(fix), harmless(fix["why"])),
+        )
+        for fix in fixes
+    ]
+    write_table(("id", "state", "when", "who", "remedy", "for", "proof", "why"), rows, heading_in_pipe=True)
     return CLEAR
 
 

@@ -29,6 +29,7 @@ from zombiescope.cli._looking import (
     recorded,
     recorded_root,
 )
+from zombiescope.cli._sample import ABOUT, add_sample, sample_folder
 from zombiescope.core import Host, UserError, harmless
 from zombiescope.core.model import Case, Span
 from zombiescope.members.rooms import load, names
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 OLDEST = 366 * 86400.0  # seconds: no log that we read is older
 EXAMPLES = """examples:
   zombiescope diagnose                                record for 10 s, then report
+  zombiescope diagnose --sample                       a recorded incident, to see what a report looks like
   zombiescope diagnose -v                             with the evidence for every line
   zombiescope diagnose --since 2h                     an OOM kill of an hour ago counts, and decides the exit code
   zombiescope diagnose --seconds 60 --format json     for a program
@@ -57,6 +59,7 @@ exit codes: 0 OK (or noted: no harm done), 1 PROBLEM, 2 usage, 3 NOT SURE: no ha
 
 def add_args(parser: argparse.ArgumentParser) -> None:
     add_optional(parser, "recording", "a recording, a copied root or a kernel log [this machine]")
+    add_sample(parser)
     add_seconds(parser, 10.0, "how long to record: seconds, or 90s, 10m [10]")
     add_hertz(parser, 99, "stack samples per second on each core, 0 for none [99]")
     parser.add_argument(
@@ -88,6 +91,9 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from zombiescope.recorder.priority import keeping_up
 
+    if args.sample:
+        args.recording = sample_folder(args.recording, args.host)
+        print(ABOUT, file=sys.stderr)
     if args.recording:
         return _run(args)
     with keeping_up():
@@ -107,7 +113,7 @@ def _run(args: argparse.Namespace) -> int:
     timeline, node, kernel = _recorded(args) if args.recording else _live(host_of(args), args.seconds, args.hz)
     case = examine(timeline, node=node, kernel=kernel, settings=settings, since=args.since)
     if args.recording and is_recording(args.recording):
-        case = replace(case, recording=args.recording)
+        case = replace(case, recording="--sample" if args.sample else args.recording)
     output = load("outputs", args.format)
     write = getattr(output, "write_evidence", output.write) if args.evidence else output.write
     write(case, timeline, sys.stdout)

@@ -13,10 +13,12 @@ from types import ModuleType
 from zombiescope.cli._arguments import add_optional, complete
 from zombiescope.cli._causal_map import FORMATS, causal_map
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
+from zombiescope.cli._tables import write_table
 from zombiescope.core import UserError, harmless
 from zombiescope.members.rooms import healthy, names
 
 ROOMS = ("signs", "laws", "questions", "remedies", "probes")
+KINDS = {"signs": "sign", "laws": "law", "questions": "question", "remedies": "remedy", "probes": "probe"}
 DRAWINGS = ("dot", "svg")
 EXAMPLES = """examples:
   zombiescope explain saturated_core     what it is, why it hurts, false alarms, thresholds and their reasons
@@ -49,10 +51,14 @@ def run(args: argparse.Namespace) -> int:
     elif args.format in DRAWINGS:
         raise UserError(f"--format {args.format} needs --map")
     elif args.name:
-        room, member = _member(args.name)
-        print(_in_words(room, args.name, member, args.format))
+        found = _members(args.name)
+        if args.format == "json":
+            first, *others = (_shape(room, args.name, member) for room, member in found)
+            print(json.dumps(first | ({"also": others} if others else {}), indent=1))
+        else:
+            print("\n\n".join(_in_words(room, args.name, member) for room, member in found))
     else:
-        print(_everything(args.format))
+        _write_everything(args.format)
         _tell_of_broken()
     return 0
 
@@ -73,11 +79,16 @@ def _explaining(words: str, style: str) -> str:
     return "\n".join(lines)
 
 
-def _member(name: str) -> tuple[str, ModuleType]:
+def _members(name: str) -> list[tuple[str, ModuleType]]:
+    """All of that name: a sign and a probe may share one."""
     from zombiescope.diagnosis.settings import ENGINE
 
-    known = {name: ("engine", import_module(module)) for name, module in ENGINE.items()}
-    known |= {found: (room, member) for room in reversed(ROOMS) for found, member in healthy(room).items()}
+    known: dict[str, list[tuple[str, ModuleType]]] = {}
+    for room in ROOMS:
+        for found, member in healthy(room).items():
+            known.setdefault(found, []).append((room, member))
+    for found, module in ENGINE.items():
+        known.setdefault(found, [("engine", import_module(module))])
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name, known, n=3)
@@ -95,16 +106,24 @@ def _tell_of_broken() -> None:
         print(f"broken: {harmless(where)}: {harmless(why, most=1000)}", file=sys.stderr)
 
 
-def _in_words(room: str, name: str, member: ModuleType, style: str) -> str:
+def _shape(room: str, name: str, member: ModuleType) -> dict[str, object]:
     from zombiescope.diagnosis.describe import describe
 
     words = describe(member)
-    joined = [law for law in names("laws") if room == "signs" and name in law.split("_to_")]
-    if style == "json":
-        thresholds = [{"name": it.name, "value": it.value, "reason": it.reason} for it in words.thresholds]
-        said = {"name": name, "room": room, "summary": words.summary, "sections": words.sections}
-        return json.dumps(said | {"thresholds": thresholds, "laws": joined}, indent=1)
-    lines = [f"{name} ({room.rstrip('s')})", "", *textwrap.wrap(words.summary, 100)]
+    thresholds = [{"name": it.name, "value": it.value, "reason": it.reason} for it in words.thresholds]
+    said = {"name": name, "room": room, "summary": words.summary, "sections": words.sections}
+    return said | {"thresholds": thresholds, "laws": _joined(room, name)}
+
+
+def _joined(room: str, name: str) -> list[str]:
+    return [law for law in names("laws") if room == "signs" and name in law.split("_to_")]
+
+
+def _in_words(room: str, name: str, member: ModuleType) -> str:
+    from zombiescope.diagnosis.describe import describe
+
+    words, joined = describe(member), _joined(room, name)
+    lines = [f"{name} ({KINDS.get(room, room)})", "", *textwrap.wrap(words.summary, 100)]
     for heading, text in words.sections.items():
         lines += ["", *textwrap.wrap(f"{heading}: {text}", 100, subsequent_indent="  ")]
     for threshold in words.thresholds:
@@ -118,10 +137,13 @@ def _in_words(room: str, name: str, member: ModuleType, style: str) -> str:
     return "\n".join(lines)
 
 
-def _everything(style: str) -> str:
+def _write_everything(style: str) -> None:
     from zombiescope.diagnosis.describe import describe
 
     rows = [(room, name, describe(member).summary) for room in ROOMS for name, member in healthy(room).items()]
     if style == "json":
-        return json.dumps([{"room": room, "name": name, "summary": summary} for room, name, summary in rows], indent=1)
-    return "\n".join("\t".join(row) for row in rows)
+        print(json.dumps([{"room": room, "name": name, "summary": summary} for room, name, summary in rows], indent=1))
+    elif sys.stdout.isatty():  # the name first: it is what one types next
+        write_table(("name", "is a", "in one line"), [(name, KINDS[room], summary) for room, name, summary in rows])
+    else:
+        write_table((), rows)

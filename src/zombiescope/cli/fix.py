@@ -18,6 +18,7 @@ from zombiescope.cli import _fixes
 from zombiescope.cli._arguments import FOLDER, add_format, add_optional, add_repeatable, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import add_hertz, add_seconds, duration, look, name_of, recorded
+from zombiescope.cli._sample import add_sample, sample_folder
 from zombiescope.core import Host, Plan, Unreadable, UserError, harmless
 from zombiescope.outputs._exit_codes import BLIND, CLEAR, FOUND
 
@@ -60,6 +61,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     add_repeatable(parser, "--force-essential", "UNIT", "fix this unit even though it is essential; repeatable")
     parser.add_argument("--force", action="store_true", help="with --undo: also revert files that were changed since")
     parser.add_argument("--recording", metavar="DIR", help="plan from a recording; cannot be combined with --apply")
+    add_sample(parser)
     add_seconds(parser, 10.0, "how long to record before planning: seconds, or 90s, 10m [10]")
     add_hertz(parser, 99, "stack samples per second on each core, 0 for none [99]")
     parser.add_argument(
@@ -81,6 +83,8 @@ def run(args: argparse.Namespace) -> int:
         raise UserError("fix acts on the machine it runs on, not through --host: run it on the node itself")
     if args.prove is not None and not args.apply:
         raise UserError("--prove needs --apply; for two recordings use `zombiescope prove BEFORE AFTER`")
+    if args.sample:
+        args.recording = sample_folder(args.recording)
     use_knowledge(args)
     ledger, machine = Ledger(args.ledger), Machine(Host(), system_of(Host()))
     if args.recording:  # another node's: what it cannot say counts as in use there, whatever runs here

@@ -18,6 +18,7 @@ from types import ModuleType
 from zombiescope.cli._arguments import FOLDER, add_format, complete
 from zombiescope.cli._lab_fleet import add_simulation, simulated
 from zombiescope.cli._looking import duration
+from zombiescope.cli._tables import write_table
 from zombiescope.core import UserError, harmless
 from zombiescope.members.rooms import healthy, names
 from zombiescope.places.own_folders import LAB_ENVIRONMENT
@@ -103,8 +104,10 @@ def _list(args: argparse.Namespace) -> int:
     if args.format == "json":
         print(json.dumps(rows, indent=1))
         return 0
-    for row in rows:
-        print(row["name"], row["truth"], row["says"], "; ".join(row["missing"]) or "ready", sep="\t")
+    write_table(
+        ("scenario", "right answer", "what happens", "can run here"),
+        [(row["name"], row["truth"], row["says"], "; ".join(row["missing"]) or "ready") for row in rows],
+    )
     return 0
 
 
@@ -179,9 +182,10 @@ def _score(args: argparse.Namespace) -> int:
         ]
         print(json.dumps({"seed": seed, **totals, "scenarios": shape, "runs": each, "not_made": not_made}, indent=1))
     else:
-        print("scenario", *OUTCOMES, "seconds", sep="\t")
-        for name, counts, took in rows:
-            print(name, *(counts.get(outcome, 0) for outcome in OUTCOMES), f"{took:.0f}", sep="\t")
+        scored = [
+            (name, *(counts.get(outcome, 0) for outcome in OUTCOMES), f"{took:.0f}") for name, counts, took in rows
+        ]
+        write_table(("scenario", *OUTCOMES, "seconds"), scored, heading_in_pipe=True)
         print(
             "{faults_right} of {faults} faults and {controls_right} of {controls} controls right; "
             "{not_sure} not sure, {wrong_accusations} wrong accusations".format(**totals)

@@ -15,6 +15,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from zombiescope.cli._arguments import FILE, add_kallsyms, add_measure, complete
+from zombiescope.cli._sample import ABOUT, add_sample, sample_folder
 from zombiescope.core import UserError, harmless
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from zombiescope.core.samples import Samples
 
 EXAMPLES = """examples:
+  zombiescope view --sample --open                      a recorded incident, to look around in
   zombiescope view ./rec --open                         serve it on localhost, and open a browser
   zombiescope view ./rec --from 05:10 --to 05:40 -o incident.html
   zombiescope view perf.data                            a capture made by perf
@@ -42,8 +44,9 @@ _LOCAL = ("127.0.0.1", "::1", "localhost")
 
 def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "source", metavar="SOURCE", nargs="+", help="a recording, or one or more files of samples, read as one"
+        "source", metavar="SOURCE", nargs="*", help="a recording, or one or more files of samples, read as one"
     )
+    add_sample(parser)
     parser.add_argument("--from", dest="start", metavar="T", help="start of the range [the first sample]")
     parser.add_argument("--to", dest="end", metavar="T", help="end of the range [the last sample]")
     add_measure(parser)
@@ -61,6 +64,11 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.sample:
+        args.source = [sample_folder(*args.source)]
+        print(ABOUT, file=sys.stderr)
+    elif not args.source:
+        raise UserError("nothing to show: give a recording or a file of samples, or --sample")
     if args.out and not args.out.endswith((".html", ".png", ".svg", ".json")):
         raise UserError(f"{args.out}: unknown suffix: give a name that ends in .html, .png, .svg or .json")
     if not args.out or args.out.endswith(".html"):

@@ -35,8 +35,11 @@ MAY_IMPORT = {
         *("places", "core", "members", "knowledge", "cgroups", "diagnosis", "recorder", "outputs", "profile", "web"),
         "agent",
     },
+    "top": {
+        *("places", "core", "kernel", "cgroups", "derived", "diagnosis", "recorder", "outputs", "agent", "top"),
+    },
     "fleet": {"core", "members", "cgroups", "derived", "diagnosis", "recorder", "fleet"},
-    "lab": {"places", "core", "members", "kernel", "lab", "probes"},
+    "lab": {"places", "core", "members", "kernel", "lab", "probes", "recorder"},
     "conformance": {"kernel", "core", "members", "knowledge", "diagnosis", "recorder", "gate", "lab", "conformance"},
 }
 # Only the others touch the machine; signs, laws, remedies and outputs know what the timeline knows.
@@ -45,7 +48,7 @@ PURE = (
 )
 DOORS = {"os", "subprocess", "socket", "pathlib", "shutil", "ctypes", "fcntl", "mmap"}
 HEAVY = {"duckdb": "fleet", "obstore": "fleet", "ray": "fleet", "starlette": "web", "uvicorn": "web"}
-COMMANDS = ("core/host.py",)  # who runs commands; the lab and the agent make processes of their own
+COMMANDS = ("core/host.py",)  # who runs commands; the lab, the agent and top make processes of their own
 ACTS = ("treatment/apply.py", "treatment/ready.py")  # who changes a machine
 
 
@@ -74,7 +77,7 @@ def layers(room: str, tree: ast.Module) -> Iterator[Complaint]:
 def doors(room: str, where: str, tree: ast.Module) -> Iterator[Complaint]:
     """Who runs commands, opens files, prints or acts though it is not the place for it; `where` is its path."""
     for name, node in _imports(tree):
-        if name.split(".")[0] == "subprocess" and where not in COMMANDS and room not in ("lab", "agent"):
+        if name.split(".")[0] == "subprocess" and where not in COMMANDS and room not in ("lab", "agent", "top"):
             yield Complaint(says="it imports subprocess", mend="run commands by host.run", line=node.lineno)
     for part in ast.walk(tree):
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and room in PURE:

@@ -35,8 +35,10 @@ def describe(member: ModuleType) -> Words:
 
 
 def in_sections(words: str) -> tuple[str, dict[str, str]]:
-    """A docstring's summary, and its text by headings."""
-    summary, *rest = _HEADING.split(words)
+    """A docstring's summary, and its text by headings. The first line is no heading, though it may have a colon."""
+    first, _, others = words.partition("\n\n")
+    more, *rest = _HEADING.split(others)
+    summary = f"{first} {more}"
     sections = {heading: " ".join(text.split()) for heading, text in zip(rest[::2], rest[1::2], strict=True)}
     return " ".join(summary.split()), sections
 

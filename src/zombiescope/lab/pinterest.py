@@ -49,9 +49,12 @@ def run(scale: float = 1.0) -> AbstractContextManager[Fault]:
 
 
 @contextmanager
-def incident(scale: float = 1.0, folder: str = TMPFS) -> Iterator[Fault]:
+def incident(
+    scale: float = 1.0, folder: str = TMPFS, before_walk: Callable[[], None] = lambda: None
+) -> Iterator[Fault]:
     """With a `folder` on a disk the dying cgroups are pinned by page cache, as by logs, and a purge fixes it.
 
+    `before_walk` is called when all but the walks is there: a unit crash-loops, cgroups are dying, nothing starves.
     The driver's lines are written only while most of the dying cgroups exist: without them nothing starves.
     """
     cores = os.sched_getaffinity(0)
@@ -66,6 +69,7 @@ def incident(scale: float = 1.0, folder: str = TMPFS) -> Iterator[Fault]:
         systemd = undo.enter_context(booted(units, label="pinterest-systemd"))
         undo.enter_context(asked_by_diagnosis(systemd))
         stat = os.path.join(memory_folder(), "memory.stat")
+        before_walk()
         undo.enter_context(walking(stat, core=queue.core, pause=BREATH * curable, pages=leak.file))
         undo.enter_context(_resetting(queue, lose_the_link, lambda: known_cgroups() >= enough))
         yield Fault(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from zombiescope.outputs._times import utc
 MOST = 2  # drawings for one finding: the first of its evidence that vary
 COLUMNS = 120  # each the highest value within it, so that a short peak is never lost
 WIDTH, HEIGHT = 240, 44
+FLAT = 0.002  # of the value: what moves less than that is drawn flatter
 AROUND = 15.0  # seconds shown at least on either side; a long spell is shown with as much as its own length
 
 
@@ -58,7 +59,8 @@ def _series(timeline: Timeline, what: str, subject: str, window: Span) -> tuple[
     if what.endswith("_log"):
         return timeline.series(""), ""
     if what.endswith("_ratio") and not len(kept):
-        return timeline.rate(f"{what.removesuffix('_ratio')}_seconds_total", subject), name
+        rate = timeline.rate(f"{what.removesuffix('_ratio')}_seconds_total", subject)
+        return replace(rate, values=np.minimum(rate.values, 1.0)), name  # more is jitter of the clock
     if what.endswith("_total"):
         rate = timeline.rate(what, subject)
         # A counter that mostly stands still is seen best as stairs, one that runs as its speed.
@@ -75,18 +77,29 @@ def _runs(rate: Series, window: Span) -> bool:
 def _figure(curve: _Curve, span: Span) -> str:
     known = curve.values[np.isfinite(curve.values)]
     low, high = float(known.min()), float(known.max())
-    # From zero unless that would flatten what moves: 68,369 to 68,441 is a slope, not a line at the top.
-    floor = 0.0 if 0 <= low < high / 2 else low
+    floor, top = _axis(low, high)
     start, end = (_across(at, curve.window) for at in (span.start, span.end))
     name = html.escape(harmless(curve.name, most=120))
     return (
         f'<figure class="spark"><svg viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" '
         f'aria-label="{name}, from {_figured(low)} to {_figured(high)}">\n'
         f'<rect class="during" x="{start:.1f}" width="{max(end - start, 1.5):.1f}" y="0" height="{HEIGHT}"/>\n'
-        f'<path d="{_path(curve.values, floor, high)}"/></svg>\n'
+        f'<path d="{_path(curve.values, floor, top)}"/></svg>\n'
         f"<figcaption><span>{utc(curve.window.start)}</span><span>{utc(curve.window.end)}</span>"
         f"<span>{name}</span><span>{_figured(low)} – {_figured(high)}</span></figcaption></figure>"
     )
+
+
+def _axis(low: float, high: float) -> tuple[float, float]:
+    """What the drawing reaches from and to: from zero, unless that would flatten what moves.
+
+    68,369 to 68,441 is a slope, not a line at the top; 8,083 to 8,085 is flat: what moves by less than FLAT of itself
+    does not fill the drawing.
+    """
+    if 0 <= low < high / 2:
+        return 0.0, high
+    more = max(FLAT * max(abs(low), abs(high)) - (high - low), 0.0) / 2
+    return low - more, high + more
 
 
 def _across(at: float, window: Span) -> float:

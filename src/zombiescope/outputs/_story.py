@@ -16,6 +16,7 @@ from zombiescope.outputs._times import both
 
 NAMED = 3  # root causes that a headline names; the rest are counted
 OTHERS = 5  # other possible causes that are named for one effect; JSON has them all
+SAMPLE = "--sample"  # how a user names the recording that comes with the tool
 PROBLEM, OK, NOT_SURE = "PROBLEM", "OK", "NOT SURE"
 _GROUNDS = {
     "order": "began before",
@@ -152,6 +153,8 @@ def consistency(case: Case) -> Iterator[tuple[Tally, str]]:
 
 
 def fix_command(case: Case) -> str:
+    if case.recording == SAMPLE:
+        return f"zombiescope fix {SAMPLE}"
     return "zombiescope fix" + (f" --recording {shlex.quote(case.recording)}" if case.recording else "")
 
 
