@@ -7,7 +7,6 @@ not. Idle time is left out, interrupts on an idle core are kept. docs/exports.md
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from math import inf
 from typing import IO, TYPE_CHECKING
 
 from zombiescope.cli._arguments import FILE, add_kallsyms, add_measure, complete
+from zombiescope.cli._whole_file import whole_file
 from zombiescope.core import UserError
 from zombiescope.outputs._exit_codes import BLIND, CLEAR
 
@@ -172,16 +172,8 @@ def _door(path: str | None) -> Iterator[IO[bytes]]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    unfinished = f"{path}.unfinished"
-    try:
-        with open(unfinished, "wb") as out:
-            yield out
-        os.replace(unfinished, path)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {(error.strerror or str(error)).lower()}") from error
-    finally:
-        if os.path.exists(unfinished):
-            os.unlink(unfinished)
+    with whole_file(path) as out:
+        yield out
 
 
 def _number(text: str) -> int:

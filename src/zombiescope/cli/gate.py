@@ -8,7 +8,7 @@ not read; what could not be read never passes.
 from __future__ import annotations
 
 import argparse
-import os
+import io
 import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from zombiescope.cli._arguments import FILE, add_format, add_repeatable, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import LONGEST, add_exit_style, duration, look
+from zombiescope.cli._whole_file import whole_file
 from zombiescope.core import Host, UserError, harmless
 from zombiescope.members.rooms import load, names
 from zombiescope.outputs._exit_codes import EXIT_STYLES
@@ -126,13 +127,8 @@ def _write(args: argparse.Namespace, report: Report) -> None:
     """The report where it was asked for; if that is not a terminal report, the reasons go to stderr too."""
     write = load("cli", f"_gate_{args.format}").write
     if args.output:
-        beside = f"{args.output}.{os.getpid()}"
-        try:
-            with open(beside, "w", encoding="utf-8") as out:
-                write(report, out)
-            os.replace(beside, args.output)  # a program that waits for the file never reads half of it
-        except OSError as error:
-            raise UserError(f"{args.output}: {(error.strerror or str(error)).lower()}") from error
+        with whole_file(args.output) as file, io.TextIOWrapper(file, "utf-8", write_through=True) as out:
+            write(report, out)  # a program that waits for the file never reads half of it
     else:
         write(report, sys.stdout)
     if args.output or args.format != "text":

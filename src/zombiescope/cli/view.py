@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from zombiescope.cli._arguments import FILE, add_kallsyms, add_measure, complete
 from zombiescope.cli._sample import ABOUT, add_sample, sample_folder
+from zombiescope.cli._whole_file import whole_file
 from zombiescope.core import UserError, harmless
 
 if TYPE_CHECKING:
@@ -140,11 +141,8 @@ def _span(args: argparse.Namespace) -> Span | None:
 
 def _written(path: str, source: Source) -> int:
     content = _page(source) if path.endswith(".html") else _picture(path, source.capture)
-    try:
-        with open(path, "wb") as file:
-            file.write(content)
-    except OSError as error:
-        raise UserError(f"{path}: {(error.strerror or '').lower()}") from error
+    with whole_file(path) as file:
+        file.write(content)
     print(f"wrote {harmless(path)}, {len(content):,} bytes", file=sys.stderr)
     return 0
 

@@ -127,7 +127,7 @@ def connection() -> Any:
     except ImportError:
         raise UserError(f"questions to a fleet need DuckDB: pip install 'zombiescope[{EXTRA}]'") from None
     spill = os.path.join(tempfile.gettempdir(), f"zombiescope-fleet-{os.geteuid()}-{os.getpid()}")
-    settings = {"autoinstall_known_extensions": "false", "temp_directory": spill, "TimeZone": "UTC"}
+    settings: dict[str, Any] = {"autoinstall_known_extensions": "false", "temp_directory": spill, "TimeZone": "UTC"}
     return duckdb.connect(":memory:", config=settings)
 
 
