@@ -251,7 +251,7 @@ def test_memory_stays_bounded_when_nothing_comes_twice(monkeypatch: pytest.Monke
     assert len(reader._stacks) <= 9 and len(reader._places) <= 9
     assert reader.capture().frames[0] == [Function("f", False, "/x")] and len(reader.capture().frames) == 1
     text = "".join(f"a 1 {number}.0: x: {FRAMES}" for number in range(50))
-    assert read(text).notes == ("only the first 30 samples were read",)
+    assert read(text).notes == ("only the first 30 samples were read: more would not fit into memory",)
 
 
 @pytest.mark.parametrize("name", COUNTS)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import CANNOT, COMMAND
 
-PATIENCE = 90.0  # seconds: a loaded machine takes long to look
+PATIENCE = 40.0  # seconds: a loaded machine takes long to look
 
 pytestmark = pytest.mark.e2e
 

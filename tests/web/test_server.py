@@ -26,7 +26,7 @@ from tests.web import scene
 from tests.web.unpacked import Unpacked
 
 from zombiescope.core import UserError
-from zombiescope.web import onefile
+from zombiescope.web import shell
 from zombiescope.web.onefile import one_file
 from zombiescope.web.payload import bundle
 from zombiescope.web.server import listening
@@ -208,6 +208,6 @@ def test_mistakes_are_told_in_one_line(folded: Path, tmp_path: Path, zombiescope
 
 
 def test_without_the_page_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onefile, "FOLDER", "not-built")
+    monkeypatch.setattr(shell, "FOLDER", "not-built")
     with pytest.raises(UserError, match="run `make page`"):
         one_file(b"", "")

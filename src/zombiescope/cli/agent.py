@@ -40,7 +40,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ask-reboot", action="store_true", help=says)
     add_exit_style(parser, "ci")
     parser.add_argument("--check", action="store_true", help="say what would be blind here, and end")
-    complete(parser, config=FILE, token_file=FILE, webhook_token_file=FILE, dir=FOLDER, host=FOLDER, textfile=FOLDER)
+    complete(parser, config=FILE, token_file=FILE, webhook_token_file=FILE, push_token_file=FILE)
+    complete(parser, dir=FOLDER, host=FOLDER, textfile=FOLDER, ledger=FOLDER)
 
 
 def run(args: argparse.Namespace) -> int:

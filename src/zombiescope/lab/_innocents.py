@@ -16,7 +16,7 @@ from zombiescope.core import UserError
 from zombiescope.lab._scenario import name_for
 from zombiescope.lab._worker import LONGEST, die_with_parent, play, ready, worker
 from zombiescope.lab._zombies import TMPFS
-from zombiescope.places.own_python import environment
+from zombiescope.places.own_python import FOLDER, environment
 
 FILES, SIZE = 3_000, 4_096  # of one image layer, and bytes of each
 KEPT = 4  # logs of finished jobs that are still there: their page cache is charged to a cgroup that is gone
@@ -40,7 +40,12 @@ def layer(folder: str, files: int) -> str:
     top, packed = f"{folder}/layer", f"{folder}/layer.tar.gz"
     _tree(top, files, os.urandom(SIZE // 4) * 4)
     done = subprocess.run(
-        ["tar", "-C", top, "-czf", packed, "."], env=environment(), capture_output=True, text=True, check=False
+        ["tar", "-C", top, "-czf", packed, "."],
+        cwd=FOLDER,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         raise UserError(f"tar: {done.stderr.strip()[-200:]}")
@@ -74,7 +79,7 @@ def _unpack(folder: str, packed: str) -> None:
 
 
 def _done(*argv: str) -> None:
-    subprocess.run(argv, env=environment(), check=True, preexec_fn=die_with_parent)
+    subprocess.run(argv, cwd=FOLDER, env=environment(), check=True, preexec_fn=die_with_parent)
 
 
 def _export() -> None:

@@ -21,5 +21,5 @@ def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
     folder, _, name = source.rpartition("/")
     words = ("THAWED", f"{folder}/freezer.state") if name == "freezer.state" else ("0", f"{folder}/cgroup.freeze")
     says = f"ask first who froze {harmless(finding.subject.removeprefix('cgroup:'))}, and whether it was on purpose"
-    thaw = Step(says="then thaw it", argv=("tee", words[1]), stdin=words[0])
+    thaw = Step(says="then thaw it", argv=("tee", words[1]), stdin=words[0], keeps=(words[1],))
     return Plan(cures=finding, risk="disruptive", proof=CURES, steps=(Step(says=says), thaw))

@@ -98,6 +98,7 @@ class _Terminal:
             with suppress(curses.error):
                 curses.curs_set(0)
             self._styles = _styles()
+            self._resize(screen)  # COLUMNS and LINES of the environment may be of another terminal
             signal.signal(signal.SIGWINCH, lambda *_: None)  # wakes us up; curses's own handler would not
             self._loop(screen)
         finally:
