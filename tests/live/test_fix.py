@@ -22,7 +22,9 @@ pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "can
 def test_a_leak_is_stopped_proved_and_all_of_it_taken_back(zombiescope: Run, logs: Path, ledger: Ledger) -> None:
     with leaked(150, label="fix-earlier"), leaking(logs) as systemd, load("job", "0.6"):
         before = state(systemd)
-        told = json.loads(zombiescope("fix", "--apply", "--prove", "15s", "--seconds", "7", "--format", "json").stdout)
+        done = zombiescope("fix", "--apply", "--prove", "15s", "--seconds", "7", "--format", "json")
+        assert done.stdout, done.stderr
+        told = json.loads(done.stdout)
         stopped = systemd.show("ecs.service", "ActiveState")
         cured = state(systemd)
         again = zombiescope("fix", "ecs.service", "--apply", "--seconds", "2", "--hz", "0", expect=0)
