@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from zombiescope.core.model import Blind, Reading, Span
+from zombiescope.core.model import Blind, Finding, Ground, Reading, Span
 from zombiescope.core.timeline import Timeline
 
 SECONDS = "process_blocked_seconds"
@@ -43,3 +43,13 @@ def unknown(timeline: Timeline, *, least: float) -> Iterator[Blind]:
 
 def covering(found: list[Sleeper]) -> Span:
     return Span(min(it.span.start for it in found), max(it.span.end for it in found))
+
+
+def waits_for_it(cause: Finding, effect: Finding, called: str = "it") -> Iterator[Ground]:
+    """That a blocked task of the effect is one of those whose wait the cause was found by."""
+    waiting = {it.subject: it for it in cause.evidence if it.what == SECONDS}
+    both = [it for it in effect.evidence if it.subject in waiting]
+    if both:
+        who, where = both[0].subject.removeprefix("process:"), waiting[both[0].subject].text
+        says = f"{who} is one of those that wait for {called}, in {where}"
+        yield Ground(kind="mechanism", says=says, evidence=(both[0], waiting[both[0].subject]))

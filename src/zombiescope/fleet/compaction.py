@@ -131,7 +131,7 @@ def _apart(contents: dict[int, bytes], hour: Hour) -> Iterator[tuple[dict[str, p
     if found is not None:
         yield found
     elif len(contents) == 1:
-        yield {}, dict.fromkeys(contents, "it crashes, or never ends, whoever reads it")
+        yield {}, dict.fromkeys(contents, "reading it crashes, or never ends")
     else:
         middle = len(contents) // 2
         nodes = list(contents)

@@ -10,7 +10,7 @@ from zombiescope.fleet.sickness import HARMS
 
 GROWS = 1.2  # times as many sick nodes in the second half of the range as in the first
 FEWEST = 4  # hours, and nodes, for a trend
-SILENT = 2  # hours without a word from a node
+SILENT = 2  # hours in which a node sent nothing
 
 
 def status(fleet: Fleet, price: float | None = None) -> dict[str, Any]:

@@ -6,14 +6,10 @@ from collections.abc import Iterator
 
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.blocked import waits_for_it
 
 WITHIN = 10.0  # seconds: blocked tasks are sampled every five
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
-    waiting = {it.subject: it for it in cause.evidence if it.what == "process_blocked_seconds"}
-    both = [it for it in effect.evidence if it.subject in waiting]
-    if both:
-        who, where = both[0].subject.removeprefix("process:"), waiting[both[0].subject].text
-        says = f"{who} is one of those that wait for it, in {where}"
-        yield Ground(kind="mechanism", says=says, evidence=(both[0], waiting[both[0].subject]))
+    yield from waits_for_it(cause, effect)
