@@ -71,7 +71,7 @@ def test_the_log_alone() -> None:
     lines = [read("kernel_log", "node", 4, place, text) for place, text in enumerate(texts)]
     result = case(*table("file handles", 100, 100, limit=9223), *lines)
     assert {it.subject for it in result.root_causes} == {"table:file handles", "cgroup:/kubepods/pod2"}
-    assert all("logged once that it is full" in it.says for it in result.root_causes)
+    assert all("was full once by the kernel's log" in it.says for it in result.root_causes)
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def _finding(timeline: Timeline, table: _Table, share: float) -> Finding:
         said.append(f"{table.refused:,.0f} requests were refused")
     if table.lines:
         times = f"{len(table.lines)} times" if len(table.lines) > 1 else "once"
-        said.append(f"the kernel logged {times} that it is full")
+        said.append(f"was full {times} by the kernel's log")
     users = table.used.latest.text if table.subject.startswith("user:") else ""
     said += [f"most of them by {harmless(users)}"] if users else []
     evidence = (*table.evidence, *(line.reading for line in table.lines[:SHOWN]))
