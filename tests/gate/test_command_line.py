@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Run
-from tests.gate.images import CLEAN, LINKS, build, clean, judged, objections
+from tests.files import write
+from tests.gate.images import CLEAN, LINKS, clean, judged, objections
 
 from zombiescope.core import Host
 from zombiescope.gate._image import Image
@@ -133,7 +134,7 @@ def without(root: Path, *gone: str) -> Path:
 
 
 def test_the_root_of_a_container_passes_what_applies_and_says_what_does_not(zombiescope: Run, tmp_path: Path) -> None:
-    root = without(build(tmp_path, CLEAN, LINKS), "boot", "usr/lib/modules", "etc/default")
+    root = without(write(tmp_path, CLEAN, LINKS), "boot", "usr/lib/modules", "etc/default")
     told = judged(root)
     assert {name for name, it in told.items() if it.state == "skipped"} == {
         "leaking_kernel",

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from tests.conftest import PROJECT, Run
-from tests.members.folders import AGENT, LAW, folder, sign
+from tests.files import write
+from tests.members.folders import AGENT, LAW, sign
 from tests.members.test_outside import BAD, NOBODY, needs_root
 
 from zombiescope.conformance._apart import apart
@@ -24,7 +25,7 @@ def checked(zombiescope: Run, path: Path, expect: int = 1) -> list[dict[str, Any
 
 def test_a_good_folder_has_no_complaint(zombiescope: Run, tmp_path: Path) -> None:
     files = {"signs/many_mounts.py": sign(), "laws/many_mounts_to_mount_explosion.py": LAW, "knowledge/a.toml": AGENT}
-    done = zombiescope("check", str(folder(tmp_path, files)), expect=0)
+    done = zombiescope("check", str(write(tmp_path, files)), expect=0)
     assert done.stdout == "3 checked, no complaints\n" and not done.stderr
 
 
@@ -62,20 +63,20 @@ def test_our_own_example_passes(zombiescope: Run) -> None:
 def test_what_is_wrong_is_named_with_its_line(
     file: str, text: str, line: int | None, says: str, zombiescope: Run, tmp_path: Path
 ) -> None:
-    found = checked(zombiescope, folder(tmp_path, {file: text}))
+    found = checked(zombiescope, write(tmp_path, {file: text}))
     assert [(it["line"], it["mend"] != "") for it in found if says in it["says"]] == [(line, True)], found
 
 
 @pytest.mark.parametrize("package", ["mine", "src/mine"])
 def test_a_project_with_one_package(package: str, zombiescope: Run, tmp_path: Path) -> None:
-    folder(tmp_path, {f"{package}/signs/a.py": sign(), "README.md": "", "docs/a.md": ""})
+    write(tmp_path, {f"{package}/signs/a.py": sign(), "README.md": "", "docs/a.md": ""})
     assert zombiescope("check", str(tmp_path), expect=0).stdout == "1 checked, no complaints\n"
-    folder(tmp_path, {"other/signs/b.py": sign()})
+    write(tmp_path, {"other/signs/b.py": sign()})
     assert "nothing to check" in zombiescope("check", str(tmp_path), expect=1).stdout, "which of the two is not known"
 
 
 def test_whatever_is_in_the_folder(zombiescope: Run, tmp_path: Path) -> None:
-    folder(tmp_path, {**BAD, "signs/ends.py": "import os\nos._exit(0)", "signs/dies.py": "import os\nos.abort()"})
+    write(tmp_path, {**BAD, "signs/ends.py": "import os\nos._exit(0)", "signs/dies.py": "import os\nos.abort()"})
     for name in ("signs/fifo.py", "knowledge/fifo.toml", "audit", "signs2"):
         os.mkfifo(tmp_path / name)
     (tmp_path / "signs" / "folder.py").mkdir()
@@ -95,7 +96,7 @@ def test_no_such_folder_is_a_user_s_mistake(path: str, zombiescope: Run) -> None
 
 @needs_root
 def test_root_does_not_run_what_others_can_change(zombiescope: Run, tmp_path: Path) -> None:
-    mine = folder(tmp_path / "mine", {"signs/a.py": sign() + f"open({str(tmp_path / 'ran')!r}, 'w')\n"})
+    mine = write(tmp_path / "mine", {"signs/a.py": sign() + f"open({str(tmp_path / 'ran')!r}, 'w')\n"})
     os.chown(mine, NOBODY, 0)
     says = [it["says"] for it in checked(zombiescope, mine)]
     assert any(it.startswith(f"not run: not loaded by root: {mine} belongs to user {NOBODY}") for it in says)
