@@ -134,6 +134,7 @@ def test_an_ordinary_user_may_audit_an_image(tmp_path: Path) -> None:
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 @pytest.mark.usefixtures("can_boot")
 def test_a_running_systemd_is_asked(zombiescope: Run) -> None:
     loop = "[Unit]\nDefaultDependencies=no\nStartLimitIntervalSec=0\n[Service]\nExecStart=/bin/false\nRestart=always\n"

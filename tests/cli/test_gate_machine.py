@@ -21,6 +21,7 @@ def test_this_machine_at_one_look(zombiescope: Run) -> None:
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 @pytest.mark.usefixtures("can_boot")
 def test_a_machine_with_a_leaking_unit_does_not_pass_a_soak(zombiescope: Run) -> None:
     units = {"zslab-leak.service": restarted(LEAKS, 0.05)}
@@ -35,6 +36,7 @@ def test_a_machine_with_a_leaking_unit_does_not_pass_a_soak(zombiescope: Run) ->
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 @pytest.mark.usefixtures("can_boot")
 def test_a_machine_without_one_passes_or_says_what_a_short_soak_cannot_see(zombiescope: Run) -> None:
     quiet = "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/bin/sleep 1000\n"

@@ -16,9 +16,10 @@ from zombiescope.lab._systemd import Booted
 from zombiescope.lab._zombies import leaked
 from zombiescope.treatment.ledger import Ledger
 
-pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "can_boot")]
+pytestmark = [pytest.mark.kernel, pytest.mark.beside, pytest.mark.usefixtures("memory_cgroups", "can_boot")]
 
 
+@pytest.mark.alone  # whatever is found is fixed, and what others do would be in the proof
 def test_a_leak_is_stopped_proved_and_all_of_it_taken_back(zombiescope: Run, logs: Path, ledger: Ledger) -> None:
     with leaked(150, label="fix-earlier"), leaking(logs) as systemd, load("job", "0.6"):
         before = state(systemd)
@@ -56,6 +57,7 @@ def test_a_unit_of_the_admin_s_own_is_disabled_and_taken_back(zombiescope: Run, 
     assert [fix.state for fix in ledger.fixes()] == ["undone"]
 
 
+@pytest.mark.alone
 @pytest.mark.long
 def test_a_cure_of_the_wrong_unit_is_not_proved(zombiescope: Run, logs: Path, ledger: Ledger) -> None:
     with leaking(logs, others={"innocent.service": LEAKS}):
@@ -118,6 +120,7 @@ def test_links_that_another_unit_or_an_alias_has_are_restored_too(zombiescope: R
         assert after == before
 
 
+@pytest.mark.alone  # it frees what others leak, too
 def test_the_purge_says_what_each_rung_freed_and_whose_files_are_left(
     zombiescope: Run, tmp_path: Path, ledger: Ledger
 ) -> None:

@@ -17,7 +17,7 @@ from tests.live.leaking_agent import LEAKS, leaking, state
 from zombiescope.treatment.ledger import Ledger
 from zombiescope.treatment.proofs import KILLED, proof_of
 
-pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "can_boot")]
+pytestmark = [pytest.mark.kernel, pytest.mark.beside, pytest.mark.usefixtures("memory_cgroups", "can_boot")]
 
 
 @pytest.mark.parametrize("way", ["--resume", "--undo"])
