@@ -20,8 +20,7 @@ def test_this_machine_at_one_look(zombiescope: Run) -> None:
     assert "growing_cgroups" not in {it["rule"] for it in shape["rules"]}, "growth takes a soak"
 
 
-@pytest.mark.kernel
-@pytest.mark.beside
+@pytest.mark.kernel  # what others free would hide the growth
 @pytest.mark.usefixtures("can_boot")
 def test_a_machine_with_a_leaking_unit_does_not_pass_a_soak(zombiescope: Run) -> None:
     units = {"zslab-leak.service": restarted(LEAKS, 0.05)}

@@ -160,11 +160,14 @@ def _killed_at_random(ledger: Ledger, argv: list[str], after: float) -> None:
 def _killed_after(ledger: Ledger, step: int) -> str:
     known = {fix.id for fix in ledger.fixes()}
     argv = [sys.executable, "-m", "zombiescope", "fix", "unit:ecs.service", "--apply", "--seconds", "4", "--hz", "0"]
-    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as fixing:
-        while fixing.poll() is None:
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as fixing:
+        over = False
+        while not over:
+            over = fixing.poll() is not None  # then the ledger is read once more: the last step may just be done
             for fix in ledger.fixes():
                 if fix.id not in known and "done" in fix.steps().get(step, {}):
                     fixing.send_signal(signal.SIGKILL)
-                    fixing.wait()
+                    fixing.communicate()
                     return fix.id
-    raise AssertionError("it ended before it could be killed")
+            time.sleep(0.002)
+        raise AssertionError(f"it ended before it could be killed: {fixing.communicate()[0]}")

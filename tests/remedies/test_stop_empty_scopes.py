@@ -35,7 +35,6 @@ def test_without_names_there_is_nothing_to_stop() -> None:
 
 
 @pytest.mark.kernel
-@pytest.mark.beside
 def test_a_real_systemd_forgets_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if lacking := missing(scenario.NEEDS):
         pytest.skip(CANNOT + "; ".join(lacking))
