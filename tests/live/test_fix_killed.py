@@ -159,7 +159,7 @@ def _killed_at_random(ledger: Ledger, argv: list[str], after: float) -> None:
 
 def _killed_after(ledger: Ledger, step: int) -> str:
     known = {fix.id for fix in ledger.fixes()}
-    argv = [sys.executable, "-m", "zombiescope", "fix", "unit:ecs.service", "--apply", "--seconds", "4", "--hz", "0"]
+    argv = [sys.executable, "-m", "zombiescope", "fix", "unit:ecs.service", "--apply", "--seconds", "3", "--hz", "0"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as fixing:
         over = False
         while not over:
