@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.files import write
 
 from zombiescope.core import Host, Unreadable
 from zombiescope.treatment.kept import changed, kept, link_farm, restoring, unit_files
@@ -58,13 +59,13 @@ def test_whatever_was_changed_is_as_before(before: dict[str, object], after: dic
 
 
 def test_a_unit_is_kept_with_its_mask_drop_ins_wants_and_aliases(tmp_path: Path) -> None:
-    top = tmp_path / "etc/systemd/system"
-    (top / "multi-user.target.wants").mkdir(parents=True)
-    (top / "alias.service").symlink_to("/lib/systemd/system/ecs.service")
-    (top / "other.service").symlink_to("/dev/null")
-    (top / "multi-user.target.wants/helper.socket").symlink_to("/lib/systemd/system/helper.socket")
-    (top / "multi-user.target.wants/README").write_text("not a link")
-    (top / "own.service").write_text("[Unit]\n")
+    links = {
+        "alias.service": "/lib/systemd/system/ecs.service",
+        "other.service": "/dev/null",
+        "multi-user.target.wants/helper.socket": "/lib/systemd/system/helper.socket",
+    }
+    files = {"multi-user.target.wants/README": "not a link", "own.service": "[Unit]\n"}
+    top = write(tmp_path / "etc/systemd/system", files, links)
     os.mkfifo(top / "pipe.service")
     os.truncate((top / "multi-user.target.wants/README"), 100 << 20)
     paths = unit_files("ecs.service")
