@@ -19,7 +19,7 @@ import pytest
 
 # A file's tests stay on one core: what a module or a session builds for them is built once.
 SHARED = ("--machine=shared", "--numprocesses=auto", "--dist=loadfile")
-BESIDE = ("--machine=beside", "--numprocesses=4", "--dist=loadfile")  # they wait more than they work
+BESIDE = ("--machine=beside", "--numprocesses=3", "--dist=loadfile")  # they wait more than they work
 ALONE = ("--machine=alone",)
 GO_ON = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 FEW = 5  # failures of a pass: more are no accident
