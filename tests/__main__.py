@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 
 # A file's tests stay on one core: what a module or a session builds for them is built once.
-SHARED = ("--machine=shared", "--numprocesses=auto", "--dist=loadfile")
+# One process more than cores: a fifth of the time a test waits for a command, a browser or a screen.
+SHARED = ("--machine=shared", f"--numprocesses={len(os.sched_getaffinity(0)) + 1}", "--dist=loadfile")
 BESIDE = ("--machine=beside", "--numprocesses=3", "--dist=loadfile")  # they wait more than they work
 ALONE = ("--machine=alone",)
 GO_ON = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
