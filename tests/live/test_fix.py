@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Run
-from tests.live.leaking_agent import LEAKS, leaking, state
+from tests.live.leaking_agent import LEAKS, applied, leaking, state
 from tests.treatment.pinned_cgroups import cached_pages
 
 from zombiescope.lab._loads import load
@@ -48,7 +48,7 @@ def test_a_unit_of_the_admin_s_own_is_disabled_and_taken_back(zombiescope: Run, 
     """Its file lies where the link of a mask would."""
     with leaking(logs, place="etc") as systemd:
         before = state(systemd)
-        zombiescope("fix", "ecs.service", "--apply", "--seconds", "2", "--hz", "0", expect=0)
+        applied(zombiescope, "ecs.service")
         stopped, cured = systemd.show("ecs.service", "ActiveState"), state(systemd)
         zombiescope("fix", "--undo", "1", expect=0)
         assert state(systemd) == before
@@ -107,10 +107,9 @@ def test_links_that_another_unit_or_an_alias_has_are_restored_too(zombiescope: R
         _with_sysv_script(systemd)
         before = state(systemd)
         assert "/etc/systemd/system/basic.target.wants/helper.service" in before[0]
-        zombiescope("fix", "ecs.service", "--apply", "--seconds", "3", "--hz", "0", expect=0)
-        applied = state(systemd)[0]
+        applied(zombiescope, "ecs.service")
         gone = ("/helper.service", "/agent.service", "/S01ecs")
-        assert not {it for it in applied if it.endswith(gone)}, "or it tests nothing"
+        assert not {it for it in state(systemd)[0] if it.endswith(gone)}, "or it tests nothing"
         systemd.systemctl("enable", "since.service")
         since = "/etc/systemd/system/basic.target.wants/since.service"
         assert since in state(systemd)[0]

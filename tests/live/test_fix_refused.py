@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Run
-from tests.live.leaking_agent import LEAKS, WANTED, leaking, state
+from tests.live.leaking_agent import LEAKS, WANTED, applied, leaking, state
 from tests.looping_unit import looping
 
 from zombiescope.treatment.ledger import Ledger
@@ -32,7 +32,7 @@ def test_what_is_essential_is_refused_with_the_reason(zombiescope: Run, logs: Pa
         )
         assert state(systemd, "docker.service") == before and ledger.fixes() == []
         systemd.systemctl("stop", "shim.service")
-        zombiescope("fix", "docker.service", "--apply", "--seconds", "2", expect=0)
+        applied(zombiescope, "docker.service")
         assert state(systemd, "docker.service")[1] == "masked"
 
 
@@ -81,7 +81,7 @@ def test_what_others_need_is_given_a_start_limit_and_runs_on(zombiescope: Run, l
     needs = "[Unit]\nDefaultDependencies=no\nWants=ecs.service\n[Service]\nExecStart=/bin/sleep 300\n"
     with leaking(logs, others={"needs.service": needs}) as systemd:
         before = state(systemd)
-        zombiescope("fix", "ecs.service", "--apply", "--seconds", "3", "--hz", "0", expect=0)
+        applied(zombiescope, "ecs.service")
         assert systemd.show("ecs.service", "UnitFileState") == before[1]
         assert systemd.show("ecs.service", "StartLimitBurst") == "5"
         assert systemd.show("ecs.service", "RestartPreventExitStatus") == ""
