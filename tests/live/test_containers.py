@@ -107,7 +107,7 @@ def test_a_container_that_is_made_anew_again_and_again_is_named_as_who_leaks(run
         with made_again_and_again(runtime, leaky, shared) as cgroups:
             while not cgroups:
                 time.sleep(0.05)
-            argv = ("--seconds", "10", "--format", "json", "--set", "zombie_cgroups.FEW=1", "--set")
+            argv = ("--seconds", "14", "--format", "json", "--set", "zombie_cgroups.FEW=1", "--set")
             shape = json.loads(zombiescope("diagnose", *argv, "zombie_cgroups.GROWTH=3", expect=1).stdout)
         families = json.loads(zombiescope("census", "--names", "--format", "json", expect=0).stdout)["families"]
     finally:

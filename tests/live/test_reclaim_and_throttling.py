@@ -27,8 +27,8 @@ PROBES = {"cpu_throttling", "pressure", "memory_limits", "vmstat", "proc_stat"}
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many intervals within a short test."""
-    monkeypatch.setattr(cpu_throttling, "EVERY", 0.25)
-    monkeypatch.setattr(pressure, "EVERY", 0.25)
+    monkeypatch.setattr(cpu_throttling, "EVERY", 0.5)
+    monkeypatch.setattr(pressure, "EVERY", 0.5)
 
 
 @pytest.mark.usefixtures("often")
@@ -50,7 +50,7 @@ def test_a_quota_used_up_by_reclaim_is_explained_by_it() -> None:
         now_and_then(pid),
     ):
         Path(_cpu_folder(folder), "cgroup.procs").write_text(str(pid))
-        timeline = record(Host(), 10.0, only=PROBES).timeline()
+        timeline = record(Host(), 20.0, only=PROBES).timeline()
     answer = reclaim_explains_throttling.answer(timeline)
     assert answer.state == "supported", answer.says
     assert "s a second with reclaim and" in answer.says
@@ -84,13 +84,13 @@ def quota(memory_folder: str, share: float) -> Iterator[None]:
 
 @contextmanager
 def now_and_then(pid: int) -> Iterator[None]:
-    """The process rests for a second, runs for one, and so on."""
+    """The process runs for two seconds, rests for two, and so on."""
     done = threading.Event()
 
     def conduct() -> None:
         for order in (signal.SIGSTOP, signal.SIGCONT) * 60:
             os.kill(pid, order)
-            if done.wait(1.0):
+            if done.wait(2.0):
                 return
 
     conductor = threading.Thread(target=conduct)
