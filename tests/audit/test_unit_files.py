@@ -8,23 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.audit.small_roots import ECS, ETC, LIB, root
 
 from zombiescope.audit.unit_files import UnitFiles
 from zombiescope.audit.unit_syntax import parse, seconds
 from zombiescope.core import Host, Unreadable
-
-LIB, ETC = "usr/lib/systemd/system", "etc/systemd/system"
-ECS = "[Service]\nRestart=on-failure\nRestartSec=10s\n[Install]\nWantedBy=multi-user.target\n"
-
-
-def root(folder: Path, files: dict[str, str], links: dict[str, str] | None = None) -> UnitFiles:
-    for name, text in {"etc/machine-id": "", **files}.items():  # without it, presets would be applied
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, errors="surrogateescape")
-    for name, target in (links or {}).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).symlink_to(target)
-    return UnitFiles(Host(str(folder), live=False))
 
 
 def test_the_administrators_file_wins_and_drop_ins_add(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ PACKAGE = PROJECT / "src/zombiescope"
 ROOMS = ("treatment", "audit", "gate", "remedies")
 TREATMENT, AUDIT, GATE, REMEDIES = (f"tests/{room}" for room in ROOMS)
 BOOT = (
-    *(f"{AUDIT}/test_{it}.py" for it in ("unit_settings", "unit_files")),
+    *(f"{AUDIT}/test_{it}.py" for it in ("unit_settings", "unit_files", "boot")),
     *(f"{GATE}/test_{it}.py" for it in ("trees", "hostile", "activation")),
 )
 RULES = tuple(
