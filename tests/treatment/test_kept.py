@@ -139,3 +139,18 @@ def test_a_unit_without_a_name_is_said_to_have_none() -> None:
         unit_files("")
     with pytest.raises(Unreadable, match="a b"):
         unit_files("a b")
+
+
+def test_a_folder_that_a_fix_made_is_emptied_first_and_goes_with_its_parents(tmp_path: Path) -> None:
+    top = tmp_path / "a"
+    was = kept(Host(), [str(top)])
+    (top / "b/c").mkdir(parents=True)
+    (top / "b/c/file").write_text("x")
+    for argv, stdin in restoring(was, kept(Host(), [str(top)])):
+        subprocess.run(argv, input=stdin, check=True)
+    assert not top.exists()
+    top.mkdir()
+    (top / "theirs").write_text("put there since")
+    for argv, stdin in restoring(was, {str(top): kept(Host(), [str(top)])[str(top)]}):
+        subprocess.run(argv, input=stdin, check=True)
+    assert (top / "theirs").read_text() == "put there since"

@@ -49,7 +49,7 @@ def _opened(host: Host, path: str) -> int:
     try:
         if not stat.S_ISREG(os.stat(real).st_mode):
             raise Unreadable(path, "not a regular file")
-        handle = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        handle = os.open(real, os.O_NONBLOCK)  # it may be a FIFO by now
     except (OSError, ValueError) as error:
         raise Unreadable(path, (getattr(error, "strerror", None) or str(error)).lower()) from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):

@@ -6,6 +6,7 @@ a time: the process that holds the ledger's lock may act, everyone may read.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -101,13 +102,13 @@ class Ledger:
             raise RuntimeError("the ledger is written only under its lock")
         line = json.dumps({"fix": fix, "at": time.time(), "event": event, **rest}) + "\n"
         try:
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             try:
                 size = os.fstat(handle).st_size
                 torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
                 whole = (b"\n" if torn else b"") + line.encode()
                 if os.write(handle, whole) != len(whole):
-                    raise OSError(28, "no space left on device")
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(handle)
             finally:
                 os.close(handle)
@@ -121,7 +122,7 @@ class Ledger:
         """Hold the lock while acting; a process that holds it already is named."""
         try:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
-            handle = os.open(os.path.join(self.folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            handle = os.open(os.path.join(self.folder, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             why = (error.strerror or "").lower()
             raise UserError(

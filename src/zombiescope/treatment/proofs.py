@@ -61,7 +61,7 @@ def new_folder(ledger: Ledger) -> str:
 def held(folder: str) -> Iterator[None]:
     """While this process proves; a second one is refused."""
     try:
-        handle = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        handle = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise Unreadable(folder, (error.strerror or "").lower()) from error
     try:
@@ -75,7 +75,7 @@ def held(folder: str) -> Iterator[None]:
 
 def is_held(folder: str) -> bool:
     try:
-        handle = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        handle = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
         return False
     try:

@@ -213,7 +213,7 @@ def _with_experiment(
     taken = {(link.law, link.cause, link.effect) for link in _followed(case, cured)}
     links = tuple(
         replace(link, grounds=(*link.grounds, *_experiment(link, after, left)))
-        if (link.law, link.cause, link.effect) in taken and {link.cause.sign, link.effect.sign} <= held
+        if (link.law, link.cause, link.effect) in taken and held.issuperset((link.cause.sign, link.effect.sign))
         else link
         for link in case.links
     )
