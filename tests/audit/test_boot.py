@@ -83,6 +83,7 @@ def test_scripts_of_sysv(tmp_path: Path) -> None:
             "etc/init.d/link": "a",
             "etc/init.d/circle": "circle",
             "etc/init.d/gone": "nowhere",
+            "etc/init.d/lost": "circle/x",
             **{f"etc/init.d/l{it}": f"l{it + 1}" for it in range(1, 9)},
             "etc/init.d/l9": "deep",
             "etc/rc2.d/S01a": "../init.d/a",

@@ -199,3 +199,36 @@ def test_no_text_breaks_the_parsers(text: str) -> None:
     settings = parse(text)
     assert all(isinstance(value, str) for values in settings.values() for value in values)
     assert seconds(text, 1.0) >= 0
+
+
+def test_drop_ins_of_an_alias_are_its_units_and_of_no_other(tmp_path: Path) -> None:
+    nice = "[Service]\nRestart=always\n"
+    files = root(
+        tmp_path,
+        {
+            **{f"{LIB}/{name}.service": "[Service]\nRestart=no\n" for name in ("one", "two", "three")},
+            f"{ETC}/other.service.d/x.conf": nice,
+            f"{ETC}/third@.service.d/x.conf": nice,
+        },
+        {f"{ETC}/other.service": f"/{LIB}/two.service", f"{ETC}/third@.service": f"/{LIB}/three.service"},
+    )
+    assert {it: files.policy(files.unit(f"{it}.service")).restart for it in ("one", "two", "three")} == {
+        "one": "no",
+        "two": "always",
+        "three": "no",
+    }
+
+
+def test_a_link_by_a_name_that_the_unit_gives_itself_enables_it_and_any_other_only_leads_to_it(tmp_path: Path) -> None:
+    install = "[Install]\nWantedBy=multi-user.target\n"
+    files = root(
+        tmp_path,
+        {
+            f"{LIB}/one.service": f"{install}Alias=uno.service\n",
+            f"{LIB}/two.service": install,
+            f"{LIB}/three.service": install,
+        },
+        {f"{ETC}/uno.service": f"/{LIB}/one.service", f"{ETC}/due.service": f"/{LIB}/two.service"},
+    )
+    states = {it: files.unit(f"{it}.service").state for it in ("one", "two", "three")}
+    assert states == {"one": "enabled", "two": "indirect", "three": "disabled"}

@@ -52,3 +52,9 @@ def test_the_slowest_sign_decides() -> None:
     assert check.says == "checked for 23 min; job_failure came 2 times, every 8 min: 25 min are needed"
     assert long_enough(case, case.findings, 1500).state == "held"
     assert long_enough(case, (), 1500).state == "blind"
+
+
+def test_how_often_is_said() -> None:
+    counted = found(0, 600, read("n_total", "x", 5, 0), read("n_total", "x", 65, 600))
+    case = Case(node="", kernel="", span=Span(T0, T0 + 600), findings=(counted,))
+    assert [it.says for it in recurrences(case, [counted])] == ["came 60 times, every 10.0 s"]

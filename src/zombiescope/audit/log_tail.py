@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from zombiescope.core import Unreadable
+from zombiescope.core.host import why
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,7 @@ def opened(place: Place, flags: int = 0) -> Iterator[int]:
             handle = _open(stack, last, os.O_NONBLOCK | os.O_NOFOLLOW | flags, handle)
             yield handle
         except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or str(error)
-            raise Unreadable(place.shown, why.lower()) from error
+            raise Unreadable(place.shown, why(error)) from error
 
 
 def _open(stack: ExitStack, name: str, flags: int, folder: int | None = None) -> int:

@@ -11,6 +11,7 @@ import stat
 import struct
 
 from zombiescope.core import Host, Unreadable
+from zombiescope.core.host import why
 
 MOST_BYTES = 1 << 16  # of one section; the kernel takes a command line of 2 to 4 KiB
 _MOST_SECTIONS = 96  # as the format allows
@@ -51,7 +52,7 @@ def _opened(host: Host, path: str) -> int:
             raise Unreadable(path, "not a regular file")
         handle = os.open(real, os.O_NONBLOCK)  # it may be a FIFO by now
     except (OSError, ValueError) as error:
-        raise Unreadable(path, (getattr(error, "strerror", None) or str(error)).lower()) from error
+        raise Unreadable(path, why(error)) from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise Unreadable(path, "not a regular file")

@@ -24,6 +24,7 @@ from zombiescope.audit.activation import BUS_NAMES, RULES
 from zombiescope.audit.packages import DPKG, RPM
 from zombiescope.core import UserError, amount
 from zombiescope.core.host import MOST_BYTES as MOST_READ
+from zombiescope.core.host import why
 from zombiescope.gate._command_line import FOLDERS
 from zombiescope.knowledge.agents import agents
 from zombiescope.places.packed import DAMAGED, plain
@@ -67,7 +68,7 @@ def root_folder(path: str) -> Iterator[str]:
             with open(path, "rb") as file:
                 _unpack(plain(file), folder)
         except OSError as error:
-            raise UserError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+            raise UserError(f"{path}: {why(error)}") from error
         except _BROKEN as error:
             raise UserError(f"{path}: not a readable tar: {error}") from error
         yield folder

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zombiescope.core.errors import Unreadable, UserError
+from zombiescope.core.host import why
 from zombiescope.places.own_folders import LEDGER_ENVIRONMENT, LEDGER_FILE, LEDGER_FOLDER
 
 MOST_BYTES = 256 << 20  # a fix takes a few KB
@@ -113,9 +114,7 @@ class Ledger:
             finally:
                 os.close(handle)
         except OSError as error:
-            raise Unreadable(
-                self.path, f"cannot be written, so nothing was changed: {(error.strerror or str(error)).lower()}"
-            ) from error
+            raise Unreadable(self.path, f"cannot be written, so nothing was changed: {why(error)}") from error
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -124,9 +123,9 @@ class Ledger:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
             handle = os.open(os.path.join(self.folder, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            why = (error.strerror or "").lower()
             raise UserError(
-                f"{self.folder}: {why}; a fix is recorded there before it is applied: give another folder with --ledger"
+                f"{self.folder}: {why(error)}; a fix is recorded there before it is applied: "
+                "give another folder with --ledger"
             ) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -148,7 +147,7 @@ class Ledger:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise Unreadable(self.path, (error.strerror or "").lower()) from error
+            raise Unreadable(self.path, why(error)) from error
         for line in text.split(b"\n"):
             try:
                 event = json.loads(line)
