@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 from tests.gate.images import ETC, LIB, PLAIN, clean, judged, member, objections, packed, sick
+from tests.nodes import node, read
 
 from zombiescope.gate._unpacked import root_folder
+from zombiescope.gate.growing_cgroups import slope
 from zombiescope.knowledge.agents import agents
 
 FOLDERS = sorted({sign.path for agent in agents() for sign in agent.use if sign.kind == "folder_filled"})
@@ -77,3 +79,12 @@ def test_of_a_folder_that_shows_use_a_tar_keeps_the_names(tmp_path: Path, folder
     with root_folder(str(tar)) as root:
         assert [it.name for it in Path(root, folder.lstrip("/")).iterdir()] == ["inside"]
         assert folder.startswith("/etc/") or not any(it.is_file() for it in Path(root).rglob("*")), "not what is in it"
+
+
+def test_a_slope_is_from_the_middle_of_the_first_third_to_that_of_the_last() -> None:
+    steady = [read("cgroups_known", "controller:memory", float(at), float(at)) for at in range(3601)]
+    assert slope(node(steady).series("cgroups_known", "controller:memory")) == pytest.approx(
+        (600, 3000, 2 / 3), rel=0.01
+    )
+    once = node([read("cgroups_known", "controller:memory", 7.0, 0.0)]).series("cgroups_known", "controller:memory")
+    assert slope(once) == (7.0, 7.0, 0.0)

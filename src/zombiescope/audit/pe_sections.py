@@ -23,14 +23,10 @@ def section(host: Host, path: str, name: str) -> str:
     """The text of a section; "" if there is none of that name. Raises Unreadable for what is not a PE file."""
     handle = _opened(host, path)
     try:
-        start = os.pread(handle, 64, 0)
-        if len(start) < 64 or start[:2] != b"MZ":
+        begin, place = struct.unpack("<2s58xI", os.pread(handle, 64, 0))
+        magic, count, optional = struct.unpack("<4s2xH12xH2x", os.pread(handle, _HEADER, place))
+        if (begin, magic) != (b"MZ", b"PE\0\0"):
             raise Unreadable(path, "not a PE file")
-        (place,) = struct.unpack_from("<I", start, 60)
-        header = os.pread(handle, _HEADER, place)
-        if len(header) < _HEADER or header[:4] != b"PE\0\0":
-            raise Unreadable(path, "not a PE file")
-        count, optional = struct.unpack_from("<H", header, 6)[0], struct.unpack_from("<H", header, 20)[0]
         table = os.pread(handle, _SECTION * min(count, _MOST_SECTIONS), place + _HEADER + optional)
         for entry in range(len(table) // _SECTION):
             called, used, _, size, offset = struct.unpack_from("<8sIIII", table, entry * _SECTION)
@@ -38,7 +34,9 @@ def section(host: Host, path: str, name: str) -> str:
                 text = os.pread(handle, min(used or size, size, MOST_BYTES), offset)
                 return text.rstrip(b"\0\n ").decode("utf-8", "surrogateescape")
         return ""
-    except (OSError, struct.error, OverflowError) as error:
+    except struct.error:  # shorter than its headers
+        raise Unreadable(path, "not a PE file") from None
+    except (OSError, OverflowError) as error:
         raise Unreadable(path, str(error).lower()) from error
     finally:
         os.close(handle)
