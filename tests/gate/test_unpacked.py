@@ -234,3 +234,14 @@ def test_headers_are_read_within_their_limit_and_only_forwards() -> None:
         _Forwards(io.BytesIO(bytes(9))).read()
     with pytest.raises(tarfile.ReadError):
         stream.seek(9 * MOST_HEADER, os.SEEK_CUR)
+
+
+def test_links_on_the_way_to_what_is_read_are_kept(tmp_path: Path) -> None:
+    members = [
+        member("lib", kind=tarfile.SYMTYPE, to="usr/lib"),
+        member("bin", kind=tarfile.SYMTYPE, to="usr/bin"),
+        member(f"{LIB}/a.service", b"[Unit]\n"),
+    ]
+    with root_folder(str(packed(tmp_path / "t.tar", members))) as folder:
+        assert Host(folder, live=False).read("/lib/systemd/system/a.service") == "[Unit]\n"
+        assert sorted(os.listdir(folder)) == ["lib", "usr"]

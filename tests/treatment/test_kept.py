@@ -154,3 +154,15 @@ def test_a_folder_that_a_fix_made_is_emptied_first_and_goes_with_its_parents(tmp
     for argv, stdin in restoring(was, {str(top): kept(Host(), [str(top)])[str(top)]}):
         subprocess.run(argv, input=stdin, check=True)
     assert (top / "theirs").read_text() == "put there since"
+
+
+def test_a_folder_that_is_gone_is_made_again_with_its_mode_and_what_was_in_it(tmp_path: Path) -> None:
+    top = tmp_path / "a.service.d"
+    top.mkdir(mode=0o750)
+    (top / "x.conf").write_text("x")
+    was = kept(Host(), [str(top)])
+    (top / "x.conf").unlink()
+    top.rmdir()
+    for argv, stdin in restoring(was, kept(Host(), [str(top)])):
+        subprocess.run(argv, input=stdin, check=True)
+    assert top.stat().st_mode & 0o777 == 0o750 and (top / "x.conf").read_text() == "x"

@@ -76,10 +76,10 @@ def opened(place: Place, flags: int = 0) -> Iterator[int]:
     """A file or folder below a root, reached step by step so that no link is followed."""
     with ExitStack() as stack:
         try:
-            handle = _open(stack, place.root, os.O_PATH | os.O_DIRECTORY)
+            handle = _open(stack, place.root, os.O_PATH)
             *folders, last = [step for step in place.path.split("/") if step not in ("", ".", "..")]
             for step in folders:
-                handle = _open(stack, step, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, handle)
+                handle = _open(stack, step, os.O_PATH | os.O_NOFOLLOW, handle)
             # A FIFO in the place of a log must not hang us.
             handle = _open(stack, last, os.O_NONBLOCK | os.O_NOFOLLOW | flags, handle)
             yield handle

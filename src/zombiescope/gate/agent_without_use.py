@@ -37,7 +37,7 @@ def look(image: Image) -> Iterator[Objection | Blind]:
         elif not image.host.live:
             yield from _at_rest(image, row, agent, use, unseen)
         elif unseen:
-            yield Blind(what=row.unit, source=unseen[0].source, why=use.says)
+            yield Blind(what=row.unit, source=min(it.source for it in unseen), why=use.says)
 
 
 def saw(image: Image) -> str:

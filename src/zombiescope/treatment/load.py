@@ -45,7 +45,7 @@ class Load(NamedTuple):
 def comparable_load(before: Timeline, after: Timeline, faulty: Collection[str]) -> Check:
     """`faulty`: subjects of the fault. What their cores and processes burnt is no load that must come back."""
     name = "comparable load"
-    measures = [it for it in _measures(before, after, faulty) if not np.isnan(it.before) and not np.isnan(it.after)]
+    measures = [it for it in _measures(before, after, faulty) if not np.isnan((it.before, it.after)).any()]
     if not measures:
         return Check(name=name, state="blind", says="neither busy time nor packets were read twice")
     mattered = [it for it in measures if it.mattered]
@@ -82,4 +82,4 @@ def _burnt(timeline: Timeline, faulty: Collection[str]) -> float:
 def _rate(timeline: Timeline, whats: Collection[str], subjects: Collection[str]) -> float:
     """How fast these counters rose together; NaN where none was read twice."""
     rates = [rate.mean() for what in whats for it in subjects if len(rate := timeline.rate(what, it))]
-    return float(np.nansum(rates)) if rates and not np.isnan(rates).all() else float("nan")
+    return float(np.nansum(rates)) if not np.isnan(rates).all() else float("nan")
