@@ -232,3 +232,13 @@ def test_a_link_by_a_name_that_the_unit_gives_itself_enables_it_and_any_other_on
     )
     states = {it: files.unit(f"{it}.service").state for it in ("one", "two", "three")}
     assert states == {"one": "enabled", "two": "indirect", "three": "disabled"}
+
+
+def test_an_instance_that_is_a_link_to_its_template_is_a_unit_and_no_alias(tmp_path: Path) -> None:
+    files = root(
+        tmp_path,
+        {f"{LIB}/a@.service": "[Service]\nRestart=always\n", f"{LIB}/b.service": "[Service]\nRestart=no\n"},
+        {f"{ETC}/a@x.service": f"/{LIB}/a@.service", f"{ETC}/lost.service": f"/{LIB}/gone.service"},
+    )
+    assert files.names("*.service") == ["a@.service", "a@x.service", "b.service", "lost.service"]
+    assert files.unit("a@x.service").name == "a@x.service"

@@ -16,8 +16,9 @@ from zombiescope.audit.unit_syntax import parse, seconds
     ("text", "settings"),
     [
         ("[A]\nK=1\n[B]\nK=2\n", {("A", "K"): ["1"], ("B", "K"): ["2"]}),
-        ("[A\nK=1\n", {("", "K"): ["1"]}),
-        ("A]\nK=1\n", {("", "K"): ["1"]}),
+        ("[Open\nK=1\n", {("", "K"): ["1"]}),
+        ("Closed]\nK=1\n", {("", "K"): ["1"]}),
+        ("[A]\nK=[1]\nL=2\n", {("A", "K"): ["[1]"], ("A", "L"): ["2"]}),
         ("[A]\n K = 1 2 \n", {("A", "K"): ["1 2"]}),
         ("[A]\nno setting\n", {}),
         ("[A]\nK=1\\\n 2\\\n", {("A", "K"): ["1 2"]}),  # the file ends within a line

@@ -59,9 +59,8 @@ def comparable_load(before: Timeline, after: Timeline, faulty: Collection[str]) 
 
 def _measures(before: Timeline, after: Timeline, faulty: Collection[str]) -> Iterator[Load]:
     both = (before, after)
-    healthy = [[it for it in cores(one) if it not in faulty] for one in both]
-    if all(healthy):
-        was, now = (_in_modes(it, _BUSY, its) for it, its in zip(both, healthy, strict=True))
+    if all({*cores(it)} - {*faulty} for it in both):
+        was, now = (_in_modes(it, _BUSY, [core for core in cores(it) if core not in faulty]) for it in both)
         yield Load(
             "cores busy" + (" beside the fault's" if set(cores(before)) & {*faulty} else ""), LITTLE_CORES, was, now
         )

@@ -68,8 +68,9 @@ def prove(
     wanted = _wanted(chain, cured, proof, left)
     signs = {sign: _sign_is_clear(sign, subjects, before, after) for sign, subjects in wanted.items()}
     growth = {name: sign.does_not_grow(before.timeline, after.timeline) for name, sign in left.items()}
-    besides = [replace(_sign_is_clear(it, None, before, after), name=words) for it, words in always.items()]
-    besides = [check for sign, check in zip(always, besides, strict=True) if sign not in wanted]
+    besides = [
+        replace(_sign_is_clear(it, None, before, after), name=words) for it, words in always.items() if it not in wanted
+    ]
     checks = (
         *signs.values(),
         *growth.values(),
