@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.audit.test_unit_files import ETC, LIB, root
+from tests.audit.small_roots import ETC, LIB, root
 from tests.conftest import Run
 
 from zombiescope.cli import audit

@@ -164,3 +164,13 @@ def test_a_command_line_that_is_said(zombiescope: Run, tmp_path: Path) -> None:
     assert "--cmdline needs --root" in zombiescope("gate", "--cmdline", SAID, expect=2).stderr
     image = Image(Host(root, live=False), cmdline="'")
     assert {it.rule: it.state for it in rulings(image)}["cgroup_mode"] == "pass"
+
+
+def test_a_section_that_does_not_say_its_length_in_memory_is_as_long_as_in_the_file(tmp_path: Path) -> None:
+    content = bytearray(unified(cmdline=SAID.encode()))
+    place = content.index(b".cmdline") + 8
+    content[place : place + 4] = bytes(4)
+    root = clean(tmp_path)
+    (root / "efi/EFI/Linux").mkdir(parents=True)
+    (root / "efi/EFI/Linux/a.efi").write_bytes(content)
+    assert objections(judged(root)["cgroup_mode"]) == [("error", f"parameter:{BAD}")]

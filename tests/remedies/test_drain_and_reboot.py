@@ -11,6 +11,8 @@ from tests.signs.test_soft_lockup import soft
 from tests.signs.test_zombie_cgroups import v1
 
 from zombiescope.core import Case, Ground, Host, Link, Plan, Reading, Unreadable
+from zombiescope.diagnosis.examine import examine
+from zombiescope.members.rooms import healthy
 from zombiescope.places import own_python
 from zombiescope.remedies import drain_and_reboot
 from zombiescope.treatment.apply import Machine, apply, undo
@@ -113,3 +115,12 @@ def test_a_drain_that_fails_ends_it_before_the_marker(kubectl: Path, tmp_path: P
     assert not (tmp_path / "reboot-required").exists() and ledger.fixes()[0].state == "failed"
     undo("1", machine, ledger, to_nobody)
     assert (kubectl / "asked").read_text().splitlines()[-1] == "uncordon worker-1"
+
+
+def test_of_several_remedies_it_comes_last() -> None:
+    everything = healthy("remedies")
+    signs = {name: healthy("signs")[name] for name in ("soft_lockup", "zombie_cgroups")}
+    timeline = node([LOCKUP, KUBELET, *v1([68_620.0 + 2 * second for second in range(61)])])
+    case = examine(timeline, node="worker-1", kernel="5.4.0", signs=signs, laws={}, questions={}, remedies=everything)
+    names = [plan.name for plan in case.plans]
+    assert len(names) > 1 and names[-1] == "drain_and_reboot", names
