@@ -2,7 +2,7 @@
 
 While a ksoftirqd or napi thread waits for a core, its network queue is not emptied.
 
-Overhead: one read a thread and sample, 25 µs; one thread a core on a node without threaded NAPI. Once a minute the
+Overhead: one read a thread and sample, 15 µs; one thread a core on a node without threaded NAPI. Once a minute the
     names of all kernel threads are read again, 20 µs each: about 50 ms on 256 cores. At most `MOST` are followed.
 Kernel: proc_pid_schedstat() in fs/proc/base.c: time on a core, time waiting for one (both ns), number of turns. All
     three are 0 where the kernel does not count; a kernel without CONFIG_SCHEDSTATS counts only with delayacct, which

@@ -236,8 +236,7 @@ class SettledStacks:
         ):
             at = seconds(start + self._ahead)
             self._rows.add(Reading(what=GAP, subject=f"cpu:{cpu}", value=length / 1e9, at=at, source=SOURCE))
-        for cpu in distinct(parsed.cpu).tolist():
-            self._last[cpu] = int(parsed.time_ns[parsed.cpu == cpu].max())
+        self._last.update(zip(parsed.cpu.tolist(), parsed.time_ns.tolist(), strict=True))  # they are in order of time
 
     def _looks(self, drains: list[tuple[int, int]], busy_ns: npt.NDArray[np.int64], event: str) -> None:
         """Every drain of the rings was a sample, as a probe's is."""
