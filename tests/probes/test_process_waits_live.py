@@ -15,6 +15,7 @@ from tests.conftest import CANNOT
 from tests.probes.test_process_waits import values
 
 from zombiescope.core import Host
+from zombiescope.kernel.held_files import HeldFiles
 from zombiescope.probes import _process_threads, processes
 from zombiescope.probes._process_stat import parse
 
@@ -72,7 +73,9 @@ def test_a_real_time_thread_in_an_ordinary_process() -> None:
                 pytest.skip(CANNOT + "give a thread real-time priority")
             time.sleep(0.5)
             seen = list(
-                _process_threads.Threads().told(Host(), 0.0, [parse(Path(f"/proc/{process.pid}/stat").read_text())])
+                _process_threads.Threads().told(
+                    HeldFiles(Host()), 0.0, [parse(Path(f"/proc/{process.pid}/stat").read_text())]
+                )
             )
         finally:
             process.kill()

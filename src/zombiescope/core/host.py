@@ -201,8 +201,8 @@ def _folders_in(folder: str) -> Iterator[tuple[str, int, int]]:
     """The folders in a folder with their link counts and inodes; what vanishes while we look was not there."""
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
-            with suppress(FileNotFoundError):
-                if entry.is_dir(follow_symlinks=False):
+            if entry.is_dir(follow_symlinks=False):  # False for what is gone; each cgroup has fifty files
+                with suppress(FileNotFoundError):
                     yield entry.path, entry.stat(follow_symlinks=False).st_nlink, entry.inode()
 
 

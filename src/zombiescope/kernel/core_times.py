@@ -57,13 +57,13 @@ class CoreTimes(Closing):
 
         `most`: starts a second on the average; where there are more, they are timed in a part of the time.
         """
-        self._cores, self._kinds = cores, kinds
         self._turns = Turns(self._attach, self._detach, most=most)
         self._last_raw, self._last = b"", memoryview(b"").cast("Q")
         with ExitStack() as undo:
             self._times = undo.enter_context(
                 PerCpuArray(HEAD_BYTES + len(kinds) * KIND_BYTES, "zombie_times", len(cores))
             )
+            self._places = list(_places(cores, kinds, self._times.size))
             self._said = undo.enter_context(Array(stopwatch.SAID_BYTES, "zombie_said"))
             places = {"times": self._times.descriptor, "said": self._said.descriptor, "kinds": len(kinds)}
             self._programs = {
@@ -85,7 +85,7 @@ class CoreTimes(Closing):
         raw = self._times.read()
         words = memoryview(raw).cast("Q")
         found = Round(seconds, 1 << self._bits, list(self._changed(raw, words)))
-        starts = sum(words[at + TURN // 8] - self._last[at + TURN // 8] for _, _, at in self._places())
+        starts = sum(words[at + TURN // 8] - self._last[at + TURN // 8] for _, _, at in self._places)
         self._last_raw, self._last = raw, words
         rate = starts / max(seconds, 1e-3)
         self._bits = next((bits for bits in range(LEAST, MOST) if rate / (1 << bits) <= EXACT), MOST)
@@ -109,14 +109,8 @@ class CoreTimes(Closing):
         self._round += 1
         self._said.write(struct.pack("=QQ", (1 << self._bits) - 1, self._round))
 
-    def _places(self) -> Iterator[tuple[int, str, int]]:
-        """Each core and kind, with the word where it begins."""
-        for number, core in enumerate(self._cores):
-            for index, kind in enumerate(self._kinds):
-                yield core, kind, (number * self._times.size + HEAD_BYTES + index * KIND_BYTES) // 8
-
     def _changed(self, raw: bytes, words: memoryview[int]) -> Iterator[Times]:
-        for core, kind, start in self._places():
+        for core, kind, start in self._places:
             for table, offset in TABLES.items():
                 at = start + offset // 8
                 first, end = at + COUNTS // 8, at + COUNTS // 8 + BINS
@@ -128,3 +122,10 @@ class CoreTimes(Closing):
                 least = (1 << max(place for place, many in enumerate(counts) if many)) / 1e6
                 total = (words[at + SUM // 8] - self._last[at + SUM // 8]) / 1e9
                 yield Times(table, core, kind, counts, max(noted, least), total)
+
+
+def _places(cores: Sequence[int], kinds: Sequence[str], size: int) -> Iterator[tuple[int, str, int]]:
+    """Each core and kind, with the word where it begins; each core has `size` bytes."""
+    for number, core in enumerate(cores):
+        for index, kind in enumerate(kinds):
+            yield core, kind, (number * size + HEAD_BYTES + index * KIND_BYTES) // 8

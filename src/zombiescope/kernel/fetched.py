@@ -59,47 +59,35 @@ def fetching(host: Host, files: Sequence[str]) -> Iterator[Callable[[], bytes]]:
     """Fetches all of `files` again and again, held open. One that is missing is looked for each time; Unreadable if it
     is the only one."""
     with ExitStack() as held:
-        opened: dict[str, Callable[[], bytes]] = {}
-
-        def read(path: str) -> bytes:
-            if path not in opened:
-                opened[path] = held.enter_context(_held_open(host, path))
-            return opened[path]()
-
-        if len(files) == 1:
-            yield lambda: read(files[0])
-        else:
-            reads = [partial(read, path) for path in files]
-            yield lambda: _packed(reads)
+        reads = [_held_open(host, path, held) for path in files]
+        yield reads[0] if len(files) == 1 else lambda: _packed(reads)
 
 
-@contextmanager
-def _held_open(host: Host, path: str) -> Iterator[Callable[[], bytes]]:
-    """A file of the live kernel, read each time from its beginning."""
-    try:
-        handle = os.open(host.real(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except (OSError, ValueError) as error:
-        raise Unreadable(path, why(error)) from error
+def _held_open(host: Host, path: str, held: ExitStack) -> Callable[[], bytes]:
+    """Reads a file of the live kernel, each time from its beginning; opened when it is first there."""
+    handle, at_once = -1, path in _AT_ONCE
 
     def read() -> bytes:
+        nonlocal handle
         try:
+            if handle < 0:
+                handle = os.open(host.real(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+                held.callback(os.close, handle)
+            part = os.pread(handle, CHUNK, 0)
+            if at_once and len(part) < CHUNK:
+                return part
             # A file of many records (/proc/slabinfo) is handed out a page at a time, however large the buffer is.
-            parts, size = [], 0
-            while part := os.pread(handle, CHUNK, size):
+            parts, size = [part], len(part)
+            while part and (part := os.pread(handle, CHUNK, size)):
                 parts.append(part)
                 size += len(part)
                 if size > MOST_BYTES:
                     raise Unreadable(path, f"larger than {MOST_BYTES:,} bytes")
-                if size < CHUNK and path in _AT_ONCE:
-                    break
             return b"".join(parts)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise Unreadable(path, why(error)) from error
 
-    try:
-        yield read
-    finally:
-        os.close(handle)
+    return read
 
 
 def unpacked(content: bytes, files: Sequence[str]) -> list[bytes | Unreadable]:

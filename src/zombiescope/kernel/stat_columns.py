@@ -32,7 +32,7 @@ def core_ticks(texts: Sequence[bytes]) -> tuple[list[int], Ticks, list[bytes]] |
         return None
     table = table.reshape(len(blocks), cores, -1)
     numbers = table[0, :, 0]
-    if (table[:, :, 0] != numbers).any() or len(np.unique(numbers)) != cores:
+    if (table[:, :, 0] != numbers).any() or len(set(numbers.tolist())) != cores:
         return None
     return numbers.tolist(), table[:, :, 1:], rests
 

@@ -149,7 +149,7 @@ class Files:
         if known is None and loaded.elf.build_id:
             known = self._by_build_id.get(_key(loaded.elf.build_id))
         if known is None or known.dropped:
-            known = File(elf=loaded.elf, why="" if len(loaded.elf) else "has no function names (stripped)")
+            known = File(elf=loaded.elf, why="" if loaded.elf else "has no function names (stripped)")
             self._held[known] = None
             self._memory += loaded.elf.memory
         self._by_identity[loaded.identity] = known

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
 
 from zombiescope.core.errors import Unparsable
 from zombiescope.naming.demangled import demangled
@@ -176,7 +177,7 @@ def _addresses(
     text: bytes, chars: npt.NDArray[np.uint8], begins: Indexes, width: int
 ) -> tuple[Addresses, npt.NDArray[np.bool_]]:
     good = np.ones(len(begins), dtype=bool)
-    digits_of_all = chars[begins[:, None] + np.arange(width)]
+    digits_of_all = sliding_window_view(chars, width)[begins]
     if _DIGITS[digits_of_all].max(initial=0) != _NO_DIGIT:  # as nearly always
         raw = bytes.fromhex(digits_of_all.tobytes().decode("ascii"))
         return np.frombuffer(raw, f">u{width // 2}").astype(np.uint64), good

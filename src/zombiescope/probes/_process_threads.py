@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.core import Blind, Reading, Unparsable, Unreadable
+from zombiescope.kernel.held_files import HeldFiles
 from zombiescope.probes._process_stat import Process, parse
 from zombiescope.probes._process_waits import WAITING, Key, Wait, parse_schedstat, where
 
@@ -31,16 +32,20 @@ class Threads:
     rounds: dict[Key, set[str]] = field(default_factory=dict)  # by process: those that had a turn in this round
     whole: set[Key] = field(default_factory=set)  # processes of which all had a turn once
     blocked: dict[Key, Process] = field(default_factory=dict)  # in this sample
+    # By process and line, in the last sample and in this one: most threads did not run in between.
+    known: dict[tuple[str, bytes], Process] = field(default_factory=dict)
+    parsed: dict[tuple[str, bytes], Process] = field(default_factory=dict)
 
-    def told(self, host: Host, at: float, busy: Sequence[Process]) -> Iterator[Reading | Blind]:
+    def told(self, files: HeldFiles, at: float, busy: Sequence[Process]) -> Iterator[Reading | Blind]:
         followed, self.followed, self.blocked = self.followed, {}, {}
         before, self.waits = self.waits, {}
+        self.known, self.parsed = self.parsed, {}
         for number, process in followed.items():
-            yield from self._one(host, at, process, number, before)
+            yield from self._one(files, at, process, number, before)
         left, unread = READ - len(followed), 0
         for process in busy:
             try:
-                names = host.listing(f"/proc/{process.pid}/task")
+                names = files.host.listing(f"/proc/{process.pid}/task")
             except Unreadable:
                 continue  # it has exited
             had = self.rounds.get(process.key, set())
@@ -50,7 +55,7 @@ class Threads:
             now = turn[: max(left, 0)]
             for number in now:
                 if number not in followed:
-                    yield from self._one(host, at, process, number, before)
+                    yield from self._one(files, at, process, number, before)
             left -= len(now)
             self.rounds[process.key] = {*had, *now}
             if len(now) == len(turn):
@@ -64,13 +69,22 @@ class Threads:
         text = max(busy, key=lambda it: it.threads).subject if busy else ""
         yield Reading(what=UNREAD, subject="node", value=unread, at=at, source="$ ls /proc/[0-9]*/task", text=text)
 
+    def _thread(self, line: bytes, process: Process, number: str) -> Process:
+        key = process.subject, line
+        thread = self.known.get(key)
+        if thread is None:
+            text = line.decode("utf-8", "surrogateescape")
+            thread = replace(parse(text, f"{process.pid}/task/{number}"), of=process.subject)
+        self.parsed[key] = thread
+        return thread
+
     def _one(
-        self, host: Host, at: float, process: Process, number: str, before: Mapping[Key, Wait]
+        self, files: HeldFiles, at: float, process: Process, number: str, before: Mapping[Key, Wait]
     ) -> Iterator[Reading | Blind]:
         source = f"/proc/{process.pid}/task/{number}/stat"
         schedstat = f"/proc/{process.pid}/task/{number}/schedstat"
         try:
-            thread = replace(parse(host.read(source), f"{process.pid}/task/{number}"), of=process.subject)
+            thread = self._thread(files.read(source), process, number)
         except Unreadable:
             return  # it has exited
         except Unparsable as error:
@@ -88,7 +102,7 @@ class Threads:
             self.blocked[thread.key] = thread
         waiting = False
         try:
-            ran, waited, turns = parse_schedstat(host.read(schedstat), schedstat)
+            ran, waited, turns = parse_schedstat(files.read(schedstat).decode("utf-8", "surrogateescape"), schedstat)
             now = Wait(at, thread.state == "R", ran, turns, waited)
             last = before.get(thread.key)
             if last is None:  # whether it waits, the next sample shows
@@ -101,7 +115,7 @@ class Threads:
                 figures = {DELAY: now.waited, RAN: now.ran, AT: thread.cpu}
                 for what, value in figures.items():
                     yield Reading(what=what, subject=thread.subject, value=value, at=at, source=schedstat, text=text)
-                yield from where(host, thread, at)
+                yield from where(files.host, thread, at)
         except Unreadable:
             pass  # it has exited, or this kernel has no such file: its first thread says so too
         except Unparsable as error:

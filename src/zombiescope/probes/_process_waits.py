@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.held_files import HeldFiles
 from zombiescope.kernel.text import cores, count, lines
 from zombiescope.probes._process_stat import Process
 
@@ -47,7 +48,9 @@ class RunDelay:
 
     followed: dict[Key, Wait] = field(default_factory=dict)
 
-    def told(self, host: Host, at: float, alive: Mapping[Key, Process], busy: list[Key]) -> Iterator[Reading | Blind]:
+    def told(
+        self, files: HeldFiles, at: float, alive: Mapping[Key, Process], busy: list[Key]
+    ) -> Iterator[Reading | Blind]:
         """A starved process is runnable in every sample. Processes followed before are kept while there is room."""
         runnable = sorted((key for key, it in alive.items() if it.state == "R"), key=lambda key: alive[key].used)
         wanted = dict.fromkeys((*runnable, *busy, *(key for key in self.followed if key in alive)))
@@ -60,7 +63,7 @@ class RunDelay:
                 stat = f"/proc/{key[0]}/stat"
                 yield Reading(what=CORE, subject=process.subject, value=process.cpu, at=at, source=stat)
             try:
-                ran, waited, turns = parse_schedstat(host.read_short(source).decode("utf-8", "surrogateescape"), source)
+                ran, waited, turns = parse_schedstat(files.read(source).decode("utf-8", "surrogateescape"), source)
                 if not ran and not waited and process.used:
                     raise Unreadable(source, "this kernel does not count run delay: boot with delayacct")
             except Unreadable as error:
@@ -76,7 +79,7 @@ class RunDelay:
             yield Reading(what=RAN, subject=process.subject, value=now.ran, at=at, source=source)
             if asked < ASKED and now.waited - before.waited > WAITING * (at - before.at):
                 asked += 1
-                yield from where(host, process, at)
+                yield from where(files.host, process, at)
         self.followed = seen
         if missed and not seen:
             yield Blind(what=DELAY, source=missed.source, why=missed.why)

@@ -20,6 +20,7 @@ from zombiescope.kernel.mounts import CgroupMount, mount_of, whole
 EVERY = 1.0
 GIVES = ("cgroup_births_total", "cgroup_removals_total", "cgroup_releases_total")
 MOST = 200  # families counted separately: many names that no rule groups must not fill our memory
+REMEMBERED = 2_000  # paths, 0.3 KB each
 _WHATS = {"mkdir": GIVES[0], "rmdir": GIVES[1], "release": GIVES[2]}
 _OTHERS = "family:others"
 Look = Callable[[], Iterator[Reading | Blind]]
@@ -33,9 +34,10 @@ class _Counts:
         self._families: set[str] = set()
         self._examples: dict[tuple[str, str], str] = {}
         self._learnt = Families()
+        self._met: dict[str, str] = {}  # paths, and the family of each: what is created is soon removed and released
 
     def add(self, what: str, path: str, times: int = 1) -> None:
-        subject = f"family:{self._learnt.of(path)}"
+        subject = self._met.get(path) or self._of(path)
         if subject not in self._families and "*" in subject:
             self._gather()
         if subject not in self._families and len(self._families) >= MOST:
@@ -44,8 +46,16 @@ class _Counts:
         self._totals[what, subject] += times
         self._examples[what, subject] = path
 
+    def _of(self, path: str) -> str:
+        subject = f"family:{self._learnt.of(path)}"
+        if len(self._met) >= REMEMBERED:
+            self._met.clear()
+        self._met[path] = subject
+        return subject
+
     def _gather(self) -> None:
         """A family that was just learnt takes over the counts of those that were met before."""
+        self._met.clear()
         for (what, before), example in list(self._examples.items()):
             subject = f"family:{self._learnt.of(example)}"
             if subject != before and "*" in subject and before != _OTHERS:

@@ -10,6 +10,7 @@ Kernel: fs/notify/inotify/inotify_user.c; the limit is fs.inotify.max_user_insta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ LINKS = 20_000  # open files asked in a sample, 40 ms: a node of 500 processes i
 SHOWN = 3  # processes named, those with most first
 _LIMIT = "/proc/sys/fs/inotify/max_user_instances"
 _IS_INOTIFY = ("anon_inode:inotify", "anon_inode:[inotify]")  # the latter in some older kernels
+_STATUS = re.compile(r"^Name:\t([^\n]*)\n(?:.*\n)?Uid:\t[0-9]+\t([0-9]{1,10})\t.*\nFDSize:\t([0-9]{1,10})\n", re.DOTALL)
 _Own = tuple[str, str, int]  # user, name, how many
 
 
@@ -93,8 +95,12 @@ def _count(host: Host, known: _Known) -> None:
         except Unparsable:
             continue
         left -= len(files) + 10  # status and the listing itself
-        held = sum(_is_inotify(host, f"/proc/{pid}/fd/{it}") for it in files)
         known.own.pop(pid, None)
+        try:
+            held = sum(_is_inotify(host, f"/proc/{pid}/fd/{it}") for it in files)
+        except Unreadable:
+            known.refused += 1
+            continue
         if held and (user := _whose(host, pid, uid)):
             known.own[pid] = (user, f"{name}[{pid}]", held)
     known.whole = known.whole or not known.waiting
@@ -103,7 +109,9 @@ def _count(host: Host, known: _Known) -> None:
 def _is_inotify(host: Host, path: str) -> bool:
     try:
         return host.link(path) in _IS_INOTIFY
-    except Unreadable:
+    except Unreadable as error:
+        if "denied" in error.why:  # so are all others of this process
+            raise
         return False
 
 
@@ -121,11 +129,10 @@ def _whose(host: Host, pid: str, uid: str) -> str:
 # FDSize:	256
 def parse_status(text: str) -> tuple[str, str, int]:
     """The name, the effective user, and for how many open files there is room."""
-    found = dict(line.partition(":\t")[::2] for line in text.split("\n"))
-    try:
-        return found["Name"], str(count(found["Uid"].split("\t")[1])), count(found["FDSize"].strip())
-    except (KeyError, ValueError, IndexError):
-        raise Unparsable("/proc/PID/status", 1, text) from None
+    found = _STATUS.search(text)  # the kernel escapes a newline in a name
+    if found is None:
+        raise Unparsable("/proc/PID/status", 1, text)
+    return found[1], found[2], int(found[3])
 
 
 def parse_limit(text: str) -> int:

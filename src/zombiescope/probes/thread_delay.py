@@ -2,7 +2,7 @@
 
 While a ksoftirqd or napi thread waits for a core, its network queue is not emptied.
 
-Overhead: one read a thread and sample, 25 µs; one thread a core on a node without threaded NAPI. Once a minute the
+Overhead: one read a thread and sample, 15 µs; one thread a core on a node without threaded NAPI. Once a minute the
     names of all kernel threads are read again, 20 µs each: about 50 ms on 256 cores. At most `MOST` are followed.
 Kernel: proc_pid_schedstat() in fs/proc/base.c: time on a core, time waiting for one (both ns), number of turns. All
     three are 0 where the kernel does not count; a kernel without CONFIG_SCHEDSTATS counts only with delayacct, which
@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.held_files import HeldFiles
 from zombiescope.kernel.text import count
 
 EVERY = 1.0
@@ -47,31 +48,34 @@ def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
     threads: Threads = {}
     waited: dict[str, float] = {}
     due = float("-inf")
+    with HeldFiles(host) as files:
 
-    def look() -> Iterator[Reading | Blind]:
-        nonlocal threads, due
-        if time.monotonic() >= due:
-            threads = _renewed(host, threads)
-            due = time.monotonic() + RENEWED
-        yield from _told(host, threads, waited)
+        def look() -> Iterator[Reading | Blind]:
+            nonlocal threads, due
+            if time.monotonic() >= due:
+                threads = _renewed(host, threads)
+                due = time.monotonic() + RENEWED
+            yield from _told(files, threads, waited)
 
-    yield look
+        yield look
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:
-    return _told(host, _renewed(host, {}), {})
+    with HeldFiles(host) as files:
+        yield from _told(files, _renewed(host, {}), {})
 
 
-def _told(host: Host, threads: Threads, waited: dict[str, float]) -> Iterator[Reading | Blind]:
+def _told(files: HeldFiles, threads: Threads, waited: dict[str, float]) -> Iterator[Reading | Blind]:
     found: dict[str, tuple[float, float]] = {}
     missed = Unreadable(CHILDREN, "none of the kernel threads to follow exists")
-    at = host.now()
+    at = files.host.now()
     for pid in list(threads)[:MOST]:
         try:
-            line = host.read_short(f"/proc/{pid}/schedstat")
+            line = files.read(f"/proc/{pid}/schedstat")
             found[pid] = parse(line.decode("utf-8", "surrogateescape"), pid)
         except Unreadable as error:
             missed = error  # it has exited, and is forgotten when the list is renewed
+    files.sampled()
     if not found:
         raise missed
     if not any(any(times) for times in found.values()):
@@ -86,7 +90,7 @@ def _told(host: Host, threads: Threads, waited: dict[str, float]) -> Iterator[Re
             yield Reading(what=what, subject=f"thread:{name}", value=seconds, at=at, source=source)
         # A thread bound to a core has its number in the name; for others the core matters only while they wait.
         if name.startswith(_ROAMING) and times[1] - waited.get(pid, 0.0) > WAITED:
-            yield from _core(host, pid, f"thread:{name}", at)
+            yield from _core(files.host, pid, f"thread:{name}", at)
         waited[pid] = times[1]
     if len(threads) > MOST:
         why = f"{len(threads) - MOST:,} threads more than thread_delay.MOST are not followed"

@@ -10,6 +10,7 @@ import ctypes
 import gc
 import os
 import platform
+import resource
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -37,6 +38,7 @@ SMALLEST, LARGEST = 1 << 20, 48 << 20  # bytes: each begins with every value; an
 OWN_COST, OWN_MEMORY, OWN_RINGS = "recorder_cpu_seconds_total", "recorder_memory_bytes", "recorder_ring_bytes"
 OWN_DELAY = "recorder_run_delay_seconds_total"  # that it had no core: a node that starves its recorder starves others
 OWN = (OWN_COST, OWN_MEMORY, OWN_RINGS, OWN_DELAY)
+FILES = 8192  # that it may open
 _M_ARENA_MAX = -8  # of malloc.h
 
 
@@ -68,6 +70,7 @@ class Capture:
 
     def __enter__(self) -> Capture:
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)  # a heap for each thread would keep 1 MB more
+        _allow_files()
         self._sink = HeadSink(self._hand_over)
         self._loop = Loop(self._host, self._sink)
         self._sink.events = frozenset((*self._loop.events, *EVENTS, TROUBLE, BUDGET_STEP))
@@ -261,6 +264,14 @@ class Capture:
             return self._host.read(path, most=4096).strip()
         except Unreadable:
             return ""
+
+
+def _allow_files() -> None:
+    """Two for each core, and those that probes hold open; the usual limit is there for programs that use select(2)."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES if hard == resource.RLIM_INFINITY else min(hard, FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _freeze() -> None:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zombiescope.core.samples import Frames, Function, Ints, Mask
+from zombiescope.recorder.arrow_functions import encoded, taken
 from zombiescope.recorder.segment import as_batch
 
 Ids = npt.NDArray[np.uint64]
@@ -31,7 +32,7 @@ class DistinctStacks:
         own, first = np.unique(table["stack"].to_numpy(), return_index=True)
         fresh = self.places(own) == len(self.ids)
         if fresh.any():
-            self._unnamed.append(table if fresh.sum() == table.num_rows else table.take(pa.array(first[fresh])))
+            self._unnamed.append(table if fresh.sum() == table.num_rows else taken(table, first[fresh]))
             ids = self._unnamed[-1]["stack"].to_numpy()
             numbers = np.arange(len(ids)) + len(self.ids) + 1
             whole = np.concatenate([self.ids, ids])
@@ -75,8 +76,9 @@ class DistinctStacks:
     def _named(self, table: pa.Table) -> tuple[npt.NDArray[np.int32], Ints]:
         """The functions of all its stacks, one stack after the other, and how many each has."""
         frames = table["frames"].combine_chunks()
-        lengths = np.diff(frames.offsets.to_numpy()).astype(np.int64)
-        words = frames.flatten().dictionary_encode()
+        offsets = frames.offsets.to_numpy()
+        lengths = np.diff(offsets).astype(np.int64)
+        words = encoded(frames.values[offsets[0] : offsets[-1]])
         left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(words))  # frames from this one to the leaf
         kernel = left <= np.repeat(table["kernel_frames"].to_numpy().astype(np.int64), lengths)
         codes, which = np.unique(words.indices.to_numpy().astype(np.int64) * 2 + kernel, return_inverse=True)

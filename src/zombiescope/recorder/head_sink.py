@@ -34,6 +34,7 @@ class HeadSink:
         """A new head."""
         self._head = HeadWriter(write)
         self._sources: dict[tuple[Any, ...], int] = {}
+        self._probes: dict[str, int] = {}
         self._changes = Changes()
         self._head.clock(time.monotonic_ns(), ahead_ns())
 
@@ -43,11 +44,11 @@ class HeadSink:
         return self._head.bytes
 
     def fetched(self, name: str, fetched: Fetched) -> None:
-        self._head.fetched(self._source({"probe": name}), fetched.at, fetched.content)
+        self._head.fetched(self._probe(name), fetched.at, fetched.content)
 
     def sample(self, name: str, sample: Sample) -> None:
         self._head.sample(
-            self._source({"probe": name}),
+            self._probe(name),
             time.monotonic_ns(),
             time=sample.at,
             readings=[_row(it) for it in sample.readings if it.what in self.events or self._changes.is_new(it)],
@@ -77,6 +78,9 @@ class HeadSink:
         """All of it in one write, with the clock as it is set now; returns how many bytes."""
         self._head.clock(time.monotonic_ns(), ahead_ns())
         return self._head.flush()
+
+    def _probe(self, name: str) -> int:
+        return self._probes.get(name) or self._probes.setdefault(name, self._source({"probe": name}))
 
     def _source(self, what: dict[str, Any]) -> int:
         key = tuple(what.values())

@@ -109,8 +109,9 @@ class Loop:
             last = due
             if (wait := due - time.monotonic()) > 0:
                 self.sleep(wait)
-            if self._due[0][0] <= time.monotonic():
-                self._do_next()
+                if due > time.monotonic():  # woken by a ring that is nearly full
+                    continue
+            self._do_next()
         while not self.stopped and (wait := start + seconds - time.monotonic()) > 0:
             self.sleep(wait)
         self._collect_all()
@@ -134,7 +135,9 @@ class Loop:
         if not self._scheduled:
             self._scheduled = True
             for name, probe in self._probes.items():
-                self.every(partial(self._look, name), after=probe.EVERY)
+                often = self._often.get(name)
+                act = partial(self._fetch, name, often, probe.EVERY) if often else partial(self._look, name)
+                self.every(act, after=probe.EVERY)
 
     def _do_next(self) -> None:
         when, _, act = self._due[0]
@@ -142,9 +145,15 @@ class Loop:
         # Keep the interval; after a stall (SIGSTOP, a starved core) continue from now instead of catching up.
         heapq.heapreplace(self._due, (max(_on_grid(when, pause), time.monotonic()), next(self._turn), act))
 
+    def _fetch(self, name: str, often: Files, every: float) -> float:
+        """In the main thread, many times a second: all that it does is done so often."""
+        sample = often.sample()
+        self._unnoted.append((name, sample))
+        return max(self.stretch * every, sample.cost / SHARE)
+
     def _look(self, name: str) -> float:
         every = self.stretch * float(self._probes[name].EVERY)
-        if self._worker is None or name in self._often:
+        if self._worker is None:
             sample = self._sampled(name)
             self._unnoted.append((name, sample))
             return max(every, sample.cost / SHARE)

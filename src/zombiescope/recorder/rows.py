@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from zombiescope.core import Span
 from zombiescope.core.timeline import ReadSamples, Series, Timeline
+from zombiescope.recorder.arrow_functions import chosen, filled
 from zombiescope.recorder.layout import CGROUP, LOOKED, UNSEEN
 
 Codes = npt.NDArray[np.int64]
@@ -24,7 +25,7 @@ def cut(table: pa.Table, span: Span | None) -> pa.Table:
     if span is None or "at" not in table.column_names:
         return table
     at = table["at"].to_numpy()
-    return table.filter(pa.array((at >= span.start * 1e9) & (at <= span.end * 1e9)))
+    return chosen(table, (at >= span.start * 1e9) & (at <= span.end * 1e9))
 
 
 def only(table: pa.Table, name: str) -> pa.Table:
@@ -33,7 +34,7 @@ def only(table: pa.Table, name: str) -> pa.Table:
         return table
     what = table["what"].combine_chunks()
     words = what.dictionary.to_pylist()
-    return table.filter(pa.array(_codes(what) == (words.index(name) if name in words else -2)))
+    return chosen(table, _codes(what) == (words.index(name) if name in words else -2))
 
 
 def cgroup_paths(events: pa.Table) -> dict[int, str]:
@@ -109,7 +110,7 @@ def _seconds(ns: Codes) -> npt.NDArray[np.float64]:
 
 
 def _codes(column: pa.DictionaryArray) -> Codes:
-    codes: Codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    codes: Codes = filled(column.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
 
 

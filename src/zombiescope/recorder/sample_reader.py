@@ -18,6 +18,7 @@ from zombiescope.core import Span, UserError, harmless
 from zombiescope.core.samples import SECOND, Ints, Mask, Samples, Wanted, Who, inside
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.gaps import core_gaps
+from zombiescope.recorder.arrow_functions import filled
 from zombiescope.recorder.distinct_stacks import DistinctStacks, Ids
 
 MOST = 20_000_000  # samples: 640 MB. Two cores, at 99 Hz and always busy, take 28 hours for them; 96 cores half an hour
@@ -183,7 +184,7 @@ class _Found:
         """Who each sample is of, numbered: by codes, never by strings."""
         column = columns["comm"].unify_dictionaries().combine_chunks()
         words = [*column.dictionary.to_pylist(), ""]
-        comm = column.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)[rows].astype(np.int64)
+        comm = filled(column.indices, len(words) - 1).to_numpy(zero_copy_only=False)[rows].astype(np.int64)
         cgroups, cgroup = np.unique(columns["cgroup"].to_numpy()[rows], return_inverse=True)
         pid = columns["pid"].to_numpy()[rows].astype(np.int64)
         key = (pid * len(words) + comm) * len(cgroups) + cgroup
@@ -201,7 +202,7 @@ def _weights(columns: Mapping[str, pa.ChunkedArray], rows: Ints) -> Ints:
     column = columns.get("weight")
     if column is None or column.null_count == len(column):
         return np.zeros(len(rows), np.int64)
-    found: Ints = column.fill_null(0).to_numpy()[rows]
+    found: Ints = filled(column, 0).to_numpy()[rows]
     return found
 
 

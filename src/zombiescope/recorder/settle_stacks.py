@@ -22,6 +22,7 @@ from zombiescope.kernel.perf_records import Parsed, parse
 from zombiescope.kernel.perf_weights import Weights
 from zombiescope.naming.kernel_names import KALLSYMS, KernelNames, kernel_symbols
 from zombiescope.naming.namer import Namer
+from zombiescope.naming.ranges import distinct
 from zombiescope.recorder.carry import Carry, carried, kept_mappings, restored
 from zombiescope.recorder.cgroup_paths import CgroupPaths
 from zombiescope.recorder.clock import seconds
@@ -168,7 +169,7 @@ class SettledStacks:
         self._drains = []
 
     def _feed(self, parsed: Parsed) -> None:
-        sampled = set(np.unique(parsed.pid).tolist())
+        sampled = set(distinct(parsed.pid).tolist())
         forks = (it for it in parsed.records if isinstance(it, Fork) and it.pid != it.parent_pid and it.pid in sampled)
         self._see({it.parent_pid for it in forks})  # before its child, which has the same mappings
         self._namer.feed(parsed.records)
@@ -216,7 +217,7 @@ class SettledStacks:
         return busy
 
     def _tell_cgroups(self, cgroups: npt.NDArray[np.uint64], at: float) -> None:
-        for number in sorted(set(np.unique(cgroups).tolist()) - self._told_cgroups - {0}):
+        for number in sorted(set(distinct(cgroups).tolist()) - self._told_cgroups - {0}):
             self._told_cgroups.add(number)
             path, source = self._paths.get(number), SOURCE
             if path is None and self._cgroups is not None:
@@ -235,8 +236,7 @@ class SettledStacks:
         ):
             at = seconds(start + self._ahead)
             self._rows.add(Reading(what=GAP, subject=f"cpu:{cpu}", value=length / 1e9, at=at, source=SOURCE))
-        for cpu in np.unique(parsed.cpu).tolist():
-            self._last[cpu] = int(parsed.time_ns[parsed.cpu == cpu].max())
+        self._last.update(zip(parsed.cpu.tolist(), parsed.time_ns.tolist(), strict=True))  # they are in order of time
 
     def _looks(self, drains: list[tuple[int, int]], busy_ns: npt.NDArray[np.int64], event: str) -> None:
         """Every drain of the rings was a sample, as a probe's is."""
