@@ -47,8 +47,9 @@ class Shown(Protocol):
     def ask(self, question: Mapping[str, Any], kind: str) -> Response | Later: ...
 
 
-def pages(shown: Shown, token: Callable[[], str]) -> Callable[[Request], Response | Later]:
-    """`token` is asked for each request, since a reload may change it; empty: none is needed, on loopback only."""
+def pages(shown: Shown, token: Callable[[], str], known: Callable[[], bool]) -> Callable[[Request], Response | Later]:
+    """`token` is asked for each request, since a reload may change it; empty: none is needed, on loopback only, or
+    where clients are `known` by a certificate."""
 
     def answer(request: Request) -> Response | Later:
         if request.place == "metrics":
@@ -57,7 +58,7 @@ def pages(shown: Shown, token: Callable[[], str]) -> Callable[[Request], Respons
         if secret and not hmac.compare_digest(_given(request.headers.get("authorization", "")), secret.encode()):
             asks = (("WWW-Authenticate", 'Basic realm="zombiescope", charset="UTF-8"'), ("WWW-Authenticate", "Bearer"))
             return Response(401, b"a token is needed, as bearer or as password\n", headers=asks)
-        if not secret and not _local(request.headers.get("host", "")):
+        if not secret and not known() and not _local(request.headers.get("host", "")):
             # A page in a browser could have its own name resolve to 127.0.0.1 and read us.
             return Response(403, b"this address is for 127.0.0.1 and localhost only\n")
         return _page(request, shown)

@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from zombiescope import __version__
-from zombiescope.agent import textfile
+from zombiescope.agent import commands, textfile
 from zombiescope.agent.asking import Asking
-from zombiescope.agent.budget import FIRST, LEAST
+from zombiescope.agent.budget import FIRST
 from zombiescope.agent.children import Child
 from zombiescope.agent.cost import Cost
 from zombiescope.agent.events import POSTS, Events
@@ -36,7 +36,6 @@ from zombiescope.agent.serving import Later, Response, Server
 from zombiescope.agent.settings import Settings, token
 from zombiescope.agent.systemd import Systemd
 from zombiescope.core import UserError
-from zombiescope.places.own_python import own_python
 
 DRAINS = 10.0  # seconds for the recorder to write its last segment
 POSTING = 5.0  # seconds for what still waits to be posted
@@ -58,13 +57,19 @@ class Resident:
         self._started = time.time()
         self._node = os.uname().nodename
         self._selector = selectors.DefaultSelector()
-        self._recorder = Child(self._selector, "recorder", self._record, self._recorder_said)
-        self._examiner = Child(self._selector, "examiner", self._examine, self._examiner_said, bodies=True)
+        self._recorder = Child(
+            self._selector, "recorder", lambda: commands.recorder(self.settings), self._recorder_said
+        )
+        self._examiner = Child(
+            self._selector, "examiner", lambda: commands.examiner(self.settings), self._examiner_said, bodies=True
+        )
         self._asking = Asking(self._examiner.send)
-        self._profiles = Profiles()
+        self._profiles = Profiles(self.out)
         self._live_page = LivePage(self._node)
         self._remedies = Remedies(settings, self._selector, self.out)
-        self._server = Server(self._selector, pages(self, lambda: self._token))
+        self._server = Server(
+            self._selector, pages(self, lambda: self._token, lambda: bool(self.settings.tls_client_ca_file))
+        )
         self._asked = False  # a look was asked for, and the answer is awaited
         self._asked_at = 0.0
         self._next_look = time.monotonic() + min(FIRST, settings.every)
@@ -152,7 +157,7 @@ class Resident:
     def _tick(self) -> float:
         """Whatever is due; seconds until something is."""
         now = time.monotonic()
-        waits = [it.tick(now) for it in (self._server, self._events, self._systemd, self._asking)]
+        waits = [it.tick(now) for it in (self._server, self._events, self._profiles, self._systemd, self._asking)]
         waits += [self._kept_alive(child, now) for child in (self._recorder, self._examiner)]
         if self._asked and now - self._asked_at > ANSWERS:
             self.out.log("the examiner does not answer: it is started anew", "error")
@@ -175,17 +180,6 @@ class Resident:
         return waits
 
     # The children
-
-    def _record(self) -> tuple[str, ...]:
-        it = self.settings
-        options = ["--hours", f"{it.hours:g}", "--max-bytes", str(it.max_bytes), "--hz", str(it.hz)]
-        options += ["--budget", f"{(1 - LEAST) * it.budget:.4%}"]  # the rest is for looks
-        chosen = [word for one in it.set for word in ("--set", one)] + (["--host", it.host] if it.host else [])
-        chosen += ["--no-bpf"] if it.bpf == "off" else []
-        return own_python("zombiescope.agent.child", str(os.getpid()), "record", it.dir, *options, *chosen)
-
-    def _examine(self) -> tuple[str, ...]:
-        return own_python("zombiescope.agent.examiner", self.settings.dir, str(os.getpid()), *self.settings.set)
 
     def _recorder_said(self, _: str, line: bytes, __: bytes) -> None:
         self.out.log(f"recorder: {line.decode('utf-8', 'surrogateescape').strip()}")
@@ -260,8 +254,7 @@ class Resident:
         self._cost.every = new.every
         self._next_look = min(self._next_look, time.monotonic() + new.every)
         listen_anew(self._server, old, new, self.out)
-        recorded = ("host", "hours", "max_bytes", "hz", "budget", "set")
-        if any(getattr(old, it) != getattr(new, it) for it in recorded):
+        if any(getattr(old, it) != getattr(new, it) for it in commands.RECORDED):
             self._recorder.restart(time.monotonic())
         if old.set != new.set:
             self._examiner.restart(time.monotonic())
