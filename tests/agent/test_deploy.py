@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.agent.test_metrics import look, seen, text
 from tests.conftest import PROJECT
+from tests.peers import peer
 from tests.test_docs import anchors
 
 from zombiescope.cli._agent_keys import KEYS, settings_of
@@ -22,10 +23,7 @@ UNIT = DEPLOY / "systemd" / "zombiescope-agent.service"
 
 @pytest.fixture
 def promtool() -> str:
-    found = shutil.which("promtool")
-    if found is None:
-        pytest.skip("promtool is not installed (Debian: apt-get install prometheus)")
-    return found
+    return peer("promtool")[0]
 
 
 def test_the_rules_are_right_and_do_what_their_tests_say(promtool: str) -> None:
@@ -53,7 +51,8 @@ def test_every_alert_is_tested_and_has_a_page() -> None:
 
 def test_every_metric_in_the_rules_is_one_that_we_export() -> None:
     used = set(re.findall(r"\bzombiescope_[a-z_]+", RULES.read_text()))
-    exported = set(re.findall(r"^(zombiescope_[a-z_]+)", text(seen(look())), re.MULTILINE))
+    # A native histogram has the name of its type alone.
+    exported = set(re.findall(r"^(?:# TYPE )?(zombiescope_[a-z_]+)", text(seen(look())), re.MULTILINE))
     assert used and used <= exported
 
 

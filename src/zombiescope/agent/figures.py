@@ -8,15 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from zombiescope.agent.metrics import BUCKETS
+from zombiescope.agent.histogram import SCHEMA, ZERO
+from zombiescope.agent.metrics import BUCKETS, WAITS
+from zombiescope.agent.workloads import class_of
 from zombiescope.cgroups.census import count
-from zombiescope.core import Case, Finding
+from zombiescope.core import Case, Finding, Span
 from zombiescope.core.timeline import Floats, Timeline
+from zombiescope.derived.cores import cores, idle_cores
+from zombiescope.derived.softirq_times import WAIT, histogram
 from zombiescope.knowledge.kernel_messages import recognise
 
 STEP = 10.0  # seconds: over this long the busiest core is measured; a queue's watchdog gives up after 5
+FAMILIES = 10
 UNITS = 50  # units that were restarted; each is a series forever
 _KERNEL = ("system", "irq", "softirq")
+_NETWORK = ("NET_RX", "NET_TX")
 _SERVES = re.compile(r"thread:(?:ksoftirqd/\d+|napi/.+)", re.DOTALL)
 _REASONS = {
     "nic_poll_starved": "poll_starved",
@@ -32,12 +38,17 @@ def figures(timeline: Timeline, case: Case, since: float) -> dict[str, Any]:
     return {
         "cgroups": [[name, it.live, it.dead] for it in count(timeline) for name in it.controllers],
         "stat_read": {it.subject.removeprefix("file:"): it.value for it in timeline.latest("stat_read_seconds")},
+        "families": _families(timeline),
         "kernel_ratio_max": _busiest(timeline, start, end),
+        "cores": _cores(timeline, case, start, end),
+        "cores_idle": round(idle_cores(timeline, Span(start, end)), 3) if cores(timeline) else None,
         "saturated_seconds": sum(_within(it, start, end) for it in case.findings if it.sign == "saturated_core"),
         "softirq_delay": _delays(timeline, since),
+        "softirq_wait": _waits(timeline, since),
         "restarts": _restarts(timeline),
         "resets": [it for finding in case.findings if finding.sign == "driver_reset" for it in _resets(finding, since)],
         "throttled_seconds": _rise(timeline, "cgroup_throttled_seconds_total", start, end),
+        "throttled_by_class": _by_class(timeline, start, end),
         "memory_waiting_seconds": _rise(timeline, "pressure_memory_waiting_seconds_total", start, end),
     }
 
@@ -80,16 +91,72 @@ def _delays(timeline: Timeline, since: float) -> dict[str, Any] | None:
     what = "thread_run_delay_seconds_total"
     if not timeline.looked(what, times=2):
         return None
-    counts: Floats = np.zeros(len(BUCKETS) + 1)
-    total = 0.0
+    every: list[Floats] = [np.zeros(0)]
     for thread in filter(_SERVES.fullmatch, timeline.subjects(what, "thread")):
         rate = timeline.rate(what, thread)
         seconds = rate.values * np.diff(rate.at, append=rate.until)
-        new = seconds[(rate.at >= since) & ~np.isnan(seconds)]
-        places = np.searchsorted(np.array(BUCKETS), new, side="left")
-        counts += np.bincount(places, minlength=len(BUCKETS) + 1)
-        total += float(new.sum())
-    return {"counts": [int(it) for it in counts], "sum": total}
+        every.append(seconds[(rate.at >= since) & ~np.isnan(seconds)])
+    return observed(np.concatenate(every))
+
+
+def observed(seconds: Floats) -> dict[str, Any]:
+    """As agent.histogram adds them up, in both kinds of buckets."""
+    counts = np.bincount(np.searchsorted(np.array(BUCKETS), seconds, side="left"), minlength=len(BUCKETS) + 1)
+    long = seconds[seconds > ZERO]
+    fine, many = np.unique(np.ceil(np.log2(long) * (1 << SCHEMA)).astype(np.int64), return_counts=True)
+    return {
+        "counts": counts.tolist(),
+        "sum": float(seconds.sum()),
+        "fine": np.stack([fine, many], axis=1).tolist(),
+        "zeros": len(seconds) - len(long),
+    }
+
+
+def _waits(timeline: Timeline, since: float) -> dict[str, Any]:
+    """How long network softirqs waited, as far as eBPF timed them, by kind."""
+    found = {}
+    for kind in _NETWORK:
+        counts, total = histogram(timeline, WAIT, kind, since)
+        if counts:
+            places = np.searchsorted(np.array(WAITS), [2 * it / 1e6 for it in counts], side="left")
+            sums = np.bincount(places, list(counts.values()), len(WAITS) + 1)
+            found[kind] = {"counts": sums.astype(np.int64).tolist(), "sum": total}
+    return found
+
+
+def _families(timeline: Timeline) -> list[list[Any]]:
+    """The families of cgroups of which most are dying, then of which most were made: name, made, dying or None."""
+    removed = {it.subject: it.value for it in timeline.latest("cgroup_removals_total")}
+    freed = {it.subject: it.value for it in timeline.latest("cgroup_releases_total")}
+    known = timeline.looked("cgroup_releases_total")
+    rows: list[tuple[float, float, str]] = []
+    for it in timeline.latest("cgroup_births_total"):
+        left = max(removed.get(it.subject, 0.0) - freed.get(it.subject, 0.0), 0.0) if known else 0.0
+        rows.append((left, it.value, it.subject.removeprefix("family:")))
+    return [[name, made, left if known else None] for left, made, name in sorted(rows, reverse=True)[:FAMILIES]]
+
+
+def _cores(timeline: Timeline, case: Case, start: float, end: float) -> list[list[Any]]:
+    """Number of each core, its seconds in the kernel, its seconds saturated."""
+    edges: Floats = np.array([start, end])
+    full = [it for it in case.findings if it.sign == "saturated_core"]
+    found = []
+    for cpu in timeline.subjects("cpu_system_seconds_total", "cpu"):
+        rises = [np.diff(timeline.series(f"cpu_{mode}_seconds_total", cpu).sampled(edges))[0] for mode in _KERNEL]
+        busy = float(np.nansum(np.maximum(rises, 0.0)))
+        saturated = sum(_within(it, start, end) for it in full if it.subject == cpu)
+        found.append([cpu.removeprefix("cpu:"), round(busy, 3), round(saturated, 3)])
+    return found
+
+
+def _by_class(timeline: Timeline, start: float, end: float) -> dict[str, float]:
+    """Throttled seconds of each class of workload."""
+    what, edges, totals = "cgroup_throttled_seconds_total", np.array([start, end]), dict[str, float]()
+    for subject in timeline.subjects(what):
+        first, last = timeline.series(what, subject).sampled(edges)
+        name = class_of(subject.removeprefix("cgroup:"))
+        totals[name] = totals.get(name, 0.0) + max(float(np.nan_to_num(last - first)), 0.0)
+    return totals
 
 
 def _restarts(timeline: Timeline) -> dict[str, float]:

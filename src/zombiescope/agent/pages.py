@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from zombiescope.agent import queries
-from zombiescope.agent.exposition import OPEN_METRICS, TEXT
+from zombiescope.agent.forms import best_form
 from zombiescope.agent.live_page import BUNDLE
 from zombiescope.agent.serving import Later, Request, Response
 from zombiescope.agent.settings import LOOPBACK
@@ -35,7 +35,8 @@ INDEX = b"""zombiescope agent
 class Shown(Protocol):
     """What the pages are made of."""
 
-    def metrics(self, *, open_metrics: bool) -> bytes: ...
+    def forms(self) -> Sequence[str]: ...
+    def metrics(self, form: str) -> bytes: ...
     def health(self) -> list[str]: ...
     def case(self) -> str: ...
     def going_on(self) -> Sequence[dict[str, Any]]: ...
@@ -105,9 +106,8 @@ def _worked_out(request: Request, shown: Shown) -> Response | Later | None:
 def _known(request: Request, shown: Shown) -> Response:
     match request.path:
         case "/metrics":
-            wanted = "application/openmetrics-text" in request.headers.get("accept", "")
-            body = shown.metrics(open_metrics=wanted)
-            return Response(200, body, OPEN_METRICS if wanted else TEXT)
+            form = best_form(request.headers.get("accept", ""), shown.forms())
+            return Response(200, shown.metrics(form), form)
         case "/healthz":
             troubles = shown.health()
             body = json.dumps({"healthy": not troubles, "troubles": troubles}).encode() + b"\n"

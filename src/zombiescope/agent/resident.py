@@ -13,7 +13,7 @@ import selectors
 import signal
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from zombiescope import __version__
@@ -23,10 +23,12 @@ from zombiescope.agent.budget import FIRST
 from zombiescope.agent.children import Child
 from zombiescope.agent.cost import Cost
 from zombiescope.agent.events import POSTS, Events
-from zombiescope.agent.exposition import written
+from zombiescope.agent.exposition import TEXT
+from zombiescope.agent.families import families
+from zombiescope.agent.forms import FORMS, in_form
 from zombiescope.agent.listening import listen, listen_anew
 from zombiescope.agent.live_page import LivePage
-from zombiescope.agent.metrics import Metrics, Own, families
+from zombiescope.agent.metrics import Metrics, Own
 from zombiescope.agent.output import Output
 from zombiescope.agent.pages import pages
 from zombiescope.agent.profiles import SETTINGS as PUSHES
@@ -75,16 +77,20 @@ class Resident:
         self._next_look = time.monotonic() + min(FIRST, settings.every)
         self._cost = Cost((self._recorder, self._examiner), settings.every)
         self._trouble = "not looked yet"  # why there is no fresh look
-        self._written: dict[bool, tuple[float, bytes]] = {}
+        self._written: dict[str, tuple[float, bytes]] = {}
         self._signals: list[int] = []
 
     # What is served (pages.Shown)
 
-    def metrics(self, *, open_metrics: bool) -> bytes:
-        at, content = self._written.get(open_metrics, (float("-inf"), b""))
+    def forms(self) -> Sequence[str]:
+        return FORMS if self.settings.native_histograms == "on" else FORMS[1:]
+
+    def metrics(self, form: str) -> bytes:
+        at, content = self._written.get(form, (float("-inf"), b""))
         if time.monotonic() - at > KEPT:
-            content = written(families(self._metrics, self._own()), open_metrics=open_metrics)
-            self._written[open_metrics] = (time.monotonic(), content)
+            every = families(self._metrics, self._own(), per_core=self.settings.per_core == "on")
+            content = in_form(every, form)
+            self._written[form] = (time.monotonic(), content)
         return content
 
     def health(self) -> list[str]:
@@ -227,7 +233,7 @@ class Resident:
             self._events.looked(look, self._node)
             self._remedies.looked(look["findings"])
         self._written.clear()
-        if self.settings.textfile and (why := textfile.write(self.settings.textfile, self.metrics(open_metrics=False))):
+        if self.settings.textfile and (why := textfile.write(self.settings.textfile, self.metrics(TEXT))):
             self.out.log(why, "error")
 
     # Reloading, ending

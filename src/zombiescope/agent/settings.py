@@ -31,6 +31,8 @@ class Settings:
     tls_key_file: str = ""
     tls_client_ca_file: str = ""  # clients of `listen` show a certificate that this authority signed
     textfile: str = ""  # folder of node_exporter's textfile collector
+    per_core: str = "off"  # on: series for each core
+    native_histograms: str = "off"  # on: for clients that take protocol buffers
     every: float = 60.0
     window: float = 600.0
     # Of one core, for all processes together: three fifths for the recorder, the rest for looks.

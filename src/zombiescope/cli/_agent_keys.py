@@ -79,6 +79,8 @@ KEYS: dict[str, Key] = {
     "tls_key_file": Key(path, "FILE", "and this key; mode 0600 [none]"),
     "tls_client_ca_file": Key(path, "FILE", "clients of --listen need a certificate of this authority (mTLS) [none]"),
     "textfile": Key(path, "DIR", "also write the metrics here, for node_exporter's textfile collector [none]"),
+    "per_core": Key(switch, "on|off", "metrics of each core too: two series a core [off]"),
+    "native_histograms": Key(switch, "on|off", "native histograms for a Prometheus that asks for them [off]"),
     "every": Key(duration("seconds", 3600.0), "T", "time between looks; longer if they cost too much [60s]"),
     "window": Key(duration("seconds", 6 * 3600.0), "T", "how far back each look goes [10m]"),
     "budget": Key(share, "SHARE", "CPU for all processes together, of one core [1%%; beyond 48 cores 0.02%% of each]"),
