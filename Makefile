@@ -67,13 +67,15 @@ dist: $(VENV)/.dev page  ## build sdist and wheel in dist/, with the page, the m
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist .
 
-# Into a venv of its own, with a configuration that is kept if there is one. DESTDIR=… for a package.
+# Into a venv of its own, with a configuration that is kept if there is one. DESTDIR=… for a package: a venv's scripts name their place, which
+# is then where it will be, not where it was made.
 PREFIX ?= /opt/zombiescope
 OWN_VENV = case "$(PREFIX)" in */zombiescope) ;; *) echo "PREFIX must end in /zombiescope: its folder is removed with it" >&2; exit 2;; esac
 install: page  ## install the agent as a service into /opt/zombiescope (PREFIX=… DESTDIR=…); starts nothing
 	@$(OWN_VENV)
 	python3 -m venv $(DESTDIR)$(PREFIX)
 	$(DESTDIR)$(PREFIX)/bin/python -m pip install --quiet --disable-pip-version-check '.[web]'
+	test -z "$(DESTDIR)" || grep -rlIF "$(DESTDIR)$(PREFIX)" $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/pyvenv.cfg | xargs -r sed -i 's#$(DESTDIR)$(PREFIX)#$(PREFIX)#g'
 	install -d -m 700 $(DESTDIR)/etc/zombiescope $(DESTDIR)/var/lib/zombiescope
 	test -e $(DESTDIR)/etc/zombiescope/agent.toml || install -m 600 deploy/systemd/agent.toml $(DESTDIR)/etc/zombiescope/agent.toml
 	install -d $(DESTDIR)/etc/systemd/system

@@ -101,13 +101,17 @@ def test_install_and_uninstall_leave_nothing_but_settings(tmp_path: Path) -> Non
         text=True,
         check=True,
     ).stdout
-    lines = [line for line in plan.splitlines() if "venv" not in line and "pip" not in line and "npm" not in line]
+    lines = [line for line in plan.splitlines() if "python" not in line and "npm" not in line]
     made = [line for line in lines if line.startswith(("install ", "test ", "sed "))]
     gone = [line for line in lines if line.startswith("rm ") and str(tmp_path) in line]
+    script = tmp_path / "opt/z/bin/zombiescope"
+    script.parent.mkdir(parents=True)
+    script.write_text(f"#!{tmp_path}/opt/z/bin/python\n")
     for line in made[: made.index(next(it for it in made if it.startswith("sed "))) + 1]:
         subprocess.run(line, shell=True, cwd=PROJECT, check=True)
     settings, unit = tmp_path / "etc/zombiescope/agent.toml", tmp_path / "etc/systemd/system/zombiescope-agent.service"
     assert settings.stat().st_mode & 0o777 == 0o600 and settings.parent.stat().st_mode & 0o777 == 0o700
+    assert script.read_text() == "#!/opt/z/bin/python\n"
     assert "ExecStart=/opt/z/bin/zombiescope agent" in unit.read_text()
     for line in gone:
         subprocess.run(line, shell=True, cwd=PROJECT, check=True)
