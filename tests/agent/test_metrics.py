@@ -89,6 +89,7 @@ def look(**figures: Any) -> dict[str, Any]:
             "cores_idle": 1.25,
             "cores": [["0", 12.25, 12.5], ["1", 0.5, 0.0]],
             "throttled_by_class": {"burstable": 3.0, "system": 0.5},
+            "stalled_by_class": {"burstable": 0.25},
             "restarts": {"ecs.service": 1234.0},
             "resets": [["eth0", "poll_starved", 1_794_000_100.0, 1]],
             "throttled_seconds": 3.5,

@@ -72,7 +72,12 @@ def _of_the_node(it: Metrics) -> Iterator[Family]:
     yield _counter(
         "workload_throttled_seconds",
         "The same by class: guaranteed, burstable and besteffort pods, other containers, system, user, other.",
-        *(({"class": name}, seconds) for name, seconds in it.by_class.items()),
+        *(({"class": name}, seconds) for name, seconds in it.throttled_by_class.items()),
+    )
+    yield _counter(
+        "workload_stalled_seconds",
+        "Time in which tasks of cgroups with a memory limit waited for memory (PSI of cgroup v2), by class.",
+        *(({"class": name}, seconds) for name, seconds in it.stalled_by_class.items()),
     )
     yield _counter(
         "memory_waiting_seconds",

@@ -48,7 +48,8 @@ def figures(timeline: Timeline, case: Case, since: float) -> dict[str, Any]:
         "restarts": _restarts(timeline),
         "resets": [it for finding in case.findings if finding.sign == "driver_reset" for it in _resets(finding, since)],
         "throttled_seconds": _rise(timeline, "cgroup_throttled_seconds_total", start, end),
-        "throttled_by_class": _by_class(timeline, start, end),
+        "throttled_by_class": _by_class(timeline, "cgroup_throttled_seconds_total", start, end),
+        "stalled_by_class": _by_class(timeline, "cgroup_memory_stall_seconds_total", start, end),
         "memory_waiting_seconds": _rise(timeline, "pressure_memory_waiting_seconds_total", start, end),
     }
 
@@ -149,9 +150,9 @@ def _cores(timeline: Timeline, case: Case, start: float, end: float) -> list[lis
     return found
 
 
-def _by_class(timeline: Timeline, start: float, end: float) -> dict[str, float]:
-    """Throttled seconds of each class of workload."""
-    what, edges, totals = "cgroup_throttled_seconds_total", np.array([start, end]), dict[str, float]()
+def _by_class(timeline: Timeline, what: str, start: float, end: float) -> dict[str, float]:
+    """By how many seconds it rose in each class of workload."""
+    edges, totals = np.array([start, end]), dict[str, float]()
     for subject in timeline.subjects(what):
         first, last = timeline.series(what, subject).sampled(edges)
         name = class_of(subject.removeprefix("cgroup:"))

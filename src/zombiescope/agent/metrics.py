@@ -29,7 +29,8 @@ class Metrics:
     saturated: float = 0.0
     throttled: float | None = None
     memory_waiting: float | None = None
-    by_class: dict[str, float] = field(default_factory=dict)  # throttled seconds of each class of workload
+    throttled_by_class: dict[str, float] = field(default_factory=dict)  # seconds of each class of workload
+    stalled_by_class: dict[str, float] = field(default_factory=dict)
     delays: Histogram = field(default_factory=lambda: Histogram(BUCKETS))
     waits: dict[str, Histogram] = field(default_factory=dict)  # by kind of softirq
     cores: dict[str, list[float]] = field(default_factory=dict)  # of each: seconds in the kernel, seconds saturated
@@ -45,8 +46,11 @@ class Metrics:
         self.saturated += figures["saturated_seconds"]
         self.throttled = _added(self.throttled, figures["throttled_seconds"])
         self.memory_waiting = _added(self.memory_waiting, figures["memory_waiting_seconds"])
-        for name, seconds in figures["throttled_by_class"].items():
-            self.by_class[name] = self.by_class.get(name, 0.0) + seconds
+        for totals, new in (
+            (self.throttled_by_class, figures["throttled_by_class"]),
+            (self.stalled_by_class, figures["stalled_by_class"]),
+        ):
+            totals |= {name: totals.get(name, 0.0) + seconds for name, seconds in new.items()}
         if figures["softirq_delay"] is not None:
             self.delays.add(figures["softirq_delay"])
         for kind, waits in figures["softirq_wait"].items():
