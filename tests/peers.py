@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +31,7 @@ def peer(name: str) -> list[str]:
         if name != "prometheus-alertmanager":
             return [program]
         # Its templates are looked for below /usr/share: it sees them there, and nobody else does.
-        return ["unshare", "--mount", "--fork", "--kill-child", "sh", "-c", SHARE, str(UNPACKED), program]
+        return ["unshare", "--mount", "sh", "-c", SHARE, str(UNPACKED), program]
     if (found := shutil.which(name)) is None:
         pytest.skip(f"{CANNOT}{name} is not here: make peers (Debian), or install it")
     return [found]
@@ -43,17 +44,21 @@ def free_port() -> int:
 
 @contextmanager
 def server(*argv: str, ready: str) -> Iterator[None]:
-    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with tempfile.TemporaryFile() as said, subprocess.Popen(argv, stdout=said, stderr=said) as process:
         try:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 60
             while not answered(ready):
-                assert process.poll() is None and process.stderr, process.communicate()[1]
-                assert time.monotonic() < deadline, argv
+                if process.poll() is not None or time.monotonic() > deadline:
+                    said.seek(0)
+                    raise AssertionError(said.read()[-2000:].decode("utf-8", "replace"))
                 time.sleep(0.2)
             yield
         finally:
             process.terminate()
-            process.communicate(timeout=20)
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 def answered(url: str) -> Any:
