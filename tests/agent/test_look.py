@@ -201,6 +201,8 @@ def test_figures_by_core_class_and_kind() -> None:
     rows: list[Reading] = []
     for at in (0.0, 10.0, 20.0):
         rows += [
+            read("cpu_idle_seconds_total", "cpu:0", at * 0.25, at),
+            read("cpu_iowait_seconds_total", "cpu:0", at * 0.15, at),
             read("cpu_system_seconds_total", "cpu:0", at * 0.5, at),
             read("cpu_irq_seconds_total", "cpu:0", 0.0, at),
             read("cpu_softirq_seconds_total", "cpu:0", at * 0.1, at),
@@ -213,8 +215,11 @@ def test_figures_by_core_class_and_kind() -> None:
             read("softirq_wait_seconds", "softirq:NET_RX/0", 0.3, at, f"{timed} 262144:2"),
             read("softirq_wait_seconds", "softirq:TIMER/0", 0.3, at, timed),
         ]
-    timeline = node(rows)
+    # Another probe was read later, and the node is older than the last look: neither loses what was counted.
+    timeline = node([*rows, read("procs_running", "node", 1.0, 0.0), read("procs_running", "node", 1.0, 21.5)])
     found = figures(timeline, examine(timeline), timeline.span.start)
+    assert found["cores_idle"] == pytest.approx(0.4) and found["kernel_ratio_max"] == pytest.approx(0.6)
+    assert found["throttled_seconds"] == pytest.approx(8.0)
     assert found["cores"] == [["0", pytest.approx(12.0), 0.0]]
     assert found["throttled_by_class"] == {"burstable": pytest.approx(6.0), "system": pytest.approx(2.0)}
     assert found["stalled_by_class"] == {"guaranteed": pytest.approx(4.0)}

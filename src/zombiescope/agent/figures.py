@@ -12,10 +12,11 @@ from zombiescope.agent.histogram import SCHEMA, ZERO
 from zombiescope.agent.metrics import BUCKETS, WAITS
 from zombiescope.agent.workloads import class_of
 from zombiescope.cgroups.census import count
-from zombiescope.core import Case, Finding, Span
-from zombiescope.core.timeline import Floats, Timeline
-from zombiescope.derived.cores import cores, idle_cores
-from zombiescope.derived.softirq_times import WAIT, histogram
+from zombiescope.core import Case, Finding
+from zombiescope.core.timeline import Floats, Series, Timeline
+from zombiescope.derived.cores import IDLE, cores
+from zombiescope.derived.histograms import added
+from zombiescope.derived.softirq_times import WAIT
 from zombiescope.knowledge.kernel_messages import recognise
 
 STEP = 10.0  # seconds: over this long the busiest core is measured; a queue's watchdog gives up after 5
@@ -41,32 +42,30 @@ def figures(timeline: Timeline, case: Case, since: float) -> dict[str, Any]:
         "families": _families(timeline),
         "kernel_ratio_max": _busiest(timeline, start, end),
         "cores": _cores(timeline, case, start, end),
-        "cores_idle": round(idle_cores(timeline, Span(start, end)), 3) if cores(timeline) else None,
+        "cores_idle": _idle(timeline, start),
         "saturated_seconds": sum(_within(it, start, end) for it in case.findings if it.sign == "saturated_core"),
         "softirq_delay": _delays(timeline, since),
         "softirq_wait": _waits(timeline, since),
         "restarts": _restarts(timeline),
         "resets": [it for finding in case.findings if finding.sign == "driver_reset" for it in _resets(finding, since)],
-        "throttled_seconds": _rise(timeline, "cgroup_throttled_seconds_total", start, end),
-        "throttled_by_class": _by_class(timeline, "cgroup_throttled_seconds_total", start, end),
-        "stalled_by_class": _by_class(timeline, "cgroup_memory_stall_seconds_total", start, end),
-        "memory_waiting_seconds": _rise(timeline, "pressure_memory_waiting_seconds_total", start, end),
+        "throttled_seconds": _rise(timeline, "cgroup_throttled_seconds_total", start),
+        "throttled_by_class": _by_class(timeline, "cgroup_throttled_seconds_total", start),
+        "stalled_by_class": _by_class(timeline, "cgroup_memory_stall_seconds_total", start),
+        "memory_waiting_seconds": _rise(timeline, "pressure_memory_waiting_seconds_total", start),
     }
 
 
 def _busiest(timeline: Timeline, start: float, end: float) -> float | None:
     """The largest share of ten seconds that one core was busy in the kernel."""
-    edges: Floats = np.arange(start, end, STEP) if end - start > STEP else np.array([start, end])
-    if len(edges) < 2 or edges[-1] <= edges[0]:
-        return None
     most = float("nan")
-    for cpu in timeline.subjects("cpu_system_seconds_total", "cpu"):
-        busy: Floats = np.zeros(len(edges) - 1)
-        for mode in _KERNEL:
-            busy = busy + np.diff(timeline.series(f"cpu_{mode}_seconds_total", cpu).sampled(edges))
-        shares = busy / np.diff(edges)
-        if not np.isnan(shares).all():
-            most = np.fmax(most, np.nanmax(shares))
+    for cpu in cores(timeline):
+        modes = [timeline.series(f"cpu_{mode}_seconds_total", cpu) for mode in _KERNEL]
+        first, last = max(start, modes[0].span.start), min(end, *(it.until for it in modes))
+        steps = max(int((last - first) / STEP), 1)
+        edges: Floats = np.linspace(first, last, steps + 1)
+        if last > first:
+            busy = np.sum([np.diff(it.sampled(edges)) for it in modes], axis=0)
+            most = np.fmax(most, np.fmax.reduce(busy / np.diff(edges)))
     return None if np.isnan(most) else round(float(np.clip(most, 0.0, 1.0)), 4)
 
 
@@ -74,17 +73,20 @@ def _within(finding: Finding, start: float, end: float) -> float:
     return max(min(finding.span.end, end) - max(finding.span.start, start), 0.0)
 
 
-def _rise(timeline: Timeline, what: str, start: float, end: float) -> float | None:
+def _rise(timeline: Timeline, what: str, start: float) -> float | None:
     """Of all subjects together; None if nobody read it."""
     subjects = timeline.subjects(what)
     if not subjects:
         return None if not timeline.looked(what) else 0.0
-    edges: Floats = np.array([start, end])
-    total = 0.0
-    for subject in subjects:
-        first, last = timeline.series(what, subject).sampled(edges)
-        total += max(float(np.nan_to_num(last - first)), 0.0)
-    return total
+    return sum(_risen(timeline.series(what, it), start) for it in subjects)
+
+
+def _risen(counter: Series, start: float) -> float:
+    """From what it was at `start`, or at first, to the last that is known: the next look begins there."""
+    if not len(counter):
+        return 0.0
+    first = max(int(np.searchsorted(counter.at, start, side="right")) - 1, 0)
+    return max(float(counter.values[-1] - counter.values[first]), 0.0)
 
 
 def _delays(timeline: Timeline, since: float) -> dict[str, Any] | None:
@@ -117,7 +119,8 @@ def _waits(timeline: Timeline, since: float) -> dict[str, Any]:
     """How long network softirqs waited, as far as eBPF timed them, by kind."""
     found = {}
     for kind in _NETWORK:
-        counts, total = histogram(timeline, WAIT, kind, since)
+        named = [it for it in timeline.subjects(WAIT, "softirq") if it.startswith(f"softirq:{kind}/")]
+        counts, total = added(timeline, WAIT, named, since)
         if counts:
             places = np.searchsorted(np.array(WAITS), [2 * it / 1e6 for it in counts], side="left")
             sums = np.bincount(places, list(counts.values()), len(WAITS) + 1)
@@ -139,24 +142,28 @@ def _families(timeline: Timeline) -> list[list[Any]]:
 
 def _cores(timeline: Timeline, case: Case, start: float, end: float) -> list[list[Any]]:
     """Number of each core, its seconds in the kernel, its seconds saturated."""
-    edges: Floats = np.array([start, end])
     full = [it for it in case.findings if it.sign == "saturated_core"]
     found = []
-    for cpu in timeline.subjects("cpu_system_seconds_total", "cpu"):
-        rises = [np.diff(timeline.series(f"cpu_{mode}_seconds_total", cpu).sampled(edges))[0] for mode in _KERNEL]
-        busy = float(np.nansum(np.maximum(rises, 0.0)))
+    for cpu in cores(timeline):
+        busy = sum(_risen(timeline.series(f"cpu_{mode}_seconds_total", cpu), start) for mode in _KERNEL)
         saturated = sum(_within(it, start, end) for it in full if it.subject == cpu)
         found.append([cpu.removeprefix("cpu:"), round(busy, 3), round(saturated, 3)])
     return found
 
 
-def _by_class(timeline: Timeline, what: str, start: float, end: float) -> dict[str, float]:
+def _idle(timeline: Timeline, start: float) -> float | None:
+    """Cores' worth of idle time; None if it was not sampled twice."""
+    every = [timeline.series(f"cpu_{mode}_seconds_total", cpu) for cpu in cores(timeline) for mode in IDLE]
+    seconds = max((float(it.at[-1] - max(start, it.at[0])) for it in every if len(it)), default=0.0)
+    return round(sum(_risen(it, start) for it in every) / seconds, 3) if seconds > 0 else None
+
+
+def _by_class(timeline: Timeline, what: str, start: float) -> dict[str, float]:
     """By how many seconds it rose in each class of workload."""
-    edges, totals = np.array([start, end]), dict[str, float]()
+    totals: dict[str, float] = {}
     for subject in timeline.subjects(what):
-        first, last = timeline.series(what, subject).sampled(edges)
         name = class_of(subject.removeprefix("cgroup:"))
-        totals[name] = totals.get(name, 0.0) + max(float(np.nan_to_num(last - first)), 0.0)
+        totals[name] = totals.get(name, 0.0) + _risen(timeline.series(what, subject), start)
     return totals
 
 

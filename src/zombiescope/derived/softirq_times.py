@@ -61,24 +61,6 @@ def long_waits(timeline: Timeline, cpu: str, span: Span) -> list[Timed]:
     return [it for it in timed(timeline, WAIT, cpu, span) if it.times.long]
 
 
-def histogram(timeline: Timeline, what: str, kind: str, since: float) -> tuple[dict[int, int], float]:
-    """How many of a kind took so many microseconds or more, up to twice as many, and seconds of all: on all cores, in
-    samples that ended after `since`."""
-    counts, total = dict[int, int](), 0.0
-    for subject in timeline.subjects(what, "softirq"):
-        if not subject.startswith(f"softirq:{kind}/"):
-            continue
-        series = timeline.series(what, subject)
-        for index in range(len(series)):
-            text = _TEXT.match(series.texts.get(index, ""))
-            if text is None or series.at[index] <= since:
-                continue
-            for least, _, count in (one.partition(":") for one in text["bins"].split()):
-                counts[int(least)] = counts.get(int(least), 0) + int(count)
-            total += float(text["total"])
-    return counts, total
-
-
 def how_known(timeline: Timeline, cpu: str, span: Span) -> tuple[str, tuple[Reading, ...]]:
     """What the timing of softirqs says of a core that starves them, and the evidence: at least why it was not timed.
 
