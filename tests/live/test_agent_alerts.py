@@ -17,7 +17,12 @@ from tests.peers import answered, free_port, peer, prometheus, result, server
 from zombiescope.treatment.ledger import Ledger
 
 pytestmark = [pytest.mark.kernel, pytest.mark.long, pytest.mark.usefixtures("memory_cgroups", "can_boot", "as_before")]
-NOT_HERE = ("zombiescope_nic_resets_total", "zombiescope_trouble_seconds")  # panels that this fault leaves empty
+# Panels that this fault leaves empty.
+NOT_HERE = (
+    "zombiescope_nic_resets_total",
+    "zombiescope_trouble_seconds",
+    "zombiescope_workload_throttled_seconds_total",
+)
 WITHIN = 120.0  # seconds from the beginning of the fault to an alert in Alertmanager
 
 
