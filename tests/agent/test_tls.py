@@ -147,6 +147,7 @@ def test_certificates_are_renewed_while_it_runs(pki: Path, tmp_path: Path) -> No
         shutil.copy(pki / "renewed.crt", tmp_path / "server.crt")  # its key comes later
         time.sleep(11)
         assert _shown(agent.port, pki) == "server"
+        agent.until(lambda: agent.said("key values mismatch: the certificates from before stay"))
         shutil.copy(pki / "renewed.key", tmp_path / "server.key")
         agent.until(lambda: _shown(agent.port, pki) == "renewed", 30)
 

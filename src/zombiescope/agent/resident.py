@@ -164,6 +164,8 @@ class Resident:
         """Whatever is due; seconds until something is."""
         now = time.monotonic()
         waits = [it.tick(now) for it in (self._server, self._events, self._profiles, self._systemd, self._asking)]
+        for news in self._server.news():
+            self.out.log(news, "error")
         waits += [self._kept_alive(child, now) for child in (self._recorder, self._examiner)]
         if self._asked and now - self._asked_at > ANSWERS:
             self.out.log("the examiner does not answer: it is started anew", "error")

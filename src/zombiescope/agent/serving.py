@@ -131,6 +131,10 @@ class Server:
         """With these from now on; clients that are connected keep what they have."""
         self._certificates[place] = certificates
 
+    def news(self) -> list[str]:
+        """What to log of certificates."""
+        return [news for it in self._certificates.values() if it is not None and (news := it.news())]
+
     def close(self, place: str | None = None) -> None:
         """One listener, or all of them and every client."""
         for name in [place] if place else list(self._listeners):

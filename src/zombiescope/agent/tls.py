@@ -31,7 +31,7 @@ class Certificates:
         self._seen = _seen(self._paths)
         self._context = make()
         self._checked = time.monotonic()
-        self.trouble = ""  # why files that changed are not used
+        self._trouble, self._said = "", ""  # why files that changed are not used; what `news` told of that
 
     def context(self) -> ssl.SSLContext:
         now = time.monotonic()
@@ -42,13 +42,18 @@ class Certificates:
                 self._renew(seen)
         return self._context
 
+    def news(self) -> str:
+        """What to log: that renewed files cannot be used, and why, once. Empty: nothing new."""
+        said, self._said = self._said, self._trouble
+        return self._trouble if self._trouble != said else ""
+
     def _renew(self, seen: _Files) -> None:
         try:
-            self._context, self.trouble = self._make(), ""
+            self._context, self._trouble = self._make(), ""
         except (
             UserError
         ) as error:  # a certificate and a key that are replaced one after the other do not fit for a moment
-            self.trouble = f"{error}: the certificates from before stay"
+            self._trouble = f"{error}: the certificates from before stay"
         else:
             self._seen = seen
 
