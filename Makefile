@@ -52,7 +52,8 @@ test-long: $(VENV)/.dev tools peers $(PAGE)  ## the tests that take minutes: the
 test-kernels: $(VENV)/.dev  ## boot Debian's 5.10, 6.1, 6.12 and 7.x under QEMU, run the census in each, record on 16 cores (ARGS="6.1")
 	$(BIN)/python -m tests.kernels.run $(ARGS)
 
-test-images: $(VENV)/.dev  ## make Debian trees with mmdebstrap, compare what we say of them with systemd's own tools (ARGS="trixie")
+test-images: TOOLS = mmdebstrap=mmdebstrap systemd=systemd-analyze
+test-images: $(VENV)/.dev tools  ## make Debian trees with mmdebstrap, compare what we say of them with systemd's own tools (ARGS="trixie")
 	$(BIN)/python -m tests.images.run $(ARGS)
 
 page: src/zombiescope/web/static/page.js  ## build the time-travel page (Node 18 or newer)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,6 +16,7 @@ from tests.nodes import node
 from zombiescope.core import Blind, Host, Reading, Unreadable
 from zombiescope.core.model import Span
 from zombiescope.derived.histograms import times
+from zombiescope.kernel import run_delays
 from zombiescope.kernel.mounts import cgroup_mounts
 from zombiescope.kernel.run_delays import OTHERS, RunDelays
 from zombiescope.probes import cgroup_run_delay
@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.kernel,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: bpf(2) refuses everyone else"),
 ]
-BUSY = "import os, sys; os.sched_setaffinity(0, {0}); print(flush=True)\nwhile True: pass"
+BUSY = ("sh", "-c", "while :; do :; done")
 Group = Callable[[str], Path]
 
 
@@ -57,9 +57,9 @@ def without_rest(monkeypatch: pytest.MonkeyPatch) -> None:
 @contextmanager
 def busy(folder: Path) -> Iterator[int]:
     """A process of that cgroup that would use core 0 alone."""
-    with subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE) as child:
+    with subprocess.Popen(BUSY) as child:
         try:
-            assert child.stdout is not None and child.stdout.readline()
+            os.sched_setaffinity(child.pid, {0})
             (folder / "cgroup.procs").write_text(str(child.pid))
             yield child.pid
         finally:
@@ -103,6 +103,21 @@ def test_many_cgroups_stay_few_readings_and_no_wait_is_lost(group: Group) -> Non
     assert len(rows) == cgroup_run_delay.MOST + 1 and rows[-1].subject == "cgroups:others"
     assert len({it.subject for it in rows}) == len(rows)
     assert max(it.value for it in rows) == rows[0].value
+
+
+def test_cgroups_that_do_not_fit_into_the_table_are_counted_together(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_delays, "MOST_CGROUPS", 4)
+    folders = [group(f"full{number}") for number in range(8)]
+    with busy(group("neighbour")), RunDelays(most=1e9) as delays:
+        for folder in folders:
+            with busy(folder):
+                time.sleep(0.05)
+        found = delays.read()
+    assert found is not None
+    by_id = {it.cgroup: it for it in found[1]}
+    assert len(by_id) <= 4 and sum(by_id[OTHERS].counts) >= 4
 
 
 def test_beyond_the_budget_the_programs_rest_and_then_go_on() -> None:

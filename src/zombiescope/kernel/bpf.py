@@ -122,6 +122,14 @@ class Table(Closing):
         except OSError as error:
             raise _refused(error, "making a table") from None
 
+    def add(self, key: int) -> None:
+        """A value of zeroes, so that a program finds it also where the table is full."""
+        ours, nothing = ctypes.c_uint64(key), ctypes.create_string_buffer(len(self._values) // self._most)
+        try:
+            _call(_MAP_UPDATE, struct.pack("=IIQQQ", self.descriptor, 0, *map(ctypes.addressof, (ours, nothing)), 0))
+        except OSError as error:
+            raise _refused(error, "writing to a table") from None
+
     def take(self) -> tuple[memoryview[int], memoryview[int]]:
         """Keys and values, as words; the table is empty then. One call, since 057996380a42 (v5.6)."""
         place = ctypes.create_string_buffer(8)

@@ -23,7 +23,7 @@ SLOT_BITS = 12
 SLOTS = 1 << SLOT_BITS
 TASK, SINCE, WAITED = 0, 8, 16  # of a slot: whose it is, since when it waits, how long it waited before it ran
 SLOT_BYTES = 24
-WORST, SUM, COUNTS = 0, 8, 16  # of a cgroup
+WORST, SUM, COUNTS = 0, 8, 16  # of a cgroup, in this order
 CGROUP_BYTES = COUNTS + 8 * BINS
 MOST_CGROUPS = 1_024  # in one round; 250 pods have some 750
 OTHERS = 0  # the key of those beyond; no cgroup has that id
@@ -67,20 +67,26 @@ class RunDelays(Closing):
         if self._turns.resting():
             return None
         seconds = time.monotonic() - self._turns.began
-        keys, words = self._table.take()
+        keys, words = self._taken()
         size = CGROUP_BYTES // 8
         rows = [(key, words[at * size : at * size + size].tolist()) for at, key in enumerate(keys)]
         found = [
-            Delays(key, tuple(row[COUNTS // 8 :]), row[WORST // 8] / 1e9, row[SUM // 8] / 1e9) for key, row in rows
+            Delays(key, tuple(counts), worst / 1e9, total / 1e9) for key, (worst, total, *counts) in rows if any(counts)
         ]
         self._turns.end_round(sum(sum(it.counts) for it in found))
         return seconds, found
 
     def _attach(self) -> None:
         self._slots.write(bytes(SLOTS * SLOT_BYTES))  # who waited before a rest did not wait as long as the rest
-        self._table.take()
+        self._taken()
         for tracepoint, program in self._programs.items():
             program.attach(tracepoint)
+
+    def _taken(self) -> tuple[memoryview[int], memoryview[int]]:
+        """Keys and values, as words; from now on all are counted anew."""
+        taken = self._table.take()
+        self._table.add(OTHERS)
+        return taken
 
     def _detach(self) -> None:
         for program in self._programs.values():
