@@ -13,10 +13,16 @@ from zombiescope.agent.findings import Followed
 from zombiescope.agent.output import Output
 from zombiescope.agent.posting import Alerts, Poster
 from zombiescope.agent.settings import Settings, token
+from zombiescope.agent.tls import POSTED_WITH, for_servers
 
 NEWEST = 500  # events kept in memory, for /events
 SCHEMA = 1
-POSTS = ("webhook", "webhook_token_file", "alertmanager")  # settings that decide where events are posted
+POSTS = (
+    "webhook",
+    "webhook_token_file",
+    "alertmanager",
+    *POSTED_WITH,
+)  # settings that decide where events are posted, and how
 
 
 class Events:
@@ -66,11 +72,13 @@ class Events:
         secret = ""
         if settings.webhook_token_file:
             secret = token(settings.webhook_token_file, "webhook-token-file")
-        self._webhook = Poster(settings.webhook, secret, self._log.posted) if settings.webhook else None
-        if self._webhook is not None:
+        certificates = for_servers(settings, settings.webhook, settings.alertmanager)
+        self._webhook = None
+        if settings.webhook:
+            self._webhook = Poster(settings.webhook, secret, self._log.posted, certificates=certificates)
             for event in self._log.not_posted():
                 self._webhook.put(json.dumps(event).encode(), event["seq"])
-        self._alerts = Alerts(settings.alertmanager, node) if settings.alertmanager else None
+        self._alerts = Alerts(settings.alertmanager, node, certificates) if settings.alertmanager else None
 
     def disconnect(self, patience: float) -> None:
         for poster in (self._webhook, self._alerts.poster if self._alerts else None):
@@ -79,6 +87,10 @@ class Events:
 
     def tick(self, now: float) -> float:
         """Repeat to Alertmanager what goes on, when it is time; seconds until it is."""
+        told = {"webhook": self._webhook, "alertmanager": self._alerts.poster if self._alerts else None}
+        for name, poster in told.items():
+            if poster is not None and (news := poster.news()):
+                self._out.log(f"{name} {news}", "warning")
         if self._alerts is None:
             return 60.0
         self._alerts.repeat(self.going_on, now)

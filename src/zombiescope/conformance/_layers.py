@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "gate": {"places", "core", "members", "kernel", "knowledge", "cgroups", "audit", "gate"},
     "agent": {
         *("places", "core", "members", "knowledge", "cgroups", "diagnosis", "recorder", "outputs", "profile", "web"),
-        "agent",
+        *("derived", "agent"),
     },
     "top": {
         *("places", "core", "kernel", "cgroups", "derived", "diagnosis", "recorder", "outputs", "agent", "top"),
