@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from zombiescope.agent.remedying import windows
 from zombiescope.core import UserError
+from zombiescope.kubernetes import node_report
 from zombiescope.recorder.budget import default_share
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -44,6 +45,9 @@ class Settings:
     otlp: str = ""
     push_token_file: str = ""
     push_tenant: str = ""  # X-Scope-OrgID of Pyroscope
+    kubernetes: str = "off"  # on: post conditions and events of this node
+    kubeconfig: str = ""  # empty: the service account of the pod
+    node_name: str = ""
     remediate: str = "off"  # on: apply safe plans, prove them, undo what is not proved
     remediate_per_day: int = 1
     remediate_blackout: str = ""  # times of day in which none begins, in UTC
@@ -76,6 +80,8 @@ def checked(settings: Settings) -> Settings:
             token(getattr(settings, key), key.replace("_", "-"))
     if not re.fullmatch(r"[\w.*'()!-]{0,150}", settings.push_tenant, re.ASCII):
         raise UserError(f"push-tenant: {settings.push_tenant!r} is not a tenant's name")
+    if settings.kubernetes == "on":
+        node_report.checked(settings.kubeconfig, settings.node_name)
     windows(settings.remediate_blackout, "remediate-blackout")
     if settings.remediate == "on" and (settings.host or os.geteuid() != 0):
         raise UserError("remediate: needs root on the node itself, not in a container with `host`")

@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "remedies": {"places", "core", "knowledge", "cgroups", "derived"},
     "diagnosis": {"core", "members", "knowledge", "diagnosis"},
     "compare": {"core", "members", "derived", "diagnosis", "compare"},
+    "kubernetes": {"core", "outputs", "kubernetes"},
     "treatment": {"places", "core", "members", "knowledge", "cgroups", "derived", "kernel", "audit", "treatment"},
     "outputs": {"core", "members", "knowledge", "outputs", "profile"},
     "profile": {"core", "members", "knowledge", "naming", "profile"},
@@ -33,7 +34,7 @@ MAY_IMPORT = {
     "gate": {"places", "core", "members", "kernel", "knowledge", "cgroups", "audit", "gate"},
     "agent": {
         *("places", "core", "members", "knowledge", "cgroups", "diagnosis", "recorder", "outputs", "profile", "web"),
-        "agent",
+        *("kubernetes", "agent"),
     },
     "top": {
         *("places", "core", "kernel", "cgroups", "derived", "diagnosis", "recorder", "outputs", "agent", "top"),

@@ -37,8 +37,9 @@ class Refused(Exception):
 
     @property
     def later(self) -> bool:
-        """Whether the same request may succeed later: nobody answered, too much to do, a server's fault."""
-        return self.status in (0, 408, 429) or self.status >= 500
+        """Whether the same request may succeed later: nobody answered, too much to do, a conflict, a server's fault."""
+        conflict = self.status == 409 and self.reason != "AlreadyExists"
+        return conflict or self.status in (0, 408, 429) or self.status >= 500
 
     @property
     def denied(self) -> bool:
@@ -156,7 +157,10 @@ def _limited(connection: _Connection, seconds: float) -> Iterator[None]:
 
     timer = threading.Timer(seconds, end)
     timer.daemon = True
-    timer.start()
+    try:
+        timer.start()
+    except RuntimeError:  # a node that is out of threads
+        raise OSError("no thread for the deadline could be started") from None
     try:
         yield
         if over.is_set():
