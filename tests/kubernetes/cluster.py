@@ -1,5 +1,5 @@
-"""A real API server with its etcd, and the controllers if asked for, on loopback, for one test run. All of it ends
-with the run.
+"""A real API server with its etcd, and the controllers once a test asks for them, on loopback. All of it ends with the
+test run.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class Cluster:
         self.access = self.user(ADMIN, "system:masters")
         self.client = Client(self.access)
         self._server: subprocess.Popen[bytes] | None = None
+        self._controllers: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -141,6 +142,22 @@ class Cluster:
             _ended(self._server)
             self._server = None
 
+    def start_controllers(self) -> None:
+        """Lacking if they are not built."""
+        if self._controllers is None:
+            self._controllers = _started(
+                self.folder / "controllers.log",
+                *(program("kube-controller-manager"), f"--kubeconfig={self.kubeconfig}", "--leader-elect=false"),
+                *(f"--service-account-private-key-file={self.folder / 'service-accounts.key'}", "--port=0"),
+                *(f"--root-ca-file={self.authority.file}", f"--cert-dir={self.folder}"),
+                *(f"--secure-port={_free_port()}", "--bind-address=127.0.0.1"),
+                "--use-service-account-credentials=true",
+            )
+
+    def stop_controllers(self) -> None:
+        if self._controllers is not None:
+            _ended(self._controllers)
+
     def signal(self, number: int) -> None:
         assert self._server is not None
         self._server.send_signal(number)
@@ -183,7 +200,7 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def running(*, controllers: bool = False) -> Iterator[Cluster]:
+def running() -> Iterator[Cluster]:
     """Lacking if its programs are not built."""
     etcd, _ = program("etcd"), program("kube-apiserver")
     with tempfile.TemporaryDirectory(prefix="zombiescope-cluster-") as name, ExitStack() as ends:
@@ -202,20 +219,9 @@ def running(*, controllers: bool = False) -> Iterator[Cluster]:
         ends.callback(_ended, store)
         cluster.kubeconfig.write_text(json.dumps(_kubeconfig(cluster)))
         ends.callback(cluster.stop)
+        ends.callback(cluster.stop_controllers)
         cluster.start()
-        if controllers:
-            ends.callback(_ended, _controllers(cluster))
         yield cluster
-
-
-def _controllers(cluster: Cluster) -> subprocess.Popen[bytes]:
-    return _started(
-        cluster.folder / "controllers.log",
-        *(program("kube-controller-manager"), f"--kubeconfig={cluster.kubeconfig}", "--leader-elect=false"),
-        *(f"--service-account-private-key-file={cluster.folder / 'service-accounts.key'}", "--port=0"),
-        *(f"--root-ca-file={cluster.authority.file}", f"--cert-dir={cluster.folder}", f"--secure-port={_free_port()}"),
-        *("--bind-address=127.0.0.1", "--use-service-account-credentials=true"),
-    )
 
 
 def _kubeconfig(cluster: Cluster) -> dict[str, Any]:

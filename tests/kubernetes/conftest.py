@@ -12,9 +12,9 @@ from tests.kubernetes.cluster import Cluster, running
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    """A real API server, with its controllers."""
+    """A real API server."""
     try:
-        started = running(controllers=True)
+        started = running()
         found = started.__enter__()
     except Lacking as lacking:
         pytest.skip(CANNOT + str(lacking))
@@ -22,3 +22,13 @@ def cluster() -> Iterator[Cluster]:
         yield found
     finally:
         started.__exit__(None, None, None)
+
+
+@pytest.fixture
+def controlled(cluster: Cluster) -> Cluster:
+    """The same with its controllers."""
+    try:
+        cluster.start_controllers()
+    except Lacking as lacking:
+        pytest.skip(CANNOT + str(lacking))
+    return cluster

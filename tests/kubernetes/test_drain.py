@@ -100,7 +100,8 @@ def kubelet(cluster: Cluster, node: str) -> Iterator[None]:
         thread.join()
 
 
-def test_cordon_and_back_is_exact_and_somebody_else_s_cordon_stays(cluster: Cluster) -> None:
+def test_cordon_and_back_is_exact_and_somebody_else_s_cordon_stays(controlled: Cluster) -> None:
+    cluster = controlled
     cluster.node("corded")
     path = "/api/v1/nodes/corded"
     before = cluster.client.get(path).body
@@ -120,7 +121,8 @@ def test_cordon_and_back_is_exact_and_somebody_else_s_cordon_stays(cluster: Clus
     assert cluster.client.get(path).body["spec"]["unschedulable"] is True
 
 
-def test_evicted_as_a_budget_allows(cluster: Cluster) -> None:
+def test_evicted_as_a_budget_allows(controlled: Cluster) -> None:
+    cluster = controlled
     assert eviction_version(cluster.client) == "policy/v1beta1"
     cluster.node("full")
     replica_set(cluster, "guarded", "full", 2)
@@ -146,7 +148,8 @@ def test_evicted_as_a_budget_allows(cluster: Cluster) -> None:
     assert not old & {it["metadata"]["uid"] for it in _pods(cluster, "guarded")}
 
 
-def test_what_must_stay_stays(cluster: Cluster) -> None:
+def test_what_must_stay_stays(controlled: Cluster) -> None:
+    cluster = controlled
     cluster.node("mixed")
     until(lambda: _found(cluster, "/api/v1/namespaces/default/serviceaccounts/default"), 60)
     mirror = {"name": "mirror", "annotations": {"kubernetes.io/config.mirror": "x"}}

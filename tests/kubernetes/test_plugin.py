@@ -124,8 +124,9 @@ def test_no_such_node_and_no_agent_are_said(cluster: Cluster, plugin: Any) -> No
 
 @pytest.mark.alone
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_pod_of_ours_is_removed_when_it_is_stopped(cluster: Cluster, plugin: Any, number: int) -> None:
+def test_a_pod_of_ours_is_removed_when_it_is_stopped(controlled: Cluster, plugin: Any, number: int) -> None:
     """No kubelet takes the pod here, so it waits for ever: until Ctrl-C."""
+    cluster = controlled
     name = f"waits-{number}"
     cluster.node(name)
     until(lambda: cluster.kubectl("get", "serviceaccount", "default", expect=None).returncode == 0, 60)
