@@ -8,7 +8,7 @@ ARGS ?=
 # The time-travel page is built where Node is; without it everything else works, and `view` says what is missing.
 PAGE := $(if $(shell command -v npm),src/zombiescope/web/static/page.js)
 
-.PHONY: help diagnose demo test test-long tools test-kernels test-cluster test-images image page dist install uninstall lint format docs bench clean
+.PHONY: help diagnose demo test test-long tools test-kernels test-cluster test-images plugin image page dist install uninstall lint format docs bench clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made here
@@ -62,6 +62,9 @@ dist: export SOURCE_DATE_EPOCH := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 -
 dist: $(VENV)/.dev page  ## build sdist and wheel in dist/, with the page, the man pages and the completion scripts
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist .
+
+plugin: $(VENV)/.run  ## write kubectl-zombiescope as one file, with its krew manifest, into dist/ (URL=… where the archive will be)
+	$(BIN)/python deploy/krew/make.py $(URL)
 
 # BASE may be any image with Python 3.11 or newer and venv; wheels are fetched here, so the build needs no network.
 IMAGE ?= zombiescope:0.2.0

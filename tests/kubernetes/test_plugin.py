@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.conftest import PROJECT
 from tests.kubernetes.binaries import cache_folder
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.test_reporter import until
@@ -69,6 +73,23 @@ def test_without_kubectl_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setenv("PATH", "/nowhere")
     assert main(["nodes"]) == 2
     assert "kubectl is not installed" in capsys.readouterr().err
+
+
+def test_one_file_needs_python_alone(tmp_path: Path) -> None:
+    """The one that krew installs: without our package, its dependencies, or any other."""
+    made = runpy.run_path(str(PROJECT / "deploy" / "krew" / "make.py"))
+    file = tmp_path / "kubectl-zombiescope"
+    file.write_bytes(made["program"]())
+    assert made["program"]() == file.read_bytes()
+    with tarfile.open(fileobj=io.BytesIO(made["archive"](file.read_bytes()))) as archive:
+        assert archive.getnames() == ["kubectl-zombiescope", "LICENSE"] and archive.getmembers()[0].mode == 0o755
+    bare = [sys.executable, "-I", "-S", str(file)]
+    helped = subprocess.run([*bare, "--help"], capture_output=True, text=True, timeout=60, check=True)
+    assert "kubectl zombiescope nodes" in helped.stdout
+    done = subprocess.run([*bare, "nodes"], capture_output=True, text=True, timeout=60, env={"PATH": "/nowhere"})
+    assert done.returncode == 2 and done.stderr == (
+        "kubectl zombiescope: kubectl is not installed, or not on the PATH\n"
+    )
 
 
 @pytest.fixture
