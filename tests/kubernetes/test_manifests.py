@@ -99,14 +99,18 @@ def test_the_pod_is_hardened(where: str) -> None:
 
 
 def test_the_agent_takes_its_settings() -> None:
-    chosen = ("--set", "agent.every=30s", "--set-json", 'agent.set=["saturated_core.FULL=0.8"]')
+    chosen = ("--set", "agent.every=30s,agent.log-format=text", "--set-json", 'agent.set=["saturated_core.FULL=0.8"]')
     for found in (kustomized("base"), templated(*chosen)):
         settings = tomllib.loads(found["ConfigMap", "zombiescope"]["data"]["agent.toml"])
         assert {name.replace("-", "_") for name in settings} <= {*KEYS, "set"}
         for name, value in settings.items():
             if name != "set":
                 KEYS[name.replace("-", "_")].read(str(value))
-    assert settings["every"] == "30s" and settings["set"] == ["saturated_core.FULL=0.8"]
+    assert (
+        settings["every"] == "30s"
+        and settings["log-format"] == "text"
+        and settings["set"] == ["saturated_core.FULL=0.8"]
+    )
 
 
 def test_the_extras_hold_what_we_ship() -> None:

@@ -58,7 +58,8 @@ class NodeReport:
         self._silent = window / 2 + 60.0
         if (on, kubeconfig, node) == self._used:
             return
-        self.close(0.0)
+        # Who goes on by another way has not stopped, and an old word must not arrive after a new one.
+        self.close(0.0, silent=on and node == self._used[2])
         self._used = (on, kubeconfig, node)
         if on:
             from zombiescope.kubernetes.client import Client
@@ -67,9 +68,10 @@ class NodeReport:
             access, self._node = checked(kubeconfig, node)
             self._reporter, self._looked = Reporter(Client(access), self._node, self._log), time.monotonic()
 
-    def close(self, patience: float) -> None:
+    def close(self, patience: float, *, silent: bool = False) -> None:
         if self._reporter is not None:
-            self._reporter.close(unknown("AgentStopped", "the agent on this node was stopped: nobody looks"), patience)
+            last = unknown("AgentStopped", "the agent on this node was stopped: nobody looks")
+            self._reporter.close(() if silent else last, patience)
         self._reporter, self._told, self._used = None, {}, (False, "", "")
 
     def looked(self, states: Mapping[str, str], going_on: Sequence[Mapping[str, Any]]) -> None:
