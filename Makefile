@@ -68,11 +68,12 @@ plugin: $(VENV)/.run  ## write kubectl-zombiescope as one file, with its krew ma
 
 # BASE may be any image with Python 3.11 or newer and venv; wheels are fetched here, so the build needs no network.
 IMAGE ?= zombiescope:0.2.0
+PODMAN ?= podman
 BASE ?= docker.io/library/python:3.11-slim-bookworm
 image: dist  ## build the container image with podman (IMAGE=… BASE=…); the same source and base make the same image
 	rm -rf dist/wheels
 	$(BIN)/python -m pip wheel --quiet --wheel-dir dist/wheels 'zombiescope[web] @ file://$(CURDIR)/$(firstword $(wildcard dist/*.whl))'
-	podman build --network none --timestamp $(SOURCE_DATE_EPOCH) --build-arg BASE=$(BASE) -t $(IMAGE) -f deploy/Containerfile .
+	$(PODMAN) build $(BUILD_OPTIONS) --network none --timestamp $(SOURCE_DATE_EPOCH) --build-arg BASE=$(BASE) -t $(IMAGE) -f deploy/Containerfile .
 
 # Into a venv of its own, with a configuration that is kept if there is one. DESTDIR=… for a package.
 PREFIX ?= /opt/zombiescope
