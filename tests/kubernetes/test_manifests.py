@@ -98,6 +98,11 @@ def test_the_pod_is_hardened(where: str) -> None:
     assert "memory" in container["resources"]["limits"] and "cpu" not in container["resources"]["limits"]
 
 
+def test_the_host_s_network_is_a_choice() -> None:
+    pod = templated("--set", "hostNetwork=true")["DaemonSet", "zombiescope"]["spec"]["template"]["spec"]
+    assert pod["hostNetwork"] and pod["dnsPolicy"] == "ClusterFirstWithHostNet"
+
+
 def test_the_agent_takes_its_settings() -> None:
     chosen = ("--set", "agent.every=30s,agent.log-format=text", "--set-json", 'agent.set=["saturated_core.FULL=0.8"]')
     for found in (kustomized("base"), templated(*chosen)):
