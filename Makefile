@@ -48,7 +48,8 @@ test-cluster: $(VENV)/.dev tools  ## run a real API server (built once, ten minu
 	$(BIN)/python -m tests.kubernetes.binaries
 	$(BIN)/python -m pytest tests/kubernetes $(ARGS)
 
-test-images: $(VENV)/.dev  ## make Debian trees with mmdebstrap, compare what we say of them with systemd's own tools (ARGS="trixie")
+test-images: TOOLS = mmdebstrap=mmdebstrap systemd=systemd-analyze
+test-images: $(VENV)/.dev tools  ## make Debian trees with mmdebstrap, compare what we say of them with systemd's own tools (ARGS="trixie")
 	$(BIN)/python -m tests.images.run $(ARGS)
 
 page: src/zombiescope/web/static/page.js  ## build the time-travel page (Node 18 or newer)

@@ -130,6 +130,17 @@ def test_a_quota_starves_who_is_in_the_cgroup(group: str, kinds: set[str]) -> No
     assert set(grounds(cpu_throttling_to_starved_thread, throttled("/kube/pod1", 0.8), starved, timeline)) == kinds
 
 
+@pytest.mark.parametrize(("bins", "said"), [("1024:90", False), ("1024:90 65536:41", True)])
+def test_waits_that_were_timed_in_the_cgroup_are_the_mechanism(bins: str, said: bool) -> None:
+    text = f"2.00 s; 1.900000 s in all; one in 1 below 16384; from µs: {bins}"
+    waits = read("cgroup_run_delay_seconds", "cgroup:/kube/pod1", 0.093, 5.0, text)
+    timeline = node([read("process_in_cgroup", JOB, 1, 5.0, "/kube/pod1"), waits])
+    found = grounds(cpu_throttling_to_starved_thread, throttled("/kube/pod1", 0.8), starved, timeline)
+    assert set(found) == {"place", "dose", *(("mechanism",) if said else ())}
+    if said:
+        assert "/kube/pod1 waited up to 93 ms to run, 41 times over 16 ms in 2.0 s" in found["mechanism"].says
+
+
 def throttled(path: str, seconds: float, periods: float = 0.5) -> Finding:
     figures = {"cgroup_throttled_seconds_per_second": seconds, "cgroup_throttled_ratio": periods}
     return finding(f"cgroup:{path}", *(read(what, f"cgroup:{path}", value, 0.0) for what, value in figures.items()))

@@ -16,7 +16,7 @@ from tests.kernel.refused import why_not
 
 from zombiescope.core import Host, Reading, Unreadable
 from zombiescope.kernel import bpf
-from zombiescope.kernel.core_times import CoreTimes, Round, Times
+from zombiescope.kernel.core_times import CoreTimes, Times
 from zombiescope.probes import irq_handler_events, napi_poll, softirq_events
 from zombiescope.probes._core_times import bounded, histogram
 from zombiescope.recorder.replay import opened
@@ -46,7 +46,7 @@ def test_many_cores_stay_few_readings_the_worst_by_core_and_nothing_is_lost() ->
 
 
 def test_a_histogram_says_how_long_and_how_many() -> None:
-    text = histogram(row(3, "NET_RX", 0.033), Round(2.004, 16, []))
+    text = histogram(row(3, "NET_RX", 0.033).counts, 0.25, 2.004, 16)
     assert text == "2.00 s; 0.250000 s in all; one in 16 below 16384; from µs: 8:10 32768:1"
 
 
@@ -108,7 +108,7 @@ def test_beyond_the_budget_the_programs_rest_and_then_go_on() -> None:
         first = times.read()
         assert first is not None and first.times and times.read() is None, "detached for a long time"
         time.sleep(REST)
-        times._rests_until = 1e-9  # that time is over
+        times._turns.rest_until = 1e-9  # that time is over
         assert times.read() is None, "attached just now"
         packets()
         again = times.read()

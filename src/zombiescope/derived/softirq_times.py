@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from zombiescope.core import Finding, Ground, Reading
 from zombiescope.core.model import Span
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.histograms import LONG_SAYS, Times, times
 
 WAIT, RUN = "softirq_wait_seconds", "softirq_run_seconds"
-LONG_US = 16384  # waits from here on are all counted; shorter ones are sampled
-_TEXT = re.compile(r"(?P<seconds>\d+\.\d+) s; (?P<total>\d+\.\d+) s in all; .*from µs: (?P<bins>[\d: ]*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """One kind of softirq on one core, over all samples that reach into a span."""
+    """One kind of softirq on one core."""
 
     kind: str
     cpu: str
-    longest: Reading
-    long: int  # how many took LONG_US or more
-    total: float  # seconds of all together
-    seconds: float  # that the samples cover
+    times: Times
+
+    @property
+    def longest(self) -> Reading:
+        return self.times.longest
 
     @property
     def share(self) -> float:
-        return self.total / self.seconds if self.seconds else 0.0
+        return self.times.total / self.times.seconds if self.times.seconds else 0.0
 
     @property
     def waited(self) -> str:
@@ -36,7 +35,7 @@ class Timed:
         worst = self.longest.value * 1e3
         return (
             f"{self.kind} on {self.cpu.replace(':', ' ')} waited up to {worst:.0f} ms between raise and run, "
-            f"{self.long:,} times over {LONG_US / 1e3:.0f} ms in {self.seconds:.1f} s"
+            f"{self.times.long:,} times over {LONG_SAYS} in {self.times.seconds:.1f} s"
         )
 
     @property
@@ -49,13 +48,17 @@ def timed(timeline: Timeline, what: str, cpu: str, span: Span) -> list[Timed]:
     """The kinds of softirq that were timed on a core in a span, that with the longest first."""
     number = cpu.removeprefix("cpu:")
     named = [it for it in timeline.subjects(what, "softirq") if it.rpartition("/")[2] == number]
-    found = [_over(timeline, what, subject, cpu, span) for subject in named]
-    return sorted((it for it in found if it is not None), key=lambda it: it.longest.value, reverse=True)
+    found = [
+        Timed(subject.removeprefix("softirq:").rpartition("/")[0], cpu, over)
+        for subject in named
+        if (over := times(timeline, what, subject, span)) is not None
+    ]
+    return sorted(found, key=lambda it: it.longest.value, reverse=True)
 
 
 def long_waits(timeline: Timeline, cpu: str, span: Span) -> list[Timed]:
     """Those kinds of which some waited for LONG_US or more."""
-    return [it for it in timed(timeline, WAIT, cpu, span) if it.long]
+    return [it for it in timed(timeline, WAIT, cpu, span) if it.times.long]
 
 
 def how_known(timeline: Timeline, cpu: str, span: Span) -> tuple[str, tuple[Reading, ...]]:
@@ -70,7 +73,7 @@ def how_known(timeline: Timeline, cpu: str, span: Span) -> tuple[str, tuple[Read
     found = timed(timeline, WAIT, cpu, span)
     if not found:
         return "", ()
-    if waits := [it for it in found if it.long]:
+    if waits := [it for it in found if it.times.long]:
         return f"timed by eBPF: {waits[0].waited}", (waits[0].longest,)
     return "", (found[0].longest,)
 
@@ -85,22 +88,3 @@ def seen_waiting(cause: Finding, effect: Finding, timeline: Timeline) -> Iterato
     both = Span(max(cause.span.start, effect.span.start), min(cause.span.end, effect.span.end))
     for it in long_waits(timeline, effect.subject, both)[:1] if both.seconds > 0 else ():
         yield Ground(kind="mechanism", says=f"timed by eBPF: {it.waited}", evidence=(it.longest,))
-
-
-def _over(timeline: Timeline, what: str, subject: str, cpu: str, span: Span) -> Timed | None:
-    series = timeline.series(what, subject)
-    longest, many, total, covered = None, 0, 0.0, 0.0
-    for index in range(len(series)):
-        text = _TEXT.match(series.texts.get(index, ""))
-        if text is None or not (series.at[index] > span.start and series.at[index] - float(text["seconds"]) < span.end):
-            continue
-        if longest is None or series.values[index] > series.values[longest]:
-            longest = index
-        bins = [one.partition(":") for one in text["bins"].split()]
-        many += sum(int(count) for least, _, count in bins if int(least) >= LONG_US)
-        total += float(text["total"])
-        covered += float(text["seconds"])
-    if longest is None:
-        return None
-    kind = subject.removeprefix("softirq:").rpartition("/")[0]
-    return Timed(kind, cpu, series.reading(longest), many, total, covered)

@@ -13,6 +13,7 @@ import mmap
 import os
 import resource
 import struct
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -28,7 +29,8 @@ TRACEPOINT, RAW_TRACEPOINT = 5, 17  # enum bpf_prog_type
 
 _BPF = SystemCall(SOURCE, {"x86_64": 321, "aarch64": 280})
 _MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE, _PROG_LOAD, _PROG_TEST_RUN, _RAW_TRACEPOINT_OPEN = 0, 1, 2, 5, 10, 17
-_ARRAY, _PER_CPU_ARRAY = 2, 6  # enum bpf_map_type
+_MAP_TAKE_BATCH = 25  # BPF_MAP_LOOKUP_AND_DELETE_BATCH
+_HASH, _ARRAY, _PER_CPU_ARRAY = 1, 2, 6  # enum bpf_map_type
 _MMAPABLE = 1 << 10
 _TRACEPOINT_EVENT, _CLOEXEC = 2, 8  # PERF_TYPE_TRACEPOINT, PERF_FLAG_FD_CLOEXEC
 _SET_BPF, _ENABLE = 0x40042408, 0x2400  # PERF_EVENT_IOC_…
@@ -104,6 +106,45 @@ class PerCpuArray(Closing):
         """Zero on all cores."""
         ctypes.memset(self._all, 0, len(self._all))
         _first_element(self.descriptor, _MAP_UPDATE, self._all)
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+
+class Table(Closing):
+    """Values of `size` bytes by a key of eight, at most `most`; a program makes them, this process takes them out."""
+
+    def __init__(self, size: int, name: str, most: int) -> None:
+        self._most = most
+        self._keys, self._values = ctypes.create_string_buffer(8 * most), ctypes.create_string_buffer(size * most)
+        try:
+            self.descriptor = _create(_HASH, size, name, key=8, most=most)
+        except OSError as error:
+            raise _refused(error, "making a table") from None
+
+    def add(self, key: int) -> None:
+        """A value of zeroes, so that a program finds it also where the table is full."""
+        ours, nothing = ctypes.c_uint64(key), ctypes.create_string_buffer(len(self._values) // self._most)
+        try:
+            _call(_MAP_UPDATE, struct.pack("=IIQQQ", self.descriptor, 0, *map(ctypes.addressof, (ours, nothing)), 0))
+        except OSError as error:
+            raise _refused(error, "writing to a table") from None
+
+    def take(self) -> tuple[memoryview[int], memoryview[int]]:
+        """Keys and values, as words; the table is empty then. One call, since 057996380a42 (v5.6)."""
+        place = ctypes.create_string_buffer(8)
+        addresses = (0, *map(ctypes.addressof, (place, self._keys, self._values)))
+        attributes = ctypes.create_string_buffer(
+            struct.pack("=QQQQIIQQ", *addresses, self._most, self.descriptor, 0, 0)
+        )
+        try:
+            _BPF(_MAP_TAKE_BATCH, attributes, len(attributes))
+        except OSError as error:
+            if error.errno != errno.ENOENT:  # that is the table's end
+                raise _refused(error, "reading a table") from None
+        found = int.from_bytes(attributes.raw[32:36], sys.byteorder)
+        words = len(self._values) // self._most // 8
+        return (memoryview(self._keys.raw).cast("Q")[:found], memoryview(self._values.raw).cast("Q")[: found * words])
 
     def close(self) -> None:
         os.close(self.descriptor)
@@ -202,8 +243,8 @@ def _all_the_locked_memory_we_may_have() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_MEMLOCK, before)
 
 
-def _create(kind: int, size: int, name: str, flags: int = 0) -> int:
-    attributes = struct.pack("=IIIIIII16s", kind, len(_FIRST_KEY), size, 1, flags, 0, 0, name.encode()[:15])
+def _create(kind: int, size: int, name: str, flags: int = 0, *, key: int = len(_FIRST_KEY), most: int = 1) -> int:
+    attributes = struct.pack("=IIIIIII16s", kind, key, size, most, flags, 0, 0, name.encode()[:15])
     return _call_with_memory(_MAP_CREATE, attributes)
 
 

@@ -24,11 +24,13 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class CgroupIds:
     """Finds cgroups of one hierarchy by id; a context manager."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, *, unified: bool = False) -> None:
+        """Of perf_event's hierarchy, or of version 2 (`unified`) even where perf_event is in another."""
         mounts = cgroup_mounts(host)
-        found = [it for it in mounts if "perf_event" in it.controllers] or [it for it in mounts if it.version == 2]
+        found = [it for it in mounts if not unified and "perf_event" in it.controllers]
+        found = found or [it for it in mounts if it.version == 2]
         if not found or not host.live:
-            raise Unreadable(MOUNTINFO, "the cgroup hierarchy that samples refer to is not mounted here")
+            raise Unreadable(MOUNTINFO, "the cgroup hierarchy that its ids refer to is not mounted here")
         self.mount = found[0].path
         # The mount may show only a part of the hierarchy, or more than our cgroup namespace ("/..").
         self._above = os.path.normpath(found[0].root).rstrip("/")

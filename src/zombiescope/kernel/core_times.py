@@ -2,8 +2,7 @@
 
 Overhead: measured for softirqs on a virtual machine: 13 ns for a program and 60 ns for each reading of the clock, but
     80 ns for an event in all: most of it is the kernel's way from the tracepoint to the program. `every` is doubled
-    until at most EXACT starts a second are timed exactly. Where there are more starts than `most`, the programs are
-    detached after each round, until the average is that.
+    until at most EXACT starts a second are timed exactly. Where there are more starts than `most`, they take turns.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from zombiescope.kernel import stopwatch
 from zombiescope.kernel.bpf import Array, PerCpuArray, Program
 from zombiescope.kernel.closing import Closing
 from zombiescope.kernel.stopwatch import BINS, COUNTS, HEAD_BYTES, KIND_BYTES, ROUND, RUNS, SUM, TURN, WAITS, WORST
+from zombiescope.kernel.turns import Turns
 
 EXACT = 1_500  # starts a second timed exactly, on all cores together: 3 readings of the clock each, 0.03 % of a core
 # Powers of two: one start in 8, so that the first round of a storm costs little; one in 1,024, as less would make the
@@ -57,8 +57,8 @@ class CoreTimes(Closing):
 
         `most`: starts a second on the average; where there are more, they are timed in a part of the time.
         """
-        self._cores, self._kinds, self._most = cores, kinds, most
-        self._began = self._rests_until = 0.0  # the programs are detached until then; 0: they are attached
+        self._cores, self._kinds = cores, kinds
+        self._turns = Turns(self._attach, self._detach, most=most)
         self._last_raw, self._last = b"", memoryview(b"").cast("Q")
         with ExitStack() as undo:
             self._times = undo.enter_context(
@@ -71,7 +71,7 @@ class CoreTimes(Closing):
                 for tracepoint, assemble in programs.items()
             }
             self._bits, self._round = FIRST, 0
-            self._attach()
+            self._turns.begin()
             self._stack = undo.pop_all()
 
     def close(self) -> None:
@@ -79,40 +79,35 @@ class CoreTimes(Closing):
 
     def read(self) -> Round | None:
         """The round that ends now; None while the programs rest."""
-        now = time.monotonic()
-        if self._rests_until:
-            if now >= self._rests_until:
-                self._attach()
+        if self._turns.resting():
             return None
+        seconds = time.monotonic() - self._turns.began
         raw = self._times.read()
         words = memoryview(raw).cast("Q")
-        found = Round(now - self._began, 1 << self._bits, list(self._changed(raw, words)))
+        found = Round(seconds, 1 << self._bits, list(self._changed(raw, words)))
         starts = sum(words[at + TURN // 8] - self._last[at + TURN // 8] for _, _, at in self._places())
-        self._last_raw, self._last, self._began = raw, words, now
-        self._keep_to_budget(starts / max(found.seconds, 1e-3), found.seconds)
+        self._last_raw, self._last = raw, words
+        rate = starts / max(seconds, 1e-3)
+        self._bits = next((bits for bits in range(LEAST, MOST) if rate / (1 << bits) <= EXACT), MOST)
+        self._say()
+        self._turns.end_round(starts)
         return found
 
     def _attach(self) -> None:
         self._times.clear()
         self._last_raw = self._times.read()
         self._last = memoryview(self._last_raw).cast("Q")
-        self._rests_until = 0.0
         self._say()
         for tracepoint, program in self._programs.items():
             program.attach(tracepoint)
-        self._began = time.monotonic()
+
+    def _detach(self) -> None:
+        for program in self._programs.values():
+            program.detach()
 
     def _say(self) -> None:
         self._round += 1
         self._said.write(struct.pack("=QQ", (1 << self._bits) - 1, self._round))
-
-    def _keep_to_budget(self, rate: float, seconds: float) -> None:
-        self._bits = next((bits for bits in range(LEAST, MOST) if rate / (1 << bits) <= EXACT), MOST)
-        self._say()
-        if rate > self._most:
-            for program in self._programs.values():
-                program.detach()
-            self._rests_until = time.monotonic() + seconds * (rate / self._most - 1)
 
     def _places(self) -> Iterator[tuple[int, str, int]]:
         """Each core and kind, with the word where it begins."""

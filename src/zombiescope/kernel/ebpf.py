@@ -29,11 +29,13 @@ class Helper(IntEnum):
     """Kernel functions a program may call, by their number in enum bpf_func_id."""
 
     MAP_LOOKUP_ELEM = 1
+    MAP_UPDATE_ELEM = 2
     PROBE_READ = 4
     KTIME_GET_NS = 5
     GET_CURRENT_PID_TGID = 14
     GET_CURRENT_TASK = 35
     PROBE_READ_STR = 45
+    GET_CURRENT_CGROUP_ID = 80  # of version 2, since bf6fa2c893c5 (v4.18); for tracing programs since the same
     PROBE_READ_KERNEL = 113  # 113 and 115 since 6ae08ae3dea2 (v5.5); before, the two above read user memory as well
     PROBE_READ_KERNEL_STR = 115
     JIFFIES64 = 118  # for tracing since 72e2b2b66f9c (v5.9); the kernel replaces the call by one load
@@ -45,6 +47,7 @@ _SIZES = {1: 0x10, 2: 0x08, 4: 0x00, 8: 0x18}
 _RELATIONS = {"==": 0x10, ">": 0x20, ">=": 0x30, "&": 0x40, "!=": 0x50, "<": 0xA0, "<=": 0xB0}  # unsigned
 _ALU64, _JMP, _LDX, _ST, _STX, _LD_IMM64 = 0x07, 0x05, 0x61, 0x62, 0x63, 0x18
 _FROM_REGISTER = 0x08
+_ATOMIC = 0xDB  # of 8 bytes; its constant says what is done, 0: add
 _CALL, _EXIT = 0x85, 0x95
 _MAP_FD, _MAP_VALUE = 1, 2  # what the constant of a 64-bit load stands for
 
@@ -97,6 +100,16 @@ class Assembler:
     def shift_right(self, target: Register, value: Register | int) -> None:
         self._arithmetic(0x70, target, value)
 
+    def binary_logarithm(self, target: Register, value: Register, *, bits: int) -> None:
+        """target = the place of the highest bit of `value`, which is lost; 0 for 0. `bits`: a power of two."""
+        start = len(self._instructions)
+        self.set(target, 0)
+        while bits := bits // 2:
+            self.jump_if(value, "<", 1 << bits, f"log2 {start} {bits}")
+            self.shift_right(value, bits)
+            self.add(target, bits)
+            self.label(f"log2 {start} {bits}")
+
     def load(self, target: Register, base: Register, offset: int = 0, *, size: int = 8) -> None:
         """target = *(base + offset)"""
         self._emit(_LDX | _SIZES[size], target, base, offset, 0)
@@ -107,6 +120,10 @@ class Assembler:
             self._emit(_STX | _SIZES[size], base, value, offset, 0)
         else:
             self._emit(_ST | _SIZES[size], base, 0, offset, value)
+
+    def add_to(self, base: Register, offset: int, value: Register) -> None:
+        """*(base + offset) += value, whoever else does so at the same time"""
+        self._emit(_ATOMIC, base, value, offset, 0)
 
     def load_field(self, target: Register, base: Register, layout: np.dtype[Any], name: str) -> None:
         """target = base->name, where `layout` is the numpy record the other side decodes with."""

@@ -17,6 +17,7 @@ from zombiescope.kernel.bpf import TRACEPOINT, Array, PerCpuArray, Program
 from zombiescope.kernel.closing import Closing
 from zombiescope.kernel.ebpf import R0, R1, R2, R3, R6, R7, R8, R9, R10, Assembler, Helper
 from zombiescope.kernel.tracepoint_format import Format
+from zombiescope.kernel.turns import Turns
 
 EXACT = 1_000  # polls a second that are counted one by one, at some 150 ns: 0.015 % of a core
 FIRST, MOST = 4, 10  # powers of two: one in 16 until the rate is known, and never less than one in 1,024
@@ -136,16 +137,16 @@ class NapiPolls(Closing):
 
     def __init__(self, record: Format, cores: int, *, most: float) -> None:
         """`most`: polls a second on the average; where there are more, they are counted in a part of the time."""
-        self._cores, self._most, self._id = cores, most, record.id
-        self._began = self._rests_until = 0.0  # the program is detached until then; 0: it is attached
+        self._cores = cores
         with ExitStack() as undo:
             self._polls = undo.enter_context(PerCpuArray(VALUE_BYTES, "zombie_polls", cores))
             self._said = undo.enter_context(Array(8, "zombie_said"))
             code = program(record, polls=self._polls.descriptor, said=self._said.descriptor)
             self._program = undo.enter_context(Program(code, "napi_poll", TRACEPOINT))
             self._say(FIRST)
-            self._last, self._turns = self._sums(self._polls.read())
-            self._attach()
+            self._last, self._polled = self._sums(self._polls.read())
+            self._turns = Turns(lambda: self._program.attach_to_record(record.id), self._program.detach, most=most)
+            self._turns.begin()
             self._stack = undo.pop_all()
 
     def close(self) -> None:
@@ -153,31 +154,21 @@ class NapiPolls(Closing):
 
     def read(self) -> tuple[float, int, list[Polls]] | None:
         """How long it was since the last call, one in how many was counted, and what; None while the program rests."""
-        now = time.monotonic()
-        if self._rests_until:
-            if now >= self._rests_until:
-                self._attach()
+        if self._turns.resting():
             return None
-        seconds, every, before = now - self._began, self.every, self._last
-        self._last, turns = self._sums(self._polls.read())
+        seconds, every, before = time.monotonic() - self._turns.began, self.every, self._last
+        self._last, polled = self._sums(self._polls.read())
         nothing = [0] * (EIGHTHS + 1)
         found = []
         for device, sums in self._last.items():
             packets, *counts = (new - old for new, old in zip(sums, before.get(device, nothing), strict=True))
             if any(counts):
                 found.append(Polls(device, tuple(counts), packets))
-        rate = (turns - self._turns) / max(seconds, 1e-3)
+        rate = (polled - self._polled) / max(seconds, 1e-3)
         self._say(next((bits for bits in range(MOST) if rate / (1 << bits) <= EXACT), MOST))
-        self._began, self._turns = now, turns
-        if rate > self._most:
-            self._program.detach()
-            self._rests_until = now + seconds * (rate / self._most - 1)
+        self._turns.end_round(polled - self._polled)
+        self._polled = polled
         return seconds, every, found
-
-    def _attach(self) -> None:
-        self._rests_until = 0.0
-        self._program.attach_to_record(self._id)
-        self._began = time.monotonic()
 
     def _say(self, bits: int) -> None:
         self.every = 1 << bits
@@ -190,8 +181,8 @@ class NapiPolls(Closing):
             known = found.setdefault(name, [0] * len(sums))
             for place, many in enumerate(sums):
                 known[place] += many
-        turns = sum(struct.unpack_from("=Q", raw, core * VALUE_BYTES + TURN)[0] for core in range(self._cores))
-        return found, turns
+        polled = sum(struct.unpack_from("=Q", raw, core * VALUE_BYTES + TURN)[0] for core in range(self._cores))
+        return found, polled
 
     def _slots(self, raw: bytes) -> Iterator[tuple[str, tuple[int, ...]]]:
         for core in range(self._cores):

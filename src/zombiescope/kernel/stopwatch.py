@@ -124,12 +124,7 @@ class Stopwatch(Assembler):
         self.add(R1, R3)
         self.store(R8, table + SUM, R1)
         self.divide(R0, 1000)
-        self.set(R1, 0)
-        for bits in (16, 8, 4, 2, 1):
-            self.jump_if(R0, "<", 1 << bits, f"below{bits}")
-            self.shift_right(R0, bits)
-            self.add(R1, bits)
-            self.label(f"below{bits}")
+        self.binary_logarithm(R1, R0, bits=32)
         self.jump_if(R1, ">=", BINS, "out")
         self.shift_left(R1, 3)
         self.add(R8, R1)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from zombiescope.core import Finding, Ground, percent
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.run_delays import seen_waiting
 
 WITHIN = 2.0  # seconds: a waiting thread runs in the next period
 EXPLAINS = 0.5  # of the waiting: with less time throttled than that, something else makes it wait
@@ -30,3 +31,4 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
             f"and it waited {waited.value:.2f} s"
         )
         yield Ground(kind="dose", says=says, evidence=(stopped, periods, waited))
+        yield from seen_waiting(timeline, group.latest.text, effect.span)

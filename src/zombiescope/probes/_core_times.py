@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from zombiescope.core import Blind, Host, Reading, Unreadable
-from zombiescope.kernel.core_times import CoreTimes, Round, Times
+from zombiescope.kernel.core_times import CoreTimes, Times
 from zombiescope.kernel.stopwatch import LONG_BIN
 from zombiescope.kernel.text import cores
 
@@ -39,7 +39,7 @@ def sampled(
     for table, what in whats.items():
         rows = [it for it in found.times if it.table == table]
         for subject, row in bounded(rows, name, most):
-            text = histogram(row, found)
+            text = histogram(row.counts, row.total, found.seconds, found.every)
             yield Reading(what=what, subject=subject, value=row.worst, at=at, source=source, text=text)
 
 
@@ -61,6 +61,7 @@ def _together(rows: Iterable[Times]) -> Times:
 
 
 # 2.00 s; 0.391 s in all; one in 16 below 16384; from µs: 1:149920 16:48 16384:41
-def histogram(row: Times, found: Round) -> str:
-    bins = " ".join(f"{1 << place}:{many}" for place, many in enumerate(row.counts) if many)
-    return f"{found.seconds:.2f} s; {row.total:.6f} s in all; one in {found.every} below {LONG_US}; from µs: {bins}"
+def histogram(counts: Sequence[int], total: float, seconds: float, every: int = 1) -> str:
+    """`counts`: how many took from 2**i to 2**(i+1) microseconds; shorter than LONG_US, one in `every` was timed."""
+    bins = " ".join(f"{1 << place}:{many}" for place, many in enumerate(counts) if many)
+    return f"{seconds:.2f} s; {total:.6f} s in all; one in {every} below {LONG_US}; from µs: {bins}"
