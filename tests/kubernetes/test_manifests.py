@@ -37,9 +37,11 @@ def objects(text: str) -> Objects:
 
 
 def kustomized(variant: str) -> Objects:
-    if shutil.which("kubectl") is None:
-        pytest.skip(CANNOT + "kubectl is missing")
-    return objects(run("kubectl", "kustomize", str(DEPLOY / "kustomize" / variant)))
+    try:
+        kubectl = program("kubectl")
+    except Lacking:
+        kubectl = shutil.which("kubectl") or pytest.skip(CANNOT + "kubectl is missing")
+    return objects(run(kubectl, "kustomize", str(DEPLOY / "kustomize" / variant)))
 
 
 def helm(*argv: str, expect: int = 0) -> str:
