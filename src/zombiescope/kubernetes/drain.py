@@ -89,7 +89,9 @@ def pods(client: Client, node: str) -> Iterator[Pod]:
     for _ in range(MOST_PAGES):
         told = client.get(path + (f"&continue={quote(after, safe='')}" if after else ""), most=MOST_LIST).body
         items = told.get("items")
-        for it in items if isinstance(items, list) else ():
+        if not isinstance(items, list):  # an answer that is not understood is not an empty node
+            raise NotDrained("the API server's list of pods is not understood")
+        for it in items:
             yield _pod(it if isinstance(it, dict) else {})
         after = str(_mapping(told, "metadata").get("continue") or "")
         if not after:
