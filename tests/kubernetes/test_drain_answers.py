@@ -80,7 +80,7 @@ def test_pages_are_followed_to_a_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("items", [None, "x", [None], [{"metadata": "x"}], [{"metadata": {"name": "a"}}]])
 def test_odd_lists_evict_nobody_and_are_no_empty_node(tmp_path: Path, items: Any) -> None:
     acts = (says(200, {"items": items}), RESOURCES)
-    with bad_server(tmp_path, *acts) as (server, access), pytest.raises(NotDrained, match="understood|without a name"):
+    with bad_server(tmp_path, *acts) as (server, access), pytest.raises(NotDrained, match=r"understood|without a name"):
         drain(Client(access), "n1", 1.0, lambda _: None)
     assert not any(it.startswith("POST") for it in server.got)
 
