@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.audit.small_roots import built, unit
+from tests.audit.small_roots import unit
+from tests.files import node_of
 
 from zombiescope.audit import activation, boot, presets, sysv
 from zombiescope.audit.unit_file import UnitFile, template
@@ -17,7 +18,7 @@ from zombiescope.core import Host
     [("uninitialized\n", True), ("", False), ("5f" * 16, False), (None, True)],
 )
 def test_the_first_boot(tmp_path: Path, text: str | None, first: bool) -> None:
-    host = built(tmp_path, {} if text is None else {"etc/machine-id": text})
+    host = node_of(tmp_path, {} if text is None else {"etc/machine-id": text})
     assert presets.is_first_boot(host) is first
 
 
@@ -76,7 +77,7 @@ def test_instances_that_presets_enable() -> None:
 
 
 def test_scripts_of_sysv(tmp_path: Path) -> None:
-    host = built(
+    host = node_of(
         tmp_path,
         {f"etc/init.d/{name}": "#!/bin/sh\n" for name in ("a", "b.sh", "text", "deep")} | {"etc/rc.d/init.d/a": ""},
         {
@@ -122,9 +123,9 @@ def test_where_boot_begins() -> None:
 def test_generators(tmp_path: Path) -> None:
     folder = "usr/lib/systemd/system-generators"
     assert boot.has_sysv(Host(str(tmp_path), live=False)), "nothing is known of its generators"
-    host = built(tmp_path, {f"{folder}/{it}": "" for it in ("systemd-fstab-generator", ".hidden", "podman", "lvm2")})
+    host = node_of(tmp_path, {f"{folder}/{it}": "" for it in ("systemd-fstab-generator", ".hidden", "podman", "lvm2")})
     assert boot.generators(host) == ["lvm2", "podman"] and not boot.has_sysv(host)
-    built(tmp_path, {"etc/systemd/system-generators/systemd-sysv-generator": ""})
+    node_of(tmp_path, {"etc/systemd/system-generators/systemd-sysv-generator": ""})
     assert boot.has_sysv(host)
 
 
@@ -167,7 +168,7 @@ def test_rules_of_udev(tmp_path: Path) -> None:
             '  # ENV{SYSTEMD_WANTS}="later.service"',
         )
     )
-    host = built(
+    host = node_of(
         tmp_path,
         {
             "usr/lib/udev/rules.d/10-x.rules": rule,
@@ -187,7 +188,7 @@ def test_rules_of_udev(tmp_path: Path) -> None:
 def test_names_on_the_bus(tmp_path: Path) -> None:
     head = "[D-BUS Service]\nName=x\nExec=/x\n"
     folder = "usr/share/dbus-1/system-services"
-    host = built(
+    host = node_of(
         tmp_path,
         {
             f"{folder}/a.service": f"{head}SystemdService=first.service\nSystemdService=last.service\n",
@@ -208,7 +209,7 @@ def test_more_rules_than_are_read_are_said(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(activation, "MOST_FILES", 2)
     rules = {f"etc/udev/rules.d/{it}.rules": f'ENV{{SYSTEMD_WANTS}}="{it}.service"' for it in "ab"}
     unread: dict[str, str] = {}
-    assert set(activation.by_devices(built(tmp_path, rules), unread)) == {"a.service", "b.service"} and not unread
-    more = built(tmp_path, {"etc/udev/rules.d/c.rules": 'ENV{SYSTEMD_WANTS}="c.service"'})
+    assert set(activation.by_devices(node_of(tmp_path, rules), unread)) == {"a.service", "b.service"} and not unread
+    more = node_of(tmp_path, {"etc/udev/rules.d/c.rules": 'ENV{SYSTEMD_WANTS}="c.service"'})
     assert set(activation.by_devices(more, unread)) == {"a.service", "b.service"}
     assert unread == {"/etc/udev/rules.d": "more than 2 names"}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.audit.small_roots import LIB, built, unit
+from tests.audit.small_roots import LIB, unit
+from tests.files import node_of
 
 from zombiescope.audit.unit_file import dropped_in, is_template, template
 from zombiescope.audit.unit_files import UnitFiles
@@ -142,7 +143,7 @@ def test_names() -> None:
 )
 def test_start_limits_by_their_old_and_new_names(tmp_path: Path, settings: str, policy: tuple[float, int]) -> None:
     manager = "[Manager]\nDefaultStartLimitInterval=60\nDefaultStartLimitBurst=9\n"
-    host = built(
+    host = node_of(
         tmp_path,
         {
             f"{LIB}/a.service": settings,

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from zombiescope.agent.remedying import windows
 from zombiescope.core import UserError
+from zombiescope.kubernetes import node_report
 from zombiescope.recorder.budget import default_share
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -52,6 +53,9 @@ class Settings:
     post_ca_file: str = ""  # authority of the servers that get events and profiles; empty: those of this machine
     post_cert_file: str = ""  # what we show them
     post_key_file: str = ""
+    kubernetes: str = "off"  # on: post conditions and events of this node
+    kubeconfig: str = ""  # empty: the service account of the pod
+    node_name: str = ""
     remediate: str = "off"  # on: apply safe plans, prove them, undo what is not proved
     remediate_per_day: int = 1
     remediate_blackout: str = ""  # times of day in which none begins, in UTC
@@ -85,6 +89,8 @@ def checked(settings: Settings) -> Settings:
             token(getattr(settings, key), key.replace("_", "-"))
     if not re.fullmatch(r"[\w.*'()!-]{0,150}", settings.push_tenant, re.ASCII):
         raise UserError(f"push-tenant: {settings.push_tenant!r} is not a tenant's name")
+    if settings.kubernetes == "on":
+        node_report.checked(settings.kubeconfig, settings.node_name)
     windows(settings.remediate_blackout, "remediate-blackout")
     if settings.remediate == "on" and (settings.host or os.geteuid() != 0):
         raise UserError("remediate: needs root on the node itself, not in a container with `host`")
