@@ -20,7 +20,7 @@ def access(path: str, context: str = "") -> Access:
         told = plain_yaml.loads(Host().read(path, most=MOST), path)
     except Unparsable as error:  # its text may be a token or a key
         raise UserError(
-            f"{path}: line {error.line}: not understood; `kubectl config view --raw` writes it anew"
+            f"{path}: line {error.line} is not understood; `kubectl config view --raw` writes it anew"
         ) from None
     except Unreadable as error:
         raise UserError(str(error)) from None
