@@ -25,6 +25,35 @@ def systemd(can_boot: None) -> Iterator[Booted]:  # noqa: ARG001
         yield running
 
 
+def run(code: int, status: int) -> list[object]:
+    """As ExecStart= of a service says it: what was run, when, and how it ended."""
+    return ["/bin/sh", ["/bin/sh"], False, 1, 1, 2, 2, 77, code, status]
+
+
+@pytest.mark.parametrize(
+    ("result", "runs", "main", "says"),
+    [
+        ("exit-code", [run(1, 7)], 7, "Result=exit-code, ExecMainStatus=7"),
+        ("success", [run(1, 0)], 0, "Result=success, ExecMainStatus=0"),
+        ("success", [run(0, 0)], 0, ""),
+        ("success", [run(1, 1)], 1, ""),
+        ("exit-code", [run(0, 0)], 0, ""),
+        ("exit-code", [run(0, 0)], 7, "Result=exit-code, ExecMainStatus=7"),
+        ("signal", [run(2, 9)], 9, "Result=signal, ExecMainStatus=9"),
+        ("oom-kill", [run(0, 0)], 9, "Result=oom-kill, ExecMainStatus=9"),
+        ("exit-code", [run(1, 0), run(1, 3), run(0, 0)], 3, "Result=exit-code, ExecMainStatus=3"),
+        ("start-limit-hit", [], None, "Result=start-limit-hit, ExecMainStatus=None"),
+    ],
+    ids=[
+        *("failed", "ended well", "runs", "ended after Result was asked for", "started after Result was asked for"),
+        *("started before ExecStart was asked for", "killed", "OOM-killed", "second of three commands", "never ran"),
+    ],
+)
+def test_how_it_ended_is_of_one_run(result: str, runs: list[object], main: int | None, says: str) -> None:
+    """A start between two questions must not make a failure look like work that was finished."""
+    assert systemd_units.ending({"Result": result, "ExecStart": runs, "ExecMainStatus": main}) == says
+
+
 def by_subject(seen: list[Reading | Blind], what: str) -> dict[str, Reading]:
     return {it.subject: it for it in seen if it.what == what and isinstance(it, Reading)}
 

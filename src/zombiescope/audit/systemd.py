@@ -37,7 +37,7 @@ _UNIT, _SERVICE = f"{_NAME}.Unit", f"{_NAME}.Service"
 POLICY = ("Restart", "RestartUSec", "StartLimitIntervalUSec", "StartLimitBurst", "RestartPreventExitStatus")
 # Every unit has a start limit; these properties only a service has.
 _SERVICES = {
-    *("NRestarts", "Result", "ExecMainCode", "ExecMainStatus", "ControlGroup", "Slice"),
+    *("NRestarts", "Result", "ExecStart", "ExecMainStatus", "ControlGroup", "Slice"),
     *("Restart", "RestartUSec", "RestartPreventExitStatus"),
 }
 _OTHER_ROOT = re.compile(r"unix:path=/proc/(\d+)/root/")

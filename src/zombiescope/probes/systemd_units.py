@@ -11,7 +11,7 @@ Kernel: none: org.freedesktop.systemd1 over D-Bus. NRestarts came with systemd 2
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -39,8 +39,8 @@ MOST = 400  # services asked about in a sample, 20 ms; no normal node has more
 TOLD = 50  # restarting services reported in full: enough to find a cause
 TRIES = 8  # times that a service is asked how it failed, until it answers
 APART = 0.005  # seconds between them: a run that fails at once takes about 15 ms, and its result shows for part of that
-_FAILURE = ("Result", "ExecMainStatus")
-_ENDED = ("ExecMainCode", *_FAILURE)  # the code is 0 while it runs, and CLD_EXITED after an exit of its own
+# ExecStart has code (0 while it runs, CLD_EXITED, CLD_KILLED, …) and status: one property, so both are of one run.
+_ENDED = ("Result", "ExecMainStatus", "ExecStart")
 _NEEDED = ("RequiredBy", "BoundBy")  # units that stop with it
 _WANTED = "WantedBy"  # units that run better with it; a target wants whatever is enabled
 _NOW = (*_ENDED, "ControlGroup", "Slice", "FragmentPath", *_NEEDED, _WANTED)
@@ -135,10 +135,8 @@ class _Eye:
         """The next start sets a unit's Result to "success" again: one that restarts fast is asked a few times."""
         for again in range(TRIES):
             for unit in units:
-                told = details.get(unit.path, {})
-                succeeded = (told.get("ExecMainCode"), told.get("ExecMainStatus")) == (os.CLD_EXITED, 0)
-                if told.get("Result", "success") != "success" or succeeded:
-                    self._failures[unit.name] = ", ".join(f"{name}={told.get(name)}" for name in _FAILURE)
+                if end := ending(details.get(unit.path, {})):
+                    self._failures[unit.name] = end
             unknown = [unit.path for unit in units if unit.name not in self._failures]
             if not unknown or again == TRIES - 1:
                 return
@@ -179,3 +177,18 @@ class _Eye:
         yield Reading(
             what=GIVES[6], subject=subject, value=len(needs), at=at, source=source, text=" ".join(needs[:TOLD])
         )
+
+
+def ending(told: Mapping[str, Any]) -> str:
+    """How its last run ended; empty if that cannot be seen now. The next start sets Result and the rest back.
+
+    Each property is asked for on its own, and a unit that restarts fast is started anew in between: what does not fit
+    together is of two runs.
+    """
+    result, runs = str(told.get("Result", "success")), [tuple(run[-2:]) for run in told.get("ExecStart", ())]
+    code, status = next((run for run in reversed(runs) if run[0]), (0, told.get("ExecMainStatus")))
+    if result == "success" and (code, status) != (os.CLD_EXITED, 0):
+        return ""
+    if result == "exit-code" and not status:
+        return ""
+    return f"Result={result}, ExecMainStatus={status}"
