@@ -10,7 +10,7 @@ ARGS ?=
 COMPILED = @$(BIN)/python -m compileall -q src/zombiescope
 PAGE := $(if $(shell command -v npm),src/zombiescope/web/static/page.js)
 
-.PHONY: help diagnose demo test test-long tools test-kernels test-images page dist install uninstall lint format docs bench clean
+.PHONY: help diagnose demo test test-long tools peers test-kernels test-cluster test-images plugin image page dist install uninstall lint format docs bench clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made here
@@ -31,7 +31,7 @@ test: $(VENV)/.dev tools $(PAGE)  ## set everything up, then run the whole test-
 TO_BOOT := systemd=/lib/systemd/systemd dbus=dbus-daemon util-linux=unshare iproute2=ip
 TOOLS := $(TO_BOOT) podman=podman runc=runc gcc=gcc \
   libc6-dev=/usr/include/stdio.h chromium=chromium linux-perf=perf golang-go=go nodejs=node npm=npm \
-  zsh=zsh fish=fish mandoc=mandoc tmux=tmux
+  zsh=zsh fish=fish mandoc=mandoc tmux=tmux openssl=openssl
 
 tools:
 	@test "$$(id -u)" = 0 && command -v apt-get >/dev/null || exit 0; missing=; \
@@ -40,11 +40,23 @@ tools:
 	{ apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; } >/dev/null 2>&1 \
 	  || echo "could not install$$missing: the tests that need it are skipped" >&2
 
-test-long: $(VENV)/.dev tools $(PAGE)  ## the tests that take minutes: the agent through faults, kills and alerts, every scenario of the lab
+# Prometheus, Alertmanager and node_exporter for tests and `make bench`: unpacked, as installing them would start and enable services (35 MB).
+PEERS := prometheus prometheus-alertmanager prometheus-node-exporter
+peers: $(VENV)/.dev  ## fetch Prometheus and its kin from Debian for the tests; installs and starts nothing
+	@test -x $(VENV)/peers/usr/bin/prometheus-node-exporter && exit 0; command -v apt-get >/dev/null || exit 0; \
+	folder=$$(mktemp -d) && cd $$folder && { apt-get download -qq $(PEERS) >/dev/null 2>&1 && cd $(CURDIR) \
+	  && for it in $$folder/*.deb; do dpkg-deb -x $$it $(VENV)/peers || exit 1; done \
+	  || echo "could not fetch $(PEERS): the tests that need them are skipped" >&2; }; rm -rf $$folder
+
+test-long: $(VENV)/.dev tools peers $(PAGE)  ## the tests that take minutes: the agent through faults, kills and alerts, every scenario of the lab
 	$(BIN)/python -m tests --long $(ARGS)
 
 test-kernels: $(VENV)/.dev  ## boot Debian's 5.10, 6.1, 6.12 and 7.x under QEMU, run the census in each, record on 16 cores (ARGS="6.1")
 	$(BIN)/python -m tests.kernels.run $(ARGS)
+
+test-cluster: $(VENV)/.dev tools  ## run a real API server (built once, ten minutes) and test what a cluster sees of us (ARGS="-k drain")
+	$(BIN)/python -m tests.kubernetes.binaries
+	$(BIN)/python -m pytest tests/kubernetes $(ARGS)
 
 test-images: TOOLS = mmdebstrap=mmdebstrap systemd=systemd-analyze
 test-images: $(VENV)/.dev tools  ## make Debian trees with mmdebstrap, compare what we say of them with systemd's own tools (ARGS="trixie")
@@ -62,13 +74,27 @@ dist: $(VENV)/.dev page  ## build sdist and wheel in dist/, with the page, the m
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist .
 
-# Into a venv of its own, with a configuration that is kept if there is one. DESTDIR=… for a package.
+plugin: $(VENV)/.run  ## write kubectl-zombiescope as one file, with its krew manifest, into dist/ (URL=… where the archive will be)
+	$(BIN)/python deploy/krew/make.py $(URL)
+
+# BASE may be any image with Python 3.11 or newer and venv; wheels are fetched here, so the build needs no network.
+IMAGE ?= zombiescope:0.2.0
+PODMAN ?= podman
+BASE ?= docker.io/library/python:3.11-slim-bookworm
+image: dist  ## build the container image with podman (IMAGE=… BASE=…); the same source and base make the same image
+	rm -rf dist/wheels
+	$(BIN)/python -m pip wheel --quiet --wheel-dir dist/wheels 'zombiescope[web] @ file://$(CURDIR)/$(firstword $(wildcard dist/*.whl))'
+	$(PODMAN) build $(BUILD_OPTIONS) --network none --timestamp $(SOURCE_DATE_EPOCH) --build-arg BASE=$(BASE) -t $(IMAGE) -f deploy/Containerfile .
+
+# Into a venv of its own, with a configuration that is kept if there is one. DESTDIR=… for a package: a venv's scripts name their place, which
+# is then where it will be, not where it was made.
 PREFIX ?= /opt/zombiescope
 OWN_VENV = case "$(PREFIX)" in */zombiescope) ;; *) echo "PREFIX must end in /zombiescope: its folder is removed with it" >&2; exit 2;; esac
 install: page  ## install the agent as a service into /opt/zombiescope (PREFIX=… DESTDIR=…); starts nothing
 	@$(OWN_VENV)
 	python3 -m venv $(DESTDIR)$(PREFIX)
 	$(DESTDIR)$(PREFIX)/bin/python -m pip install --quiet --disable-pip-version-check '.[web]'
+	test -z "$(DESTDIR)" || grep -rlIF "$(DESTDIR)$(PREFIX)" $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/pyvenv.cfg | xargs -r sed -i 's#$(DESTDIR)$(PREFIX)#$(PREFIX)#g'
 	install -d -m 700 $(DESTDIR)/etc/zombiescope $(DESTDIR)/var/lib/zombiescope
 	test -e $(DESTDIR)/etc/zombiescope/agent.toml || install -m 600 deploy/systemd/agent.toml $(DESTDIR)/etc/zombiescope/agent.toml
 	install -d $(DESTDIR)/etc/systemd/system

@@ -1,7 +1,8 @@
 """What the whole agent costs, beside `perf record` and node_exporter in the same run.
 
 The agent records, looks once a minute and is scraped four times a minute; perf writes what its rings hold, at the same
-rate; node_exporter is scraped as often. Of node_exporter only if it is installed (Debian: prometheus-node-exporter).
+rate; node_exporter is scraped as often. Of node_exporter only if it is here: `make peers`, or installed.
+ZOMBIESCOPE_SECONDS=180 measures for a shorter time: less than five minutes may have no settling in it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from zombiescope.core import UserError
 from zombiescope.recorder.budget import default_share
 
 WARM = 90.0  # seconds: starting up and the first look are paid once
-SECONDS = 330.0  # five looks, one whole segment with its settling
+SECONDS = float(os.environ.get("ZOMBIESCOPE_SECONDS", "330"))  # five looks, one whole segment with its settling
+UNPACKED = os.path.join(os.path.dirname(__file__), "..", ".venv", "peers", "usr", "bin", "prometheus-node-exporter")
 SCRAPED = 15.0
 AGENT, EXPORTER = 19479, 19100  # ports on loopback
 PERF = ("perf", "record", "-q", "-F", "49", "-a", "-g", "--switch-output=10s", "-o")
@@ -34,21 +36,22 @@ def ratios() -> Iterator[tuple[str, float, float, str]]:
     if shutil.which("perf") is None:
         raise UserError("perf is not installed")
     with tempfile.TemporaryDirectory() as folder:
-        agent, perf, exporter, memory = _beside(folder)
+        (agent, perf, exporter), (memory, *sizes) = _beside(folder)
     budget = default_share(os.cpu_count() or 1)
-    told = f", node_exporter {exporter:.2%}" if exporter else ", node_exporter is not installed"
-    detail = f"agent {agent:.2%} of one core, {memory / 1e6:.0f} MB PSS; perf record {perf:.2%}{told}"
+    told = f", node_exporter {exporter:.2%}, {sizes[1] / 1e6:.0f} MB" if exporter else ", node_exporter is not here"
+    perfs = f"perf record {perf:.2%}, {sizes[0] / 1e6:.0f} MB"
+    detail = f"agent {agent:.2%} of one core, {memory / 1e6:.0f} MB PSS; {perfs}{told}; load {os.getloadavg()[1]:.1f}"
     yield "the agent against its budget", agent / budget, 1.2, detail
     yield "the agent's memory against 120 MB", memory / MOST_MEMORY, 1.0, detail
     yield "the agent against perf record and node_exporter", agent / (perf + exporter), 2.0, detail
 
 
-def _beside(folder: str) -> tuple[float, float, float, int]:
-    """Shares of one core of agent, perf and node_exporter; the agent's memory, all processes."""
+def _beside(folder: str) -> tuple[list[float], list[int]]:
+    """Shares of one core of agent, perf and node_exporter, and memory of each (PSS), all processes of the agent."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     argv = command("agent", "--dir", f"{folder}/rec", "--listen", f"127.0.0.1:{AGENT}")
     running = [subprocess.Popen(argv, **quiet), subprocess.Popen([*PERF, f"{folder}/perf.data"], **quiet)]  # type: ignore[call-overload]
-    program = shutil.which("prometheus-node-exporter") or shutil.which("node_exporter")
+    program = shutil.which("prometheus-node-exporter") or shutil.which("node_exporter") or shutil.which(UNPACKED)
     if program:
         running.append(subprocess.Popen([program, f"--web.listen-address=127.0.0.1:{EXPORTER}"], **quiet))  # type: ignore[call-overload]
     try:
@@ -58,7 +61,8 @@ def _beside(folder: str) -> tuple[float, float, float, int]:
         after, passed = _spent(running), time.monotonic() - began
         found = re.findall(r'^zombiescope_own_memory_bytes{process="\w+"} (\d+)', _metrics(AGENT), re.MULTILINE)
         shares = [(now - then) / passed for now, then in zip(after, before, strict=True)]
-        return shares[0], shares[1], shares[2] if program else 0.0, sum(map(int, found)) or memory_of(running[0].pid)
+        sizes = [sum(map(int, found)) or memory_of(running[0].pid), *(memory_of(it.pid) for it in running[1:])]
+        return [*shares, 0.0][:3], sizes
     finally:
         for process in reversed(running):
             process.send_signal(signal.SIGINT)

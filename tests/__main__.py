@@ -9,6 +9,7 @@ One that fails twice has failed; one that does not is listed at the end.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -17,8 +18,9 @@ from pathlib import Path
 import pytest
 
 # A file's tests stay on one core: what a module or a session builds for them is built once.
-SHARED = ("--machine=shared", "--numprocesses=auto", "--dist=loadfile")
-BESIDE = ("--machine=beside", "--numprocesses=3", "--dist=loadfile")
+# One process more than cores: a fifth of the time a test waits for a command, a browser or a screen.
+SHARED = ("--machine=shared", f"--numprocesses={len(os.sched_getaffinity(0)) + 1}", "--dist=loadfile")
+BESIDE = ("--machine=beside", "--numprocesses=3", "--dist=loadfile")  # they wait more than they work
 ALONE = ("--machine=alone",)
 GO_ON = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 FEW = 5  # failures of a pass: more are no accident
@@ -46,7 +48,9 @@ def main(argv: list[str]) -> int:
 
 
 def _pytest(*argv: str) -> int:
-    return subprocess.run([sys.executable, "-m", "pytest", *argv], check=False).returncode
+    # What the first pass compiled is there for the others: each of their processes would take 15 s for it.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return subprocess.run([sys.executable, "-m", "pytest", *argv], env=environment, check=False).returncode
 
 
 if __name__ == "__main__":

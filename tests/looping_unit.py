@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
-from zombiescope.lab._systemd import LEAKING
+from zombiescope.lab._units import restarted
 
 
 def looping(does: str, *, pause: float = 0) -> str:
-    """The lab's leaking agent, but doing this in a shell each time; it fails when that does."""
-    return re.sub("ExecStart=.*", lambda _: f"ExecStart=/bin/sh -c '{does}'", LEAKING.format(pause=pause))
+    """It does this in a shell each time, and fails when that does."""
+    return restarted(f"/bin/sh -c '{does}'", pause)

@@ -44,7 +44,7 @@ class Agent:
 
     @property
     def port(self) -> int:
-        return int(self.until(lambda: self.said(r"listens on http://[^/]*:(\d+)/"))[1])
+        return int(self.until(lambda: self.said(r"listens on https?://[^/]*:(\d+)/"))[1])
 
     def said(self, pattern: str) -> re.Match[str] | None:
         return next((found for line in list(self.log) if (found := re.search(pattern, line))), None)
@@ -65,9 +65,13 @@ class Agent:
 
     def looked(self, times: int = 1) -> None:
         """Wait until it has looked so often."""
+        self.looked_by(self.get, times)
+
+    def looked_by(self, get: Callable[[str], bytes], times: int = 1) -> None:
+        """The same, asked in a way of its own."""
 
         def enough() -> bool:
-            found = re.search(rb'looks_total{result="done"} (\d+)', self.get("/metrics"))
+            found = re.search(rb'looks_total{result="done"} (\d+)', get("/metrics"))
             return found is not None and int(found[1]) >= times
 
         self.until(enough)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.agent.running import running
 from tests.conftest import PROJECT, Run
+from tests.servers import served
 
 pytestmark = pytest.mark.e2e
 
@@ -32,17 +32,8 @@ def answering(findings: Any, troubles: list[str] | None = None, reboot: Any = No
             self.end_headers()
             self.wfile.write(json.dumps(pages[self.path]).encode())
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with served(Handler) as address:
+        yield address
 
 
 @pytest.mark.parametrize(

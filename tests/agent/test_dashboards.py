@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import runpy
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from tests.agent.test_deploy import DEPLOY
 from tests.agent.test_metrics import look, seen, text
 from tests.conftest import CANNOT, PROJECT
 from tests.npm import text_of
+from tests.peers import peer
 
 GRAFANA = DEPLOY / "grafana"
 NAMES = ("node", "fleet")
@@ -56,11 +56,10 @@ def test_every_metric_in_a_query_is_one_that_we_export() -> None:
 
 
 def test_prometheus_understands_every_query(tmp_path: Path) -> None:
-    if shutil.which("promtool") is None:
-        pytest.skip("promtool is not installed (Debian: apt-get install prometheus)")
+    promtool = peer("promtool")
     rules = [{"record": f"panel:{number}", "expr": it} for number, it in enumerate(queries())]
     (tmp_path / "rules.yml").write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}))
-    done = subprocess.run(["promtool", "check", "rules", tmp_path / "rules.yml"], capture_output=True, text=True)
+    done = subprocess.run([*promtool, "check", "rules", tmp_path / "rules.yml"], capture_output=True, text=True)
     assert done.returncode == 0 and f"{len(rules)} rules found" in done.stdout, done.stderr
 
 

@@ -13,11 +13,14 @@ from typing import Any
 import pytest
 from tests.conftest import Run
 from tests.diagnosis.incident import RESETS, SECONDS, incident
+from tests.nodes import node, read
 
 from zombiescope.agent.figures import figures
 from zombiescope.agent.look import followed
-from zombiescope.agent.metrics import BUCKETS
+from zombiescope.agent.metrics import BUCKETS, WAITS
 from zombiescope.agent.severity import severity
+from zombiescope.agent.workloads import class_of
+from zombiescope.core import Reading
 from zombiescope.core.harm import Harm
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.examine import examine
@@ -172,3 +175,56 @@ def test_a_look_that_is_killed_costs_that_look_only(tmp_path: Path, zombiescope:
 def _rss(pid: int) -> int:
     fields = Path(f"/proc/{pid}/statm").read_text().split()
     return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/kubepods/burstable/pod1/c1", "burstable"),
+        ("/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod1.slice", "besteffort"),
+        ("/kubepods.slice/kubepods-pod0a1b.slice/cri-containerd-12.scope", "guaranteed"),
+        ("/kubepods/pod12/c1", "guaranteed"),
+        ("/kubepodsfake/x", "other"),
+        (f"/docker/{'0a1b' * 16}", "container"),
+        ("/system.slice/ecs.service", "system"),
+        ("/user.slice/user-0.slice/session-1.scope", "user"),
+        ("/", "other"),
+    ],
+)
+def test_the_class_of_a_cgroup(path: str, name: str) -> None:
+    assert class_of(path) == name
+
+
+def test_figures_by_core_class_and_kind() -> None:
+    """What was read twice is counted by what it rose; each list says what belongs to whom."""
+    timed = "2.00 s; 0.5 s in all; one in 16 below 16384; from µs: 1:90"
+    rows: list[Reading] = []
+    for at in (0.0, 10.0, 20.0):
+        rows += [
+            read("cpu_idle_seconds_total", "cpu:0", at * 0.25, at),
+            read("cpu_iowait_seconds_total", "cpu:0", at * 0.15, at),
+            read("cpu_system_seconds_total", "cpu:0", at * 0.5, at),
+            read("cpu_irq_seconds_total", "cpu:0", 0.0, at),
+            read("cpu_softirq_seconds_total", "cpu:0", at * 0.1, at),
+            read("cgroup_throttled_seconds_total", "cgroup:/kubepods/burstable/pod1", at * 0.3, at),
+            read("cgroup_throttled_seconds_total", "cgroup:/system.slice/a.service", at * 0.1, at),
+            read("cgroup_memory_stall_seconds_total", "cgroup:/kubepods/pod2", at * 0.2, at),
+            read("cgroup_births_total", "family:/docker/<id>", 100.0 + at, at),
+            read("cgroup_removals_total", "family:/docker/<id>", 90.0 + at, at),
+            read("cgroup_releases_total", "family:/docker/<id>", 50.0, at),
+            read("softirq_wait_seconds", "softirq:NET_RX/0", 0.3, at, f"{timed} 262144:2"),
+            read("softirq_wait_seconds", "softirq:TIMER/0", 0.3, at, timed),
+        ]
+    # Another probe was read later, and the node is older than the last look: neither loses what was counted.
+    timeline = node([*rows, read("procs_running", "node", 1.0, 0.0), read("procs_running", "node", 1.0, 21.5)])
+    found = figures(timeline, examine(timeline), timeline.span.start)
+    assert found["cores_idle"] == pytest.approx(0.4) and found["kernel_ratio_max"] == pytest.approx(0.6)
+    assert found["throttled_seconds"] == pytest.approx(8.0)
+    assert found["cores"] == [["0", pytest.approx(12.0), 0.0]]
+    assert found["throttled_by_class"] == {"burstable": pytest.approx(6.0), "system": pytest.approx(2.0)}
+    assert found["stalled_by_class"] == {"guaranteed": pytest.approx(4.0)}
+    assert found["families"] == [["/docker/<id>", 120.0, 60.0]]
+    waits = dict(zip((*WAITS, float("inf")), found["softirq_wait"]["NET_RX"]["counts"], strict=True))
+    assert list(found["softirq_wait"]) == ["NET_RX"] and found["softirq_wait"]["NET_RX"]["sum"] == pytest.approx(1.0)
+    assert waits[WAITS[0]] == 180 and sum(waits.values()) == 184
+    assert [bound for bound, count in waits.items() if count == 4] == [pytest.approx(0.524288)]

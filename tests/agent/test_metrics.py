@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 import subprocess
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import openmetrics, parser
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
+from tests.peers import peer
 
 from zombiescope.agent.exposition import Family, written
-from zombiescope.agent.metrics import MOST_RESETS, MOST_UNITS, Metrics, Own, families
+from zombiescope.agent.families import families
+from zombiescope.agent.figures import observed
+from zombiescope.agent.histogram import ZERO, Histogram
+from zombiescope.agent.metrics import BUCKETS, MOST_RESETS, MOST_UNITS, OTHERS, Metrics, Own
+from zombiescope.agent.protobuf import delimited
+from zombiescope.profile.wire import fields, numbers, varint
 
 HOSTILE = 'a"} 1\nfake_metric 1'
 OWN = Own(
@@ -72,7 +78,18 @@ def look(**figures: Any) -> dict[str, Any]:
             "stat_read": {"memory.stat": 0.004},
             "kernel_ratio_max": 0.93,
             "saturated_seconds": 12.5,
-            "softirq_delay": {"counts": [50, 0, 3, 0, 0, 0, 0, 1, 0, 0, 0], "sum": 0.75},
+            "softirq_delay": {
+                "counts": [50, 0, 3, 0, 0, 0, 0, 1, 0, 0, 0],
+                "sum": 0.75,
+                "fine": [[-57, 3], [-5, 1]],
+                "zeros": 50,
+            },
+            "softirq_wait": {"NET_RX": {"counts": [90, 5, 0, 0, 2, 0, 0, 0, 1], "sum": 1.5}},
+            "families": [["/docker/<id>", 5000.0, 4000.0], ["/system.slice/run-r<id>.scope", 7.0, None]],
+            "cores_idle": 1.25,
+            "cores": [["0", 12.25, 12.5], ["1", 0.5, 0.0]],
+            "throttled_by_class": {"burstable": 3.0, "system": 0.5},
+            "stalled_by_class": {"burstable": 0.25},
             "restarts": {"ecs.service": 1234.0},
             "resets": [["eth0", "poll_starved", 1_794_000_100.0, 1]],
             "throttled_seconds": 3.5,
@@ -132,6 +149,73 @@ def test_counters_add_what_each_look_brought_and_an_episode_counts_once() -> Non
     assert found["zombiescope_unit_restarts_total", (("unit", "ecs.service"),)] == 1234
 
 
+def test_each_core_only_where_it_is_asked_for() -> None:
+    metrics = seen(look(), look())
+    assert "zombiescope_cpu_" not in text(metrics).replace("zombiescope_cpu_throttled", "")
+    every = written(families(metrics, OWN, per_core=True), open_metrics=False).decode()
+    assert 'zombiescope_cpu_kernel_seconds_total{cpu="0"} 24.5' in every
+    assert 'zombiescope_cpu_saturated_seconds_total{cpu="1"} 0' in every
+    found = samples(metrics)
+    assert found["zombiescope_cores", ()] == 2 and found["zombiescope_cores_saturated", ()] == 1
+
+
+def test_families_have_few_names_and_what_is_not_known_has_no_series() -> None:
+    metrics = Metrics()
+    for turn in range(20):
+        metrics.look(look(families=[[f"/made-up-{turn}-{n}", 5.0, 2.0] for n in range(10)]))
+        text(metrics)
+    labels = {dict(its)["family"] for name, its in samples(metrics) if name == "zombiescope_family_cgroups_dying"}
+    assert labels == {OTHERS} and samples(metrics)["zombiescope_family_cgroups_dying", (("family", OTHERS),)] == 20
+    found = {its for name, its in samples(seen(look())) if name == "zombiescope_family_cgroups_dying"}
+    assert found == {(("family", "/docker/<id>"),)}
+
+
+@given(st.lists(st.floats(0, 100), max_size=200))
+def test_native_buckets_hold_what_they_should(seconds: list[float]) -> None:
+    """Read back by the rules of the format: spans, differences, a bucket's bounds."""
+    it = Histogram(BUCKETS)
+    it.add(observed(np.array(seconds)))
+    (family,) = _delimited(delimited([Family("z", "histogram", "says", histograms=(({}, it),))]))
+    body = _field(_field(family, 4), 7)
+    said = {number: value for number, value in fields(body, "test") if isinstance(value, int)}
+    assert said.get(1, 0) == len(seconds) and said.get(7, 0) == sum(one <= ZERO for one in seconds)
+    place, at, counts, total = 0, 0, dict[int, int](), 0
+    deltas = [it for number, value in fields(body, "test") if number == 13 for it in numbers(body, value, "test")]
+    for number, value in fields(body, "test"):
+        if number == 12 and isinstance(value, slice):
+            span = dict(fields(body[value], "test"))
+            place += _unzigzag(int(span.get(1, 0)))  # type: ignore[arg-type]
+            for _ in range(int(span[2])):  # type: ignore[arg-type]
+                total += _unzigzag(deltas[at])
+                counts[place] = total
+                place, at = place + 1, at + 1
+    assert at == len(deltas)
+    for bucket, count in counts.items():
+        low, high = 2 ** ((bucket - 1) / 8), 2 ** (bucket / 8)
+        inside = sum(low * (1 + 1e-9) < one <= high * (1 - 1e-9) for one in seconds if one > ZERO)
+        edge = sum(low * (1 - 1e-9) <= one <= high * (1 + 1e-9) for one in seconds if one > ZERO)
+        assert inside <= count <= edge
+    assert sum(counts.values()) == sum(one > ZERO for one in seconds)
+
+
+def _delimited(content: bytes) -> list[bytes]:
+    found, at = [], 0
+    while at < len(content):
+        length, at = varint(content, at, len(content), "test")
+        found.append(content[at : at + length])
+        at += length
+    return found
+
+
+def _field(body: bytes, wanted: int) -> bytes:
+    (found,) = (body[value] for number, value in fields(body, "test") if number == wanted and isinstance(value, slice))
+    return found
+
+
+def _unzigzag(value: int) -> int:
+    return value >> 1 if not value & 1 else -(value + 1 >> 1)
+
+
 def test_a_process_is_never_a_label() -> None:
     content = text(seen(look()))
     assert 'subject="unit:ecs.service"' in content and 'subject="process"' in content and "trainer" not in content
@@ -175,10 +259,9 @@ def test_any_text_and_any_number_can_be_read_back(name: str, value: float, form:
 
 
 def test_promtool_has_nothing_to_say() -> None:
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("promtool is not installed (Debian: apt-get install prometheus)")
-    done = subprocess.run([promtool, "check", "metrics"], input=text(seen(look())), capture_output=True, text=True)
+    done = subprocess.run(
+        [*peer("promtool"), "check", "metrics"], input=text(seen(look())), capture_output=True, text=True
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

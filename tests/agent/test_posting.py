@@ -113,7 +113,7 @@ def test_a_server_that_is_away_costs_bounded_memory_and_no_time() -> None:
         poster.put(b"x", number)
     assert time.monotonic() - began < 1 and poster.lost == WAITING * 3
     poster.close(0.1)
-    assert "127.0.0.1:1" in poster.trouble
+    assert "127.0.0.1:1" in poster.news() and not poster.news()
 
 
 def test_alertmanager_hears_what_goes_on_again_and_again_and_its_end() -> None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.files import node_of
 
 from zombiescope.audit.containers import cgroup_path, container, ids
 from zombiescope.audit.pod_logs import pods
@@ -72,11 +73,8 @@ STORAGE = "var/lib/containers/storage/overlay-containers"
 
 
 def root(folder: Path, files: dict[str, object]) -> Host:
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return Host(str(folder), live=False)
+    texts = {name: it if isinstance(it, str) else json.dumps(it) for name, it in files.items()}
+    return node_of(folder, texts)
 
 
 @pytest.mark.parametrize(

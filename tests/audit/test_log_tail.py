@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -117,3 +118,15 @@ def test_an_empty_log_and_one_exactly_as_long_as_a_read(log: Path) -> None:
     assert tail.new(MOST) == []
     add(log, "\n")
     assert tail.new(MOST) == ["y" * (MOST - 1)], "an unfinished line that fits is waited for"
+
+
+def test_a_fifo_on_the_way_to_a_log_does_not_hang_us(log: Path) -> None:
+    log.unlink()
+    log.parent.rmdir()
+    os.mkfifo(log.parent)
+    signal.alarm(20)  # ends the test by a signal: to open a FIFO waits for a writer
+    try:
+        with pytest.raises(Unreadable, match="not a directory"):
+            Tail(place(log)).new(MOST)
+    finally:
+        signal.alarm(0)

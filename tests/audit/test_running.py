@@ -5,17 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.files import node_of
 
 from zombiescope.audit import running
 from zombiescope.core import Host
 
 
 def host(root: Path, **files: str) -> Host:
-    for name, text in files.items():
-        path = root / "proc" / name.replace("__", "/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return Host(str(root), live=False)
+    return node_of(root, {f"proc/{name.replace('__', '/')}": text for name, text in files.items()})
 
 
 def test_processes_of_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

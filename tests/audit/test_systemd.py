@@ -66,6 +66,7 @@ def eventually(true: Callable[[], bool]) -> bool:
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_what_it_says_agrees_with_systemctl(systemd: Booted, bus: Systemd) -> None:
     deaf = unit(bus, "deaf.service")
     assert (deaf.load, deaf.state) == ("loaded", "active (running)")
@@ -82,12 +83,14 @@ def test_what_it_says_agrees_with_systemctl(systemd: Booted, bus: Systemd) -> No
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_where_its_cgroups_are(systemd: Booted) -> None:
     assert cgroup_prefix(Host(), systemd.bus) == f"/{systemd.name}"
     assert cgroup_prefix(Host(), "unix:path=/run/dbus/system_bus_socket") == ""
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_restarts_are_counted_and_a_start_by_hand_begins_anew(systemd: Booted, bus: Systemd) -> None:
     path = unit(bus, "deaf.service").path
 
@@ -103,6 +106,7 @@ def test_restarts_are_counted_and_a_start_by_hand_begins_anew(systemd: Booted, b
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_mask_ends_a_loop(systemd: Booted, bus: Systemd) -> None:
     path = unit(bus, "masked.service").path
     assert eventually(lambda: bus.get([path], ["NRestarts"])[path]["NRestarts"] > 2)
@@ -112,6 +116,7 @@ def test_mask_ends_a_loop(systemd: Booted, bus: Systemd) -> None:
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_a_drop_in_ends_a_loop(systemd: Booted, bus: Systemd) -> None:
     path = unit(bus, "loop.service").path
     assert judge(policy_of(bus.everything(path))).for_ever
@@ -127,6 +132,7 @@ def test_a_drop_in_ends_a_loop(systemd: Booted, bus: Systemd) -> None:
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_systemd_may_begin_anew_under_us(systemd: Booted, bus: Systemd) -> None:
     assert unit(bus, "needs.service").active == "active"
     systemd.systemctl("daemon-reexec")
@@ -134,6 +140,7 @@ def test_systemd_may_begin_anew_under_us(systemd: Booted, bus: Systemd) -> None:
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_a_bus_that_stops_answering_costs_one_time_limit_and_is_asked_again(systemd: Booted) -> None:
     with open(f"/proc/{systemd.pid}/task/{systemd.pid}/children") as children:
         daemons = {int(pid): Path(f"/proc/{pid}/comm").read_text().strip() for pid in children.read().split()}
@@ -189,6 +196,7 @@ def test_cgroups_of_units() -> None:
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 @pytest.mark.usefixtures("can_boot")
 def test_what_cannot_boot_says_why_and_leaves_nothing() -> None:
     with pytest.raises(UserError, match="systemctl start nobody"), booted({}, label="test-fails") as running:

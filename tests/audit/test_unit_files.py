@@ -8,23 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.audit.small_roots import ECS, ETC, LIB, root
 
 from zombiescope.audit.unit_files import UnitFiles
 from zombiescope.audit.unit_syntax import parse, seconds
 from zombiescope.core import Host, Unreadable
-
-LIB, ETC = "usr/lib/systemd/system", "etc/systemd/system"
-ECS = "[Service]\nRestart=on-failure\nRestartSec=10s\n[Install]\nWantedBy=multi-user.target\n"
-
-
-def root(folder: Path, files: dict[str, str], links: dict[str, str] | None = None) -> UnitFiles:
-    for name, text in {"etc/machine-id": "", **files}.items():  # without it, presets would be applied
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, errors="surrogateescape")
-    for name, target in (links or {}).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).symlink_to(target)
-    return UnitFiles(Host(str(folder), live=False))
 
 
 def test_the_administrators_file_wins_and_drop_ins_add(tmp_path: Path) -> None:
@@ -211,3 +199,46 @@ def test_no_text_breaks_the_parsers(text: str) -> None:
     settings = parse(text)
     assert all(isinstance(value, str) for values in settings.values() for value in values)
     assert seconds(text, 1.0) >= 0
+
+
+def test_drop_ins_of_an_alias_are_its_units_and_of_no_other(tmp_path: Path) -> None:
+    nice = "[Service]\nRestart=always\n"
+    files = root(
+        tmp_path,
+        {
+            **{f"{LIB}/{name}.service": "[Service]\nRestart=no\n" for name in ("one", "two", "three")},
+            f"{ETC}/other.service.d/x.conf": nice,
+            f"{ETC}/third@.service.d/x.conf": nice,
+        },
+        {f"{ETC}/other.service": f"/{LIB}/two.service", f"{ETC}/third@.service": f"/{LIB}/three.service"},
+    )
+    assert {it: files.policy(files.unit(f"{it}.service")).restart for it in ("one", "two", "three")} == {
+        "one": "no",
+        "two": "always",
+        "three": "no",
+    }
+
+
+def test_a_link_by_a_name_that_the_unit_gives_itself_enables_it_and_any_other_only_leads_to_it(tmp_path: Path) -> None:
+    install = "[Install]\nWantedBy=multi-user.target\n"
+    files = root(
+        tmp_path,
+        {
+            f"{LIB}/one.service": f"{install}Alias=uno.service\n",
+            f"{LIB}/two.service": install,
+            f"{LIB}/three.service": install,
+        },
+        {f"{ETC}/uno.service": f"/{LIB}/one.service", f"{ETC}/due.service": f"/{LIB}/two.service"},
+    )
+    states = {it: files.unit(f"{it}.service").state for it in ("one", "two", "three")}
+    assert states == {"one": "enabled", "two": "indirect", "three": "disabled"}
+
+
+def test_an_instance_that_is_a_link_to_its_template_is_a_unit_and_no_alias(tmp_path: Path) -> None:
+    files = root(
+        tmp_path,
+        {f"{LIB}/a@.service": "[Service]\nRestart=always\n", f"{LIB}/b.service": "[Service]\nRestart=no\n"},
+        {f"{ETC}/a@x.service": f"/{LIB}/a@.service", f"{ETC}/lost.service": f"/{LIB}/gone.service"},
+    )
+    assert files.names("*.service") == ["a@.service", "a@x.service", "b.service", "lost.service"]
+    assert files.unit("a@x.service").name == "a@x.service"

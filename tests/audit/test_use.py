@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.files import write
 
 from zombiescope.audit.use import Usage, Use
 from zombiescope.core import Host, Unreadable
@@ -24,15 +25,8 @@ LISTENS = "  sl  local_address rem_address   st\n   0: 00000000:238C 00000000:00
 
 def usage(folder: Path, files: Mapping[str, str], active: dict[str, str] | None = None, *, live: bool = True) -> Usage:
     """A running machine of a few files: `live` says that what is not there is not there."""
-    for name, text in {"proc/self/mountinfo": MOUNTINFO, "proc/1/comm": "systemd\n", **files}.items():
-        path = folder / name
-        if name.endswith("/"):
-            path.mkdir(parents=True, exist_ok=True)
-            continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    for place in ("memory", "unified"):
-        (folder / "sys/fs/cgroup" / place).mkdir(parents=True, exist_ok=True)
+    always = {"proc/self/mountinfo": MOUNTINFO, "proc/1/comm": "systemd\n"}
+    write(folder, always | {"sys/fs/cgroup/memory/": "", "sys/fs/cgroup/unified/": ""} | dict(files))
     return Usage(Host(str(folder), live=live), active)
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.audit.test_unit_files import ETC, LIB, root
+from tests.audit.small_roots import ETC, LIB, root
 from tests.conftest import Run
 
 from zombiescope.cli import audit
 from zombiescope.core import Host
 from zombiescope.lab._systemd import asked_by_diagnosis, booted
+from zombiescope.lab._units import ENDS, restarted
 
 # As the agent's Debian package has it: no RestartPreventExitStatus=5.
 ECS = "[Service]\nRestart=on-failure\nRestartSec=10s\nExecStart=/x\n[Install]\nWantedBy=multi-user.target\n"
@@ -134,10 +135,10 @@ def test_an_ordinary_user_may_audit_an_image(tmp_path: Path) -> None:
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 @pytest.mark.usefixtures("can_boot")
 def test_a_running_systemd_is_asked(zombiescope: Run) -> None:
-    loop = "[Unit]\nDefaultDependencies=no\nStartLimitIntervalSec=0\n[Service]\nExecStart=/bin/false\nRestart=always\n"
-    with booted({"zslab-loop.service": loop}, label="audit") as systemd, asked_by_diagnosis(systemd):
+    with booted({"zslab-loop.service": restarted(ENDS, 0.1)}, label="audit") as systemd, asked_by_diagnosis(systemd):
         shape = json.loads(zombiescope("audit", "--format", "json", expect=1).stdout)
     (unit,) = (it for it in shape["units"] if it["unit"] == "zslab-loop.service")
     assert unit["trouble"] == ["restarts again and again"] and unit["restarts"] >= 3 and unit["loops_for_ever"]

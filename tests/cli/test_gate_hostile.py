@@ -42,6 +42,7 @@ def test_hostile_names_leave_every_format_whole(zombiescope: Run, tmp_path: Path
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_a_root_full_of_traps_neither_leads_out_nor_hangs(zombiescope: Run) -> None:
     # In tmpfs, where a tree so deep is gone in a second: on ext4 that takes half a minute.
     with tempfile.TemporaryDirectory(prefix="zslab-gate-", dir="/dev/shm") as folder:

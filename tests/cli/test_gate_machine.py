@@ -8,7 +8,8 @@ import pytest
 from tests.cli.gate_reports import gated
 from tests.conftest import Run
 
-from zombiescope.lab._systemd import LEAKING, asked_by_diagnosis, booted
+from zombiescope.lab._systemd import asked_by_diagnosis, booted
+from zombiescope.lab._units import LEAKS, restarted
 
 
 def test_this_machine_at_one_look(zombiescope: Run) -> None:
@@ -19,10 +20,10 @@ def test_this_machine_at_one_look(zombiescope: Run) -> None:
     assert "growing_cgroups" not in {it["rule"] for it in shape["rules"]}, "growth takes a soak"
 
 
-@pytest.mark.kernel
+@pytest.mark.kernel  # what others free would hide the growth
 @pytest.mark.usefixtures("can_boot")
 def test_a_machine_with_a_leaking_unit_does_not_pass_a_soak(zombiescope: Run) -> None:
-    units = {"zslab-leak.service": LEAKING.format(pause=0.05)}
+    units = {"zslab-leak.service": restarted(LEAKS, 0.05)}
     with booted(units, label="gate-leak") as systemd, asked_by_diagnosis(systemd):
         shape = gated(zombiescope, "--soak", "0.2", "--max-memcg", "100000", expect=1)
         one_look = gated(zombiescope, "--max-memcg", "100000", expect=1)
@@ -34,6 +35,7 @@ def test_a_machine_with_a_leaking_unit_does_not_pass_a_soak(zombiescope: Run) ->
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 @pytest.mark.usefixtures("can_boot")
 def test_a_machine_without_one_passes_or_says_what_a_short_soak_cannot_see(zombiescope: Run) -> None:
     quiet = "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/bin/sleep 1000\n"

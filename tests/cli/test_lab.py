@@ -46,6 +46,7 @@ def test_a_fault_is_made_and_the_truth_about_it_told(zombiescope: Run) -> None:
 
 @pytest.mark.e2e
 @pytest.mark.kernel
+@pytest.mark.beside
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_told_to_end_it_takes_everything_away_first(number: signal.Signals) -> None:
     process = subprocess.Popen([COMMAND, "lab", "run", "defunct", "--keep", "60"], stderr=subprocess.PIPE, text=True)

@@ -9,8 +9,8 @@ import pytest
 from tests.controls.generated import Node
 from tests.controls.loads import CONTROLS
 from tests.controls.texts import texts
+from tests.files import node_of
 
-from zombiescope.core import Host
 from zombiescope.probes import pressure, proc_stat, softirqs, softnet_stat, thread_delay, vmstat
 from zombiescope.recorder.sampling import look
 from zombiescope.recorder.tape import Tape
@@ -27,15 +27,11 @@ def test_the_columns_are_what_the_probes_read(tmp_path: Path, name: str, cores: 
     columns, tape = node.timeline(), Tape()
     for pace in (1, 2):
         for place, at in enumerate(node.times[pace]):
-            root = tmp_path / f"{pace}-{place}"
-            for path, text in texts(node, pace, place).items():
-                if path.startswith("/"):
-                    (root / path[1:]).parent.mkdir(parents=True, exist_ok=True)
-                    (root / path[1:]).write_text(text)
-            (root / "at").write_text(str(at))
+            files = {path[1:]: text for path, text in texts(node, pace, place).items() if path.startswith("/")}
+            host = node_of(tmp_path / f"{pace}-{place}", {"at": str(at)} | files)
             for probe, its_pace in PROBES.items():
                 if its_pace == pace:
-                    look(Host(str(root), live=False), probe.__name__.rpartition(".")[2], probe, tape)
+                    look(host, probe.__name__.rpartition(".")[2], probe, tape)
     read, compared = tape.timeline(), 0
     for probe, pace in PROBES.items():
         for what in (it for it in probe.GIVES if it in node.columns):

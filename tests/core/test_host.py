@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.files import write
 
 from zombiescope.core import Host, Unreadable
 
@@ -18,14 +19,8 @@ MEMORY = Path("/sys/fs/cgroup/memory")
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A recorded root with a secret beside it, and another whose name begins alike."""
-    root = tmp_path / "root"
-    (root / "proc/self/ns").mkdir(parents=True)
-    (root / "proc/uptime").write_text("5.0 1.0\n")
-    (root / "proc/self/ns/cgroup").symlink_to("cgroup:[4026531835]")
-    (tmp_path / "secret").write_text("secret")
-    (tmp_path / "root-too").mkdir()
-    (tmp_path / "root-too" / "secret").write_text("secret")
-    return root
+    files = {"root/proc/uptime": "5.0 1.0\n", "secret": "secret", "root-too/secret": "secret"}
+    return write(tmp_path, files, {"root/proc/self/ns/cgroup": "cgroup:[4026531835]"}) / "root"
 
 
 def why(caught: pytest.ExceptionInfo[Unreadable]) -> tuple[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import ModuleType
+from typing import Any
 
 from tests.diagnosis.test_examine import PROOF, law, member
 from tests.nodes import T0, cores, node, read
@@ -31,21 +32,11 @@ def part(
     who: str = "process:trainer[7]",
     *,
     span: Span = SPAN,
-    within: tuple[str, ...] = (),
-    kind: str = "",
-    demand: float = 0.0,
     contended: float | None = 1.0,
+    **rest: Any,
 ) -> Part:
-    return Part(
-        figure=figure,
-        amount=amount,
-        who=who,
-        span=span,
-        within=within,
-        kind=kind,
-        demand=demand,
-        contended=contended if figure == "burnt" else None,
-    )
+    rest["contended"] = contended if figure == "burnt" else None
+    return Part(figure=figure, amount=amount, who=who, span=span, **rest)
 
 
 def costing(*parts: Part, **figures: object) -> Harm:

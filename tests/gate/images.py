@@ -7,6 +7,8 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.files import write
+
 from zombiescope.core import Host
 from zombiescope.gate._image import Image
 from zombiescope.gate._lists import Allowance
@@ -63,23 +65,13 @@ SICK_LINKS = {
 }
 
 
-def build(folder: Path, files: Mapping[str, str], links: Mapping[str, str]) -> Path:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, errors="surrogateescape")
-    for name, target in links.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).symlink_to(target)
-    return folder
-
-
 def clean(folder: Path, files: Mapping[str, str] | None = None, links: Mapping[str, str] | None = None) -> Path:
     """The clean image, with more in it."""
-    return build(folder, {**CLEAN, **(files or {})}, {**LINKS, **(links or {})})
+    return write(folder, {**CLEAN, **(files or {})}, {**LINKS, **(links or {})})
 
 
 def sick(folder: Path, files: Mapping[str, str] | None = None) -> Path:
-    return build(folder, {**SICK, **(files or {})}, SICK_LINKS)
+    return write(folder, {**SICK, **(files or {})}, SICK_LINKS)
 
 
 def judged(folder: Path, *, allowed: list[str] | None = None, strict: bool = False) -> dict[str, Ruling]:

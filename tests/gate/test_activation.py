@@ -6,7 +6,8 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from tests.gate.images import LIB, build, judged, objections
+from tests.files import write
+from tests.gate.images import LIB, judged, objections
 from tests.gate.trees import LEAK, TREES, UNIT, lay_out
 
 from zombiescope.gate._objection import Ruling
@@ -21,7 +22,7 @@ def named(unit: str) -> str:
 
 
 def image(folder: Path, files: dict[str, str], links: dict[str, str] | None = None) -> Path:
-    return build(lay_out(folder, TREES["debian"]), {f"{LIB}/ecs.service": LEAK, **files}, links or {})
+    return write(lay_out(folder, TREES["debian"]), {f"{LIB}/ecs.service": LEAK, **files}, links or {})
 
 
 def told(root: Path) -> dict[str, Ruling]:

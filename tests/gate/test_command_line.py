@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Run
-from tests.gate.images import CLEAN, LINKS, build, clean, judged, objections
+from tests.files import write
+from tests.gate.images import CLEAN, LINKS, clean, judged, objections
 
 from zombiescope.core import Host
 from zombiescope.gate._image import Image
@@ -133,7 +134,7 @@ def without(root: Path, *gone: str) -> Path:
 
 
 def test_the_root_of_a_container_passes_what_applies_and_says_what_does_not(zombiescope: Run, tmp_path: Path) -> None:
-    root = without(build(tmp_path, CLEAN, LINKS), "boot", "usr/lib/modules", "etc/default")
+    root = without(write(tmp_path, CLEAN, LINKS), "boot", "usr/lib/modules", "etc/default")
     told = judged(root)
     assert {name for name, it in told.items() if it.state == "skipped"} == {
         "leaking_kernel",
@@ -163,3 +164,13 @@ def test_a_command_line_that_is_said(zombiescope: Run, tmp_path: Path) -> None:
     assert "--cmdline needs --root" in zombiescope("gate", "--cmdline", SAID, expect=2).stderr
     image = Image(Host(root, live=False), cmdline="'")
     assert {it.rule: it.state for it in rulings(image)}["cgroup_mode"] == "pass"
+
+
+def test_a_section_that_does_not_say_its_length_in_memory_is_as_long_as_in_the_file(tmp_path: Path) -> None:
+    content = bytearray(unified(cmdline=SAID.encode()))
+    place = content.index(b".cmdline") + 8
+    content[place : place + 4] = bytes(4)
+    root = clean(tmp_path)
+    (root / "efi/EFI/Linux").mkdir(parents=True)
+    (root / "efi/EFI/Linux/a.efi").write_bytes(content)
+    assert objections(judged(root)["cgroup_mode"]) == [("error", f"parameter:{BAD}")]

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from tests.cli.gate_reports import gated
 from tests.conftest import Run
+from tests.files import write
 from tests.gate.hostile_files import MAKERS, Maker, fifo, nul, outside, put
-from tests.gate.images import ETC, LIB, WANTS, build, clean, judged, objections
+from tests.gate.images import ETC, LIB, WANTS, clean, judged, objections
 from tests.gate.trees import LEAK, TREES, UNIT, lay_out
 
 from zombiescope.audit import boot
@@ -69,7 +70,7 @@ def test_more_units_than_are_followed_are_blind(tmp_path: Path, monkeypatch: pyt
         f"{LIB}/p@.service": UNIT,
         f"{LIB}/ecs.service": LEAK,
     }
-    told = judged(build(lay_out(tmp_path, TREES["ubuntu"]), files, {}))
+    told = judged(write(lay_out(tmp_path, TREES["ubuntu"]), files, {}))
     assert not told["endless_restart"].objections, "or it tests nothing"
     assert [it.why for it in told["unread_units"].unseen] == ["starts more than 50 units"]
 
@@ -94,7 +95,7 @@ NAMES = (
 def test_names(tmp_path: Path, name: str) -> None:
     root = lay_out(tmp_path, TREES["ubuntu"])
     drop_in = {f"{ETC}/app.service.d/a.conf": f"[Unit]\nWants=%i%z%.service {name.replace(chr(10), ' ')}\n"}
-    build(root, {f"{LIB}/{name}": LEAK, **drop_in}, {f"{ETC}/multi-user.target.wants/{name}": f"/{LIB}/{name}"})
+    write(root, {f"{LIB}/{name}": LEAK, **drop_in}, {f"{ETC}/multi-user.target.wants/{name}": f"/{LIB}/{name}"})
     told = judged(root, allowed=["app.service"])
     assert ("error", f"unit:{name}") in objections(told["unknown_unit"])
     assert all(ruling.state != "blind" or ruling.rule in ("cgroup_mode", "leaking_kernel") for ruling in told.values())
@@ -119,7 +120,7 @@ def test_nothing_of_an_image_is_run(zombiescope: Run, tmp_path: Path) -> None:
     root = clean(tmp_path / "root", dict.fromkeys(programs, script))
     for program in programs:
         (root / program).chmod(0o755)
-    build(
+    write(
         root,
         {f"{LIB}/e.service": f"[Service]\nExecStart=/usr/bin/touch {gone}\n"},
         {f"{WANTS}/e.service": f"/{LIB}/e.service"},
@@ -133,7 +134,7 @@ def test_wants_that_circle_and_chains_that_are_long(tmp_path: Path) -> None:
         f"{LIB}/c{n}.service": f"[Unit]\nWants=c{n + 1}.service c{n // 2}.service app.service\n{UNIT}"
         for n in range(500)
     }
-    root = build(
+    root = write(
         lay_out(tmp_path, TREES["ubuntu"]), units, {f"{ETC}/app.service.wants/c0.service": f"/{LIB}/c0.service"}
     )
     image = Image(Host(str(root), live=False))
@@ -143,13 +144,13 @@ def test_wants_that_circle_and_chains_that_are_long(tmp_path: Path) -> None:
 def test_aliases_that_circle(tmp_path: Path) -> None:
     links = {f"{ETC}/a.service": "b.service", f"{ETC}/b.service": "a.service", f"{ETC}/c.service": "c.service"}
     links |= {f"{WANTS}/{name}.service": f"/{ETC}/{name}.service" for name in "abc"}
-    told = judged(build(lay_out(tmp_path, TREES["debian"]), {}, links))
+    told = judged(write(lay_out(tmp_path, TREES["debian"]), {}, links))
     assert "a bug in zombiescope" not in repr(told) and told["unread_units"].state == "blind"
 
 
 def test_a_script_in_a_tar_keeps_that_it_is_a_program(tmp_path: Path) -> None:
     root = lay_out(tmp_path / "root", TREES["ubuntu"])
-    build(
+    write(
         root,
         {"etc/init.d/ecs": "#!/bin/sh\n", f"{ETC}/ecs.service.d/a.conf": LEAK},
         {"etc/rc3.d/S01ecs": "../init.d/ecs"},

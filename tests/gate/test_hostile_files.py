@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Run
+from tests.files import write
 from tests.gate.hostile_files import CANARY, MAKERS, Maker, folder_leads_out, nul, outside, put, refuse, watched
-from tests.gate.images import ETC, LIB, build, judged
+from tests.gate.images import ETC, LIB, judged
 from tests.gate.trees import INSTALL, LEAK, TREES, lay_out
 
 from zombiescope.cli import audit
@@ -53,7 +54,7 @@ def test_nothing_outside_is_opened_and_nothing_is_run(tmp_path: Path, what: str,
     tree, place = READ[what]
     canary = outside(tmp_path)
     root = lay_out(tmp_path / "root", TREES[tree])
-    build(root, {f"{LIB}/ecs.service": LEAK}, {f"{ETC}/multi-user.target.wants/ecs.service": f"/{LIB}/ecs.service"})
+    write(root, {f"{LIB}/ecs.service": LEAK}, {f"{ETC}/multi-user.target.wants/ecs.service": f"/{LIB}/ecs.service"})
     put(root / place, make, canary)
     with watched() as events:
         told = judged(root, allowed=["app.service"])
@@ -91,6 +92,6 @@ def test_what_ends_a_line_for_systemd_hides_no_setting(tmp_path: Path) -> None:
         unit = "\ufeff[Unit]\nDescription=x" + end + LEAK.replace("\n", end)
         preset = "enable none" + end + "enable hidden.service" + end + "disable *"
         root = lay_out(tmp_path / str(number), TREES["bootc"])
-        build(root, {f"{LIB}/hidden.service": unit + INSTALL, "usr/lib/systemd/system-preset/00-a.preset": preset}, {})
+        write(root, {f"{LIB}/hidden.service": unit + INSTALL, "usr/lib/systemd/system-preset/00-a.preset": preset}, {})
         found = judged(root)["endless_restart"].objections
         assert [it.subject for it in found] == ["unit:hidden.service"], repr(end)

@@ -8,7 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.gate.images import LIB, build, judged, objections
+from tests.files import write
+from tests.gate.images import LIB, judged, objections
 from tests.gate.trees import IDLE, LEAK, PLANTS, TREES, lay_out
 
 from zombiescope.audit.unit_file import KINDS
@@ -37,30 +38,30 @@ def test_what_systemd_does_not_start_is_no_objection(tmp_path: Path, tree: str, 
 def test_a_timer_of_a_sysv_script(tmp_path: Path, tree: str, folder: str) -> None:
     """A script cannot set Restart=; a drop-in of the service that it becomes can."""
     drop_in = {"etc/systemd/system/ecs.service.d/a.conf": LEAK, f"{folder}/init.d/ecs": "#!/bin/sh\n"}
-    root = build(lay_out(tmp_path, TREES[tree]), drop_in, {f"{folder}/rc3.d/S20ecs": "../init.d/ecs"})
+    root = write(lay_out(tmp_path, TREES[tree]), drop_in, {f"{folder}/rc3.d/S20ecs": "../init.d/ecs"})
     assert not judged(root)["endless_restart"].objections, "not a program, so systemd does not start it"
     script = root / folder / "init.d/ecs"
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     assert objections(judged(root)["endless_restart"]) == FOUND
-    build(root, {"usr/lib/systemd/system-generators/systemd-debug-generator": ""}, {})
+    write(root, {"usr/lib/systemd/system-generators/systemd-debug-generator": ""}, {})
     assert not judged(root)["endless_restart"].objections, "this systemd came without the generator for scripts"
 
 
 @pytest.mark.parametrize("tree", TREES)
 def test_defaults_of_the_manager(tmp_path: Path, tree: str) -> None:
     service = {f"{LIB}/app.service": "[Service]\nExecStart=/x\nRestart=always\n"}
-    root = build(lay_out(tmp_path, TREES[tree]), service, {})
+    root = write(lay_out(tmp_path, TREES[tree]), service, {})
     assert not judged(root)["endless_restart"].objections
-    build(root, {"usr/lib/systemd/system.conf.d/a.conf": "[Manager]\nDefaultRestartSec=7\n"}, {})
+    write(root, {"usr/lib/systemd/system.conf.d/a.conf": "[Manager]\nDefaultRestartSec=7\n"}, {})
     assert objections(judged(root)["endless_restart"]) == [("note", "unit:app.service")]
-    build(root, {"etc/systemd/system.conf.d/b.conf": "[Manager]\nDefaultStartLimitIntervalSec=900\n"}, {})
+    write(root, {"etc/systemd/system.conf.d/b.conf": "[Manager]\nDefaultStartLimitIntervalSec=900\n"}, {})
     assert not judged(root)["endless_restart"].objections
 
 
 def test_a_generator_may_pull_in_a_target(tmp_path: Path) -> None:
     """cloud-init.target is wanted by what its generator writes at boot, and by nothing in the image."""
     root = lay_out(tmp_path, TREES["ubuntu"], IDLE["wanted by a target that nothing pulls in"])
-    build(root, {"usr/lib/systemd/system-generators/cloud-init-generator": ""}, {})
+    write(root, {"usr/lib/systemd/system-generators/cloud-init-generator": ""}, {})
     told = judged(root)
     assert objections(told["endless_restart"]) == FOUND
     assert "cloud-init-generator" in told["unread_units"].says

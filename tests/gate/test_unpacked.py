@@ -17,7 +17,7 @@ from tests.gate.images import ECS, ETC, LIB, clean, judged, member, packed, sick
 
 from zombiescope.core import Host, Unreadable, UserError
 from zombiescope.gate import _unpacked
-from zombiescope.gate._unpacked import root_folder
+from zombiescope.gate._unpacked import MOST_HEADER, _Forwards, root_folder
 
 
 def states(folder: Path) -> dict[str, tuple[str, list[str]]]:
@@ -212,3 +212,36 @@ def test_a_damaged_tar_is_read_or_refused_and_never_more(
             assert set(os.listdir(folder)) <= {"etc", "usr", "lib", "boot", "efi", "run", "var", "opt"}
     except UserError as error:
         assert "damaged.tar" in str(error) or "tar" in str(error)
+
+
+def test_exactly_as_much_as_is_allowed_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit, value in {"MOST_MEMBERS": 3, "MOST_BYTES": 24, "MOST_KEPT": 24, "MOST_FILE": 8}.items():
+        monkeypatch.setattr(_unpacked, limit, value)
+    tar = packed(tmp_path / "t.tar", [member(f"etc/{name}", b"12345678") for name in "abc"])
+    with root_folder(str(tar)) as folder:
+        assert {it: Path(folder, "etc", it).read_bytes() for it in "abc"} == dict.fromkeys("abc", b"12345678")
+
+
+def test_headers_are_read_within_their_limit_and_only_forwards() -> None:
+    stream = _Forwards(io.BytesIO(bytes(3 * MOST_HEADER)))
+    assert len(stream.read(MOST_HEADER)) == MOST_HEADER and stream.tell() == MOST_HEADER
+    for refused in (lambda: stream.read(1), lambda: stream.read(), lambda: stream.seek(MOST_HEADER - 1)):
+        with pytest.raises(tarfile.ReadError):
+            refused()
+    assert stream.seek(MOST_HEADER) == MOST_HEADER and stream.seek(3 * MOST_HEADER - 1) == 3 * MOST_HEADER - 1
+    assert stream.seek(9 * MOST_HEADER) == 3 * MOST_HEADER, "there is no more"
+    with pytest.raises(tarfile.ReadError):
+        _Forwards(io.BytesIO(bytes(9))).read()
+    with pytest.raises(tarfile.ReadError):
+        stream.seek(9 * MOST_HEADER, os.SEEK_CUR)
+
+
+def test_links_on_the_way_to_what_is_read_are_kept(tmp_path: Path) -> None:
+    members = [
+        member("lib", kind=tarfile.SYMTYPE, to="usr/lib"),
+        member("bin", kind=tarfile.SYMTYPE, to="usr/bin"),
+        member(f"{LIB}/a.service", b"[Unit]\n"),
+    ]
+    with root_folder(str(packed(tmp_path / "t.tar", members))) as folder:
+        assert Host(folder, live=False).read("/lib/systemd/system/a.service") == "[Unit]\n"
+        assert sorted(os.listdir(folder)) == ["lib", "usr"]

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.gate.images import ETC, LIB, build
+from tests.files import write
+from tests.gate.images import ETC, LIB
 
 UNIT = "[Service]\nExecStart=/bin/true\n"
 # The agent of the incident, without an [Install] section: only what is planted starts it.
@@ -222,4 +223,4 @@ def lay_out(folder: Path, *trees: Tree) -> Path:
     """Several trees in one folder; a later one replaces what it also has."""
     files = {name: text for tree in trees for name, text in tree.files.items()}
     links = {name: target for tree in trees for name, target in tree.links.items()}
-    return build(folder, {name: text for name, text in files.items() if name not in links}, links)
+    return write(folder, {name: text for name, text in files.items() if name not in links}, links)

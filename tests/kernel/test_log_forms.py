@@ -9,18 +9,16 @@ from typing import Any
 
 import pytest
 from tests.kernel.fuzz_logs import AS_WRITTEN, AT, ENDED, ENTRY, RESET, fuzz
+from tests.zones import in_zone
 
 from zombiescope.core import Unparsable
 from zombiescope.kernel.log_text import parse_log
 
 
 @pytest.fixture(autouse=True)
-def _zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+def _zone() -> Iterator[None]:
+    with in_zone("UTC"):
+        yield
 
 
 @pytest.mark.parametrize("form", AS_WRITTEN)
@@ -124,8 +122,12 @@ def test_records_of_many_writers() -> None:
     assert (log.format, log.lines[0].level) == ("journalctl -o json", 3)
 
 
-@pytest.mark.parametrize("text", ['{"a": ' * 3000, "{" * 100_000, "data: {\n" * 50_000, "__CURSOR=\n" * 50_000])
-def test_hostile_records_are_quick(text: str) -> None:
+HEADS = ("[" * 1_000_000, "[ " + "1" * 1_000_000, "Nov 12 " * 200_000, "1," * 500_000)
+RECORDS = ('{"a": ' * 3000, "{" * 100_000, "data: {\n" * 50_000, "__CURSOR=\n" * 50_000)
+
+
+@pytest.mark.parametrize("text", HEADS + RECORDS)
+def test_hostile_heads_and_records_are_quick(text: str) -> None:
     started = time.thread_time()
     with pytest.raises(Unparsable):
         parse_log(text, ended=ENDED)

@@ -168,6 +168,7 @@ def test_twenty_three_zombies_with_hostile_names_and_the_file_that_pins_them() -
 
 
 @kernel
+@pytest.mark.beside
 @needs_root
 def test_forty_walks_while_cgroups_come_and_go() -> None:
     file = SHM / f"zombiescope-test-{os.getpid()}-churn"

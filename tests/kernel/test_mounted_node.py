@@ -106,6 +106,7 @@ def test_without_submounts_the_kernel_is_asked_through_the_root_of_pid_1() -> No
         assert NO_KERNEL_FILES.format(root="/host") in done.stderr
 
 
+@pytest.mark.beside
 def test_what_is_not_reachable_is_blind_with_what_to_grant() -> None:
     done = asked("census --host /host", submounts=False, host_pid=False)
     assert done.returncode == 3
@@ -135,6 +136,7 @@ def test_the_audit_is_that_of_the_node_and_never_of_the_container() -> None:
     assert shape == audit(on_the_node(*ask.split()))
 
 
+@pytest.mark.beside
 def test_diagnosis_and_recording_are_of_the_node(tmp_path: Path) -> None:
     name = Path("/proc/sys/kernel/hostname").read_text().strip()
     done = asked("diagnose --seconds 1 --hz 0 --format json --host /host")
@@ -180,6 +182,7 @@ with CgroupIds(host_at("/host")) as ids:
         assert in_pod("-c", text, str(inode), without=without).stdout == "/zstest-neighbour/a\n"
 
 
+@pytest.mark.beside
 def test_containers_are_those_of_the_nodes_runtime() -> None:
     text = """
 from zombiescope.audit.containers import container, ids
@@ -196,6 +199,7 @@ print([container(host, it, name).cgroup for it in stores(host) for name in ids(h
     assert in_pod("-c", text, also=also).stdout == "['/kubepods/node']\n"
 
 
+@pytest.mark.beside
 def test_links_of_the_node_lead_to_its_files() -> None:
     """The container has a file of the same path that says something else."""
     unit = "[Service]\\nExecStart=/bin/true\\nRestart={}\\nRestartSec=7\\n"
@@ -213,6 +217,7 @@ ln -s /run/zstest $new/host/run/folder
     assert "on-failure" in in_pod("-c", READ, "/run/folder/real.service", also=linked).stdout
 
 
+@pytest.mark.beside
 @pytest.mark.usefixtures("can_boot")
 def test_the_bus_of_the_node_is_asked(tmp_path: Path) -> None:
     unit = "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/bin/sleep 1000\n"

@@ -95,19 +95,19 @@ def kernel(suite: str) -> Kernel:
 
 def _fetch(suite: str, building: Path) -> None:
     print(f"fetching the kernel of {suite}", flush=True)
-    apt = _private_apt(suite, building)
-    said = _run(["apt-get", "update", "-q"], apt).stderr
+    apt = private_apt(suite, building)
+    said = run_apt(["apt-get", "update", "-q"], apt).stderr
     packages: list[str] = []
     pending = [META]
     while pending:
-        facts = _run(["apt-cache", "show", "--no-all-versions", pending.pop()], apt).stdout
+        facts = run_apt(["apt-cache", "show", "--no-all-versions", pending.pop()], apt).stdout
         depends = "".join(re.findall(r"^(?:Pre-)?Depends:(.*)$", facts, re.MULTILINE))
         new = [name for name in dict.fromkeys(_KERNEL.findall(depends)) if name not in packages]
         packages += new
         pending += new
     if not packages:
         raise Lacking(f"no {META} in {suite} ({_complaint(said) or 'the mirror has none'}); is there a network?")
-    got = _run(["apt-get", "download", "-q", *packages], apt, cwd=building)
+    got = run_apt(["apt-get", "download", "-q", *packages], apt, cwd=building)
     debs = sorted(building.glob("*.deb"))
     if got.returncode or len(debs) < len(packages):
         raise Lacking(f"{' '.join(packages)} of {suite} could not be fetched ({_complaint(got.stderr)})")
@@ -119,11 +119,12 @@ def _fetch(suite: str, building: Path) -> None:
 
 
 # The machine's apt.conf stays in force, as a proxy may be set there; its sources, pins and state do not.
-def _private_apt(suite: str, building: Path) -> dict[str, str]:
+def private_apt(suite: str, building: Path, kind: str = "deb") -> dict[str, str]:
+    """The environment of apt commands that read packages, or sources (deb-src), of a suite into a folder of ours."""
     (building / "lists" / "partial").mkdir(parents=True)
     (building / "archives" / "partial").mkdir(parents=True)
     listed = building / "sources.list"
-    listed.write_text("".join(f"{line}\n" for line in _lines_for(suite)))
+    listed.write_text("".join(f"{line}\n" for line in _lines_for(suite, kind)))
     settings = {
         "Dir::Etc::SourceList": listed,
         "Dir::Etc::SourceParts": "/dev/null",
@@ -141,14 +142,14 @@ def _private_apt(suite: str, building: Path) -> dict[str, str]:
     return {**os.environ, "APT_CONFIG": str(written), "LC_ALL": "C"}
 
 
-def _lines_for(suite: str) -> list[str]:
+def _lines_for(suite: str, kind: str) -> list[str]:
     codename = _codename()
     lines = []
     for source in _sources():
         for own in source.suites:
             other = {codename: suite, f"{codename}-security": f"{suite}-security"}.get(own)
             if other is not None and other != "sid-security":  # what is in sid is fixed in sid
-                lines.append(f"deb {source.options} {source.uri} {other} main")
+                lines.append(f"{kind} {source.options} {source.uri} {other} main")
     if not lines:
         raise Lacking(f"the apt sources of this machine name no mirror of Debian {codename}")
     return lines
@@ -202,7 +203,7 @@ def _unpack(deb: Path, folder: Path) -> None:
                 (folder / _LOOP).write_bytes(lzma.decompress(raw) if name.endswith(".xz") else raw)
 
 
-def _run(command: list[str], env: dict[str, str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run_apt(command: list[str], env: dict[str, str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(command, env=env, cwd=cwd, capture_output=True, text=True, check=False, timeout=300)
     except subprocess.TimeoutExpired:

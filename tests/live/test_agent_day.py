@@ -54,11 +54,13 @@ def test_every_fault_is_an_event_in_time_and_no_control_is_one(tmp_path: Path) -
                     time.sleep(LEFT)
                     accused += [f"{name}: {it['sign']} {it['subject']}" for it in agent.events() if it["began"] >= at]
             sizes.append(int(_figure(agent, "own_memory_bytes")))
+        throttled = _figure(agent, "cpu_throttled_seconds_total") if "throttled" in scenarios() else 60.0
         share = (_figure(agent, "own_cpu_seconds_total") - spent) / (time.monotonic() - began)
         events = agent.events()
     assert not late and not accused, (late, accused)
     assert [it["seq"] for it in events] == list(range(1, len(events) + 1))
     assert share < 1.3 * BUDGET, share
+    assert throttled > 1, "what the fault throttled was not counted"
     third = max(len(sizes) // 3, 1)
     assert statistics.median(sizes[-third:]) < 1.3 * statistics.median(sizes[:third]), sizes
 

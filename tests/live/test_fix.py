@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Run
-from tests.live.leaking_agent import LEAKS, leaking, state
+from tests.live.leaking_agent import LEAKS, applied, leaking, state
 from tests.treatment.pinned_cgroups import cached_pages
 
 from zombiescope.lab._loads import load
@@ -16,9 +16,10 @@ from zombiescope.lab._systemd import Booted
 from zombiescope.lab._zombies import leaked
 from zombiescope.treatment.ledger import Ledger
 
-pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "can_boot")]
+pytestmark = [pytest.mark.kernel, pytest.mark.beside, pytest.mark.usefixtures("memory_cgroups", "can_boot")]
 
 
+@pytest.mark.alone  # whatever is found is fixed, and what others do would be in the proof
 def test_a_leak_is_stopped_proved_and_all_of_it_taken_back(zombiescope: Run, logs: Path, ledger: Ledger) -> None:
     with leaked(150, label="fix-earlier"), leaking(logs) as systemd, load("job", "0.6"):
         before = state(systemd)
@@ -47,7 +48,7 @@ def test_a_unit_of_the_admin_s_own_is_disabled_and_taken_back(zombiescope: Run, 
     """Its file lies where the link of a mask would."""
     with leaking(logs, place="etc") as systemd:
         before = state(systemd)
-        zombiescope("fix", "ecs.service", "--apply", "--seconds", "2", "--hz", "0", expect=0)
+        applied(zombiescope, "ecs.service")
         stopped, cured = systemd.show("ecs.service", "ActiveState"), state(systemd)
         zombiescope("fix", "--undo", "1", expect=0)
         assert state(systemd) == before
@@ -56,6 +57,7 @@ def test_a_unit_of_the_admin_s_own_is_disabled_and_taken_back(zombiescope: Run, 
     assert [fix.state for fix in ledger.fixes()] == ["undone"]
 
 
+@pytest.mark.alone
 @pytest.mark.long
 def test_a_cure_of_the_wrong_unit_is_not_proved(zombiescope: Run, logs: Path, ledger: Ledger) -> None:
     with leaking(logs, others={"innocent.service": LEAKS}):
@@ -105,10 +107,9 @@ def test_links_that_another_unit_or_an_alias_has_are_restored_too(zombiescope: R
         _with_sysv_script(systemd)
         before = state(systemd)
         assert "/etc/systemd/system/basic.target.wants/helper.service" in before[0]
-        zombiescope("fix", "ecs.service", "--apply", "--seconds", "3", "--hz", "0", expect=0)
-        applied = state(systemd)[0]
+        applied(zombiescope, "ecs.service")
         gone = ("/helper.service", "/agent.service", "/S01ecs")
-        assert not {it for it in applied if it.endswith(gone)}, "or it tests nothing"
+        assert not {it for it in state(systemd)[0] if it.endswith(gone)}, "or it tests nothing"
         systemd.systemctl("enable", "since.service")
         since = "/etc/systemd/system/basic.target.wants/since.service"
         assert since in state(systemd)[0]
@@ -118,6 +119,7 @@ def test_links_that_another_unit_or_an_alias_has_are_restored_too(zombiescope: R
         assert after == before
 
 
+@pytest.mark.alone  # it frees what others leak, too
 def test_the_purge_says_what_each_rung_freed_and_whose_files_are_left(
     zombiescope: Run, tmp_path: Path, ledger: Ledger
 ) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Run
-from tests.live.leaking_agent import LEAKS, WANTED, leaking, state
+from tests.live.leaking_agent import LEAKS, WANTED, applied, leaking, state
 from tests.looping_unit import looping
 
 from zombiescope.treatment.ledger import Ledger
 
-pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "can_boot")]
+pytestmark = [pytest.mark.kernel, pytest.mark.beside, pytest.mark.usefixtures("memory_cgroups", "can_boot")]
 
 
 def test_what_is_essential_is_refused_with_the_reason(zombiescope: Run, logs: Path, ledger: Ledger) -> None:
@@ -32,7 +32,7 @@ def test_what_is_essential_is_refused_with_the_reason(zombiescope: Run, logs: Pa
         )
         assert state(systemd, "docker.service") == before and ledger.fixes() == []
         systemd.systemctl("stop", "shim.service")
-        zombiescope("fix", "docker.service", "--apply", "--seconds", "2", expect=0)
+        applied(zombiescope, "docker.service")
         assert state(systemd, "docker.service")[1] == "masked"
 
 
@@ -56,22 +56,24 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("unit", OTHERS)
-def test_what_only_restarts_is_left_alone(zombiescope: Run, logs: Path, ledger: Ledger, unit: str) -> None:
+@pytest.mark.alone  # without a name all that is found is fixed
+def test_what_only_restarts_is_left_alone(zombiescope: Run, logs: Path, ledger: Ledger) -> None:
     """Beside a real leak: a unit is not stopped for its restarts alone."""
-    name = f"{unit}.service"
-    with leaking(logs, others={name: OTHERS[unit] + WANTED}) as systemd:
-        before = state(systemd, name)
-        done = zombiescope("fix", name, "--apply", "--seconds", "8", "--hz", "0", expect=2)
-        assert "the plan is advice" in done.stderr and f"{name} is left alone" in done.stdout
-        assert state(systemd, name) == before and ledger.fixes() == []
+    names = [f"{unit}.service" for unit in OTHERS]
+    with leaking(logs, others={f"{unit}.service": text + WANTED for unit, text in OTHERS.items()}) as systemd:
+        before = {name: state(systemd, name) for name in names}
+        for name in names:
+            done = zombiescope("fix", name, "--apply", "--seconds", "8", "--hz", "0", expect=2)
+            assert "the plan is advice" in done.stderr and f"{name} is left alone" in done.stdout
+        assert {name: state(systemd, name) for name in names} == before and ledger.fixes() == []
         zombiescope("fix", "--apply", "--seconds", "5", "--hz", "0")
-        mine = {path for path in before[0] if name in path}
-        after = state(systemd, name)
-        assert {path: after[0][path] for path in mine} == {path: before[0][path] for path in mine}
-        assert after[1] == before[1]
+        for name, (files, enabled) in before.items():
+            after = state(systemd, name)
+            mine = {path for path in files if name in path}
+            assert {path: after[0][path] for path in mine} == {path: files[path] for path in mine}
+            assert after[1] == enabled
+            assert systemd.show(name, "ActiveState") in ("activating", "active", "deactivating")
         assert state(systemd)[1] == "masked", "the leak itself is stopped"
-        assert systemd.show(name, "ActiveState") in ("activating", "active", "deactivating")
 
 
 def test_what_others_need_is_given_a_start_limit_and_runs_on(zombiescope: Run, logs: Path, ledger: Ledger) -> None:
@@ -79,7 +81,7 @@ def test_what_others_need_is_given_a_start_limit_and_runs_on(zombiescope: Run, l
     needs = "[Unit]\nDefaultDependencies=no\nWants=ecs.service\n[Service]\nExecStart=/bin/sleep 300\n"
     with leaking(logs, others={"needs.service": needs}) as systemd:
         before = state(systemd)
-        zombiescope("fix", "ecs.service", "--apply", "--seconds", "3", "--hz", "0", expect=0)
+        applied(zombiescope, "ecs.service")
         assert systemd.show("ecs.service", "UnitFileState") == before[1]
         assert systemd.show("ecs.service", "StartLimitBurst") == "5"
         assert systemd.show("ecs.service", "RestartPreventExitStatus") == ""

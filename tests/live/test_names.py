@@ -21,7 +21,7 @@ from tests.conftest import CANNOT, COMMAND, Run
 
 from zombiescope.lab._zombies import Leak, leaked
 
-pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups")]
+pytestmark = [pytest.mark.kernel, pytest.mark.beside, pytest.mark.usefixtures("memory_cgroups")]
 TMPFS = "shmem: dev/shm/"
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 SIGN = '''"""{summary}
 
 Why it hurts: it does not.
@@ -48,14 +46,6 @@ kind = "file_exists"
 path = "/etc/shipper"
 says = "it is configured"
 """
-
-
-def folder(at: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        path = at / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return at
 
 
 def sign(summary: str = "There are many mounts.", many: int = 100_000) -> str:

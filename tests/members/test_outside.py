@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Run
-from tests.members.folders import AGENT, LAW, folder, sign
+from tests.files import write
+from tests.members.folders import AGENT, LAW, sign
 from tests.nodes import QUIET
 
 from zombiescope.core import Unreadable
@@ -76,7 +77,7 @@ def diagnosed(zombiescope: Run, path: Path, *more: str) -> dict[str, tuple[str, 
 
 def test_a_folder_s_members_and_knowledge_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"signs/many_mounts.py": sign(), "laws/many_mounts_to_mount_explosion.py": LAW, "knowledge/a.toml": AGENT}
-    uses(folder(tmp_path, files), monkeypatch)
+    uses(write(tmp_path, files), monkeypatch)
     assert "many_mounts" in names("signs") and "many_mounts" in healthy("signs")
     assert "many_mounts_to_mount_explosion" in healthy("laws")
     assert member("signs", "many_mounts") is member("signs", "many_mounts"), "it is run once"
@@ -84,7 +85,7 @@ def test_a_folder_s_members_and_knowledge_are_there(tmp_path: Path, monkeypatch:
 
 
 def test_the_first_folder_wins_and_the_next_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = (folder(tmp_path / it, {"signs/mine.py": sign(it)}) for it in ("A.", "B."))
+    first, second = (write(tmp_path / it, {"signs/mine.py": sign(it)}) for it in ("A.", "B."))
     monkeypatch.setenv(rooms.PATH, f"{first}:{second}:{tmp_path}/nowhere")
     assert (healthy("signs")["mine"].__doc__ or "").startswith("A.")
     away = turned_away()
@@ -93,7 +94,7 @@ def test_the_first_folder_wins_and_the_next_is_told_so(tmp_path: Path, monkeypat
 
 
 def test_ours_wins_over_a_stranger_of_the_same_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    uses(folder(tmp_path, {"signs/zombie_cgroups.py": sign("A stranger.")}), monkeypatch)
+    uses(write(tmp_path, {"signs/zombie_cgroups.py": sign("A stranger.")}), monkeypatch)
     assert healthy("signs")["zombie_cgroups"].__name__ == "zombiescope.signs.zombie_cgroups"
     assert turned_away()["signs/zombie_cgroups"].startswith("a member of this name comes with zombiescope")
 
@@ -104,14 +105,14 @@ def test_a_member_may_make_dataclasses_and_its_source_is_what_runs(
     from zombiescope.diagnosis.describe import describe
 
     shape = "\nfrom dataclasses import dataclass\n\n\n@dataclass(slots=True)\nclass Mine:\n    x: 'int' = 1\n"
-    uses(folder(tmp_path, {"signs/shaped.py": sign() + shape}), monkeypatch)
+    uses(write(tmp_path, {"signs/shaped.py": sign() + shape}), monkeypatch)
     made = healthy("signs")["shaped"]
     (tmp_path / "signs" / "shaped.py").write_text("changed since")
     assert [(it.name, it.reason) for it in describe(made).thresholds] == [("MANY", "a reason")]
 
 
 def test_broken_members_never_cost_another_s_answer(zombiescope: Run, tmp_path: Path) -> None:
-    seen = diagnosed(zombiescope, folder(tmp_path, {**BAD, "signs/many_mounts.py": sign(many=1)}))
+    seen = diagnosed(zombiescope, write(tmp_path, {**BAD, "signs/many_mounts.py": sign(many=1)}))
     assert seen["zombie_cgroups"][0] == "clear" and seen["many_mounts"][0] == "found"
     says = {
         "exits": "SystemExit: 3 (exits.py:2)",
@@ -146,7 +147,7 @@ def test_broken_members_never_cost_another_s_answer(zombiescope: Run, tmp_path: 
 
 
 def test_an_entry_of_any_kind_that_is_wrong_costs_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    uses(folder(tmp_path, {"knowledge/a.toml": BAD["knowledge/entries.toml"]}), monkeypatch)
+    uses(write(tmp_path, {"knowledge/a.toml": BAD["knowledge/entries.toml"]}), monkeypatch)
     wrong = tables.broken()[str(tmp_path / "knowledge" / "a.toml")]
     assert all(f"[[{kind}]] number 1: " in wrong for kind in tables.KINDS)
 
@@ -155,7 +156,7 @@ def test_an_entry_of_any_kind_that_is_wrong_costs_itself(tmp_path: Path, monkeyp
     "argv", [("--help",), ("explain",), ("explain", "--map"), ("explain", "--map", "--format", "svg"), ("lab", "list")]
 )
 def test_no_verb_fails_for_them(argv: tuple[str, ...], zombiescope: Run, tmp_path: Path) -> None:
-    env = {**os.environ, rooms.PATH: str(folder(tmp_path, BAD))}
+    env = {**os.environ, rooms.PATH: str(write(tmp_path, BAD))}
     zombiescope(*argv, expect=0, env=env)
 
 
@@ -170,12 +171,12 @@ def test_no_verb_fails_for_them(argv: tuple[str, ...], zombiescope: Run, tmp_pat
 def test_who_asks_for_a_broken_one_is_told_why(
     argv: tuple[str, ...], says: str, zombiescope: Run, tmp_path: Path
 ) -> None:
-    done = zombiescope(*argv, expect=2, env={**os.environ, rooms.PATH: str(folder(tmp_path, BAD))})
+    done = zombiescope(*argv, expect=2, env={**os.environ, rooms.PATH: str(write(tmp_path, BAD))})
     assert says in done.stderr.splitlines()[-1]
 
 
 def test_a_fifo_and_a_giant_are_not_opened(zombiescope: Run, tmp_path: Path) -> None:
-    folder(tmp_path, {"signs/giant.py": "#" * (MOST_BYTES + 1), "knowledge/giant.toml": "#" * (MOST_BYTES + 1)})
+    write(tmp_path, {"signs/giant.py": "#" * (MOST_BYTES + 1), "knowledge/giant.toml": "#" * (MOST_BYTES + 1)})
     for name in ("signs/fifo.py", "knowledge/fifo.toml", "laws"):
         os.mkfifo(tmp_path / name)
     seen = diagnosed(zombiescope, tmp_path)
@@ -189,7 +190,7 @@ def test_a_fifo_and_a_giant_are_not_opened(zombiescope: Run, tmp_path: Path) -> 
 @needs_root
 @pytest.mark.parametrize("what", ["", "signs", "signs/mine.py", "knowledge", "knowledge/a.toml"])
 def test_root_refuses_what_others_can_change(what: str, zombiescope: Run, tmp_path: Path) -> None:
-    folder(tmp_path, {"signs/mine.py": f"open({str(tmp_path / 'ran')!r}, 'w')\n" + sign(), "knowledge/a.toml": AGENT})
+    write(tmp_path, {"signs/mine.py": f"open({str(tmp_path / 'ran')!r}, 'w')\n" + sign(), "knowledge/a.toml": AGENT})
     os.chown(tmp_path / what, NOBODY, 0)
     seen = diagnosed(zombiescope, tmp_path)
     refused = "knowledge/a.toml" if what.startswith("knowledge") else "mine"
@@ -199,7 +200,7 @@ def test_root_refuses_what_others_can_change(what: str, zombiescope: Run, tmp_pa
 
 @needs_root
 def test_root_walks_every_link_and_reads_what_it_has_checked(tmp_path: Path) -> None:
-    good = folder(tmp_path, {"good/x.py": "x = 1"}) / "good" / "x.py"
+    good = write(tmp_path, {"good/x.py": "x = 1"}) / "good" / "x.py"
     theirs = tmp_path / "theirs"
     theirs.mkdir()
     (theirs / "link").symlink_to(good)
@@ -245,7 +246,7 @@ nobody = no_such_package
         "strange_package/py.py": sign(),
         "strange_package/knowledge/a.toml": AGENT,
     }
-    folder(tmp_path, files)
+    write(tmp_path, files)
     os.mkdir(tmp_path / "fifo-1.dist-info")
     os.mkfifo(tmp_path / "fifo-1.dist-info" / "entry_points.txt")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -267,7 +268,7 @@ nobody = no_such_package
 
 
 def test_knowledge_of_one_s_own(zombiescope: Run, tmp_path: Path) -> None:
-    root = folder(
+    root = write(
         tmp_path / "root",
         {
             "proc/x": "",
@@ -277,11 +278,11 @@ def test_knowledge_of_one_s_own(zombiescope: Run, tmp_path: Path) -> None:
     )
     argv = ("audit", "--root", str(root), "--all", "--format", "json")
     plain = json.loads(zombiescope(*argv).stdout)["units"]
-    known = folder(tmp_path / "known", {"a.toml": AGENT})
+    known = write(tmp_path / "known", {"a.toml": AGENT})
     told = json.loads(zombiescope(*argv, "--knowledge", str(known)).stdout)["units"]
     assert [it["agent"] for it in plain] == [""] and [it["agent"] for it in told] == ["shipper"]
     for verb in ("diagnose", "audit", "gate", "fix", "explain"):
         done = zombiescope(verb, "--knowledge", "/nowhere", expect=2)
         assert done.stderr == "zombiescope: --knowledge /nowhere: no such folder\n"
-    folder(known, {"b.toml": "[[agnt]]"})
+    write(known, {"b.toml": "[[agnt]]"})
     assert "knowledge/b.toml" in zombiescope("explain", "--knowledge", str(known), expect=0).stderr

@@ -34,13 +34,14 @@ PACKAGE = PROJECT / "src/zombiescope"
 ROOMS = ("treatment", "audit", "gate", "remedies")
 TREATMENT, AUDIT, GATE, REMEDIES = (f"tests/{room}" for room in ROOMS)
 BOOT = (
-    *(f"{AUDIT}/test_{it}.py" for it in ("unit_settings", "unit_files")),
+    *(f"{AUDIT}/test_{it}.py" for it in ("unit_settings", "unit_files", "boot")),
     *(f"{GATE}/test_{it}.py" for it in ("trees", "hostile", "activation")),
 )
 RULES = tuple(
     f"{GATE}/test_{it}.py"
-    for it in ("edges", "unread", "rules", "command_line", "lists", "policy", "activation", "hostile")
+    for it in ("edges", "silent", "unread", "rules", "command_line", "lists", "policy", "activation", "hostile")
 )
+AT_BOOT = tuple(f"{GATE}/test_{it}.py" for it in ("silent", "edges", "rules", "activation"))
 # Whose tests are not RULES, or those of the whole room.
 TESTS = {
     "treatment/prove.py": (f"{TREATMENT}/test_prove.py",),
@@ -53,10 +54,12 @@ TESTS = {
     "treatment/essential.py": (f"{TREATMENT}/test_essential.py", f"{AUDIT}/test_survey.py"),
     "treatment/reach.py": (f"{TREATMENT}/test_reach.py",),
     "treatment/ready.py": (f"{TREATMENT}/test_apply.py", f"{TREATMENT}/test_units_again.py"),
-    "treatment/purge.py": tuple(f"{TREATMENT}/test_purge{it}.py" for it in ("_decisions", "", "_rungs")),
-    "treatment/purge_command.py": tuple(f"{TREATMENT}/test_purge_{it}.py" for it in ("command", "decisions", "rungs")),
+    "treatment/purge.py": tuple(f"{TREATMENT}/test_purge{it}.py" for it in ("_decisions", "_refusals", "", "_rungs")),
+    "treatment/purge_command.py": tuple(
+        f"{TREATMENT}/test_purge_{it}.py" for it in ("command", "decisions", "refusals", "rungs")
+    ),
     "treatment/limited_write.py": (f"{TREATMENT}/test_purge_decisions.py", f"{TREATMENT}/test_purge_rungs.py"),
-    "treatment/napi_command.py": (f"{REMEDIES}/test_raise_napi_priority.py",),
+    "treatment/napi_command.py": (f"{TREATMENT}/test_napi_command.py", f"{REMEDIES}/test_raise_napi_priority.py"),
     "audit/activation.py": BOOT,
     "audit/boot.py": BOOT,
     "audit/calendar_events.py": (f"{AUDIT}/test_calendar_events.py",),
@@ -85,15 +88,10 @@ TESTS = {
     "audit/loops.py": (f"{AUDIT}/test_loops.py",),
     "audit/running.py": (f"{AUDIT}/test_running.py",),
     "gate/_lists.py": tuple(f"{GATE}/test_{it}.py" for it in ("lists", "policy", "edges")),
-    "gate/_unpacked.py": (f"{GATE}/test_unpacked.py", f"{GATE}/test_hostile.py"),
-    "gate/agent_without_use.py": (f"{GATE}/test_edges.py", f"{GATE}/test_rules.py", f"{GATE}/test_activation.py"),
-    "gate/endless_restart.py": (f"{GATE}/test_edges.py", f"{GATE}/test_rules.py", f"{GATE}/test_activation.py"),
-    "gate/unknown_unit.py": (
-        f"{GATE}/test_edges.py",
-        f"{GATE}/test_rules.py",
-        f"{GATE}/test_policy.py",
-        f"{GATE}/test_activation.py",
-    ),
+    "gate/_unpacked.py": (f"{GATE}/test_unpacked.py", f"{GATE}/test_silent.py", f"{GATE}/test_hostile.py"),
+    "gate/agent_without_use.py": AT_BOOT,
+    "gate/endless_restart.py": AT_BOOT,
+    "gate/unknown_unit.py": (*AT_BOOT, f"{GATE}/test_policy.py"),
 }
 # Only real cgroups, network cards or a real systemd show what these do: their tests make some, one after the other.
 REAL = (

@@ -8,13 +8,12 @@ import io
 import re
 import shutil
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from html.parser import HTMLParser
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from tests.conftest import CANNOT
 from tests.nodes import T0, node, read
 from tests.outputs.incident import STAGES, finding, incident
 from tests.outputs.incident_readings import LOST, STALLS, reading, timeline
+from tests.servers import served
 
 from zombiescope.core import Case, Span, Verdict
 from zombiescope.core.timeline import Timeline
@@ -225,17 +225,8 @@ def canary() -> Iterator[tuple[str, list[str]]]:
             self.send_response(204)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Answer) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.server_port}", asked
-        finally:
-            server.shutdown()
-            thread.join()
+    with served(Answer) as address:
+        yield address, asked
 
 
 def browse(file: Path, profile: Path, *options: str) -> tuple[str, list[str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from tests.nodes import T0
 from tests.outputs.reports import GOLDEN, REPORTS, report
 from tests.outputs.test_outputs import finding, full_case
+from tests.zones import in_zone
 
 from zombiescope.core import Case, Span, Verdict
 from zombiescope.core.timeline import Timeline
@@ -86,12 +86,9 @@ def test_many_chains_alike_are_counted_not_repeated() -> None:
 
 
 @pytest.fixture
-def helsinki(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TZ", "Europe/Helsinki")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+def helsinki() -> Iterator[None]:
+    with in_zone("Europe/Helsinki"):
+        yield
 
 
 @pytest.mark.usefixtures("helsinki")

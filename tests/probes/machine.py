@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.files import node_of
 
 from zombiescope.core import Blind, Host, Reading, Unparsable
 
@@ -142,17 +143,8 @@ def good(later: int = 0) -> dict[str, str]:
 
 def machine(root: Path, files: Mapping[str, str]) -> Host:
     """A recorded root with these files."""
-    for name, text in files.items():
-        path = root / name
-        if name.endswith("/"):
-            path.mkdir(parents=True, exist_ok=True)
-            continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if "/ns/" in name:
-            path.symlink_to(text)
-        else:
-            path.write_text(text)
-    return Host(str(root), live=False)
+    links = {name: text for name, text in files.items() if "/ns/" in name}
+    return node_of(root, {name: text for name, text in files.items() if name not in links}, links)
 
 
 def told(probe: ModuleType, host: Host) -> dict[tuple[str, str], float]:

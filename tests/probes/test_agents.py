@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.audit.test_unit_files import ECS, ETC, LIB, root
+from tests.audit.small_roots import ECS, ETC, LIB, root
 from tests.probes.machine import told, unseen
 
 from zombiescope.core import Host, Reading

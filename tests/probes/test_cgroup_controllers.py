@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.files import node_of
+
 from zombiescope.cgroups.census import count
-from zombiescope.core import Host
 from zombiescope.members.rooms import healthy
 from zombiescope.probes.cgroup_controllers import parse
 from zombiescope.recorder.sampling import look
@@ -25,11 +26,8 @@ def test_parse() -> None:
 
 
 def test_only_controllers_of_v2_have_its_dead(tmp_path: Path) -> None:
-    for path, text in FILES.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
-    tape = Tape()
+    machine, tape = node_of(tmp_path, FILES), Tape()
     for name, probe in healthy("probes").items():
-        look(Host(str(tmp_path), live=False), name, probe, tape)
+        look(machine, name, probe, tape)
     (census,) = count(tape.timeline())
     assert census.controllers == ("blkio", "memory") and (census.dead, census.live) == (424, 42)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.files import node_of
 from tests.probes.machine import AT
 
 from zombiescope.core import Host, Reading, Unparsable
@@ -33,11 +34,7 @@ def test_damaged_lines(text: str) -> None:
 
 
 def root(folder: Path, files: dict[str, str]) -> Host:
-    for name, text in ({"at": str(AT), "proc/diskstats": DISKS} | files).items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return Host(str(folder), live=False)
+    return node_of(folder, {"at": str(AT), "proc/diskstats": DISKS} | files)
 
 
 def test_limits_of_v2(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.files import node_of
 from tests.probes.machine import AT
 
 from zombiescope.core import Blind, Host, Reading, Unparsable
@@ -12,11 +13,7 @@ from zombiescope.probes import freezer, fuse_connections, writeback
 
 
 def root(folder: Path, files: dict[str, str]) -> Host:
-    for name, text in ({"at": str(AT)} | files).items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return Host(str(folder), live=False)
+    return node_of(folder, {"at": str(AT)} | files)
 
 
 MOUNTS = "40 31 0:37 / /v1 rw - cgroup cgroup rw,freezer\n41 31 0:38 / /v2 rw - cgroup2 cgroup2 rw\n"
@@ -48,8 +45,9 @@ def test_requests_that_a_fuse_daemon_did_not_answer(tmp_path: Path) -> None:
         ("mount:FUSE connection 99", 0),
         ("node", 2),
     ]
+    files["sys/fs/fuse/connections/52/waiting"] = "x\n"
     with pytest.raises(Unparsable):
-        fuse_connections.parse_waiting("x\n", "/x")
+        list(fuse_connections.read(root(tmp_path, files)))
 
 
 def test_dirty_pages() -> None:

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.files import node_of
 from tests.probes.machine import AT
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
@@ -27,11 +28,7 @@ FILES = {
 
 
 def root(folder: Path, files: dict[str, str]) -> Host:
-    for name, text in (FILES | files).items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return Host(str(folder), live=False)
+    return node_of(folder, FILES | files)
 
 
 def test_what_is_used_and_what_may_be(tmp_path: Path) -> None:

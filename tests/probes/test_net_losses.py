@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.files import node_of
 from tests.probes.machine import AT
 
 from zombiescope.core import Blind, Host, Reading, Unparsable
@@ -28,14 +29,8 @@ def root(folder: Path, **more: str) -> Host:
         "proc/7/net/snmp": SNMP,
         "proc/7/cgroup": "0::/kubepods/pod1\n",
     }
-    for name, text in (files | more).items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    for pid, space in ((1, 4026531840), (7, 4026532281)):
-        (folder / f"proc/{pid}/ns").mkdir(exist_ok=True)
-        (folder / f"proc/{pid}/ns/net").symlink_to(f"net:[{space}]")
-    return Host(str(folder), live=False)
+    spaces = {"proc/1/ns/net": "net:[4026531840]", "proc/7/ns/net": "net:[4026532281]"}
+    return node_of(folder, files | more, spaces)
 
 
 def test_every_namespace_with_its_cgroup(tmp_path: Path) -> None:

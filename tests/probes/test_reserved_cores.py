@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.files import node_of
 
 from zombiescope.core import Host, Unparsable, Unreadable
 from zombiescope.probes import reserved_cores
@@ -14,10 +15,7 @@ MOUNTS = "30 20 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
 
 
 def machine(root: Path, files: dict[str, str]) -> Host:
-    for path, text in ({"proc/self/mountinfo": MOUNTS} | files).items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
-    return Host(str(root), live=False)
+    return node_of(root, {"proc/self/mountinfo": MOUNTS} | files)
 
 
 def test_isolated_tickless_and_exclusive(tmp_path: Path) -> None:

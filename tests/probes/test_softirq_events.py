@@ -155,6 +155,7 @@ def test_without_rights_it_is_blind_with_what_is_missing() -> None:
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 @ROOT
 def test_a_recording_keeps_the_histograms_or_why_there_are_none(tmp_path: Path, zombiescope: Run) -> None:
     for name, flags in (("on", ()), ("off", ("--no-bpf",))):

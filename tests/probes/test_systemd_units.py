@@ -30,6 +30,7 @@ def by_subject(seen: list[Reading | Blind], what: str) -> dict[str, Reading]:
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_a_loop_is_told_in_full_and_the_calm_are_told_as_calm(systemd: Booted) -> None:
     with systemd_units.watch(Host()) as look:
         first = by_subject(list(look()), "unit_restarts_total")["unit:loop.service"]
@@ -53,6 +54,7 @@ def test_a_loop_is_told_in_full_and_the_calm_are_told_as_calm(systemd: Booted) -
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_the_count_only_rises_though_systemds_begins_anew(systemd: Booted) -> None:
     def told() -> float:
         return by_subject(list(look()), "unit_restarts_total")["unit:calm1.service"].value
@@ -72,6 +74,7 @@ def test_the_count_only_rises_though_systemds_begins_anew(systemd: Booted) -> No
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_one_that_comes_to_rest_is_told_once_more(systemd: Booted) -> None:
     with systemd_units.watch(Host()) as look:
         assert by_subject(list(look()), "unit_active")["unit:calm2.service"].value == 1
@@ -81,6 +84,7 @@ def test_one_that_comes_to_rest_is_told_once_more(systemd: Booted) -> None:
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_a_look_is_cheap_though_a_unit_loops_fast(systemd: Booted) -> None:
     del systemd
     with systemd_units.watch(Host()) as look:
@@ -93,6 +97,7 @@ def test_a_look_is_cheap_though_a_unit_loops_fast(systemd: Booted) -> None:
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_a_bus_that_was_away_is_found_again(monkeypatch: pytest.MonkeyPatch, systemd: Booted, tmp_path: Path) -> None:
     link = tmp_path / "bus"
     monkeypatch.setenv("ZOMBIESCOPE_SYSTEMD_BUS", f"unix:path={link}")

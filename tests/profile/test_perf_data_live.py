@@ -38,13 +38,12 @@ def record(*options: str) -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not shutil.which("perf"):
         pytest.skip("perf is not installed")
-    made = tmp_path_factory.mktemp("perf")
-    record("-o", f"{made}/plain.data")
-    return made
+    return tmp_path_factory.mktemp("perf")
 
 
-@pytest.mark.kernel
+@pytest.mark.kernel  # programs of others that ended since have no names any more
 def test_samples_are_what_perf_script_prints(folder: Path) -> None:
+    record("-o", f"{folder}/plain.data")
     capture = opened(f"{folder}/plain.data").capture
     found = compare(capture, f"{folder}/plain.data")
     assert found.samples > 1000
@@ -53,6 +52,7 @@ def test_samples_are_what_perf_script_prints(folder: Path) -> None:
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_packed_files_are_read(folder: Path) -> None:
     path = f"{folder}/packed.data"
     record("-z", "-o", path)
@@ -62,6 +62,7 @@ def test_packed_files_are_read(folder: Path) -> None:
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_rolling_files_open_as_one(folder: Path) -> None:
     rolling = folder / "rolling"
     rolling.mkdir()
@@ -77,6 +78,7 @@ def test_rolling_files_open_as_one(folder: Path) -> None:
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_of_several_events_binary_and_text_say_the_same(folder: Path) -> None:
     path, text = f"{folder}/several.data", f"{folder}/several.txt"
     record("-e", "cpu-clock,page-faults", "-o", path)
@@ -91,6 +93,7 @@ def test_of_several_events_binary_and_text_say_the_same(folder: Path) -> None:
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_a_folder_of_threads_opens_as_one_file(folder: Path) -> None:
     path = f"{folder}/threads.data"
     record("--threads", "-o", path)
@@ -99,6 +102,7 @@ def test_a_folder_of_threads_opens_as_one_file(folder: Path) -> None:
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_a_chosen_clock_gives_wall_clock_times(folder: Path) -> None:
     before = time.time()
     record("-k", "mono", "-o", f"{folder}/mono.data")

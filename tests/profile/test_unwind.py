@@ -57,6 +57,7 @@ def user_stacks(capture: Samples) -> list[list[str]]:
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_a_program_without_frame_pointers(tmp_path: Path) -> None:
     path = recorded(tmp_path)
     found = user_stacks(opened(str(path)).capture)

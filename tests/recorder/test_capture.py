@@ -20,7 +20,7 @@ from tests.conftest import CANNOT, COMMAND, Run
 from zombiescope.core import Span
 from zombiescope.recorder.replay import opened
 
-pytestmark = [pytest.mark.e2e, pytest.mark.alone]
+pytestmark = [pytest.mark.e2e, pytest.mark.beside]
 
 
 @contextmanager
@@ -44,6 +44,7 @@ def wait_for(done: Callable[[], object], seconds: float = 30.0) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.alone  # it measures time
 @pytest.mark.parametrize("kills", [20, pytest.param(200, marks=pytest.mark.long)])
 def test_killed_at_any_moment_it_opens_and_lost_a_second_at_the_most(tmp_path: Path, kills: int) -> None:
     def recorded_and_killed(kill: int) -> tuple[Path, float]:
@@ -174,6 +175,7 @@ def read(host):
 """
 
 
+@pytest.mark.alone  # it measures time
 def test_a_probe_that_hangs_stops_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fifo, outside = tmp_path / "fifo", tmp_path / "mine"
     (outside / "probes").mkdir(parents=True)
@@ -207,6 +209,7 @@ def online(cpu: int, on: bool) -> None:
 
 
 @pytest.mark.kernel
+@pytest.mark.alone
 @pytest.mark.long
 def test_a_core_goes_away_and_comes_back(tmp_path: Path) -> None:
     cpu = max(os.sched_getaffinity(0))

@@ -11,7 +11,7 @@ import pytest
 
 from zombiescope.recorder.replay import opened
 
-pytestmark = [pytest.mark.e2e, pytest.mark.alone]
+pytestmark = [pytest.mark.e2e, pytest.mark.beside]
 STEPS = (0, 3600, 0, -3600)  # seconds; setting this machine's own clock would be felt by all that runs here
 EACH = 2.5  # seconds
 # The real recorder, but for the wall clock that it reads and for how long a segment is.

@@ -255,6 +255,7 @@ def test_a_disk_that_became_read_only_costs_a_few_lines_and_no_cpu(tmp_path: Pat
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_a_recorder_whose_room_is_taken_for_good_ends_with_one_line(tmp_path: Path, zombiescope: Run) -> None:
     with loop_disk(tmp_path) as point:
         folder, clock = point / "rec", Clock()

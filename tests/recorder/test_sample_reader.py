@@ -246,6 +246,7 @@ def test_what_a_sample_stands_for_is_recorded_or_one_period(tmp_path: Path, olde
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_a_short_recording_in_memory_says_whose_time_it_is() -> None:
     cgroup = Path("/sys/fs/cgroup/unified" if Path("/sys/fs/cgroup/unified").is_dir() else "/sys/fs/cgroup")
     own = cgroup / f"zslab-samples-{os.getpid()}"

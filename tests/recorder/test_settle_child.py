@@ -93,6 +93,7 @@ def test_live_head_and_segment_give_the_same_answer(busy: tuple[bytes, dict[str,
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_also_of_this_machine(tmp_path: Path) -> None:
     look = record(Host(), 3.0, hz=99)
     if not look.meta["hz"]:

@@ -273,6 +273,7 @@ int main(void) { for (;;) spin_here(); }
 
 
 @pytest.mark.kernel
+@pytest.mark.beside
 def test_a_program_that_still_runs_is_named_from_proc(tmp_path: Path) -> None:
     if shutil.which("gcc") is None:
         pytest.skip(CANNOT + "compile the program to look for: no gcc")

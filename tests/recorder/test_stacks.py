@@ -102,7 +102,7 @@ def flown(program: str, tmp_path_factory: pytest.TempPathFactory) -> Flown:
         spinning(program, "kernel", cpu=min(os.sched_getaffinity(0))) as asks,
         subprocess.Popen([sys.executable, "-c", WRITER, marker], stdout=subprocess.PIPE, text=True) as telling,
     ):
-        recording = fly(tmp_path_factory.mktemp("flown"), 12, hz=HZ)
+        recording = fly(tmp_path_factory.mktemp("flown"), 8, hz=HZ)
         written = float(telling.communicate()[0])
     return Flown(recording, spins, asks, marker, written)
 
@@ -145,6 +145,7 @@ def test_samples_and_the_kernel_s_log_share_a_clock(flown: Flown) -> None:
     assert nearest < 2 / HZ, "there is a sample within a period of it"
 
 
+@pytest.mark.beside
 def test_a_segment_holds_every_stack_it_speaks_of(
     program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +161,7 @@ def test_a_segment_holds_every_stack_it_speaks_of(
     assert len(ids) < recording.table("stacks").num_rows, "the same stack has the same id in every segment"
 
 
+@pytest.mark.beside
 def test_the_documented_query_reads_what_is_settled(program: str, tmp_path: Path) -> None:
     """In a process of its own, as a user would; DuckDB knows nothing of us."""
     text = (PROJECT / "docs" / "recording.md").read_text()

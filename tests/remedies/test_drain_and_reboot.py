@@ -1,20 +1,15 @@
-"""drain_and_reboot: only for harm that was seen; drained by kubectl or by kured, on any other host advice."""
+"""drain_and_reboot: only for harm that was seen; drained by us or by kured, on any other host advice."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from tests.nodes import node, read
-from tests.remedies.planned import finding, plans, to_nobody
+from tests.remedies.planned import finding, plans
 from tests.signs.test_soft_lockup import soft
 from tests.signs.test_zombie_cgroups import v1
 
-from zombiescope.core import Case, Ground, Host, Link, Plan, Reading, Unreadable
-from zombiescope.places import own_python
+from zombiescope.core import Case, Ground, Link, Plan, Reading
 from zombiescope.remedies import drain_and_reboot
-from zombiescope.treatment.apply import Machine, apply, undo
-from zombiescope.treatment.ledger import Ledger
 
 KUBELET = read("unit_active", "unit:kubelet.service", 1, 0.0)
 OTHER = read("unit_active", "unit:cron.service", 1, 0.0)
@@ -29,9 +24,9 @@ def planned(*readings: Reading, host: str = "worker-1") -> Plan:
 
 def test_cordoned_drained_and_marked_and_each_can_be_taken_back() -> None:
     cordon, drain, mark, rest = planned(KUBELET).steps
-    assert cordon.argv == ("kubectl", "cordon", "worker-1") and cordon.undo == ("kubectl", "uncordon", "worker-1")
-    assert drain.argv[:3] == ("kubectl", "drain", "worker-1")
-    assert "--force" not in drain.argv and "--disable-eviction" not in drain.argv, "budgets are respected"
+    assert cordon.argv[-2:] == ("cordon", "worker-1") and cordon.undo[-2:] == ("uncordon", "worker-1")
+    assert drain.argv[-3:] == ("drain", "worker-1", "540")
+    assert all("zombiescope.kubernetes.drain_command" in it for it in (cordon.argv, cordon.undo, drain.argv))
     assert mark.argv == ("touch", "/var/run/reboot-required") and mark.keeps == ("/var/run/reboot-required",)
     assert not rest.argv and "systemctl reboot" in rest.says
 
@@ -80,36 +75,3 @@ def test_dead_cgroups_that_nobody_pays_for_are_no_reason_to_reboot() -> None:
     assert not plans(node([*v1([68_680] * 3), KUBELET]), "drain_and_reboot", *signs)
     (plan,) = plans(node([*v1([68_680] * 3), *slow, KUBELET]), "drain_and_reboot", *signs)
     assert plan.cures.sign == "zombie_cgroups"
-
-
-@pytest.fixture
-def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program of that name that writes down what it was asked, and fails where the file `fails` says so."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    program = folder / "kubectl"
-    program.write_text(f'#!/bin/sh\necho "$*" >> {folder}/asked\n! grep -qs "$1" {folder}/fails\n')
-    program.chmod(0o755)
-    monkeypatch.setattr(own_python, "PATH", f"{folder}:/usr/bin:/bin")
-    monkeypatch.setattr(drain_and_reboot, "MARKER", str(tmp_path / "reboot-required"))
-    return folder
-
-
-def test_there_and_back(kubectl: Path, tmp_path: Path) -> None:
-    machine, ledger = Machine(Host(), Host()), Ledger(str(tmp_path / "ledger"))
-    fix = apply(planned(KUBELET), machine, ledger, to_nobody, disruptive=True)
-    assert fix.state == "finished" and (tmp_path / "reboot-required").exists()
-    undo(fix.id, machine, ledger, to_nobody)
-    asked = (kubectl / "asked").read_text().splitlines()
-    assert [line.split()[0] for line in asked] == ["cordon", "drain", "uncordon"]
-    assert not (tmp_path / "reboot-required").exists()
-
-
-def test_a_drain_that_fails_ends_it_before_the_marker(kubectl: Path, tmp_path: Path) -> None:
-    (kubectl / "fails").write_text("drain\n")
-    machine, ledger = Machine(Host(), Host()), Ledger(str(tmp_path / "ledger"))
-    with pytest.raises(Unreadable, match="kubectl drain worker-1"):
-        apply(planned(KUBELET), machine, ledger, to_nobody, disruptive=True)
-    assert not (tmp_path / "reboot-required").exists() and ledger.fixes()[0].state == "failed"
-    undo("1", machine, ledger, to_nobody)
-    assert (kubectl / "asked").read_text().splitlines()[-1] == "uncordon worker-1"

@@ -110,6 +110,7 @@ def test_a_pile_of_queues_is_spread_but_one_queue_alone_is_not_moved_about() -> 
     assert moves(planned(piled(*queues(1, 1, 1)), "irq_pile_up")) == [
         (f"/proc/irq/{irq}/smp_affinity_list", "0\n") for irq in (40, 41, 42)
     ]
+    assert len(moves(planned(piled(*queues(1, 1)), "irq_pile_up"))) == 2, "two are a pile"
     nic = read("nic_tx_timeouts_total", "nic:eth0", 0, 0.0)
     plan = planned(piled(*queues(1), nic), "irq_pile_up")
     assert plan is not None and plan.advice

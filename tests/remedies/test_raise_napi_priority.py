@@ -102,6 +102,7 @@ def test_where_it_does_not_apply(readings: list[Reading], signs: tuple[str, ...]
 def test_whose_thread_it_is() -> None:
     assert serves("napi/eth0-8193", "eth0") and not serves("napi/eth0-8193", "eth") and not serves("napi/eth0-", "eth0")
     assert serves("napi/enp131s0f0", "enp131s0f0np0") and not serves("napi/enp131s0f1", "enp131s0f0np0")
+    assert serves("napi/abcdefghi-", "abcdefghi") and serves("napi/abcdefgh-1", "abcdefgh"), "15 characters are all"
     assert serves("napi/a.b-1", "a.b") and not serves("napi/axb-1", "a.b")
 
 

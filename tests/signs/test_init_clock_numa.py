@@ -6,6 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.files import node_of
 from tests.nodes import node, read
 from tests.probes.machine import AT
 
@@ -129,11 +130,7 @@ def test_blind(sign: ModuleType) -> None:
 
 
 def root(folder: Path, files: dict[str, str]) -> Host:
-    for name, text in ({"at": str(AT)} | files).items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return Host(str(folder), live=False)
+    return node_of(folder, {"at": str(AT)} | files)
 
 
 def test_the_clock_of_a_copy_and_of_this_machine(tmp_path: Path) -> None:

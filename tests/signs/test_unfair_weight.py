@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.files import node_of
 from tests.nodes import cores, node, read
 from tests.probes.machine import AT
 
-from zombiescope.core import Finding, Host, Reading, Unparsable
+from zombiescope.core import Blind, Finding, Reading
 from zombiescope.core.model import Case
 from zombiescope.diagnosis.examine import examine
 from zombiescope.laws import unfair_weight_to_starved_thread
@@ -74,15 +75,12 @@ def test_weights_of_both_hierarchies(tmp_path: Path, version: int) -> None:
         }
     )
     files |= {"c/pods/a/b/c/cpu.weight": "1\n"}
-    for name, text in files.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    found = [it for it in cpu_weights.read(Host(str(tmp_path), live=False)) if isinstance(it, Reading)]
+    found = [it for it in cpu_weights.read(node_of(tmp_path, files)) if isinstance(it, Reading)]
     assert [(it.what, it.value) for it in found] == [
         ("cgroup_cpu_weight", 256 if version == 1 else 100),
         ("cgroup_cpu_used_seconds_total", 5),
         ("cgroups_weighed", 1),
     ]
-    with pytest.raises(Unparsable):
-        cpu_weights.parse("x\n", "/x")
+    weight = f"c/pods/cpu.{'shares' if version == 1 else 'weight'}"
+    (unknown, _) = cpu_weights.read(node_of(tmp_path, files | {weight: "x\n"}))
+    assert isinstance(unknown, Blind) and unknown.source == f"/{weight}"

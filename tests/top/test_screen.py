@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from zombiescope.core.timeline import Series, Timeline
-from zombiescope.top.frame import MODES, Core, Frame, Task, frame_of
+from zombiescope.derived.cores import MODES
+from zombiescope.top.frame import Core, Frame, Task, frame_of
 from zombiescope.top.screen import PANES, View, painted
 from zombiescope.top.text import bar, columns, cut, plain
 

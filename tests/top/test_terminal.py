@@ -16,7 +16,7 @@ from tests.conftest import CANNOT, COMMAND
 
 PATIENCE = 40.0  # seconds: a loaded machine takes long to look
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.beside, pytest.mark.e2e]  # it waits for the screen, mostly
 
 
 class Terminal:

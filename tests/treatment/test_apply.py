@@ -185,3 +185,14 @@ def test_the_ledger_holds_who_when_and_what_was_before(tmp_path: Path, ledger: L
     assert events[0]["who"]["user"] and all(event["at"] > 1e9 for event in events)
     assert events[1]["before"]["files"][str(path)]["kind"] == "file"
     assert Path(ledger.path).stat().st_mode & 0o77 == 0
+
+
+def test_an_older_fix_is_undone_before_newer_ones_unless_they_changed_the_same(tmp_path: Path, ledger: Ledger) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    for path, text in ((one, "1"), (two, "2"), (one, "3")):
+        apply(plan(writing(path, text)), MACHINE, ledger, tell)
+    with pytest.raises(UserError, match="fix 3 is newer and changed the same: run --undo 3 first"):
+        undo("1", MACHINE, ledger, tell)
+    assert undo("2", MACHINE, ledger, tell).state == "undone" and not two.exists(), "the third is about another file"
+    undo("3", MACHINE, ledger, tell)
+    assert undo("1", MACHINE, ledger, tell).state == "undone" and not one.exists()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.files import write
 
 from zombiescope.core import Host, Unreadable
 from zombiescope.treatment.kept import changed, kept, link_farm, restoring, unit_files
@@ -58,13 +59,13 @@ def test_whatever_was_changed_is_as_before(before: dict[str, object], after: dic
 
 
 def test_a_unit_is_kept_with_its_mask_drop_ins_wants_and_aliases(tmp_path: Path) -> None:
-    top = tmp_path / "etc/systemd/system"
-    (top / "multi-user.target.wants").mkdir(parents=True)
-    (top / "alias.service").symlink_to("/lib/systemd/system/ecs.service")
-    (top / "other.service").symlink_to("/dev/null")
-    (top / "multi-user.target.wants/helper.socket").symlink_to("/lib/systemd/system/helper.socket")
-    (top / "multi-user.target.wants/README").write_text("not a link")
-    (top / "own.service").write_text("[Unit]\n")
+    links = {
+        "alias.service": "/lib/systemd/system/ecs.service",
+        "other.service": "/dev/null",
+        "multi-user.target.wants/helper.socket": "/lib/systemd/system/helper.socket",
+    }
+    files = {"multi-user.target.wants/README": "not a link", "own.service": "[Unit]\n"}
+    top = write(tmp_path / "etc/systemd/system", files, links)
     os.mkfifo(top / "pipe.service")
     os.truncate((top / "multi-user.target.wants/README"), 100 << 20)
     paths = unit_files("ecs.service")
@@ -139,3 +140,30 @@ def test_a_unit_without_a_name_is_said_to_have_none() -> None:
         unit_files("")
     with pytest.raises(Unreadable, match="a b"):
         unit_files("a b")
+
+
+def test_a_folder_that_a_fix_made_is_emptied_first_and_goes_with_its_parents(tmp_path: Path) -> None:
+    top = tmp_path / "a"
+    was = kept(Host(), [str(top)])
+    (top / "b/c").mkdir(parents=True)
+    (top / "b/c/file").write_text("x")
+    for argv, stdin in restoring(was, kept(Host(), [str(top)])):
+        subprocess.run(argv, input=stdin, check=True)
+    assert not top.exists()
+    top.mkdir()
+    (top / "theirs").write_text("put there since")
+    for argv, stdin in restoring(was, {str(top): kept(Host(), [str(top)])[str(top)]}):
+        subprocess.run(argv, input=stdin, check=True)
+    assert (top / "theirs").read_text() == "put there since"
+
+
+def test_a_folder_that_is_gone_is_made_again_with_its_mode_and_what_was_in_it(tmp_path: Path) -> None:
+    top = tmp_path / "a.service.d"
+    top.mkdir(mode=0o750)
+    (top / "x.conf").write_text("x")
+    was = kept(Host(), [str(top)])
+    (top / "x.conf").unlink()
+    top.rmdir()
+    for argv, stdin in restoring(was, kept(Host(), [str(top)])):
+        subprocess.run(argv, input=stdin, check=True)
+    assert top.stat().st_mode & 0o777 == 0o750 and (top / "x.conf").read_text() == "x"

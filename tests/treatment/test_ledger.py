@@ -26,6 +26,7 @@ def test_a_fix_is_read_back_as_it_was_written(tmp_path: Path) -> None:
         assert ledger.fix("1").state == "interrupted"
         ledger.write("1", "done", step=0)
         ledger.write("1", "finished")
+    assert all(Path(ledger.path).read_bytes().split(b"\n")[:-1]), "one line an event, none of them empty"
     (fix,) = Ledger(str(tmp_path)).fixes()
     assert fix.state == "finished" and fix.plan == PLAN and set(fix.steps()[0]) == {"begins", "done"}
     assert ledger.next_id() == "2"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -188,6 +189,7 @@ def test_where_processes_run_nothing_is_reclaimed(tmp_path: Path, version: int, 
 
 def test_long_lists_are_cut_and_counted() -> None:
     assert _shortened([str(it) for it in range(20)]) == tuple(str(it) for it in range(20))
+    assert _shortened([str(it) for it in range(21)])[20:] == ("and 1 more reasons like these",)
     assert _shortened([str(it) for it in range(23)])[20:] == ("and 3 more reasons like these",)
     lines = tuple(str(it) for it in range(SHOWN))
     assert _most("left: ", lines) == [f"left: {it}" for it in lines]
@@ -205,3 +207,14 @@ def test_one_word_is_written_or_it_is_said_why_not(tmp_path: Path) -> None:
 def test_a_write_that_does_not_end_is_stopped_in_time(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")  # nobody reads it: to open it waits for ever
     assert write(f"{tmp_path}/pipe", "1", 0.5).endswith("(stopped: time limit reached)")
+
+
+def test_a_write_whose_end_nobody_can_ask_for_is_no_failure(tmp_path: Path) -> None:
+    """With SIGCHLD ignored, as under some supervisors, the kernel keeps no exit code."""
+    (tmp_path / "file").write_text("")
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert write(f"{tmp_path}/file", "word", 60, sync=False) == f"$ echo word > {tmp_path}/file"
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert (tmp_path / "file").read_text() == "word"

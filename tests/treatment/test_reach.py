@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.gate.images import LIB, build
+from tests.files import write
+from tests.gate.images import LIB
 
 from zombiescope.core import Host, Step
 from zombiescope.treatment.kept import State, kept, link_farm, unit_files
@@ -37,7 +38,7 @@ def root(tmp_path: Path) -> Path:
         f"{ETC}/theirs.target.wants/o.service": f"/{LIB}/o.service",
         **{f"etc/rc{level}.d/S01{name}": f"../init.d/{name}" for level in "23" for name in ("a", "b", "o")},
     }
-    return build(tmp_path, units, links)
+    return write(tmp_path, units, links)
 
 
 OURS = (

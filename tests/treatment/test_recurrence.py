@@ -32,6 +32,7 @@ def needs(*findings: Finding, end: float = 600.0) -> float:
         ([found(10, 11), found(20, 21), found(30, 31)], 3 * 569.0),  # it stopped long before the fix
         ([found(0, 600, read("n_total", "x", 5, 0), read("n_total", "x", 65, 600))], 30.0),  # 60 restarts in 600 s
         ([found(0, 600, read("n_total", "x", 5, 0), read("n_total", "x", 6, 600))], 600.0),  # one more is once
+        ([found(0, 600, read("n_total", "x", 5, 0), read("n_total", "x", 7, 600))], 900.0),  # two more are an interval
         ([found(0, 600, read("t_seconds_total", "x", 0, 0), read("t_seconds_total", "x", 60, 600))], 600.0),  # no count
         ([found(0, 600, read("n_total", "x", 5, 0), read("n_total", "y", 65, 600))], 600.0),  # two counters
         ([found(0, 200, read("n_total", "x", 0, 0), read("n_total", "x", 20, 200))], 3 * 400.0),  # it stopped
@@ -51,3 +52,9 @@ def test_the_slowest_sign_decides() -> None:
     assert check.says == "checked for 23 min; job_failure came 2 times, every 8 min: 25 min are needed"
     assert long_enough(case, case.findings, 1500).state == "held"
     assert long_enough(case, (), 1500).state == "blind"
+
+
+def test_how_often_is_said() -> None:
+    counted = found(0, 600, read("n_total", "x", 5, 0), read("n_total", "x", 65, 600))
+    case = Case(node="", kernel="", span=Span(T0, T0 + 600), findings=(counted,))
+    assert [it.says for it in recurrences(case, [counted])] == ["came 60 times, every 10.0 s"]

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from zombiescope.agent.pace import Pace
 from zombiescope.agent.serving import Later, Response
 
 WAITING = 8  # questions that wait
@@ -26,7 +27,7 @@ class Asking:
         self._number = 0
         self._asked: tuple[str, Later, str] | None = None
         self._asked_at = 0.0
-        self._left, self._counted = AT_ONCE, time.monotonic()
+        self._pace = Pace(AT_ONCE, EACH_SECOND)
         self._kept: tuple[str, float, Response] | None = None
         self.cpu_seconds = 0.0
 
@@ -38,11 +39,8 @@ class Asking:
             return self._kept[2]
         if text in self._open:
             return self._open[text]
-        self._left = min(self._left + (now - self._counted) * EACH_SECOND, AT_ONCE)
-        self._counted = now
-        if self._left < 1 or len(self._waiting) >= WAITING:
+        if len(self._waiting) >= WAITING or not self._pace.allows():
             return Response(429, b"too many questions: ask again in a few seconds\n", headers=(("Retry-After", "5"),))
-        self._left -= 1
         later = self._open[text] = Later()
         self._waiting.append((text, later, kind))
         self._next(now)

@@ -13,10 +13,13 @@ from zombiescope.agent.findings import Followed
 from zombiescope.agent.output import Output
 from zombiescope.agent.posting import Alerts, Poster
 from zombiescope.agent.settings import Settings, token
+from zombiescope.agent.tls import POSTED_WITH, for_servers
+from zombiescope.kubernetes.node_report import NodeReport
 
 NEWEST = 500  # events kept in memory, for /events
 SCHEMA = 1
-POSTS = ("webhook", "webhook_token_file", "alertmanager")  # settings that decide where events are posted
+# Settings that decide where events are posted, and how.
+POSTS = ("webhook", "webhook_token_file", "alertmanager", "kubernetes", "kubeconfig", "node_name", *POSTED_WITH)
 
 
 class Events:
@@ -28,6 +31,7 @@ class Events:
         self._followed.restore(self._log.events)
         self.newest = self._log.events[-NEWEST:]
         self.counts = {"began": 0, "changed": 0, "ended": 0}
+        self._node_report = NodeReport(out.log)
         self._out, self._webhook, self._alerts = out, None, None  # type: tuple[Output, Poster | None, Alerts | None]
 
     @property
@@ -42,11 +46,12 @@ class Events:
             found["webhook"] = self._webhook.lost
         if self._alerts is not None:
             found["alertmanager"] = self._alerts.poster.lost
-        return found
+        return found | self._node_report.lost
 
     def looked(self, look: Mapping[str, Any], node: str) -> None:
         for event in self._followed.update(look, time.time()):
             self._tell(event | {"node": node, "zombiescope": __version__, "schema": SCHEMA})
+        self._node_report.looked(look["states"], self.going_on)
 
     def _tell(self, event: dict[str, Any]) -> None:
         """Disk first: what anybody hears of is still there after a crash."""
@@ -66,23 +71,34 @@ class Events:
         secret = ""
         if settings.webhook_token_file:
             secret = token(settings.webhook_token_file, "webhook-token-file")
-        self._webhook = Poster(settings.webhook, secret, self._log.posted) if settings.webhook else None
-        if self._webhook is not None:
+        certificates = for_servers(settings, settings.webhook, settings.alertmanager)
+        self._webhook = None
+        if settings.webhook:
+            self._webhook = Poster(settings.webhook, secret, self._log.posted, certificates=certificates)
             for event in self._log.not_posted():
                 self._webhook.put(json.dumps(event).encode(), event["seq"])
-        self._alerts = Alerts(settings.alertmanager, node) if settings.alertmanager else None
+        self._alerts = Alerts(settings.alertmanager, node, certificates) if settings.alertmanager else None
+        self._node_report.use(settings.kubernetes == "on", settings.kubeconfig, settings.node_name, settings.window)
 
     def disconnect(self, patience: float) -> None:
+        """Without patience it is followed by `connect`, after which the cluster may still hear the same."""
+        if patience:
+            self._node_report.close(patience)
         for poster in (self._webhook, self._alerts.poster if self._alerts else None):
             if poster is not None:
                 poster.close(patience)
 
     def tick(self, now: float) -> float:
         """Repeat to Alertmanager what goes on, when it is time; seconds until it is."""
+        told = {"webhook": self._webhook, "alertmanager": self._alerts.poster if self._alerts else None}
+        for name, poster in told.items():
+            if poster is not None and (news := poster.news()):
+                self._out.log(f"{name} {news}", "warning")
+        waits = self._node_report.tick(now)
         if self._alerts is None:
-            return 60.0
+            return waits
         self._alerts.repeat(self.going_on, now)
-        return self._alerts.due - now
+        return min(self._alerts.due - now, waits)
 
     def close(self) -> None:
         self._log.close()

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from zombiescope.agent.histogram import Histogram
 from zombiescope.core.words import harmless
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
@@ -16,14 +17,13 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One metric with all its series. A histogram's samples carry `_bucket`, `_sum` and `_count` themselves."""
+    """One metric with all its series: values, or histograms."""
 
     name: str  # a counter's without _total, an info's without _info
     kind: str  # gauge, counter, histogram, info
     says: str
-    samples: tuple[tuple[Labels, float], ...]
-    buckets: tuple[tuple[float, int], ...] = ()  # upper bound and cumulative count, for a histogram
-    total: float = 0.0  # its sum
+    samples: tuple[tuple[Labels, float], ...] = ()
+    histograms: tuple[tuple[Labels, Histogram], ...] = ()
 
 
 def written(families: Iterable[Family], *, open_metrics: bool) -> bytes:
@@ -34,19 +34,28 @@ def written(families: Iterable[Family], *, open_metrics: bool) -> bytes:
 
 
 def _lines(family: Family, open_metrics: bool) -> Iterator[str]:
-    suffix = {"counter": "_total", "info": "_info"}.get(family.kind, "")
-    name = family.name if open_metrics else family.name + suffix
+    whole = suffixed(family)
+    name = family.name if open_metrics else whole
     kind = family.kind if open_metrics or family.kind != "info" else "gauge"
     says = family.says.replace("\\", "\\\\").replace("\n", "\\n")
     yield f"# HELP {name} {says.replace(chr(34), chr(92) + chr(34)) if open_metrics else says}"
     yield f"# TYPE {name} {kind}"
     for labels, value in family.samples:
-        yield f"{family.name}{suffix}{_labels(labels)} {_number(value)}"
-    if family.kind == "histogram":
-        for bound, count in family.buckets:
-            yield f'{family.name}_bucket{{le="{_bound(bound)}"}} {count}'
-        yield f"{family.name}_sum {_number(family.total)}"
-        yield f"{family.name}_count {family.buckets[-1][1] if family.buckets else 0}"
+        yield f"{whole}{_labels(labels)} {_number(value)}"
+    for labels, it in family.histograms:
+        for bound, count in it.cumulative():
+            yield f"{family.name}_bucket{_labels({**labels, 'le': _bound(bound)})} {count}"
+        yield f"{family.name}_sum{_labels(labels)} {_number(it.total)}"
+        yield f"{family.name}_count{_labels(labels)} {it.count}"
+
+
+def suffixed(family: Family) -> str:
+    """The name of its series."""
+    return family.name + {"counter": "_total", "info": "_info"}.get(family.kind, "")
+
+
+def cleaned(value: str) -> str:
+    return harmless(value, most=MOST_LABEL)
 
 
 def _labels(labels: Labels) -> str:
@@ -57,7 +66,7 @@ def _labels(labels: Labels) -> str:
 
 def _escaped(value: str) -> str:
     """A cgroup may be called `a"} 1\\nfake_metric 1`: no quote, backslash or newline of it stands for itself."""
-    return harmless(value, most=MOST_LABEL).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return cleaned(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _bound(value: float) -> str:

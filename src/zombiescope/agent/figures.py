@@ -8,15 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from zombiescope.agent.metrics import BUCKETS
+from zombiescope.agent.histogram import SCHEMA, ZERO
+from zombiescope.agent.metrics import BUCKETS, WAITS
+from zombiescope.agent.workloads import class_of
 from zombiescope.cgroups.census import count
 from zombiescope.core import Case, Finding
-from zombiescope.core.timeline import Floats, Timeline
+from zombiescope.core.timeline import Floats, Series, Timeline
+from zombiescope.derived.cores import IDLE, cores
+from zombiescope.derived.histograms import added
+from zombiescope.derived.softirq_times import WAIT
 from zombiescope.knowledge.kernel_messages import recognise
 
 STEP = 10.0  # seconds: over this long the busiest core is measured; a queue's watchdog gives up after 5
+FAMILIES = 10
 UNITS = 50  # units that were restarted; each is a series forever
 _KERNEL = ("system", "irq", "softirq")
+_NETWORK = ("NET_RX", "NET_TX")
 _SERVES = re.compile(r"thread:(?:ksoftirqd/\d+|napi/.+)", re.DOTALL)
 _REASONS = {
     "nic_poll_starved": "poll_starved",
@@ -32,29 +39,33 @@ def figures(timeline: Timeline, case: Case, since: float) -> dict[str, Any]:
     return {
         "cgroups": [[name, it.live, it.dead] for it in count(timeline) for name in it.controllers],
         "stat_read": {it.subject.removeprefix("file:"): it.value for it in timeline.latest("stat_read_seconds")},
+        "families": _families(timeline),
         "kernel_ratio_max": _busiest(timeline, start, end),
+        "cores": _cores(timeline, case, start, end),
+        "cores_idle": _idle(timeline, start),
         "saturated_seconds": sum(_within(it, start, end) for it in case.findings if it.sign == "saturated_core"),
         "softirq_delay": _delays(timeline, since),
+        "softirq_wait": _waits(timeline, since),
         "restarts": _restarts(timeline),
         "resets": [it for finding in case.findings if finding.sign == "driver_reset" for it in _resets(finding, since)],
-        "throttled_seconds": _rise(timeline, "cgroup_throttled_seconds_total", start, end),
-        "memory_waiting_seconds": _rise(timeline, "pressure_memory_waiting_seconds_total", start, end),
+        "throttled_seconds": _rise(timeline, "cgroup_throttled_seconds_total", start),
+        "throttled_by_class": _by_class(timeline, "cgroup_throttled_seconds_total", start),
+        "stalled_by_class": _by_class(timeline, "cgroup_memory_stall_seconds_total", start),
+        "memory_waiting_seconds": _rise(timeline, "pressure_memory_waiting_seconds_total", start),
     }
 
 
 def _busiest(timeline: Timeline, start: float, end: float) -> float | None:
     """The largest share of ten seconds that one core was busy in the kernel."""
-    edges: Floats = np.arange(start, end, STEP) if end - start > STEP else np.array([start, end])
-    if len(edges) < 2 or edges[-1] <= edges[0]:
-        return None
     most = float("nan")
-    for cpu in timeline.subjects("cpu_system_seconds_total", "cpu"):
-        busy: Floats = np.zeros(len(edges) - 1)
-        for mode in _KERNEL:
-            busy = busy + np.diff(timeline.series(f"cpu_{mode}_seconds_total", cpu).sampled(edges))
-        shares = busy / np.diff(edges)
-        if not np.isnan(shares).all():
-            most = np.fmax(most, np.nanmax(shares))
+    for cpu in cores(timeline):
+        modes = [timeline.series(f"cpu_{mode}_seconds_total", cpu) for mode in _KERNEL]
+        first, last = max(start, modes[0].span.start), min(end, *(it.until for it in modes))
+        steps = max(int((last - first) / STEP), 1)
+        edges: Floats = np.linspace(first, last, steps + 1)
+        if last > first:
+            busy = np.sum([np.diff(it.sampled(edges)) for it in modes], axis=0)
+            most = np.fmax(most, np.fmax.reduce(busy / np.diff(edges)))
     return None if np.isnan(most) else round(float(np.clip(most, 0.0, 1.0)), 4)
 
 
@@ -62,17 +73,20 @@ def _within(finding: Finding, start: float, end: float) -> float:
     return max(min(finding.span.end, end) - max(finding.span.start, start), 0.0)
 
 
-def _rise(timeline: Timeline, what: str, start: float, end: float) -> float | None:
+def _rise(timeline: Timeline, what: str, start: float) -> float | None:
     """Of all subjects together; None if nobody read it."""
     subjects = timeline.subjects(what)
     if not subjects:
         return None if not timeline.looked(what) else 0.0
-    edges: Floats = np.array([start, end])
-    total = 0.0
-    for subject in subjects:
-        first, last = timeline.series(what, subject).sampled(edges)
-        total += max(float(np.nan_to_num(last - first)), 0.0)
-    return total
+    return sum(_risen(timeline.series(what, it), start) for it in subjects)
+
+
+def _risen(counter: Series, start: float) -> float:
+    """From what it was at `start`, or at first, to the last that is known: the next look begins there."""
+    if not len(counter):
+        return 0.0
+    first = max(int(np.searchsorted(counter.at, start, side="right")) - 1, 0)
+    return max(float(counter.values[-1] - counter.values[first]), 0.0)
 
 
 def _delays(timeline: Timeline, since: float) -> dict[str, Any] | None:
@@ -80,16 +94,77 @@ def _delays(timeline: Timeline, since: float) -> dict[str, Any] | None:
     what = "thread_run_delay_seconds_total"
     if not timeline.looked(what, times=2):
         return None
-    counts: Floats = np.zeros(len(BUCKETS) + 1)
-    total = 0.0
+    every: list[Floats] = [np.zeros(0)]
     for thread in filter(_SERVES.fullmatch, timeline.subjects(what, "thread")):
         rate = timeline.rate(what, thread)
         seconds = rate.values * np.diff(rate.at, append=rate.until)
-        new = seconds[(rate.at >= since) & ~np.isnan(seconds)]
-        places = np.searchsorted(np.array(BUCKETS), new, side="left")
-        counts += np.bincount(places, minlength=len(BUCKETS) + 1)
-        total += float(new.sum())
-    return {"counts": [int(it) for it in counts], "sum": total}
+        every.append(seconds[(rate.at >= since) & ~np.isnan(seconds)])
+    return observed(np.concatenate(every))
+
+
+def observed(seconds: Floats) -> dict[str, Any]:
+    """As agent.histogram adds them up, in both kinds of buckets."""
+    counts = np.bincount(np.searchsorted(np.array(BUCKETS), seconds, side="left"), minlength=len(BUCKETS) + 1)
+    long = seconds[seconds > ZERO]
+    fine, many = np.unique(np.ceil(np.log2(long) * (1 << SCHEMA)).astype(np.int64), return_counts=True)
+    return {
+        "counts": counts.tolist(),
+        "sum": float(seconds.sum()),
+        "fine": np.stack([fine, many], axis=1).tolist(),
+        "zeros": len(seconds) - len(long),
+    }
+
+
+def _waits(timeline: Timeline, since: float) -> dict[str, Any]:
+    """How long network softirqs waited, as far as eBPF timed them, by kind."""
+    found = {}
+    for kind in _NETWORK:
+        named = [it for it in timeline.subjects(WAIT, "softirq") if it.startswith(f"softirq:{kind}/")]
+        counts, total = added(timeline, WAIT, named, since)
+        if counts:
+            places = np.searchsorted(np.array(WAITS), [2 * it / 1e6 for it in counts], side="left")
+            sums = np.bincount(places, list(counts.values()), len(WAITS) + 1)
+            found[kind] = {"counts": sums.astype(np.int64).tolist(), "sum": total}
+    return found
+
+
+def _families(timeline: Timeline) -> list[list[Any]]:
+    """The families of cgroups of which most are dying, then of which most were made: name, made, dying or None."""
+    removed = {it.subject: it.value for it in timeline.latest("cgroup_removals_total")}
+    freed = {it.subject: it.value for it in timeline.latest("cgroup_releases_total")}
+    known = timeline.looked("cgroup_releases_total")
+    rows: list[tuple[float, float, str]] = []
+    for it in timeline.latest("cgroup_births_total"):
+        left = max(removed.get(it.subject, 0.0) - freed.get(it.subject, 0.0), 0.0) if known else 0.0
+        rows.append((left, it.value, it.subject.removeprefix("family:")))
+    return [[name, made, left if known else None] for left, made, name in sorted(rows, reverse=True)[:FAMILIES]]
+
+
+def _cores(timeline: Timeline, case: Case, start: float, end: float) -> list[list[Any]]:
+    """Number of each core, its seconds in the kernel, its seconds saturated."""
+    full = [it for it in case.findings if it.sign == "saturated_core"]
+    found = []
+    for cpu in cores(timeline):
+        busy = sum(_risen(timeline.series(f"cpu_{mode}_seconds_total", cpu), start) for mode in _KERNEL)
+        saturated = sum(_within(it, start, end) for it in full if it.subject == cpu)
+        found.append([cpu.removeprefix("cpu:"), round(busy, 3), round(saturated, 3)])
+    return found
+
+
+def _idle(timeline: Timeline, start: float) -> float | None:
+    """Cores' worth of idle time; None if it was not sampled twice."""
+    every = [timeline.series(f"cpu_{mode}_seconds_total", cpu) for cpu in cores(timeline) for mode in IDLE]
+    seconds = max((float(it.at[-1] - max(start, it.at[0])) for it in every if len(it)), default=0.0)
+    return round(sum(_risen(it, start) for it in every) / seconds, 3) if seconds > 0 else None
+
+
+def _by_class(timeline: Timeline, what: str, start: float) -> dict[str, float]:
+    """By how many seconds it rose in each class of workload."""
+    totals: dict[str, float] = {}
+    for subject in timeline.subjects(what):
+        name = class_of(subject.removeprefix("cgroup:"))
+        totals[name] = totals.get(name, 0.0) + _risen(timeline.series(what, subject), start)
+    return totals
 
 
 def _restarts(timeline: Timeline) -> dict[str, float]:

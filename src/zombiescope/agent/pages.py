@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from zombiescope.agent import queries
-from zombiescope.agent.exposition import OPEN_METRICS, TEXT
+from zombiescope.agent.forms import best_form
 from zombiescope.agent.live_page import BUNDLE
 from zombiescope.agent.serving import Later, Request, Response
 from zombiescope.agent.settings import LOOPBACK
@@ -35,7 +35,8 @@ INDEX = b"""zombiescope agent
 class Shown(Protocol):
     """What the pages are made of."""
 
-    def metrics(self, *, open_metrics: bool) -> bytes: ...
+    def forms(self) -> Sequence[str]: ...
+    def metrics(self, form: str) -> bytes: ...
     def health(self) -> list[str]: ...
     def case(self) -> str: ...
     def going_on(self) -> Sequence[dict[str, Any]]: ...
@@ -47,8 +48,9 @@ class Shown(Protocol):
     def ask(self, question: Mapping[str, Any], kind: str) -> Response | Later: ...
 
 
-def pages(shown: Shown, token: Callable[[], str]) -> Callable[[Request], Response | Later]:
-    """`token` is asked for each request, since a reload may change it; empty: none is needed, on loopback only."""
+def pages(shown: Shown, token: Callable[[], str], known: Callable[[], bool]) -> Callable[[Request], Response | Later]:
+    """`token` is asked for each request, since a reload may change it; empty: none is needed, on loopback only, or
+    where clients are `known` by a certificate."""
 
     def answer(request: Request) -> Response | Later:
         if request.place == "metrics":
@@ -57,7 +59,7 @@ def pages(shown: Shown, token: Callable[[], str]) -> Callable[[Request], Respons
         if secret and not hmac.compare_digest(_given(request.headers.get("authorization", "")), secret.encode()):
             asks = (("WWW-Authenticate", 'Basic realm="zombiescope", charset="UTF-8"'), ("WWW-Authenticate", "Bearer"))
             return Response(401, b"a token is needed, as bearer or as password\n", headers=asks)
-        if not secret and not _local(request.headers.get("host", "")):
+        if not secret and not known() and not _local(request.headers.get("host", "")):
             # A page in a browser could have its own name resolve to 127.0.0.1 and read us.
             return Response(403, b"this address is for 127.0.0.1 and localhost only\n")
         return _page(request, shown)
@@ -104,9 +106,8 @@ def _worked_out(request: Request, shown: Shown) -> Response | Later | None:
 def _known(request: Request, shown: Shown) -> Response:
     match request.path:
         case "/metrics":
-            wanted = "application/openmetrics-text" in request.headers.get("accept", "")
-            body = shown.metrics(open_metrics=wanted)
-            return Response(200, body, OPEN_METRICS if wanted else TEXT)
+            form = best_form(request.headers.get("accept", ""), shown.forms())
+            return Response(200, shown.metrics(form), form)
         case "/healthz":
             troubles = shown.health()
             body = json.dumps({"healthy": not troubles, "troubles": troubles}).encode() + b"\n"

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from zombiescope import __version__
+from zombiescope.agent.tls import Certificates
 
 WAITING = 256  # events that wait for the webhook; the oldest is given up first, and counted
 MOST_BYTES = 16 << 20  # bytes that wait: 256 events of their greatest length
@@ -40,11 +41,13 @@ class Poster:
         headers: Mapping[str, str] = JSON,
         most: int = MOST_BYTES,
         oldest: float = float("inf"),
+        certificates: Certificates | None = None,
     ) -> None:
         """`taken` hears the number of each event that the target took, or will never take. What has waited for longer
-        than `oldest` seconds is given up."""
+        than `oldest` seconds is given up. `certificates`: for an https address."""
         self.lost = 0
-        self.trouble = ""
+        self._trouble, self._said = "", ""  # why it does not take what is posted; what `news` told of that
+        self._certificates = certificates
         self._url, self._token, self._taken, self._headers = urlsplit(url), token, taken, dict(headers)
         self._most, self._oldest = most, oldest
         self._waiting: deque[tuple[int, bytes, float]] = deque()  # number, body, when it came
@@ -69,6 +72,14 @@ class Poster:
         size = sum(len(body) for _, body, _ in self._waiting)
         return size + more > self._most or now - self._waiting[0][2] > self._oldest
 
+    def news(self) -> str:
+        """What to log: that it began to fail, and why, or that it takes again what is posted. Empty: nothing new."""
+        trouble = self._trouble
+        if bool(trouble) == bool(self._said):
+            return ""
+        self._said = trouble
+        return f"does not take what is posted: {trouble}" if trouble else "takes again what is posted"
+
     def close(self, patience: float) -> None:
         """Give what waits one more try, for so long at most."""
         with self._changed:
@@ -86,11 +97,11 @@ class Poster:
                 if not self._waiting:
                     return
                 first = self._waiting[0]
-            self.trouble = self._post(first[1])
-            if not self.trouble:
+            again = self._posted(first[1])
+            if not again:
                 self._taken(first[0])
             with self._changed:
-                if not self.trouble:
+                if not again:
                     pause = FIRST_PAUSE
                     if self._waiting and self._waiting[0] is first:
                         self._waiting.popleft()
@@ -101,41 +112,48 @@ class Poster:
                     self._changed.wait(pause * random.uniform(0.8, 1.2))
                     pause = min(pause * 2, LONGEST_PAUSE)
 
-    def _post(self, body: bytes) -> str:
-        """Why it failed; empty if it was taken. Redirects are not followed: the address was configured."""
+    def _posted(self, body: bytes) -> bool:
+        """Whether to try it again. What it calls a mistake of ours stays one, however often it is sent."""
+        status, self._trouble = self._post(body)
+        if 400 <= status < 500 and status not in (408, 429):  # these ask for patience
+            self.lost += 1
+            return False
+        return bool(self._trouble)
+
+    def _post(self, body: bytes) -> tuple[int, str]:
+        """Its status, 0 without one, and why it failed. Redirects are not followed: the address was configured."""
         import http.client  # 4 MB with TLS: only where something is posted
 
-        https = self._url.scheme == "https"
-        connect = http.client.HTTPSConnection if https else http.client.HTTPConnection
-        connection = connect(self._url.hostname or "", self._url.port, timeout=TIMEOUT)
+        host, port = self._url.hostname or "", self._url.port
         headers = self._headers | {"User-Agent": f"zombiescope/{__version__}"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         path = (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")
+        if self._url.scheme == "https":
+            context = self._certificates.context() if self._certificates else None
+            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                host, port, timeout=TIMEOUT, context=context
+            )
+        else:
+            connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT)
         try:
             connection.request("POST", path, body, headers)
             answer = connection.getresponse()
             answer.read(4096)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            return f"{self._url.netloc}: {str(error) or type(error).__name__}"
+            return 0, f"{self._url.netloc}: {str(error) or type(error).__name__}"
         finally:
             with suppress(OSError):
                 connection.close()
-        # What it calls a mistake of ours stays one, however often it is sent; 408 and 429 ask for patience.
-        if answer.status < 300:
-            return ""
-        if 400 <= answer.status < 500 and answer.status not in (408, 429):
-            self.lost += 1
-            return ""
-        return f"{self._url.netloc}: HTTP {answer.status}"
+        return answer.status, "" if answer.status < 300 else f"{self._url.netloc}: HTTP {answer.status}"
 
 
 class Alerts:
     """What is posted to Alertmanager: every finding that goes on, again and again, and the end of those that ended."""
 
-    def __init__(self, url: str, node: str) -> None:
+    def __init__(self, url: str, node: str, certificates: Certificates | None = None) -> None:
         base = url.rstrip("/")
-        self.poster = Poster(base if base.endswith(ALERTS) else base + ALERTS)
+        self.poster = Poster(base if base.endswith(ALERTS) else base + ALERTS, certificates=certificates)
         self._node = node
         self._over: list[dict[str, Any]] = []
         self.due = 0.0

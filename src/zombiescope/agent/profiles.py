@@ -9,8 +9,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from zombiescope.agent.output import Output
 from zombiescope.agent.posting import JSON, Poster
 from zombiescope.agent.settings import Settings, token
+from zombiescope.agent.tls import POSTED_WITH, for_servers
 
 PROTO = {"Content-Encoding": "gzip"}
 # By setting: the path below its address, and what is sent with it.
@@ -19,7 +21,7 @@ TARGETS: dict[str, tuple[str, Mapping[str, str]]] = {
     "parca": ("/api/profiles/writeraw", JSON),
     "otlp": ("/v1development/profiles", PROTO | {"Content-Type": "application/x-protobuf"}),
 }
-SETTINGS = (*TARGETS, "push_token_file", "push_tenant")  # that decide where profiles go
+SETTINGS = (*TARGETS, "push_token_file", "push_tenant", *POSTED_WITH)  # that decide where profiles go, and how
 MOST_BYTES = 4 << 20  # that wait for one server; the oldest is given up first, and counted
 OLDEST = 3000.0  # seconds: Pyroscope refuses what is older than an hour
 
@@ -27,7 +29,8 @@ OLDEST = 3000.0  # seconds: Pyroscope refuses what is older than an hour
 class Profiles:
     """All targets. `since`: what the next look has to send begins there."""
 
-    def __init__(self) -> None:
+    def __init__(self, out: Output) -> None:
+        self._out = out
         self._posters: dict[str, Poster] = {}
         self._since = 0.0
         self.sent: dict[str, int] = {}
@@ -36,13 +39,19 @@ class Profiles:
     def connect(self, settings: Settings) -> None:
         secret = token(settings.push_token_file, "push-token-file") if settings.push_token_file else ""
         self._since = time.time() - settings.every
+        certificates = for_servers(settings, *(getattr(settings, it) for it in TARGETS))
         for name, (path, headers) in TARGETS.items():
             url = getattr(settings, name).rstrip("/")
             if url:
                 tenant = {"X-Scope-OrgID": settings.push_tenant} if settings.push_tenant else {}
                 address = url if url.endswith(path) else url + path
                 self._posters[name] = Poster(
-                    address, secret, headers={**headers, **tenant}, most=MOST_BYTES, oldest=OLDEST
+                    address,
+                    secret,
+                    headers={**headers, **tenant},
+                    most=MOST_BYTES,
+                    oldest=OLDEST,
+                    certificates=certificates,
                 )
 
     def disconnect(self, patience: float) -> None:
@@ -71,6 +80,9 @@ class Profiles:
     def lost(self) -> dict[str, int]:
         return {name: it.lost for name, it in self._posters.items()}
 
-    @property
-    def troubles(self) -> dict[str, str]:
-        return {name: it.trouble for name, it in self._posters.items() if it.trouble}
+    def tick(self, _: float) -> float:
+        """Say which server began to fail, or takes again what is posted."""
+        for name, poster in self._posters.items():
+            if news := poster.news():
+                self._out.log(f"{name} {news}", "warning")
+        return 60.0

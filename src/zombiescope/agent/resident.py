@@ -13,20 +13,22 @@ import selectors
 import signal
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from zombiescope import __version__
-from zombiescope.agent import textfile
+from zombiescope.agent import commands, textfile
 from zombiescope.agent.asking import Asking
-from zombiescope.agent.budget import FIRST, LEAST
+from zombiescope.agent.budget import FIRST
 from zombiescope.agent.children import Child
 from zombiescope.agent.cost import Cost
 from zombiescope.agent.events import POSTS, Events
-from zombiescope.agent.exposition import written
+from zombiescope.agent.exposition import TEXT
+from zombiescope.agent.families import families
+from zombiescope.agent.forms import FORMS, in_form
 from zombiescope.agent.listening import listen, listen_anew
 from zombiescope.agent.live_page import LivePage
-from zombiescope.agent.metrics import Metrics, Own, families
+from zombiescope.agent.metrics import Metrics, Own
 from zombiescope.agent.output import Output
 from zombiescope.agent.pages import pages
 from zombiescope.agent.profiles import SETTINGS as PUSHES
@@ -36,7 +38,6 @@ from zombiescope.agent.serving import Later, Response, Server
 from zombiescope.agent.settings import Settings, token
 from zombiescope.agent.systemd import Systemd
 from zombiescope.core import UserError
-from zombiescope.places.own_python import own_python
 
 DRAINS = 10.0  # seconds for the recorder to write its last segment
 POSTING = 5.0  # seconds for what still waits to be posted
@@ -58,28 +59,38 @@ class Resident:
         self._started = time.time()
         self._node = os.uname().nodename
         self._selector = selectors.DefaultSelector()
-        self._recorder = Child(self._selector, "recorder", self._record, self._recorder_said)
-        self._examiner = Child(self._selector, "examiner", self._examine, self._examiner_said, bodies=True)
+        self._recorder = Child(
+            self._selector, "recorder", lambda: commands.recorder(self.settings), self._recorder_said
+        )
+        self._examiner = Child(
+            self._selector, "examiner", lambda: commands.examiner(self.settings), self._examiner_said, bodies=True
+        )
         self._asking = Asking(self._examiner.send)
-        self._profiles = Profiles()
+        self._profiles = Profiles(self.out)
         self._live_page = LivePage(self._node)
         self._remedies = Remedies(settings, self._selector, self.out)
-        self._server = Server(self._selector, pages(self, lambda: self._token))
+        self._server = Server(
+            self._selector, pages(self, lambda: self._token, lambda: bool(self.settings.tls_client_ca_file))
+        )
         self._asked = False  # a look was asked for, and the answer is awaited
         self._asked_at = 0.0
         self._next_look = time.monotonic() + min(FIRST, settings.every)
         self._cost = Cost((self._recorder, self._examiner), settings.every)
         self._trouble = "not looked yet"  # why there is no fresh look
-        self._written: dict[bool, tuple[float, bytes]] = {}
+        self._written: dict[str, tuple[float, bytes]] = {}
         self._signals: list[int] = []
 
     # What is served (pages.Shown)
 
-    def metrics(self, *, open_metrics: bool) -> bytes:
-        at, content = self._written.get(open_metrics, (float("-inf"), b""))
+    def forms(self) -> Sequence[str]:
+        return FORMS if self.settings.native_histograms == "on" else FORMS[1:]
+
+    def metrics(self, form: str) -> bytes:
+        at, content = self._written.get(form, (float("-inf"), b""))
         if time.monotonic() - at > KEPT:
-            content = written(families(self._metrics, self._own()), open_metrics=open_metrics)
-            self._written[open_metrics] = (time.monotonic(), content)
+            every = families(self._metrics, self._own(), per_core=self.settings.per_core == "on")
+            content = in_form(every, form)
+            self._written[form] = (time.monotonic(), content)
         return content
 
     def health(self) -> list[str]:
@@ -152,7 +163,9 @@ class Resident:
     def _tick(self) -> float:
         """Whatever is due; seconds until something is."""
         now = time.monotonic()
-        waits = [it.tick(now) for it in (self._server, self._events, self._systemd, self._asking)]
+        waits = [it.tick(now) for it in (self._server, self._events, self._profiles, self._systemd, self._asking)]
+        for news in self._server.news():
+            self.out.log(news, "error")
         waits += [self._kept_alive(child, now) for child in (self._recorder, self._examiner)]
         if self._asked and now - self._asked_at > ANSWERS:
             self.out.log("the examiner does not answer: it is started anew", "error")
@@ -175,17 +188,6 @@ class Resident:
         return waits
 
     # The children
-
-    def _record(self) -> tuple[str, ...]:
-        it = self.settings
-        options = ["--hours", f"{it.hours:g}", "--max-bytes", str(it.max_bytes), "--hz", str(it.hz)]
-        options += ["--budget", f"{(1 - LEAST) * it.budget:.4%}"]  # the rest is for looks
-        chosen = [word for one in it.set for word in ("--set", one)] + (["--host", it.host] if it.host else [])
-        chosen += ["--no-bpf"] if it.bpf == "off" else []
-        return own_python("zombiescope.agent.child", str(os.getpid()), "record", it.dir, *options, *chosen)
-
-    def _examine(self) -> tuple[str, ...]:
-        return own_python("zombiescope.agent.examiner", self.settings.dir, str(os.getpid()), *self.settings.set)
 
     def _recorder_said(self, _: str, line: bytes, __: bytes) -> None:
         self.out.log(f"recorder: {line.decode('utf-8', 'surrogateescape').strip()}")
@@ -233,7 +235,7 @@ class Resident:
             self._events.looked(look, self._node)
             self._remedies.looked(look["findings"])
         self._written.clear()
-        if self.settings.textfile and (why := textfile.write(self.settings.textfile, self.metrics(open_metrics=False))):
+        if self.settings.textfile and (why := textfile.write(self.settings.textfile, self.metrics(TEXT))):
             self.out.log(why, "error")
 
     # Reloading, ending
@@ -260,8 +262,7 @@ class Resident:
         self._cost.every = new.every
         self._next_look = min(self._next_look, time.monotonic() + new.every)
         listen_anew(self._server, old, new, self.out)
-        recorded = ("host", "hours", "max_bytes", "hz", "budget", "set")
-        if any(getattr(old, it) != getattr(new, it) for it in recorded):
+        if any(getattr(old, it) != getattr(new, it) for it in commands.RECORDED):
             self._recorder.restart(time.monotonic())
         if old.set != new.set:
             self._examiner.restart(time.monotonic())

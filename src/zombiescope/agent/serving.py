@@ -14,6 +14,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from zombiescope.agent.connection import Connection, Secure
+from zombiescope.agent.pace import Pace
+from zombiescope.agent.tls import Certificates
 from zombiescope.core import UserError
 
 PLACES = 64  # connections at once: a scraper needs one
@@ -25,6 +28,8 @@ MOST_HELD = 24 << 20  # bytes of answers that clients have not taken yet: more l
 LARGE = 64 << 10  # bytes
 LINGER = 1.0  # seconds to read what else it sends: closing at once would destroy an answer that is under way
 PIECE = 64 << 10  # bytes sent at once
+# TLS handshakes: a client pays 0.1 ms for one and we pay 1 ms, so that more than these would be a way to burn a core.
+HANDSHAKES, EACH_SECOND = 64.0, 40.0
 _LINE = re.compile(rb"([A-Z]{1,16}) ([\x21-\x7e]{1,4096}) HTTP/1\.[01]")
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 STATUS = {
@@ -79,7 +84,7 @@ Answer = Callable[[Request], Response | Later]
 
 @dataclass(slots=True, eq=False)
 class _Client:
-    socket: socket.socket
+    connection: Connection
     place: str
     deadline: float
     arrived: bytearray = field(default_factory=bytearray)
@@ -95,10 +100,12 @@ class Server:
     def __init__(self, selector: selectors.BaseSelector, answer: Answer) -> None:
         self._selector, self._answer = selector, answer
         self._listeners: dict[str, socket.socket] = {}
+        self._certificates: dict[str, Certificates | None] = {}
+        self._handshakes = Pace(HANDSHAKES, EACH_SECOND)
         self._clients: dict[_Client, None] = {}  # the longest idle first
 
-    def listen(self, place: str, host: str, port: int) -> str:
-        """Returns the address with the port that it got."""
+    def listen(self, place: str, host: str, port: int, certificates: Certificates | None = None) -> str:
+        """Returns the address with the port that it got, as a URL."""
         try:
             family, kind, protocol, _, address = socket.getaddrinfo(
                 host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -114,9 +121,19 @@ class Server:
         except OSError as error:
             raise UserError(f"cannot listen on {host}:{port}: {(error.strerror or str(error)).lower()}") from error
         self._listeners[place] = listener
+        self.secure(place, certificates)
         self._selector.register(listener, selectors.EVENT_READ, lambda _: self._accept(place, listener))
         bound = listener.getsockname()
-        return f"[{bound[0]}]:{bound[1]}" if ":" in bound[0] else f"{bound[0]}:{bound[1]}"
+        name = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
+        return f"{'https' if certificates else 'http'}://{name}:{bound[1]}/"
+
+    def secure(self, place: str, certificates: Certificates | None) -> None:
+        """With these from now on; clients that are connected keep what they have."""
+        self._certificates[place] = certificates
+
+    def news(self) -> list[str]:
+        """What to log of certificates."""
+        return [news for it in self._certificates.values() if it is not None and (news := it.news())]
 
     def close(self, place: str | None = None) -> None:
         """One listener, or all of them and every client."""
@@ -143,15 +160,26 @@ class Server:
 
     def _accept(self, place: str, listener: socket.socket) -> None:
         try:
-            connection, _ = listener.accept()
+            accepted, _ = listener.accept()
         except OSError:  # it has gone again, or we have no descriptors left
             return
-        connection.setblocking(False)
+        certificates = self._certificates[place]
+        try:
+            if certificates is None:
+                connection = Connection(accepted)
+            elif self._handshakes.allows():
+                connection = Secure(accepted, certificates.context())
+            else:
+                accepted.close()
+                return
+        except OSError:  # it has gone while it was wrapped
+            accepted.close()
+            return
         if len(self._clients) >= PLACES:
             self._drop(next(iter(self._clients)))
         client = _Client(connection, place, time.monotonic() + PATIENCE)
         self._clients[client] = None
-        self._selector.register(connection, selectors.EVENT_READ, lambda mask: self._serve(client, mask))
+        self._selector.register(connection.socket, selectors.EVENT_READ, lambda mask: self._serve(client, mask))
 
     def _serve(self, client: _Client, mask: int) -> None:
         if client not in self._clients:  # dropped in this very round
@@ -167,7 +195,7 @@ class Server:
             self._drop(client)
 
     def _receive(self, client: _Client) -> None:
-        piece = client.socket.recv(4096)
+        piece = client.connection.receive()
         if not piece:
             self._drop(client)
         elif not client.lingers and not client.waits:
@@ -235,7 +263,7 @@ class Server:
         client.deadline = time.monotonic() + TAKING
         client.arrived.clear()
         self._clients[client] = self._clients.pop(client)  # it was busy just now
-        self._selector.modify(client.socket, selectors.EVENT_WRITE, lambda mask: self._serve(client, mask))
+        self._selector.modify(client.connection.socket, selectors.EVENT_WRITE, lambda mask: self._serve(client, mask))
         self._send(client)
 
     def _held(self) -> int:
@@ -245,15 +273,17 @@ class Server:
         assert client.left is not None
         with suppress(BlockingIOError, InterruptedError):
             while len(client.left):
-                client.left = client.left[client.socket.send(client.left[:PIECE]) :]
+                client.left = client.left[client.connection.send(client.left[:PIECE]) :]
         if not len(client.left):
             client.left, client.lingers = None, True
             client.deadline = time.monotonic() + LINGER
-            client.socket.shutdown(socket.SHUT_WR)
-            self._selector.modify(client.socket, selectors.EVENT_READ, lambda mask: self._serve(client, mask))
+            client.connection.finish()
+            self._selector.modify(
+                client.connection.socket, selectors.EVENT_READ, lambda mask: self._serve(client, mask)
+            )
 
     def _drop(self, client: _Client) -> None:
         if client in self._clients:
             del self._clients[client]
-            self._selector.unregister(client.socket)
-            client.socket.close()
+            self._selector.unregister(client.connection.socket)
+            client.connection.close()

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from zombiescope.agent.remedying import windows
 from zombiescope.core import UserError
+from zombiescope.kubernetes import node_report
 from zombiescope.recorder.budget import default_share
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -27,7 +28,12 @@ class Settings:
     listen: str = "127.0.0.1:9479"  # everything, read-only; empty: no port at all
     metrics_listen: str = ""  # /metrics and /healthz alone, for anybody
     token_file: str = ""
+    tls_cert_file: str = ""  # of the server; both addresses speak https then
+    tls_key_file: str = ""
+    tls_client_ca_file: str = ""  # clients of `listen` show a certificate that this authority signed
     textfile: str = ""  # folder of node_exporter's textfile collector
+    per_core: str = "off"  # on: series for each core
+    native_histograms: str = "off"  # on: for clients that take protocol buffers
     every: float = 60.0
     window: float = 600.0
     # Of one core, for all processes together: three fifths for the recorder, the rest for looks.
@@ -44,6 +50,12 @@ class Settings:
     otlp: str = ""
     push_token_file: str = ""
     push_tenant: str = ""  # X-Scope-OrgID of Pyroscope
+    post_ca_file: str = ""  # authority of the servers that get events and profiles; empty: those of this machine
+    post_cert_file: str = ""  # what we show them
+    post_key_file: str = ""
+    kubernetes: str = "off"  # on: post conditions and events of this node
+    kubeconfig: str = ""  # empty: the service account of the pod
+    node_name: str = ""
     remediate: str = "off"  # on: apply safe plans, prove them, undo what is not proved
     remediate_per_day: int = 1
     remediate_blackout: str = ""  # times of day in which none begins, in UTC
@@ -62,9 +74,10 @@ def checked(settings: Settings) -> Settings:
     for key in ("listen", "metrics_listen"):
         if getattr(settings, key):
             address(getattr(settings, key), key)
-    if settings.listen and address(settings.listen, "listen")[0] not in LOOPBACK and not settings.token_file:
+    known = settings.token_file or settings.tls_client_ca_file  # who may read is known
+    if settings.listen and address(settings.listen, "listen")[0] not in LOOPBACK and not known:
         raise UserError(
-            f"listen: {settings.listen} can be reached from other machines: give token-file too, "
+            f"listen: {settings.listen} can be reached from other machines: give token-file or tls-client-ca-file too, "
             "or serve only /metrics with metrics-listen"
         )
     for key in ("webhook", "alertmanager", "pyroscope", "parca", "otlp"):
@@ -76,6 +89,8 @@ def checked(settings: Settings) -> Settings:
             token(getattr(settings, key), key.replace("_", "-"))
     if not re.fullmatch(r"[\w.*'()!-]{0,150}", settings.push_tenant, re.ASCII):
         raise UserError(f"push-tenant: {settings.push_tenant!r} is not a tenant's name")
+    if settings.kubernetes == "on":
+        node_report.checked(settings.kubeconfig, settings.node_name)
     windows(settings.remediate_blackout, "remediate-blackout")
     if settings.remediate == "on" and (settings.host or os.geteuid() != 0):
         raise UserError("remediate: needs root on the node itself, not in a container with `host`")

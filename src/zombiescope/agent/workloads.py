@@ -1,4 +1,4 @@
-"""The labels of what runs in a cgroup: namespace, pod and container where they are known, else the systemd unit."""
+"""What runs in a cgroup: its class; its namespace, pod and container where they are known, else the systemd unit."""
 
 from __future__ import annotations
 
@@ -14,6 +14,18 @@ LONGEST = 128  # characters of a label: a pod's name has up to 63 in each part; 
 _CONTAINER = re.compile(r"container ([\w.-]+)(?: of pod ([\w.-]+)/([\w.-]+))?(?:,| \().*", re.DOTALL)
 _POD = re.compile(r"(?:sandbox of )?pod ([\w.-]+)/([\w.-]+)(?:,| \(|$).*", re.DOTALL)
 _TEMPLATE = re.compile(r"@.*(?=\.[a-z]+$)")
+
+_CLASS = re.compile(r"/kubepods(?:\.slice)?(?:/(?:kubepods-)?(besteffort|burstable))?(?=[/.]|$)")
+_TOPS = {"system.slice": "system", "init.scope": "system", "user.slice": "user"}
+
+
+def class_of(path: str) -> str:
+    """guaranteed, burstable, besteffort (pods, by their quality of service), container, system, user or other."""
+    if pod := _CLASS.match(path):
+        return pod[1] or "guaranteed"
+    if by_path(path).kind in ("container", "pod"):
+        return "container"
+    return _TOPS.get(path.strip("/").partition("/")[0], "other")
 
 
 def workload(timeline: Timeline) -> Workload:

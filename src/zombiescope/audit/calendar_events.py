@@ -69,10 +69,8 @@ def _event(text: str) -> tuple[_Times, tuple[int, ...]]:
 
 def _parsed(text: str) -> tuple[set[int], _Days, _Times]:
     text = text.strip()
-    if not text or len(text) > _LONGEST or not text.isascii():
-        raise ValueError(text[:40])
-    if text.startswith("@"):  # one moment
-        raise ValueError(text[:40])
+    if not text or len(text) > _LONGEST or not text.isascii() or text.startswith("@"):  # the last is one moment
+        raise ValueError(text)
     words = text.split()
     if len(words) > 1 and re.fullmatch(r"UTC|(?:[A-Z]\w+(?:/[\w+-]+)+)|[A-Z]{3,5}(?:\d[A-Z]{3,4})?", words[-1]):
         words.pop()

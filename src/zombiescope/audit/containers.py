@@ -145,9 +145,9 @@ def _json(host: Host, path: str) -> Any:
     try:
         known = json.loads(text)
     except (ValueError, RecursionError):
-        raise Unparsable(path, 1, text[:200]) from None
+        raise Unparsable(path, 1, text) from None
     if not isinstance(known, dict | list):
-        raise Unparsable(path, 1, text[:200])
+        raise Unparsable(path, 1, text)
     return known
 
 

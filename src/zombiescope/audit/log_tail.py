@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from zombiescope.core import Unreadable
+from zombiescope.core.host import why
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Tail:
                 self._inode, self._offset = about.st_ino, 0
             begin = max(self._offset, about.st_size - most)
             skipped, self.skipped = begin - self._offset, self.skipped + begin - self._offset
-            text = os.pread(handle, about.st_size - begin, begin)
+            text = os.pread(handle, most, begin)
         whole = text.rfind(b"\n") + 1
         # An incomplete line is left for the next read, unless it is longer than all that we read.
         self._offset = begin + (whole if whole or len(text) < most else len(text))
@@ -75,19 +76,18 @@ def opened(place: Place, flags: int = 0) -> Iterator[int]:
     """A file or folder below a root, reached step by step so that no link is followed."""
     with ExitStack() as stack:
         try:
-            handle = _open(stack, place.root, os.O_PATH | os.O_DIRECTORY)
+            handle = _open(stack, place.root, os.O_PATH)
             *folders, last = [step for step in place.path.split("/") if step not in ("", ".", "..")]
             for step in folders:
-                handle = _open(stack, step, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, handle)
+                handle = _open(stack, step, os.O_PATH | os.O_NOFOLLOW, handle)
             # A FIFO in the place of a log must not hang us.
-            handle = _open(stack, last, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | flags, handle)
+            handle = _open(stack, last, os.O_NONBLOCK | os.O_NOFOLLOW | flags, handle)
             yield handle
         except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or str(error)
-            raise Unreadable(place.shown, why.lower()) from error
+            raise Unreadable(place.shown, why(error)) from error
 
 
 def _open(stack: ExitStack, name: str, flags: int, folder: int | None = None) -> int:
-    handle = os.open(name, flags | os.O_CLOEXEC, dir_fd=folder)
+    handle = os.open(name, flags, dir_fd=folder)
     stack.callback(os.close, handle)
     return handle

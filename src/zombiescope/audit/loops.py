@@ -37,6 +37,11 @@ class RestartPolicy:
     def restarts(self) -> bool:
         return self.restart in _AFTER
 
+    @property
+    def unlimited(self) -> bool:
+        """Whether its start limit is switched off: by no interval, or by no number of starts."""
+        return not (self.interval and self.burst)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
@@ -61,7 +66,7 @@ def judge(policy: RestartPolicy, gives_up_with: int | None = None) -> Judgement:
         if gives_up_with is None
         else f"; exit code {gives_up_with} means “do not restart me”, and the unit ignores it"
     )
-    if policy.interval <= 0 or policy.burst <= 0:
+    if policy.unlimited:
         return Judgement(for_ever=True, says=f"restarted {after}, forever: its start limit is switched off{ignored}")
     limit = f"its start limit, {policy.burst} in {policy.interval:g} s"
     longest = policy.interval / policy.burst - policy.pause

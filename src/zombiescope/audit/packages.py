@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zombiescope.core import Host, Unreadable
+from zombiescope.core.host import why
 
 if TYPE_CHECKING:
     import sqlite3
@@ -109,7 +110,7 @@ def _regular(host: Host, path: str) -> str:
         if not stat.S_ISREG(os.stat(real).st_mode):
             raise Unreadable(path, "not a regular file")
     except OSError as error:
-        raise Unreadable(path, (error.strerror or str(error)).lower()) from error
+        raise Unreadable(path, why(error)) from error
     return real
 
 

@@ -11,6 +11,7 @@ import stat
 import struct
 
 from zombiescope.core import Host, Unreadable
+from zombiescope.core.host import why
 
 MOST_BYTES = 1 << 16  # of one section; the kernel takes a command line of 2 to 4 KiB
 _MOST_SECTIONS = 96  # as the format allows
@@ -22,14 +23,10 @@ def section(host: Host, path: str, name: str) -> str:
     """The text of a section; "" if there is none of that name. Raises Unreadable for what is not a PE file."""
     handle = _opened(host, path)
     try:
-        start = os.pread(handle, 64, 0)
-        if len(start) < 64 or start[:2] != b"MZ":
+        begin, place = struct.unpack("<2s58xI", os.pread(handle, 64, 0))
+        magic, count, optional = struct.unpack("<4s2xH12xH2x", os.pread(handle, _HEADER, place))
+        if (begin, magic) != (b"MZ", b"PE\0\0"):
             raise Unreadable(path, "not a PE file")
-        (place,) = struct.unpack_from("<I", start, 60)
-        header = os.pread(handle, _HEADER, place)
-        if len(header) < _HEADER or header[:4] != b"PE\0\0":
-            raise Unreadable(path, "not a PE file")
-        count, optional = struct.unpack_from("<H", header, 6)[0], struct.unpack_from("<H", header, 20)[0]
         table = os.pread(handle, _SECTION * min(count, _MOST_SECTIONS), place + _HEADER + optional)
         for entry in range(len(table) // _SECTION):
             called, used, _, size, offset = struct.unpack_from("<8sIIII", table, entry * _SECTION)
@@ -37,7 +34,9 @@ def section(host: Host, path: str, name: str) -> str:
                 text = os.pread(handle, min(used or size, size, MOST_BYTES), offset)
                 return text.rstrip(b"\0\n ").decode("utf-8", "surrogateescape")
         return ""
-    except (OSError, struct.error, OverflowError) as error:
+    except struct.error:  # shorter than its headers
+        raise Unreadable(path, "not a PE file") from None
+    except (OSError, OverflowError) as error:
         raise Unreadable(path, str(error).lower()) from error
     finally:
         os.close(handle)
@@ -49,9 +48,9 @@ def _opened(host: Host, path: str) -> int:
     try:
         if not stat.S_ISREG(os.stat(real).st_mode):
             raise Unreadable(path, "not a regular file")
-        handle = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        handle = os.open(real, os.O_NONBLOCK)  # it may be a FIFO by now
     except (OSError, ValueError) as error:
-        raise Unreadable(path, (getattr(error, "strerror", None) or str(error)).lower()) from error
+        raise Unreadable(path, why(error)) from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise Unreadable(path, "not a regular file")

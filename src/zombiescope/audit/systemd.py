@@ -49,7 +49,7 @@ def another_init(host: Host) -> str:
     """The name of PID 1 if it is certainly not systemd, so that no unit and no scope can be checked."""
     if ANOTHER_BUS in os.environ or not sees_all(host):
         return ""
-    name = host.read("/proc/1/comm", most=64).strip()
+    name = host.read("/proc/1/comm").strip()
     return "" if name in ("systemd", "init") else name
 
 
@@ -141,8 +141,8 @@ class Systemd:
 
     def _asked(self, calls: Sequence[Mapping[str, Any]], *, strict: bool = True) -> list[list[Any]]:
         """The answers, in order; with `strict` an error fails the whole, else it is an empty answer."""
-        path = self._address.removeprefix("unix:path=")
-        if path.startswith("/") and "," not in path and not os.path.exists(path):
+        path, *_ = self._address.removeprefix("unix:path=").split(",")
+        if path.startswith("/") and not os.path.exists(path):
             raise Unreadable(self._source, "systemd's bus is away: no such file or directory")
         answers: list[list[Any]] = []
         for start in range(0, len(calls), AT_ONCE):

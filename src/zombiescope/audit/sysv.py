@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 
 from zombiescope.core import Host, Unreadable
 
@@ -42,12 +43,11 @@ def links(host: Host) -> Iterator[tuple[str, str]]:
 
 def _is_program(host: Host, path: str) -> bool:
     for _ in range(8):  # links to other scripts; bounded, so no loops
-        try:
+        status = None
+        with suppress(Unreadable):
             status = host.status(path)
-        except Unreadable:
-            return False
         if status is None:
-            return False
+            break
         if not stat.S_ISLNK(status.st_mode):
             return stat.S_ISREG(status.st_mode) and bool(status.st_mode & stat.S_IXUSR)
         path = posixpath.normpath(posixpath.join(posixpath.dirname(path), host.link(path)))

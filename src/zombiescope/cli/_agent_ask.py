@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 from zombiescope.agent.settings import Settings, address, token
+from zombiescope.agent.tls import for_asking
 from zombiescope.core import UserError, harmless
 from zombiescope.outputs._exit_codes import EXIT_STYLES
 
@@ -63,7 +64,14 @@ def _get(settings: Settings, path: str) -> Any:
     headers = {"Host": f"localhost:{port}"}
     if settings.token_file:
         headers["Authorization"] = f"Bearer {token(settings.token_file, 'token-file')}"
-    connection = http.client.HTTPConnection("127.0.0.1" if host == "0.0.0.0" else host, port, timeout=PATIENCE)
+    reached = "127.0.0.1" if host == "0.0.0.0" else host
+    if settings.tls_cert_file:
+        context = for_asking(settings)
+        connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+            reached, port, timeout=PATIENCE, context=context
+        )
+    else:
+        connection = http.client.HTTPConnection(reached, port, timeout=PATIENCE)
     try:
         connection.request("GET", path, headers=headers)
         answer = connection.getresponse()

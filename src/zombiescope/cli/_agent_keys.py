@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from zombiescope.agent import tls
 from zombiescope.agent.settings import Settings, checked
 from zombiescope.agent.thresholds import why_not
 from zombiescope.cli._looking import duration, hertz
@@ -66,11 +67,20 @@ KEYS: dict[str, Key] = {
         path, "PATH", "in a container: the folder where the node's root is mounted, such as /host [this machine]"
     ),
     "listen": Key(
-        str, "HOST:PORT", "serve everything here; not on loopback: needs token-file; '' for no port [127.0.0.1:9479]"
+        str,
+        "HOST:PORT",
+        "serve everything here; beyond loopback with token-file or tls-client-ca-file; '' for no port [127.0.0.1:9479]",
     ),
     "metrics_listen": Key(str, "HOST:PORT", "serve /metrics and /healthz alone here, without a token [none]"),
     "token_file": Key(path, "FILE", "the word that clients of --listen must know; mode 0600 [none]"),
+    "tls_cert_file": Key(
+        path, "FILE", "serve https with this certificate (PEM), renewed when the file is [none: http]"
+    ),
+    "tls_key_file": Key(path, "FILE", "and this key; mode 0600 [none]"),
+    "tls_client_ca_file": Key(path, "FILE", "clients of --listen need a certificate of this authority (mTLS) [none]"),
     "textfile": Key(path, "DIR", "also write the metrics here, for node_exporter's textfile collector [none]"),
+    "per_core": Key(switch, "on|off", "metrics of each core too: two series a core [off]"),
+    "native_histograms": Key(switch, "on|off", "native histograms for a Prometheus that asks for them [off]"),
     "every": Key(duration("seconds", 3600.0), "T", "time between looks; longer if they cost too much [60s]"),
     "window": Key(duration("seconds", 6 * 3600.0), "T", "how far back each look goes [10m]"),
     "budget": Key(share, "SHARE", "CPU for all processes together, of one core [1%%; beyond 48 cores 0.02%% of each]"),
@@ -86,6 +96,12 @@ KEYS: dict[str, Key] = {
     "otlp": Key(str, "URL", "push profiles to this OTLP receiver (HTTP), such as http://collector:4318 [none]"),
     "push_token_file": Key(path, "FILE", "send this word as bearer token with each push; mode 0600 [none]"),
     "push_tenant": Key(str, "NAME", "tenant of Pyroscope (X-Scope-OrgID) [none]"),
+    "post_ca_file": Key(path, "FILE", "the one authority that signed the https servers we post to [this machine's]"),
+    "post_cert_file": Key(path, "FILE", "certificate (PEM) to show to the servers we post to (mTLS) [none]"),
+    "post_key_file": Key(path, "FILE", "and its key; mode 0600 [none]"),
+    "kubernetes": Key(switch, "on|off", "post conditions and events of this node to the Kubernetes API [off]"),
+    "kubeconfig": Key(path, "FILE", "how to reach that API [the service account of the pod]"),
+    "node_name": Key(str, "NAME", "this node's name there [$NODE_NAME, else the host name]"),
     "remediate": Key(switch, "on|off", "fix root causes by itself, by safe plans alone; undo what is not proved [off]"),
     "remediate_per_day": Key(few, "N", "fixes that it begins within a day, from 1 to 10 [1]"),
     "remediate_blackout": Key(str, "HH:MM-HH:MM", "times of day (UTC) in which it begins none, by commas [none]"),
@@ -111,7 +127,9 @@ def settings_of(file: str, flags: Mapping[str, Any], chosen: tuple[str, ...]) ->
     found["set"] = (*found.get("set", ()), *chosen)
     if why := why_not(found["set"]):
         raise UserError(why)
-    return checked(dataclasses.replace(Settings(), **found))
+    settings = checked(dataclasses.replace(Settings(), **found))
+    tls.check(settings)
+    return settings
 
 
 def _from_file(file: str) -> dict[str, Any]:

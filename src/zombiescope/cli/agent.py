@@ -21,6 +21,7 @@ EXAMPLES = """examples:
   zombiescope agent --metrics-listen 0.0.0.0:9480              /metrics for everybody, the rest for this machine
   zombiescope agent --webhook http://127.0.0.1:8080/events --alertmanager http://alertmanager:9093
   zombiescope agent --pyroscope http://pyroscope:4040          push profiles there
+  zombiescope agent --kubernetes --kubeconfig /etc/zombiescope/kubeconfig    conditions and events of this node
   zombiescope agent --ask --exit-style nagios                  what the running agent says, in one line
   zombiescope agent --check                                    which capabilities are missing, and what is blind without
 
@@ -40,7 +41,9 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ask-reboot", action="store_true", help=says)
     add_exit_style(parser, "ci")
     parser.add_argument("--check", action="store_true", help="say what would be blind here, and end")
-    complete(parser, config=FILE, token_file=FILE, webhook_token_file=FILE, push_token_file=FILE)
+    complete(parser, config=FILE, token_file=FILE, webhook_token_file=FILE, push_token_file=FILE, kubeconfig=FILE)
+    complete(parser, tls_cert_file=FILE, tls_key_file=FILE, tls_client_ca_file=FILE)
+    complete(parser, post_ca_file=FILE, post_cert_file=FILE, post_key_file=FILE)
     complete(parser, dir=FOLDER, host=FOLDER, textfile=FOLDER, ledger=FOLDER)
 
 

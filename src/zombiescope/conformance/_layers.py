@@ -26,6 +26,8 @@ MAY_IMPORT = {
     "remedies": {"places", "core", "knowledge", "cgroups", "derived"},
     "diagnosis": {"core", "members", "knowledge", "diagnosis"},
     "compare": {"core", "members", "derived", "diagnosis", "compare"},
+    "kubernetes": {"core", "outputs", "kubernetes"},
+    "plugin": {"core", "outputs", "kubernetes", "plugin"},
     "treatment": {"places", "core", "members", "knowledge", "cgroups", "derived", "kernel", "audit", "treatment"},
     "outputs": {"core", "members", "knowledge", "outputs", "profile"},
     "profile": {"core", "members", "knowledge", "naming", "profile"},
@@ -33,7 +35,7 @@ MAY_IMPORT = {
     "gate": {"places", "core", "members", "kernel", "knowledge", "cgroups", "audit", "gate"},
     "agent": {
         *("places", "core", "members", "knowledge", "cgroups", "diagnosis", "recorder", "outputs", "profile", "web"),
-        "agent",
+        *("derived", "kubernetes", "agent"),
     },
     "top": {
         *("places", "core", "kernel", "cgroups", "derived", "diagnosis", "recorder", "outputs", "agent", "top"),
@@ -48,7 +50,7 @@ PURE = (
 )
 DOORS = {"os", "subprocess", "socket", "pathlib", "shutil", "ctypes", "fcntl", "mmap"}
 HEAVY = {"duckdb": "fleet", "obstore": "fleet", "ray": "fleet", "starlette": "web", "uvicorn": "web"}
-COMMANDS = ("core/host.py",)  # who runs commands; the lab, the agent and top make processes of their own
+COMMANDS = ("core/host.py",)  # who runs commands; the lab, the agent, top and the plugin make processes of their own
 ACTS = ("treatment/apply.py", "treatment/ready.py")  # who changes a machine
 
 
@@ -77,7 +79,11 @@ def layers(room: str, tree: ast.Module) -> Iterator[Complaint]:
 def doors(room: str, where: str, tree: ast.Module) -> Iterator[Complaint]:
     """Who runs commands, opens files, prints or acts though it is not the place for it; `where` is its path."""
     for name, node in _imports(tree):
-        if name.split(".")[0] == "subprocess" and where not in COMMANDS and room not in ("lab", "agent", "top"):
+        if (
+            name.split(".")[0] == "subprocess"
+            and where not in COMMANDS
+            and room not in ("lab", "agent", "top", "plugin")
+        ):
             yield Complaint(says="it imports subprocess", mend="run commands by host.run", line=node.lineno)
     for part in ast.walk(tree):
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and room in PURE:

@@ -17,12 +17,13 @@ def sampled_on(core: Finding, timeline: Timeline) -> Samples:
 
 
 def fills_core(
-    core: Finding, there: Samples, family: str, *, least: float, words: str, called: str
+    core: Finding, timeline: Timeline, family: str, *, least: float, words: str, called: str
 ) -> Iterator[Ground]:
     """That functions of a family took at least this share of what the core did.
 
     `words` begin the sentence ("page faults are"), `called` names the figure (fault_sampled_seconds).
     """
+    there = sampled_on(core, timeline)
     work = there.where(lambda frames: shows(frames, family))
     if len(work) and work.seconds >= least * there.seconds:
         share, name = percent(work.seconds / there.seconds), core.subject.replace(":", " ")

@@ -12,6 +12,14 @@ from zombiescope.core.model import Span
 from zombiescope.core.timeline import Floats, Series, Timeline
 
 IDLE = ("idle", "iowait")  # a core that waits for a disk is idle
+# What a core's time is shown as, and what each is made of in /proc/stat. iowait counts as idle.
+MODES = {
+    "user": ("user", "nice"),
+    "system": ("system",),
+    "irq": ("irq",),
+    "softirq": ("softirq",),
+    "steal": ("steal",),
+}
 WAITING = "pressure_memory_waiting_seconds_total"
 
 

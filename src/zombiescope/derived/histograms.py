@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+import numpy as np
 
 from zombiescope.core import Reading
 from zombiescope.core.model import Span
@@ -39,3 +42,16 @@ def times(timeline: Timeline, what: str, subject: str, span: Span) -> Times | No
         total += float(text["total"])
         covered += float(text["seconds"])
     return None if longest is None else Times(series.reading(longest), many, total, covered)
+
+
+def added(timeline: Timeline, what: str, subjects: Iterable[str], since: float) -> tuple[dict[int, int], float]:
+    """How many took so many microseconds or more, up to twice as many, and the seconds of all together: of these
+    subjects, in samples that ended after `since`."""
+    counts, total = dict[int, int](), 0.0
+    for series in (timeline.series(what, subject) for subject in subjects):
+        for index in range(int(np.searchsorted(series.at, since, side="right")), len(series)):
+            text = _TEXT.match(series.texts.get(index, ""))
+            for least, _, count in (one.partition(":") for one in text["bins"].split()) if text else ():
+                counts[int(least)] = counts.get(int(least), 0) + int(count)
+            total += float(text["total"]) if text else 0.0
+    return counts, total

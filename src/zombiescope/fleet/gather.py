@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import os
-import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from zombiescope.core import Span, UserError, harmless
+from zombiescope.fleet.csv_rows import csv_rows
 from zombiescope.fleet.hours import SECONDS, hour_of, parcel_key
 from zombiescope.fleet.node_tables import node_tables
 from zombiescope.fleet.parcel import packed
@@ -122,15 +121,7 @@ def _own(label: Sequence[str]) -> dict[str, str]:
 
 def _read_labels(path: str) -> dict[str, dict[str, str]]:
     """One row a node: `node,zone,image,instance_type,pool,…`."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, newline="", encoding="utf-8", errors="replace") as file:
-            there = os.fstat(file.fileno())
-            if not stat.S_ISREG(there.st_mode) or there.st_size > LARGEST:
-                raise UserError(f"{path}: not a regular file of at most {LARGEST >> 20} MB")
-            rows = list(csv.DictReader(file))
-    except (OSError, csv.Error) as error:
-        raise UserError(f"{path}: {harmless(str(getattr(error, 'strerror', None) or error).lower())}") from error
+    rows = list(csv_rows(path, LARGEST))
     if not rows or "node" not in rows[0]:
         raise UserError(f"{path}: its first line must name the columns, and one of them must be node")
     return {

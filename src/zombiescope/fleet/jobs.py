@@ -6,9 +6,6 @@ minute before it ended. How often that happens by chance follows from how often 
 
 from __future__ import annotations
 
-import csv
-import os
-import stat
 from math import sqrt
 from typing import Any
 
@@ -17,6 +14,7 @@ import pyarrow as pa
 
 from zombiescope.core import UserError, harmless
 from zombiescope.fleet.chance import Strata
+from zombiescope.fleet.csv_rows import csv_rows
 from zombiescope.fleet.factors import COLUMNS, factors_of
 from zombiescope.fleet.reading import Fleet
 from zombiescope.fleet.schemas import TABLES
@@ -116,25 +114,17 @@ def _read(fleet: Fleet, path: str) -> None:
     known = {name: node for node, name in fleet.rows("SELECT node_id, name FROM nodes")}
     rows: list[tuple[Any, ...]] = []
     unknown = 0
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, newline="", encoding="utf-8", errors="replace") as file:
-            there = os.fstat(file.fileno())
-            if not stat.S_ISREG(there.st_mode) or there.st_size > LARGEST:
-                raise UserError(f"{path}: not a regular file of at most {LARGEST >> 20} MB")
-            for number, row in enumerate(csv.DictReader(file), 2):
-                outcome = _OUTCOMES.get((row.get("outcome") or "").strip().lower(), "cancelled")
-                try:
-                    start, end = (seconds(row.get(it) or "") for it in ("start", "end"))
-                except ValueError as error:
-                    raise UserError(f"{path}: line {number}: {harmless(str(error))}") from None
-                if row.get("node") in known:
-                    micro = (round(start * 1e6), round(end * 1e6))
-                    rows.append((known[row["node"]], *micro, (row.get("job") or "")[:400], "csv", outcome, ""))
-                else:
-                    unknown += 1
-    except (OSError, csv.Error) as error:
-        raise UserError(f"{path}: {harmless(str(getattr(error, 'strerror', None) or error).lower())}") from error
+    for number, row in enumerate(csv_rows(path, LARGEST), 2):
+        outcome = _OUTCOMES.get((row.get("outcome") or "").strip().lower(), "cancelled")
+        try:
+            start, end = (seconds(row.get(it) or "") for it in ("start", "end"))
+        except ValueError as error:
+            raise UserError(f"{path}: line {number}: {harmless(str(error))}") from None
+        if row.get("node") in known:
+            micro = (round(start * 1e6), round(end * 1e6))
+            rows.append((known[row["node"]], *micro, (row.get("job") or "")[:400], "csv", outcome, ""))
+        else:
+            unknown += 1
     if not rows:
         raise UserError(f"{path}: no job of a node in the store; its first line must be node,job,start,end,outcome")
     if unknown:

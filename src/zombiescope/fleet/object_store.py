@@ -10,6 +10,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -43,54 +44,53 @@ class Bucket:
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-        try:
-            obstore.put(self._store, key, content, mode="create")
-        except (AlreadyExistsError, PreconditionError):
-            return False
-        except self._errors as error:
-            raise UserError(f"{self.url}/{key}: {_first(error)}") from error
+        with self._said_of(key):
+            try:
+                obstore.put(self._store, key, content, mode="create")
+            except (AlreadyExistsError, PreconditionError):
+                return False
         return True
 
     def has(self, key: str) -> bool:
         import obstore
 
-        try:
-            obstore.head(self._store, key)
-        except FileNotFoundError:
-            return False
-        except self._errors as error:
-            raise UserError(f"{self.url}/{key}: {_first(error)}") from error
+        with self._said_of(key):
+            try:
+                obstore.head(self._store, key)
+            except FileNotFoundError:
+                return False
         return True
 
     def read(self, key: str) -> bytes:
         import obstore
 
-        try:
-            found = obstore.get(self._store, key)
-            if found.meta["size"] > MOST_OBJECT:
-                raise UserError(f"{self.url}/{key}: larger than {MOST_OBJECT >> 20} MB")
-            return bytes(found.bytes())
-        except FileNotFoundError:
-            raise Missing(f"{self.url}/{key}: no such object") from None
-        except self._errors as error:
-            raise UserError(f"{self.url}/{key}: {_first(error)}") from error
+        with self._said_of(key):
+            try:
+                found = obstore.get(self._store, key)
+                if found.meta["size"] > MOST_OBJECT:
+                    raise UserError(f"{self.url}/{key}: larger than {MOST_OBJECT >> 20} MB")
+                return bytes(found.bytes())
+            except FileNotFoundError:
+                raise Missing(f"{self.url}/{key}: no such object") from None
 
     def keys(self, below: str) -> Iterator[str]:
         import obstore
 
-        try:
+        with self._said_of(below):
             for page in obstore.list(self._store, below.strip("/") + "/", chunk_size=1000):
                 yield from (str(it["path"]) for it in page)
-        except self._errors as error:
-            raise UserError(f"{self.url}/{below}: {_first(error)}") from error
 
     def remove(self, key: str) -> None:
         import obstore
 
-        try:
+        with self._said_of(key), suppress(FileNotFoundError):
             obstore.delete(self._store, key)
-        except FileNotFoundError:
-            return
+
+    @contextmanager
+    def _said_of(self, key: str) -> Iterator[None]:
+        """Any mistake of the store, in one line."""
+        try:
+            yield
         except self._errors as error:
             raise UserError(f"{self.url}/{key}: {_first(error)}") from error
 

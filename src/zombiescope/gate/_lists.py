@@ -29,6 +29,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from zombiescope.core import UserError
+from zombiescope.core.host import why
 from zombiescope.gate._objection import Accepted, Objection, Ruling
 from zombiescope.gate._rulings import ruled, weighed
 from zombiescope.members.rooms import names
@@ -173,7 +174,7 @@ def _acceptance(entry: dict[str, Any], path: str, place: int) -> Acceptance:
 def _table(path: str, known: set[str]) -> dict[str, Any]:
     try:
         # Without blocking: a FIFO that nothing writes to would never open.
-        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+        with open(os.open(path, os.O_NONBLOCK), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UserError(f"{path}: not a regular file")
             text = file.read(MOST_BYTES + 1)
@@ -181,7 +182,7 @@ def _table(path: str, known: set[str]) -> dict[str, Any]:
             raise UserError(f"{path}: larger than {MOST_BYTES:,} bytes")
         table = tomllib.loads(text.decode())
     except OSError as error:
-        raise UserError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+        raise UserError(f"{path}: {why(error)}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(f"{path}: not valid TOML: {error}") from error
     if odd := set(table) - known:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import io
 import os
 import posixpath
+import shutil
 import stat
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from tempfile import TemporaryDirectory
 from typing import IO
 
@@ -23,6 +24,7 @@ from zombiescope.audit.activation import BUS_NAMES, RULES
 from zombiescope.audit.packages import DPKG, RPM
 from zombiescope.core import UserError, amount
 from zombiescope.core.host import MOST_BYTES as MOST_READ
+from zombiescope.core.host import why
 from zombiescope.gate._command_line import FOLDERS
 from zombiescope.knowledge.agents import agents
 from zombiescope.places.packed import DAMAGED, plain
@@ -50,7 +52,6 @@ _PLACES = (
     *(place.lstrip("/") for place in (DPKG, *RPM, *RULES, *BUS_NAMES)),
 )
 _NAMES = ("boot", "usr/lib/modules", "lib/modules")
-_CHUNK = 1 << 20
 _BROKEN = (tarfile.TarError, *DAMAGED, OverflowError, RecursionError)
 
 
@@ -67,7 +68,7 @@ def root_folder(path: str) -> Iterator[str]:
             with open(path, "rb") as file:
                 _unpack(plain(file), folder)
         except OSError as error:
-            raise UserError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+            raise UserError(f"{path}: {why(error)}") from error
         except _BROKEN as error:
             raise UserError(f"{path}: not a readable tar: {error}") from error
         yield folder
@@ -91,7 +92,7 @@ class _Forwards(io.RawIOBase):
     def seek(self, place: int, whence: int = os.SEEK_SET) -> int:
         if whence != os.SEEK_SET or place < self._at:
             raise tarfile.ReadError("not in order")
-        while self._at < place and self._taken(min(place - self._at, _CHUNK)):
+        while self._at < place and self._taken(min(place - self._at, MOST_HEADER)):
             pass
         return self._at
 
@@ -139,7 +140,7 @@ def _unpack(stream: IO[bytes], folder: str) -> None:
                     raise tarfile.ReadError(f"more than {amount(MOST_KEPT)} of configuration")
                 _write(tar, member, target)
             else:
-                os.makedirs(target, mode=0o700, exist_ok=True)
+                os.makedirs(target, exist_ok=True)
     # Python's reader takes an invalid header for the end. What comes after it was not read.
     if forwards.latest != bytes(tarfile.BLOCKSIZE):
         raise tarfile.ReadError("it is damaged or cut short: the end-of-archive mark is missing")
@@ -151,10 +152,10 @@ def _link(folder: str, hard: dict[str, str], symbolic: dict[str, str]) -> None:
     for place, named in hard.items():
         source, target = os.path.join(folder, _place(named) or ""), os.path.join(folder, place)
         if os.path.isfile(source) and not os.path.exists(target):
-            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
             os.link(source, target)
     for place in symbolic:  # every parent folder exists before the first link is made
-        os.makedirs(os.path.join(folder, os.path.dirname(place)), mode=0o700, exist_ok=True)
+        os.makedirs(os.path.join(folder, os.path.dirname(place)), exist_ok=True)
     for place, named in symbolic.items():
         with suppress(FileExistsError):
             os.symlink(named, os.path.join(folder, place))
@@ -162,23 +163,22 @@ def _link(folder: str, hard: dict[str, str], symbolic: dict[str, str]) -> None:
 
 def _named(target: str, *, is_file: bool) -> None:
     """Something of which only the name is needed: an empty file, or a folder."""
-    os.makedirs(os.path.dirname(target) if is_file else target, mode=0o700, exist_ok=True)
+    os.makedirs(os.path.dirname(target) if is_file else target, exist_ok=True)
     if is_file:
         with suppress(FileExistsError), open(target, "xb"):
             pass
 
 
 def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, target: str) -> None:
-    os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+    os.makedirs(os.path.dirname(target), exist_ok=True)
     with open(target, "xb") as out:
         if member.mode & stat.S_IXUSR:  # systemd starts a SysV script only if it is a program; nothing here is run
-            os.fchmod(out.fileno(), 0o700)
+            os.fchmod(out.fileno(), stat.S_IRWXU)
         content = tar.extractfile(member)
         if member.size > MOST_FILE or content is None:
             out.truncate(MOST_READ + 1)  # reading it fails as too large
             return
-        while part := content.read(_CHUNK):
-            out.write(part)
+        shutil.copyfileobj(content, out)
 
 
 def _place(name: str) -> str | None:
@@ -209,5 +209,4 @@ class _Wanted:
 
 def _above(place: str) -> list[str]:
     """The path and all above it, the topmost first."""
-    parts = place.split("/")
-    return ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
+    return list(accumulate(place.split("/"), posixpath.join))

@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from zombiescope.audit.survey import Row
-from zombiescope.audit.use import Seen
+from zombiescope.audit.use import Seen, Use
 from zombiescope.core import Blind
 from zombiescope.gate._image import Image
 from zombiescope.gate._objection import Objection, command
+from zombiescope.knowledge.agents import Agent
 
 WHEN = ("image", "look", "soak")
 _AT_REST = ("file_exists", "file_contains", "folder_filled")  # signs of use that an image can show
@@ -25,16 +26,18 @@ _AT_REST = ("file_exists", "file_contains", "folder_filled")  # signs of use tha
 
 def look(image: Image) -> Iterator[Objection | Blind]:
     for row in _agents(image):
-        if image.is_allowed(row.unit) or row.use is None or row.agent is None or row.use.answer == "used":
+        agent, use = row.agent, row.use
+        if agent is None or use is None or use.answer == "used" or image.is_allowed(row.unit):
             continue
-        unseen = [seen for seen in row.use.seen if seen.held is None]
-        if row.use.answer == "unused":
-            yield _objection(image, row, row.use.says, "error")
-        elif image.host.live:
-            if row.agent.claim and unseen:
-                yield Blind(what=row.unit, source=unseen[0].source, why=row.use.says)
-        else:
-            yield from _at_rest(image, row, unseen)
+        unseen = [seen for seen in use.seen if seen.held is None]
+        if use.answer == "unused":
+            yield _objection(image, row, agent, use.says, "error")
+        elif not agent.claim:
+            continue  # its use leaves no trace
+        elif not image.host.live:
+            yield from _at_rest(image, row, agent, use, unseen)
+        elif unseen:
+            yield Blind(what=row.unit, source=min(it.source for it in unseen), why=use.says)
 
 
 def saw(image: Image) -> str:
@@ -46,29 +49,26 @@ def _agents(image: Image) -> list[Row]:
     return [row for row in agents if row.starts or row.running or row.unit in image.callable]
 
 
-def _at_rest(image: Image, row: Row, unseen: list[Seen]) -> Iterator[Objection | Blind]:
+def _at_rest(image: Image, row: Row, agent: Agent, use: Use, unseen: list[Seen]) -> Iterator[Objection | Blind]:
     """An image has no processes or cgroups to check; a file that exists and cannot be read is blind."""
-    if row.use is None or row.agent is None or not row.agent.claim:
-        return
     for seen in unseen:
         if seen.sign.kind in _AT_REST:
             yield Blind(what=row.unit, source=seen.source, why=seen.says)
-    wanted = [seen.sign.pattern for seen in row.use.seen if seen.sign.kind == "unit_active"]
+    wanted = [seen.sign.pattern for seen in use.seen if seen.sign.kind == "unit_active"]
     users = [unit.name for unit in image.starting if any(fnmatchcase(unit.name, pattern) for pattern in wanted)]
-    absent = [seen for seen in row.use.seen if seen.held is False and seen.sign.kind in _AT_REST]
-    if absent and not users and not row.use.needed_by:
+    absent = [seen for seen in use.seen if seen.held is False and seen.sign.kind in _AT_REST]
+    if absent and not users:
         says = f"starts, and none of the {len(absent)} files that would configure it exists"
-        yield _objection(image, row, says, "error" if row.agent.leaks else "note")
+        yield _objection(image, row, agent, says, "error" if agent.leaks else "note")
 
 
-def _objection(image: Image, row: Row, says: str, level: str) -> Objection:
-    agent = row.agent
-    leaks = f"; known to leak: {agent.leaks}" if agent and agent.leaks else ""
+def _objection(image: Image, row: Row, agent: Agent, says: str, level: str) -> Objection:
+    leaks = f"; known to leak: {agent.leaks}" if agent.leaks else ""
     by = f"enabled by {', '.join(row.enabled_by)}: " if row.enabled_by else image.called(row.unit)
     return Objection(
         subject=f"unit:{row.unit}",
         says=f"{by}{says}{leaks}",
         where=row.path or f"$ {command('cat', row.unit)}",
         level="note" if image.called(row.unit) and not row.running else level,
-        fix=(*(agent.fix if agent else ()), "or, if it is configured at boot, add it to the allow-list"),
+        fix=(*agent.fix, "or, if it is configured at boot, add it to the allow-list"),
     )

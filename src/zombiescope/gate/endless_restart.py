@@ -28,14 +28,13 @@ def look(image: Image) -> Iterator[Objection | Blind]:
     for row in _services(image):
         if row.judged.for_ever:
             code = gives_up_with(row.unit)
-            unlimited = row.policy.interval <= 0 or row.policy.burst <= 0
             called = image.called(row.unit)
             yield Objection(
                 subject=f"unit:{row.unit}",
                 says=f"{called}{row.judged.says} (up to {DAY / max(row.policy.pause, 0.1):,.0f} starts a day)",
                 where=row.path or f"$ {command('cat', row.unit)}",
                 level="error"
-                if not called and (code is not None or (unlimited and row.policy.pause < FAST))
+                if not called and (code is not None or (row.policy.unlimited and row.policy.pause < FAST))
                 else "note",
                 fix=_fix(row, code),
             )

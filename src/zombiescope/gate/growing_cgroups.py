@@ -48,7 +48,7 @@ def slope(cgroups: Series) -> tuple[float, float, float]:
     """The median of the first third, that of the last third, and the hours between the middles of the two."""
     seconds = cgroups.span.seconds
     if seconds <= 0:
-        return float(cgroups.values[0]), float(cgroups.values[-1]), 0.0
+        return (only := float(cgroups.values[0])), only, 0.0
     # A value holds until the next, and a recorder may leave out what did not change: so it is resampled evenly.
     start = cgroups.span.start
     first = cgroups.sampled(np.linspace(start, start + seconds / 3, 100))

@@ -52,5 +52,5 @@ def _soaked(case: Case) -> Iterator[Objection | Blind]:
             )
     for verdict in case.verdicts:
         if verdict.sign in SIGNS and verdict.state in ("blind", "broken"):
-            source = verdict.evidence[-1].source if verdict.evidence else ""
-            yield Blind(what=verdict.sign, source=source or f"$ zombiescope explain {verdict.sign}", why=verdict.says)
+            seen = [it.source for it in verdict.evidence] or [f"$ zombiescope explain {verdict.sign}"]
+            yield Blind(what=verdict.sign, source=seen[-1], why=verdict.says)

@@ -13,7 +13,6 @@ import mmap
 import os
 import resource
 import struct
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -142,9 +141,9 @@ class Table(Closing):
         except OSError as error:
             if error.errno != errno.ENOENT:  # that is the table's end
                 raise _refused(error, "reading a table") from None
-        found = int.from_bytes(attributes.raw[32:36], sys.byteorder)
-        words = len(self._values) // self._most // 8
-        return (memoryview(self._keys.raw).cast("Q")[:found], memoryview(self._values.raw).cast("Q")[: found * words])
+        (found,), words = struct.unpack_from("=I", attributes, 32), len(self._values) // self._most // 8
+        keys, values = (memoryview(it.raw).cast("Q") for it in (self._keys, self._values))
+        return keys[:found], values[: found * words]
 
     def close(self) -> None:
         os.close(self.descriptor)

@@ -66,6 +66,13 @@ def mount_of(host: Host, controller: str) -> CgroupMount:
     return bound[0]
 
 
+def tree_of(host: Host, controller: str, most: int) -> tuple[CgroupMount, list[str]]:
+    """The hierarchy of a controller, and the live cgroups below its mount point; Unreadable if it cannot be listed."""
+    mount = mount_of(host, controller)
+    host.listing(mount.path)  # fails if it cannot be listed: that is not the same as an empty tree
+    return mount, list(host.tree(mount.path, most=most))
+
+
 def whole(host: Host, mount: CgroupMount) -> bool:
     """True if the mount shows every cgroup of the node: not a part of it, and not from inside a container."""
     if not mount.from_top:

@@ -24,6 +24,14 @@ def count(text: str, base: int = 10) -> int:
     return number
 
 
+def only_count(text: str, source: str) -> int:
+    """The one number that a file holds."""
+    try:
+        return count(text.strip())
+    except ValueError:
+        raise Unparsable(source, 1, text) from None
+
+
 def counts(fields: Sequence[str]) -> list[int]:
     """Many numbers at once, checked as by `count`: one by one would take four times as long."""
     digits = "".join(fields)

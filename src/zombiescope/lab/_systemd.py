@@ -38,20 +38,6 @@ _ALONE = "[Unit]\nDefaultDependencies=no\n"
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MNT_DETACH = 1, 32, 4096, 2  # include/uapi/linux/mount.h
 
 
-# Each run writes a page that outlives it, as a log does; in tmpfs only the end of the lab frees it.
-LEAKING = """
-[Unit]
-Description=An agent without a cluster to register with
-DefaultDependencies=no
-StartLimitIntervalSec=0
-[Service]
-MemoryAccounting=yes
-ExecStart=/bin/sh -c 'echo cannot register > /dev/shm/agent.$$$$.log; exit 1'
-Restart=always
-RestartSec={pause}
-"""
-
-
 @dataclass(frozen=True, slots=True)
 class Booted:
     """A running systemd."""

@@ -13,17 +13,9 @@ After=dbus.service
 ExecStart=/bin/sh {program}
 """
 
-# It exits at once, is restarted forever, and leaves nothing behind.
-ENDING = """
-[Unit]
-DefaultDependencies=no
-StartLimitIntervalSec=0
-[Service]
-MemoryAccounting=yes
-ExecStart=/bin/false
-Restart=always
-RestartSec={pause}
-"""
+# Each run writes a page that outlives it, as a log does; in tmpfs only the end of the lab frees it.
+LEAKS = "/bin/sh -c 'echo cannot register > /dev/shm/agent.$$$$.log; exit 1'"
+ENDS = "/bin/false"  # it exits at once, and leaves nothing behind
 
 # A healthy service that restarts its container forever, as ecs-init does: systemd counts no restart.
 PROGRAM = "/usr/local/lib/zslab-supervisor"
@@ -53,6 +45,20 @@ while :; do
   rmdir "$top$own/$id"
   sleep PAUSE
 done
+"""
+
+
+def restarted(command: str, pause: float) -> str:
+    """A unit that systemd starts again whenever its command ends, forever, `pause` seconds later."""
+    return f"""
+[Unit]
+DefaultDependencies=no
+StartLimitIntervalSec=0
+[Service]
+MemoryAccounting=yes
+ExecStart={command}
+Restart=always
+RestartSec={pause}
 """
 
 

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from zombiescope.lab._leaking import leaking
 from zombiescope.lab._scenario import Fault, Truth
-from zombiescope.lab._systemd import LEAKING, TO_BOOT
+from zombiescope.lab._systemd import TO_BOOT
+from zombiescope.lab._units import LEAKS, restarted
 
 TRUTH = Truth(
     chain=("crash_looping_unit", "zombie_cgroups"),
@@ -22,6 +23,6 @@ PAUSE = 0.05  # seconds between two runs: about ten restarts a second
 
 @contextmanager
 def run(scale: float = 1.0) -> Iterator[Fault]:
-    units = {"ecs.service": LEAKING.format(pause=PAUSE)}
+    units = {"ecs.service": restarted(LEAKS, PAUSE)}
     with leaking(units, label="crash-loop", scale=scale):
         yield Fault(subject="unit:ecs.service", says="ecs.service fails at every start and is restarted forever")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from zombiescope.lab._scenario import Fault, Truth
 from zombiescope.lab._systemd import TO_BOOT, asked_by_diagnosis, booted
-from zombiescope.lab._units import ENDING
+from zombiescope.lab._units import ENDS, restarted
 
 TRUTH = Truth(
     chain=("crash_looping_unit",),
@@ -20,7 +20,7 @@ SECONDS = 10.0
 
 @contextmanager
 def run(scale: float = 1.0) -> Iterator[Fault]:
-    units = {"zslab-false.service": ENDING.format(pause=0.05 / max(scale, 0.01))}
+    units = {"zslab-false.service": restarted(ENDS, 0.05 / max(scale, 0.01))}
     with booted(units, label="harmless") as systemd, asked_by_diagnosis(systemd):
         yield Fault(
             subject="unit:zslab-false.service", says="zslab-false.service runs /bin/false and is restarted forever"

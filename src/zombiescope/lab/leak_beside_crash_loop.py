@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from zombiescope.lab._leaking import leaking
 from zombiescope.lab._scenario import Fault, Truth
 from zombiescope.lab._systemd import TO_BOOT
-from zombiescope.lab._units import ENDING, SUPERVISOR, supervise
+from zombiescope.lab._units import ENDS, SUPERVISOR, restarted, supervise
 
 TRUTH = Truth(
     chain=("cgroup_churn", "zombie_cgroups"),
@@ -24,7 +24,7 @@ PAUSE = 0.1  # seconds between two starts of either: counts alone cannot disting
 @contextmanager
 def run(scale: float = 1.0) -> Iterator[Fault]:
     pause = PAUSE / max(scale, 0.01)
-    units = {"zslab-false.service": ENDING.format(pause=pause), "zslab-supervisor.service": SUPERVISOR}
+    units = {"zslab-false.service": restarted(ENDS, pause), "zslab-supervisor.service": SUPERVISOR}
     with leaking(units, files=supervise(pause), label="beside") as systemd:
         yield Fault(
             subject=f"family:/{systemd.name}/system.slice/zslab-supervisor.service/<id>",

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from zombiescope.lab._leaking import leaking
 from zombiescope.lab._loads import compiling
 from zombiescope.lab._scenario import Fault, Truth
-from zombiescope.lab._systemd import LEAKING, TO_BOOT
+from zombiescope.lab._systemd import TO_BOOT
+from zombiescope.lab._units import LEAKS, restarted
 
 TRUTH = Truth(
     chain=("crash_looping_unit", "zombie_cgroups"),
@@ -25,7 +26,7 @@ PAUSE = 0.3  # seconds between two runs: about three a second
 
 @contextmanager
 def run(scale: float = 1.0) -> Iterator[Fault]:
-    with leaking({"ecs.service": LEAKING.format(pause=PAUSE)}, label="quiet"), compiling(scale):
+    with leaking({"ecs.service": restarted(LEAKS, PAUSE)}, label="quiet"), compiling(scale):
         yield Fault(
             subject="unit:ecs.service", says="ecs.service crash-loops and leaks beside a compiler at full speed"
         )

@@ -16,7 +16,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from zombiescope.lab._nic import Queue, say_reset, served_queue
 from zombiescope.lab._ray import cluster
 from zombiescope.lab._scenario import Fault, Truth, missing
-from zombiescope.lab._systemd import LEAKING, TO_BOOT, asked_by_diagnosis, booted
+from zombiescope.lab._systemd import TO_BOOT, asked_by_diagnosis, booted
+from zombiescope.lab._units import LEAKS, restarted
 from zombiescope.lab._walker import known_cgroups, walking
 from zombiescope.lab._zombies import TMPFS, leaked, memory_folder
 
@@ -65,7 +66,7 @@ def incident(
         curable = folder != TMPFS
         leak = undo.enter_context(leaked(count // NESTED, label="pinterest", folder=folder, nested=NESTED))
         enough = known_cgroups() - count // 2
-        units = {"ecs.service": LEAKING.format(pause=PAUSE)}
+        units = {"ecs.service": restarted(LEAKS, PAUSE)}
         systemd = undo.enter_context(booted(units, label="pinterest-systemd"))
         undo.enter_context(asked_by_diagnosis(systemd))
         stat = os.path.join(memory_folder(), "memory.stat")

@@ -9,7 +9,8 @@ from zombiescope.lab._cgroups import join, with_quota
 from zombiescope.lab._leaking import leaking
 from zombiescope.lab._scenario import PREFIX, Fault, Truth
 from zombiescope.lab._starvers import starver
-from zombiescope.lab._systemd import LEAKING, TO_BOOT
+from zombiescope.lab._systemd import TO_BOOT
+from zombiescope.lab._units import LEAKS, restarted
 
 TRUTH = Truth(
     chain=("crash_looping_unit", "zombie_cgroups"),
@@ -26,7 +27,7 @@ PAUSE = 0.1  # seconds between two runs of the unit
 @contextmanager
 def run(scale: float = 1.0) -> Iterator[Fault]:
     with (
-        leaking({"ecs.service": LEAKING.format(pause=PAUSE)}, label="two", scale=scale),
+        leaking({"ecs.service": restarted(LEAKS, PAUSE)}, label="two", scale=scale),
         with_quota("second") as folder,
         starver("spin") as pid,
     ):

@@ -15,9 +15,8 @@ DEAREST = 3e-3  # seconds for each: a large process to copy, or many cores that 
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
-    there = sampled_on(effect, timeline)
     words, called = "fork, exec and exit are", "fork_sampled_seconds"
-    seen = list(fills_core(effect, there, "process_making", least=MADE, words=words, called=called))
+    seen = list(fills_core(effect, timeline, "process_making", least=MADE, words=words, called=called))
     if seen:
         yield from (*seen, *_dose(cause, effect, timeline))
 

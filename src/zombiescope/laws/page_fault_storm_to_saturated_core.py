@@ -14,10 +14,9 @@ DEAREST = 17e-6  # seconds of kernel time for each fault: 0.5 µs on hardware, u
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
-    there = sampled_on(effect, timeline)
-    if len(there):  # stacks were sampled: they know better than the totals
+    if len(sampled_on(effect, timeline)):  # stacks were sampled: they know better than the totals
         words, called = "page faults are", "fault_sampled_seconds"
-        yield from fills_core(effect, there, "page_fault", least=MOSTLY, words=words, called=called)
+        yield from fills_core(effect, timeline, "page_fault", least=MOSTLY, words=words, called=called)
     else:
         yield from _dose(effect, timeline)
 

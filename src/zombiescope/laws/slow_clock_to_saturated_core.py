@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
-from zombiescope.derived.core_work import fills_core, sampled_on
+from zombiescope.derived.core_work import fills_core
 
 WITHIN = 60.0  # seconds: the clock is measured once a minute
 LEAST = 0.33  # of what that core did in that time: with less, others fill it
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
-    there = sampled_on(effect, timeline)
     words, called = "reading the clock is", "clock_sampled_seconds"
-    yield from fills_core(effect, there, "clock_read", least=LEAST, words=words, called=called)
+    yield from fills_core(effect, timeline, "clock_read", least=LEAST, words=words, called=called)

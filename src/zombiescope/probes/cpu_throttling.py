@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
-from zombiescope.kernel.mounts import CgroupMount, mount_of
+from zombiescope.kernel.mounts import CgroupMount, tree_of
 from zombiescope.kernel.text import count, counters, lines
 from zombiescope.probes._remembering import Look, remembering
 
@@ -78,11 +78,10 @@ def _told(host: Host, mount: CgroupMount, limited: dict[str, float]) -> Iterator
 
 def _limited(host: Host) -> tuple[CgroupMount, dict[str, float]]:
     """The hierarchy of the cpu controller, and which of its cgroups have a quota, of how many cores."""
-    mount = mount_of(host, "cpu")
-    host.listing(mount.path)  # fails if it cannot be listed: that is not the same as an empty tree
+    mount, paths = tree_of(host, "cpu", WALKED)
     found = {}
     # The mount point itself is read too: inside a container it is the container's own cgroup.
-    for path in ("", *host.tree(mount.path, most=WALKED)):
+    for path in ("", *paths):
         source = f"{mount.path}{path}/{_quota_file(mount)}"
         try:
             quota = host.read(source)

@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
-from zombiescope.kernel.mounts import CgroupMount, cgroup_mounts, mount_of
-from zombiescope.kernel.text import count, counters
+from zombiescope.kernel.mounts import CgroupMount, cgroup_mounts, tree_of
+from zombiescope.kernel.text import counters, only_count
 from zombiescope.probes._remembering import Look, remembering
 
 EVERY = 5.0
@@ -44,11 +44,10 @@ def read(host: Host) -> Iterator[Reading | Blind]:
 
 
 def _known(host: Host) -> _Known:
-    mount = mount_of(host, "cpu")
-    host.listing(mount.path)  # fails if it cannot be listed: that is not the same as an empty tree
+    mount, paths = tree_of(host, "cpu", WALKED)
     accounts = next((it.path for it in cgroup_mounts(host) if "cpuacct" in it.controllers), mount.path)
-    paths = [path for path in host.tree(mount.path, most=WALKED) if path.count("/") <= LEVELS]
-    return _Known(mount, accounts, sorted(paths, key=lambda path: path.count("/")))
+    upper = [path for path in paths if path.count("/") <= LEVELS]
+    return _Known(mount, accounts, sorted(upper, key=lambda path: path.count("/")))
 
 
 def _told(host: Host, known: _Known) -> Iterator[Reading | Blind]:
@@ -70,17 +69,9 @@ def _of_one(host: Host, known: _Known, path: str) -> Iterator[tuple[str, float, 
     folder = known.mount.path + path
     if known.mount.version == 2:
         source, stat = f"{folder}/cpu.weight", f"{folder}/cpu.stat"
-        yield WEIGHT, parse(host.read(source), source) / _V2, source
+        yield WEIGHT, only_count(host.read(source), source) / _V2, source
         yield USED, counters(host.read(stat), stat).get("usage_usec", 0) / 1e6, stat
         return
     source, stat = f"{folder}/cpu.shares", f"{known.accounts}{path}/cpuacct.usage"
-    yield WEIGHT, parse(host.read(source), source) / _V1, source
-    yield USED, parse(host.read(stat), stat) / 1e9, stat
-
-
-# 1024
-def parse(text: str, source: str) -> int:
-    try:
-        return count(text.strip())
-    except ValueError:
-        raise Unparsable(source, 1, text) from None
+    yield WEIGHT, only_count(host.read(source), source) / _V1, source
+    yield USED, only_count(host.read(stat), stat) / 1e9, stat

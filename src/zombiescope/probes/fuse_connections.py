@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
-from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
-from zombiescope.kernel.text import count, lines
+from zombiescope.core import Blind, Host, Reading, Unreadable
+from zombiescope.kernel.text import lines, only_count
 from zombiescope.probes._remembering import Look, remembering
 
 EVERY = 5.0
@@ -44,21 +44,13 @@ def _told(host: Host, places: dict[str, str]) -> Iterator[Reading | Blind]:
         source = f"{_FOLDER}/{number}/waiting"
         subject = f"mount:{places.get(number, f'FUSE connection {number}')}"
         try:
-            waiting = parse_waiting(host.read(source), source)
+            waiting = only_count(host.read(source), source)
         except Unreadable as error:
             if "denied" in error.why or "permitted" in error.why:
                 yield Blind(what=WAITING, source=source, why=error.why, subject=subject)
             continue  # it is gone
         yield Reading(what=WAITING, subject=subject, value=waiting, at=at, source=source)
     yield Reading(what=COUNT, subject="node", value=len(known), at=at, source=f"$ ls {_FOLDER}")
-
-
-# 2
-def parse_waiting(text: str, source: str) -> int:
-    try:
-        return count(text.strip())
-    except ValueError:
-        raise Unparsable(source, 1, text) from None
 
 
 # 61 27 0:52 / /mnt/data rw,nosuid - fuse.s3fs s3fs rw,user_id=0

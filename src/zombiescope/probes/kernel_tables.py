@@ -14,7 +14,7 @@ from functools import partial
 
 from zombiescope.core import Blind, Reading, Unparsable, Unreadable
 from zombiescope.kernel.fetched import Samples, reading, text_of, unpacked
-from zombiescope.kernel.text import count, lines
+from zombiescope.kernel.text import count, lines, only_count
 
 EVERY = 5.0
 USED, LIMIT, REFUSED = "table_used", "table_limit", "table_refused_total"
@@ -63,7 +63,7 @@ def _sample(at: float, parts: _Parts) -> Iterator[Reading | Blind]:
 
 def _threads(parts: _Parts) -> Iterator[_Row]:
     yield USED, "threads", parse_threads(text_of(parts[_LOADAVG])), _LOADAVG
-    limit, source = min((parse_number(text_of(parts[path]), path), path) for path in _THREADS)
+    limit, source = min((only_count(text_of(parts[path]), path), path) for path in _THREADS)
     yield LIMIT, "threads", limit, source
 
 
@@ -75,12 +75,12 @@ def _handles(parts: _Parts) -> Iterator[_Row]:
 
 def _requests(parts: _Parts) -> Iterator[_Row]:
     for what, source in zip((USED, LIMIT), _AIO, strict=True):
-        yield what, "AIO requests", parse_number(text_of(parts[source]), source), source
+        yield what, "AIO requests", only_count(text_of(parts[source]), source), source
 
 
 def _routes(parts: _Parts) -> Iterator[_Row]:
     yield USED, "IPv6 routes", parse_routes(text_of(parts[_ROUTES])), _ROUTES
-    yield LIMIT, "IPv6 routes", parse_number(text_of(parts[_MAX_SIZE]), _MAX_SIZE), _MAX_SIZE
+    yield LIMIT, "IPv6 routes", only_count(text_of(parts[_MAX_SIZE]), _MAX_SIZE), _MAX_SIZE
 
 
 def _keys(parts: _Parts) -> Iterator[_Row]:
@@ -95,7 +95,7 @@ def _neighbours(name: str, parts: _Parts) -> Iterator[_Row]:
     used, refused = parse_neighbours(text_of(parts[table]), table)
     yield USED, name, used, table
     yield REFUSED, name, refused, table
-    yield LIMIT, name, parse_number(text_of(parts[limit]), limit), limit
+    yield LIMIT, name, only_count(text_of(parts[limit]), limit), limit
 
 
 _TABLES: tuple[Callable[[_Parts], Iterator[_Row]], ...] = (
@@ -119,13 +119,6 @@ def parse_handles(text: str) -> tuple[int, int]:
         return used - free, limit
     except ValueError:
         raise Unparsable(_FILE_NR, 1, text) from None
-
-
-def parse_number(text: str, source: str) -> int:
-    try:
-        return count(text.strip())
-    except ValueError:
-        raise Unparsable(source, 1, text) from None
 
 
 # entries  allocs   destroys hash_grows lookups  hits     res_failed … table_fulls

@@ -18,8 +18,8 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
-from zombiescope.kernel.mounts import CgroupMount, mount_of
-from zombiescope.kernel.text import count, counters, lines
+from zombiescope.kernel.mounts import CgroupMount, tree_of
+from zombiescope.kernel.text import count, counters, lines, only_count
 from zombiescope.probes._remembering import Look, remembering
 
 EVERY = 5.0
@@ -95,7 +95,7 @@ def _of_one(host: Host, known: _Limited, path: str, at: float) -> Iterator[Readi
     known.hits[path] = hits
     yield told(LIMIT, *known.limits[path])
     source = f"{folder}/memory.{'current' if known.mount.version == 2 else 'usage_in_bytes'}"
-    yield told(USAGE, parse_count(host.read(source), source), source)
+    yield told(USAGE, only_count(host.read(source), source), source)
     source = f"{folder}/memory.{'events' if known.mount.version == 2 else 'oom_control'}"
     kills = counters(host.read(source), source).get("oom_kill")
     if kills is not None:
@@ -109,7 +109,7 @@ def _of_one(host: Host, known: _Limited, path: str, at: float) -> Iterator[Readi
 
 def _hits_v1(host: Host, folder: str) -> tuple[int, str]:
     source = f"{folder}/memory.failcnt"
-    return parse_count(host.read(source), source), source
+    return only_count(host.read(source), source), source
 
 
 def _hits_v2(host: Host, folder: str) -> tuple[int, str]:
@@ -124,12 +124,11 @@ def _hits_v2(host: Host, folder: str) -> tuple[int, str]:
 
 def _limited(host: Host) -> _Limited:
     """The hierarchy of the memory controller, and which of its cgroups have a limit."""
-    mount = mount_of(host, "memory")
-    host.listing(mount.path)  # fails if it cannot be listed: that is not the same as an empty tree
+    mount, paths = tree_of(host, "memory", WALKED)
     names = ("memory.max", "memory.high") if mount.version == 2 else ("memory.limit_in_bytes",)
     limits = {}
     # The mount point itself is read too: inside a container it is the container's own cgroup.
-    for path in ("", *host.tree(mount.path, most=WALKED)):
+    for path in ("", *paths):
         found = []
         for name in names:
             source = f"{mount.path}{path}/{name}"
@@ -150,15 +149,8 @@ def _limited(host: Host) -> _Limited:
 def parse_limit(text: str, source: str = "memory.max") -> int | None:
     if text.strip() == "max":
         return None
-    limit = parse_count(text, source)
+    limit = only_count(text, source)
     return limit if limit < _NO_LIMIT else None
-
-
-def parse_count(text: str, source: str) -> int:
-    try:
-        return count(text.strip())
-    except ValueError:
-        raise Unparsable(source, 1, text) from None
 
 
 # low 0

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from zombiescope.core import Blind, Reading, Unparsable, Unreadable
 from zombiescope.kernel.fetched import Samples, reading, text_of, unpacked
-from zombiescope.kernel.text import count, lines
+from zombiescope.kernel.text import count, lines, only_count
 
 EVERY = 5.0
 GIVES = ("conntrack_entries", "conntrack_limit", "conntrack_drops_total")
@@ -31,20 +31,13 @@ read = reading(FILES, readings)
 
 def _sample(at: float, *parts: bytes | Unreadable) -> Iterator[Reading | Blind]:
     for what, source, part in zip(GIVES, SOURCES, parts, strict=False):
-        yield Reading(what=what, subject="node", value=parse_number(text_of(part), source), at=at, source=source)
+        yield Reading(what=what, subject="node", value=only_count(text_of(part), source), at=at, source=source)
     try:
         drops = parse_drops(text_of(parts[2]))
     except (Unreadable, Unparsable) as error:  # not built in everywhere (CONFIG_NF_CONNTRACK_PROCFS)
         yield Blind(what=GIVES[2], source=error.source, why=error.why)
         return
     yield Reading(what=GIVES[2], subject="node", value=drops, at=at, source=DROPS)
-
-
-def parse_number(text: str, source: str) -> int:
-    try:
-        return count(text.strip())
-    except ValueError:
-        raise Unparsable(source, 1, text) from None
 
 
 # entries  clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop icmp_error …

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
-from zombiescope.kernel.text import core_columns, cores, count, counts, lines
+from zombiescope.kernel.text import core_columns, cores, counts, lines, only_count
 
 EVERY = 5.0
 GIVES = ("nic_irq_cpu", "nic_interrupts_total", "nic_tx_timeouts_total")
@@ -93,7 +93,7 @@ def _timeouts(host: Host, nic: Nic, at: float) -> Reading | Blind:
         for queue in host.listing(queues):
             if queue.startswith("tx-"):
                 source = f"{queues}/{queue}/tx_timeout"
-                total += parse_count(host.read(source), source)
+                total += only_count(host.read(source), source)
     except (Unreadable, Unparsable) as error:
         return Blind(what=GIVES[2], source=error.source, why=error.why, subject=subject)
     return Reading(what=GIVES[2], subject=subject, value=total, at=at, source=f"$ cat {queues}/tx-*/tx_timeout")
@@ -154,10 +154,3 @@ def _words(names: str) -> Iterator[str]:
     """The parts of a driver's name that may name a card: ens1f0 of "iavf-ens1f0-TxRx-3", virtio2, or all of it."""
     yield names
     yield from _BETWEEN.split(names)
-
-
-def parse_count(text: str, source: str) -> int:
-    try:
-        return count(text.strip())
-    except ValueError:
-        raise Unparsable(source, 1, text) from None

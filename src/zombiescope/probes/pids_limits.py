@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
-from zombiescope.kernel.mounts import CgroupMount, mount_of
-from zombiescope.kernel.text import count, counters
+from zombiescope.kernel.mounts import CgroupMount, tree_of
+from zombiescope.kernel.text import counters, only_count
 from zombiescope.probes._remembering import Look, remembering
 
 EVERY = 5.0
@@ -44,10 +44,9 @@ def read(host: Host) -> Iterator[Reading | Blind]:
 
 
 def _limited(host: Host) -> _Limited:
-    mount = mount_of(host, "pids")
-    host.listing(mount.path)  # fails if it cannot be listed: that is not the same as an empty tree
+    mount, paths = tree_of(host, "pids", WALKED)
     limits = {}
-    for path in host.tree(mount.path, most=WALKED):
+    for path in paths:
         source = f"{mount.path}{path}/pids.max"
         try:
             limit = parse_limit(host.read(source), source)
@@ -67,7 +66,7 @@ def _told(host: Host, known: _Limited) -> Iterator[Reading | Blind]:
             refused = counters(host.read(source), source).get("max", 0)
             if known.refused.get(path, 0) != refused:
                 used = f"{folder}/pids.current"
-                yield Reading(what=USED, subject=subject, value=parse_count(host.read(used), used), at=at, source=used)
+                yield Reading(what=USED, subject=subject, value=only_count(host.read(used), used), at=at, source=used)
                 limit = f"{folder}/pids.max"
                 yield Reading(what=LIMIT, subject=subject, value=known.limits[path], at=at, source=limit)
             known.refused[path] = refused
@@ -87,11 +86,4 @@ def _told(host: Host, known: _Limited) -> Iterator[Reading | Blind]:
 # max
 # 4915
 def parse_limit(text: str, source: str = "pids.max") -> int | None:
-    return None if text.strip() == "max" else parse_count(text, source)
-
-
-def parse_count(text: str, source: str) -> int:
-    try:
-        return count(text.strip())
-    except ValueError:
-        raise Unparsable(source, 1, text) from None
+    return None if text.strip() == "max" else only_count(text, source)

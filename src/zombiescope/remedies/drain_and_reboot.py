@@ -6,10 +6,11 @@ reboot. Where kured runs, it does all that itself, one node at a time, and the m
 is advice: only its owner knows where the work can go.
 
 Disruptive: every pod is moved and emptyDir data is lost. Pods without a controller stop the drain. Undo removes the
-    marker and uncordons the node; pods that were moved stay where they are.
+    marker and uncordons the node, unless somebody else had cordoned it; pods that were moved stay where they are.
 Does not fix: whatever makes dying cgroups: they pile up again (see stop_leaking_unit, and `zombiescope gate`
     for the image). Try purge_zombies first: it needs no reboot.
-References: kubectl drain --help; kured's --reboot-sentinel, /var/run/reboot-required unless told otherwise.
+References: the API server is found by KUBECONFIG, ~/.kube/config or the pod's service account; kured's
+    --reboot-sentinel is /var/run/reboot-required unless told otherwise.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ import re
 
 from zombiescope.core import Case, Finding, Plan, Step
 from zombiescope.core.timeline import Timeline
+from zombiescope.places.own_python import own_python
 
 CURES = ("zombie_cgroups", "soft_lockup")
 LAST_RESORT = True
-PATIENCE = "9m"  # for a drain: a step may take ten minutes
+PATIENCE = 540.0  # seconds for a drain: a step may take ten minutes
+COMMAND = own_python("zombiescope.kubernetes.drain_command")
 MARKER = "/var/run/reboot-required"
 KUBELETS = (
     *("kubelet.service", "snap.kubelet-eks.daemon.service"),
@@ -50,12 +53,12 @@ def _steps(node: str, timeline: Timeline) -> tuple[Step, ...]:
     return (
         Step(
             says="cordon the node: no new pods",
-            argv=("kubectl", "cordon", node),
-            undo=("kubectl", "uncordon", node),
+            argv=(*COMMAND, "cordon", node),
+            undo=(*COMMAND, "uncordon", node),
         ),
         Step(
             says="drain the node, as fast as the disruption budgets of its pods allow",
-            argv=("kubectl", "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", f"--timeout={PATIENCE}"),
+            argv=(*COMMAND, "drain", node, f"{PATIENCE:g}"),
         ),
         _marked("mark the node for a reboot, for whatever reboots nodes here"),
         Step(says="if nothing does: systemctl reboot; afterwards: kubectl uncordon " + node),

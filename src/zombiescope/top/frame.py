@@ -8,16 +8,10 @@ import numpy as np
 
 from zombiescope.cgroups.census import count
 from zombiescope.core.timeline import Floats, Timeline
+from zombiescope.derived.cores import MODES
 
 OVER = 2.0  # seconds: what a figure is the mean of, or two intervals of its probe
 MOST_TASKS = 60  # processes that are listed
-MODES = {
-    "user": ("user", "nice"),
-    "system": ("system",),
-    "irq": ("irq",),
-    "softirq": ("softirq",),
-    "steal": ("steal",),
-}
 SOFTIRQ_WAIT = "softirq_wait_seconds"
 THREAD_WAIT = "thread_run_delay_seconds_total"
 CENSUS = (

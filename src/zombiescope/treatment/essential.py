@@ -50,7 +50,7 @@ def _containers(host: Host) -> bool:
         return True
     for pid in pids:
         try:
-            if _SHIMS.match(host.read(f"/proc/{pid}/comm", most=100)):
+            if _SHIMS.match(host.read(f"/proc/{pid}/comm")):
                 return True
         except Unreadable:
             continue  # it has exited

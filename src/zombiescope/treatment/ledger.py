@@ -6,6 +6,7 @@ a time: the process that holds the ledger's lock may act, everyone may read.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zombiescope.core.errors import Unreadable, UserError
+from zombiescope.core.host import why
 from zombiescope.places.own_folders import LEDGER_ENVIRONMENT, LEDGER_FILE, LEDGER_FOLDER
 
 MOST_BYTES = 256 << 20  # a fix takes a few KB
@@ -101,31 +103,29 @@ class Ledger:
             raise RuntimeError("the ledger is written only under its lock")
         line = json.dumps({"fix": fix, "at": time.time(), "event": event, **rest}) + "\n"
         try:
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             try:
                 size = os.fstat(handle).st_size
                 torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
                 whole = (b"\n" if torn else b"") + line.encode()
                 if os.write(handle, whole) != len(whole):
-                    raise OSError(28, "no space left on device")
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(handle)
             finally:
                 os.close(handle)
         except OSError as error:
-            raise Unreadable(
-                self.path, f"cannot be written, so nothing was changed: {(error.strerror or str(error)).lower()}"
-            ) from error
+            raise Unreadable(self.path, f"cannot be written, so nothing was changed: {why(error)}") from error
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the lock while acting; a process that holds it already is named."""
         try:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
-            handle = os.open(os.path.join(self.folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            handle = os.open(os.path.join(self.folder, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            why = (error.strerror or "").lower()
             raise UserError(
-                f"{self.folder}: {why}; a fix is recorded there before it is applied: give another folder with --ledger"
+                f"{self.folder}: {why(error)}; a fix is recorded there before it is applied: "
+                "give another folder with --ledger"
             ) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -147,7 +147,7 @@ class Ledger:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise Unreadable(self.path, (error.strerror or "").lower()) from error
+            raise Unreadable(self.path, why(error)) from error
         for line in text.split(b"\n"):
             try:
                 event = json.loads(line)

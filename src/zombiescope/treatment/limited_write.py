@@ -37,7 +37,9 @@ def write(path: str, text: str, seconds: float, *, sync: bool = False) -> str:
             os.kill(child, signal.SIGKILL)
             _ended(child, _LAST_PASS)
     if code not in (None, 0, errno.EAGAIN):
-        raise Unreadable(path, os.strerror(code).lower() if code > 0 else "the writing process was killed")
+        raise Unreadable(
+            path, os.strerror(code).lower() if code in errno.errorcode else "the writing process was killed"
+        )
     end = " (stopped: time limit reached)" if code is None else " (EAGAIN: not all was reclaimed)" if code else ""
     return f"$ {'sync; ' if sync else ''}echo {text} > {path}{end}"
 

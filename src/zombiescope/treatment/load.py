@@ -45,7 +45,7 @@ class Load(NamedTuple):
 def comparable_load(before: Timeline, after: Timeline, faulty: Collection[str]) -> Check:
     """`faulty`: subjects of the fault. What their cores and processes burnt is no load that must come back."""
     name = "comparable load"
-    measures = [it for it in _measures(before, after, faulty) if not np.isnan(it.before) and not np.isnan(it.after)]
+    measures = [it for it in _measures(before, after, faulty) if not np.isnan((it.before, it.after)).any()]
     if not measures:
         return Check(name=name, state="blind", says="neither busy time nor packets were read twice")
     mattered = [it for it in measures if it.mattered]
@@ -59,9 +59,8 @@ def comparable_load(before: Timeline, after: Timeline, faulty: Collection[str]) 
 
 def _measures(before: Timeline, after: Timeline, faulty: Collection[str]) -> Iterator[Load]:
     both = (before, after)
-    healthy = [[it for it in cores(one) if it not in faulty] for one in both]
-    if all(healthy):
-        was, now = (_in_modes(it, _BUSY, its) for it, its in zip(both, healthy, strict=True))
+    if all({*cores(it)} - {*faulty} for it in both):
+        was, now = (_in_modes(it, _BUSY, [core for core in cores(it) if core not in faulty]) for it in both)
         yield Load(
             "cores busy" + (" beside the fault's" if set(cores(before)) & {*faulty} else ""), LITTLE_CORES, was, now
         )
@@ -82,4 +81,4 @@ def _burnt(timeline: Timeline, faulty: Collection[str]) -> float:
 def _rate(timeline: Timeline, whats: Collection[str], subjects: Collection[str]) -> float:
     """How fast these counters rose together; NaN where none was read twice."""
     rates = [rate.mean() for what in whats for it in subjects if len(rate := timeline.rate(what, it))]
-    return float(np.nansum(rates)) if rates and not np.isnan(rates).all() else float("nan")
+    return float(np.nansum(rates)) if not np.isnan(rates).all() else float("nan")

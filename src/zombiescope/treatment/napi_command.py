@@ -12,6 +12,7 @@ import argparse
 import os
 import re
 import sys
+from collections.abc import Mapping
 
 from zombiescope.core import Host, Unreadable, harmless
 
@@ -41,8 +42,13 @@ def raised(nic: str, priority: int) -> list[str]:
     found = threads(nic)
     if not found:
         raise Unreadable(CHILDREN, f"{nic} has no NAPI thread")
+    return above(found, priority)
+
+
+def above(threads: Mapping[int, str], priority: int) -> list[str]:
+    """Gives these real-time priority, unless they have one."""
     said = []
-    for pid, name in found.items():
+    for pid, name in threads.items():
         if (policy := os.sched_getscheduler(pid)) in (os.SCHED_FIFO, os.SCHED_RR):
             said.append(f"{name}[{pid}] already has real-time priority {os.sched_getparam(pid).sched_priority}")
             continue
@@ -52,12 +58,17 @@ def raised(nic: str, priority: int) -> list[str]:
 
 
 def lowered(nic: str, priority: int) -> list[str]:
+    return back(threads(nic), priority) or [f"{nic} has no NAPI thread with priority {priority}"]
+
+
+def back(threads: Mapping[int, str], priority: int) -> list[str]:
+    """Takes it from those that have just this one: what others gave is not ours to take."""
     said = []
-    for pid, name in threads(nic).items():
+    for pid, name in threads.items():
         if os.sched_getscheduler(pid) == os.SCHED_FIFO and os.sched_getparam(pid).sched_priority == priority:
             os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
             said.append(f"{name}[{pid}]: SCHED_OTHER")
-    return said or [f"{nic} has no NAPI thread with priority {priority}"]
+    return said
 
 
 def threads(nic: str) -> dict[int, str]:

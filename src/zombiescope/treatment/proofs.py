@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from zombiescope.core.errors import Unreadable, UserError
+from zombiescope.core.host import why
 from zombiescope.treatment.ledger import PROVED, PROVING, Event, Fix, Ledger
 
 RUNNING, KILLED = "running", "killed"
@@ -50,7 +51,7 @@ def new_folder(ledger: Ledger) -> str:
         os.chmod(top, 0o700)
         earlier = sorted(name for name in os.listdir(top) if name != os.path.basename(folder))
     except OSError as error:
-        raise UserError(f"{folder}: cannot be created: {(error.strerror or '').lower()}") from error
+        raise UserError(f"{folder}: cannot be created: {why(error)}") from error
     for name in earlier[:-KEPT]:
         if not is_held(os.path.join(top, name)):
             shutil.rmtree(os.path.join(top, name), ignore_errors=True)
@@ -61,9 +62,9 @@ def new_folder(ledger: Ledger) -> str:
 def held(folder: str) -> Iterator[None]:
     """While this process proves; a second one is refused."""
     try:
-        handle = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        handle = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        raise Unreadable(folder, (error.strerror or "").lower()) from error
+        raise Unreadable(folder, why(error)) from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
@@ -75,7 +76,7 @@ def held(folder: str) -> Iterator[None]:
 
 def is_held(folder: str) -> bool:
     try:
-        handle = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        handle = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
         return False
     try:

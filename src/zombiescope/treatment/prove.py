@@ -68,8 +68,9 @@ def prove(
     wanted = _wanted(chain, cured, proof, left)
     signs = {sign: _sign_is_clear(sign, subjects, before, after) for sign, subjects in wanted.items()}
     growth = {name: sign.does_not_grow(before.timeline, after.timeline) for name, sign in left.items()}
-    besides = [replace(_sign_is_clear(it, None, before, after), name=words) for it, words in always.items()]
-    besides = [check for sign, check in zip(always, besides, strict=True) if sign not in wanted]
+    besides = [
+        replace(_sign_is_clear(it, None, before, after), name=words) for it, words in always.items() if it not in wanted
+    ]
     checks = (
         *signs.values(),
         *growth.values(),
@@ -213,7 +214,7 @@ def _with_experiment(
     taken = {(link.law, link.cause, link.effect) for link in _followed(case, cured)}
     links = tuple(
         replace(link, grounds=(*link.grounds, *_experiment(link, after, left)))
-        if (link.law, link.cause, link.effect) in taken and {link.cause.sign, link.effect.sign} <= held
+        if (link.law, link.cause, link.effect) in taken and held.issuperset((link.cause.sign, link.effect.sign))
         else link
         for link in case.links
     )

@@ -118,7 +118,7 @@ def reclaim(
             if ancestor not in refused and count.seconds < seconds:
                 try:
                     done.append(
-                        _reclaim_in(count.found, ancestor, zombies, allow_live, seconds - count.seconds, budget)
+                        _reclaim_in(Host(), count.found, ancestor, zombies, allow_live, seconds - count.seconds, budget)
                     )
                 except Unreadable as no:
                     refused[ancestor] = f"{no.source}: {no.why}"
@@ -150,7 +150,7 @@ class _Count:
 
     def __init__(self, scope: Scope, look: Look) -> None:
         self._look, self._started = look, time.monotonic()
-        chosen = _chooser(scope)
+        chosen = chooser(scope)
         self.found = look()
         self.dead = [cgroup for cgroup in self.found.cgroups if cgroup.dead and chosen(cgroup)]
         self._first = {cgroup.serial for cgroup in self.dead}
@@ -174,7 +174,8 @@ class _Count:
         return Freed(rung=rung, **count, why_left=why_left, seconds=self.seconds, evidence=tuple(evidence))
 
 
-def _chooser(scope: Scope) -> Callable[[MemoryCgroup], bool]:
+def chooser(scope: Scope) -> Callable[[MemoryCgroup], bool]:
+    """Whether a cgroup is in the scope."""
     if not isinstance(scope, str):
         return scope
     if not scope.startswith("/"):
@@ -211,9 +212,15 @@ def _live_ancestors(count: _Count) -> dict[int, MemoryCgroup]:
 
 
 def _reclaim_in(
-    found: Walk, top: MemoryCgroup, zombies: list[MemoryCgroup], allow_live: bool, seconds: float, budget: int | None
+    host: Host,
+    found: Walk,
+    top: MemoryCgroup,
+    zombies: list[MemoryCgroup],
+    allow_live: bool,
+    seconds: float,
+    budget: int | None,
 ) -> str:
-    folder = _folder(found.version, top)
+    folder = _folder(host, found.version, top)
     inside, below = {top.serial}, [top]
     for cgroup in found.cgroups:  # parents come first
         if cgroup.parent_serial in inside:
@@ -224,7 +231,7 @@ def _reclaim_in(
     cached = sum(it.file_pages for it in (below if found.version == 1 else zombies)) * _PAGE
     if budget is not None and cached > budget:
         raise Unreadable(folder, f"{amount(cached)} of cache would go, more than {amount(budget)}: disruptive")
-    swap = _free_swap()
+    swap = _free_swap(host)
     if found.version == 1:
         _refuse_unreclaimable(folder, [it for it in below if it.dead], swap)
     # No more than the zombies hold: the rest would be taken from live cgroups.
@@ -240,11 +247,11 @@ def _reclaim_in(
 
 
 # The walk gives the inode of a cgroup's folder, so nothing is ever written to another one of the same name.
-def _folder(version: int, cgroup: MemoryCgroup) -> str:
+def _folder(host: Host, version: int, cgroup: MemoryCgroup) -> str:
     if cgroup.parent_serial is None:
         raise Unreadable("the root cgroup", "reclaim there would hit the whole node")
-    for mount in cgroup_mounts(Host()):
-        if "memory" in mount.controllers or (version == 2 and mount.version == 2):
+    for mount in cgroup_mounts(host):
+        if mount.version == version and (version == 2 or "memory" in mount.controllers):
             folder = mount.path + cgroup.path.removeprefix(mount.root.rstrip("/"))
             with suppress(OSError):
                 if os.stat(folder).st_ino == cgroup.inode:
@@ -273,6 +280,6 @@ def _refuse_unreclaimable(folder: str, dead: list[MemoryCgroup], swap: int) -> N
 
 
 # SwapFree:              0 kB
-def _free_swap() -> int:
-    lines = Host().read("/proc/meminfo").splitlines()
+def _free_swap(host: Host) -> int:
+    lines = host.read("/proc/meminfo").splitlines()
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("SwapFree:")), 0)

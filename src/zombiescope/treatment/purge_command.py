@@ -17,7 +17,7 @@ from functools import partial
 
 from zombiescope.core import Unparsable, Unreadable, UserError, harmless
 from zombiescope.kernel.memcg_walk import walk
-from zombiescope.treatment.purge import Freed, drop_caches, drop_pinning_files, reclaim, unlink_advice
+from zombiescope.treatment.purge import Freed, chooser, drop_caches, drop_pinning_files, reclaim, unlink_advice
 
 ENOUGH = 14  # dying cgroups that stay in any case: metadata held by the journal, charges cached per core
 SHOWN = 5  # lines of each kind; `zombiescope census --names` lists every dying cgroup with what pins it
@@ -59,8 +59,8 @@ def main(argv: list[str] | None = None) -> int:
 
 def purged(rung: str, scope: str, enough: int) -> list[str]:
     """Run one rung; what was done and what it freed, in lines."""
-    top = scope.rstrip("/")
-    dying = sum(it.dead and (it.path == top or it.path.startswith(f"{top}/")) for it in walk().cgroups)
+    chosen = chooser(scope)
+    dying = sum(it.dead and chosen(it) for it in walk().cgroups)
     if dying <= enough:
         return [f"{dying:,} dying cgroups are left, no more than usual: nothing to do"]
     done = RUNGS[rung](scope)

@@ -77,7 +77,10 @@ def may_have_changed(
 
 
 def _verb(step: Step) -> str:
-    return step.argv[1] if step.argv[:1] == ("systemctl",) and len(step.argv) > 1 else ""
+    match step.argv:
+        case ("systemctl", verb, *_):
+            return verb
+    return ""
 
 
 def _is_named(path: str, step: Step) -> bool:

@@ -8,17 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core.timeline import Floats, Timeline
+from zombiescope.derived.cores import MODES
 from zombiescope.web._axis import SECOND, Axis
 
-# What each mode is made of in /proc/stat. iowait counts as idle.
-_MADE_OF = {
-    "user": ("user", "nice"),
-    "system": ("system",),
-    "irq": ("irq",),
-    "softirq": ("softirq",),
-    "steal": ("steal",),
-}
-MODES = tuple(_MADE_OF)
 FULL = 250  # stands for the whole of a cell
 UNSEEN = 255
 FINE, COARSE = SECOND // 4, SECOND
@@ -54,7 +46,7 @@ def modes(timeline: Timeline, axis: Axis) -> Modes | None:
     times = times[np.unique([after - 1, after])]
     shares = np.empty((len(cpus), cells, len(MODES)), np.uint8)
     for place, cpu in enumerate(cpus):
-        for number, made_of in enumerate(_MADE_OF.values()):
+        for number, made_of in enumerate(MODES.values()):
             clocks = [_clock(timeline, f"cpu_{mode}_seconds_total", cpu, times, edges) for mode in made_of]
             share = np.diff(np.sum(clocks, axis=0)) / (cell / SECOND)
             shares[place, :, number] = np.clip(np.nan_to_num(share) * FULL, 0, FULL).round()

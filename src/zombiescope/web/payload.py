@@ -24,12 +24,13 @@ from zombiescope import __version__
 from zombiescope.core import Case, harmless
 from zombiescope.core.samples import Samples
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.cores import MODES
 from zombiescope.diagnosis.examine import examine
 from zombiescope.profile.about import line
 from zombiescope.profile.heatmap import heatmap
 from zombiescope.profile.tree import planted
 from zombiescope.web._axis import Axis, axis_of
-from zombiescope.web._cores import MODES, modes
+from zombiescope.web._cores import modes
 from zombiescope.web._rows import MOST, Rows, rows_of
 from zombiescope.web._series import curves
 from zombiescope.web._story import events, told
@@ -172,7 +173,7 @@ def _readings(timeline: Timeline, axis: Axis, columns: _Columns, header: dict[st
     found = modes(timeline, axis)
     if found is not None:
         columns.numbers("modes", found.shares)
-        header["cores"] = {"cell": found.cell, "cells": found.cells, "cpus": found.cpus, "modes": MODES}
+        header["cores"] = {"cell": found.cell, "cells": found.cells, "cpus": found.cpus, "modes": list(MODES)}
     cell, drawn = curves(timeline, axis)
     for number, curve in enumerate(drawn):
         columns.numbers(f"series{number}", curve.values.astype(np.float32))

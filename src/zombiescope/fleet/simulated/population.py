@@ -121,20 +121,23 @@ def _incident(fleet: Population, draw: np.random.Generator) -> None:
 
 def _kernel(fleet: Population, draw: np.random.Generator) -> None:
     """A kernel does it, whatever the image."""
-    bad = int(np.bincount(fleet.kernel, minlength=len(KERNELS)).argsort()[-2])
-    fleet.sick |= (fleet.kernel == bad) & (draw.random(len(fleet)) < 0.45)
+    bad = _second_most(fleet, draw, fleet.kernel, len(KERNELS), share=0.45)
     fleet.causes = [f"kernel={KERNELS[bad]}"]
-    usual = int(np.bincount(fleet.image[fleet.kernel == bad], minlength=len(IMAGES)).argmax())
-    fleet.confounders = [f"image={IMAGES[usual]}"]
 
 
 def _driver(fleet: Population, draw: np.random.Generator) -> None:
     """A driver's version does it."""
-    bad = int(np.bincount(fleet.driver, minlength=len(DRIVERS)).argsort()[-2])
-    fleet.sick |= (fleet.driver == bad) & (draw.random(len(fleet)) < 0.3)
+    bad = _second_most(fleet, draw, fleet.driver, len(DRIVERS), share=0.3)
     fleet.causes = [f"driver:ena={DRIVERS[bad]}"]
-    usual = int(np.bincount(fleet.image[fleet.driver == bad], minlength=len(IMAGES)).argmax())
+
+
+def _second_most(fleet: Population, draw: np.random.Generator, has: Ints, kinds: int, *, share: float) -> int:
+    """The second most common kind makes this share of its nodes sick; the image that most of these have confounds."""
+    bad = int(np.bincount(has, minlength=kinds).argsort()[-2])
+    fleet.sick |= (has == bad) & (draw.random(len(fleet)) < share)
+    usual = int(np.bincount(fleet.image[has == bad], minlength=len(IMAGES)).argmax())
     fleet.confounders = [f"image={IMAGES[usual]}"]
+    return bad
 
 
 def _collinear(fleet: Population, draw: np.random.Generator) -> None:

@@ -1,0 +1,147 @@
+"""kubectl zombiescope: which nodes starve their work, and why.
+
+Asks kubectl for everything, with its context and credentials. A node is looked at through the agent that runs there;
+where none runs, through a pod that is removed afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import signal
+import subprocess
+import sys
+import webbrowser
+from collections.abc import Sequence
+
+from zombiescope import __version__
+from zombiescope.core import UserError, harmless
+from zombiescope.plugin import nodes
+from zombiescope.plugin.kubectl import FAILED, Kubectl, talk
+from zombiescope.plugin.pods import Pod, agent, check_node, debug_pod
+
+RECORDING = "/var/lib/zombiescope"
+EXAMPLES = """examples:
+  kubectl zombiescope nodes                        every node: starved or not, the root cause, since when
+  kubectl zombiescope diagnose NODE --seconds 30   look at one node, and print the chain
+  kubectl zombiescope flame NODE > node.folded     what its CPUs did in the last minutes
+  kubectl zombiescope view NODE                    the time-travel page of its recording
+  kubectl zombiescope fix NODE                     what would help, as commands; changes nothing
+  kubectl zombiescope top NODE                     the live view
+
+exit codes: as zombiescope's own: 0 clear, 1 found, 2 usage or no answer, 3 could not look
+"""
+_FORWARDED = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) ->")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = _parser().parse_args(argv)
+    chosen = [f"--{name}={value}" for name in ("context", "kubeconfig") if (value := getattr(args, name))]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(FAILED))  # so that a pod of ours is removed
+    try:
+        return _run(args, Kubectl(chosen))
+    except UserError as error:
+        print(f"kubectl zombiescope: {harmless(str(error))}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except BrokenPipeError:
+        return FAILED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="kubectl zombiescope",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"zombiescope {__version__}")
+    parser.add_argument("--context", default="", help="kubectl's context [the current one]")
+    parser.add_argument("--kubeconfig", default="", metavar="FILE", help="kubectl's file")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    listed = verbs.add_parser("nodes", help="every node in one table")
+    listed.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    for verb, says in (
+        ("diagnose", "look at a node and print the chain"),
+        ("fix", "what would help, as commands; changes nothing"),
+    ):
+        one = verbs.add_parser(verb, help=says)
+        one.add_argument("node")
+        one.add_argument("--seconds", type=int, default=10, help="how long to look [10]")
+        one.add_argument("--image", default=f"zombiescope:{__version__}", help="of the pod, where no agent runs")
+        one.add_argument("--namespace", "-n", default="default", help="of that pod [default]")
+        if verb == "diagnose":
+            one.add_argument("--format", choices=("text", "json", "html", "dot"), default="text")
+    for verb, says in (
+        ("flame", "a flame graph of its recording, in folded form"),
+        ("top", "the live view of its recording"),
+        ("view", "the time-travel page of its recording, on this machine"),
+    ):
+        one = verbs.add_parser(verb, help=says + "; needs the agent")
+        one.add_argument("node")
+    return parser
+
+
+def _run(args: argparse.Namespace, kubectl: Kubectl) -> int:
+    if args.verb == "nodes":
+        return nodes.run(kubectl, args.output)
+    check_node(kubectl, args.node)
+    pod = agent(kubectl, args.node)
+    if args.verb in ("diagnose", "fix"):
+        if pod is not None:
+            return _looked(args, kubectl, pod)
+        with debug_pod(kubectl, args.node, args.image, args.namespace) as pod:
+            return _looked(args, kubectl, pod)
+    if pod is None:
+        raise UserError(f"no agent runs on {args.node}: {args.verb} shows what an agent has recorded")
+    if args.verb == "view":
+        return _view(kubectl, pod)
+    if args.verb == "top":
+        return kubectl.passed_on(*pod.run("top", "--recording", RECORDING, terminal=sys.stdin.isatty()))
+    return kubectl.passed_on(*pod.run("flame", RECORDING, "--format", "folded"))
+
+
+def _looked(args: argparse.Namespace, kubectl: Kubectl, pod: Pod) -> int:
+    look = ("diagnose", "--host", "/host", "--seconds", str(args.seconds))
+    talk(f"looking at {args.node} for {args.seconds} s")
+    if args.verb == "diagnose":
+        return kubectl.passed_on(*pod.run(*look, "--format", args.format))
+    running = kubectl.started(*pod.run(*look, "--format", "json"))
+    out, complaint = running.communicate(timeout=args.seconds + 300)
+    try:
+        remedies = json.loads(out)["remedies"]
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"no answer from {args.node}: {complaint.strip()[-200:]}") from None
+    for plan in remedies:
+        print(f"{harmless(plan['name'])} ({harmless(plan['risk'])}), for {harmless(str(plan['cures']))}")
+        for step in plan["steps"]:
+            print(f"    {harmless(step['says'])}")
+    print("On the node itself: zombiescope fix (shows the commands), zombiescope fix --apply (carries them out)")
+    return running.returncode
+
+
+def _view(kubectl: Kubectl, pod: Pod) -> int:
+    running = kubectl.started("port-forward", "--namespace", pod.namespace, f"pod/{pod.name}", ":9479")
+    try:
+        assert running.stdout is not None
+        found = _FORWARDED.match(running.stdout.readline())
+        if found is None:
+            said = running.communicate(timeout=10)[1].strip().splitlines()
+            raise UserError(f"kubectl port-forward: {said[-1] if said else 'no answer'}")
+        url = f"http://127.0.0.1:{found[1]}/page/"
+        print(url, flush=True)
+        webbrowser.open(url)
+        talk("Ctrl-C ends it")
+        return running.wait()
+    finally:
+        running.terminate()
+        try:
+            running.wait(5)
+        except subprocess.TimeoutExpired:
+            running.kill()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""Remedies that only advise: nothing is run, and each setting is named for what is full, slow or lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.nodes import node, read
+from tests.remedies.planned import finding, plan_for
+
+POD = "/kubepods.slice/kubepods-pod0a1b2c3d_1111_2222_3333_444455556666.slice"
+SEEN = read("seen", "node", 1.0, 0.0)
+
+
+def advice(remedy: str, sign: str, subject: str, says: str = "seen", what: str = "seen") -> list[str]:
+    found = replace(finding(sign, subject, replace(SEEN, what=what)), says=says)
+    plan = plan_for(found, remedy, node([SEEN]))
+    assert plan is not None and plan.risk == "safe" and plan.proof == (sign,)
+    assert not any(it.argv or it.stdin or it.keeps or it.undo or it.unit for it in plan.steps), "advice does nothing"
+    assert plan.steps[0].says == says
+    return [it.says for it in plan.steps[1:]]
+
+
+@pytest.mark.parametrize(
+    ("subject", "names"),
+    [
+        (f"cgroup:{POD}", "podPidsLimit"),
+        ("cgroup:/system.slice/agent.service", "systemctl set-property agent.service TasksMax="),
+        ("cgroup:/by-hand", "/by-hand sets its pids.max"),
+        ("user:1000", "fs.inotify.max_user_instances"),
+        ("table:keys of user 1000", "kernel.keys.maxkeys"),
+        ("table:file handles", "fs.file-max"),
+        ("table:one of tomorrow", "its sysctl"),
+    ],
+)
+def test_a_full_table_is_raised_where_its_limit_is_set(subject: str, names: str) -> None:
+    (said,) = advice("raise_table_limit", "table_full", subject)
+    assert names in said
+
+
+@pytest.mark.parametrize(
+    ("subject", "says", "names"),
+    [
+        ("cgroup:/system.slice/db.service", "is held at its limit", "IOReadIOPSMax= and its kin of db.service"),
+        ("cgroup:/by-hand", "is held at its limit", "io.max on cgroup v2"),
+        ("disk:nvme0n1", "took 300 ms: a ceiling of 3,000 requests", "credits for bursts"),
+        ("disk:nvme0n1", "did not answer for 30 s", "SMART"),
+        ("disk:nvme0n1", "took 300 ms; the kernel logged 3 timeouts", "SMART"),
+        ("disk:nvme0n1", "took 300 ms", "what writes most: iotop"),
+    ],
+)
+def test_a_slow_disk_is_told_apart_from_one_that_is_limited_or_fails(subject: str, says: str, names: str) -> None:
+    assert names in advice("relieve_disk", "disk_stall", subject, says)[0]
+
+
+@pytest.mark.parametrize(
+    ("what", "names"),
+    [("net_accepts_refused_total", "somaxconn"), ("softnet_dropped_total", "netdev_max_backlog"), ("dmesg", "")],
+)
+def test_a_queue_that_overflows_is_named_and_an_unknown_one_is_not_guessed(what: str, names: str) -> None:
+    assert [names in it for it in advice("enlarge_queue", "lost_packets", "node", what=what)] == [True] * bool(names)
