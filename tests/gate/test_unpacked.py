@@ -241,7 +241,9 @@ def test_links_on_the_way_to_what_is_read_are_kept(tmp_path: Path) -> None:
         member("lib", kind=tarfile.SYMTYPE, to="usr/lib"),
         member("bin", kind=tarfile.SYMTYPE, to="usr/bin"),
         member(f"{LIB}/a.service", b"[Unit]\n"),
+        member("usr/local/lib", kind=tarfile.SYMTYPE, to="../lib"),
     ]
     with root_folder(str(packed(tmp_path / "t.tar", members))) as folder:
         assert Host(folder, live=False).read("/lib/systemd/system/a.service") == "[Unit]\n"
         assert sorted(os.listdir(folder)) == ["lib", "usr"]
+        assert os.readlink(f"{folder}/usr/local/lib") == "../lib"

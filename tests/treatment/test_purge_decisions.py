@@ -14,6 +14,7 @@ import pytest
 from zombiescope.core import Unreadable, UserError
 from zombiescope.kernel.memcg_records import MemoryCgroup, Pin
 from zombiescope.kernel.memcg_walk import Walk
+from zombiescope.treatment import purge
 from zombiescope.treatment.limited_write import write
 from zombiescope.treatment.purge import (
     _PAGE,
@@ -81,6 +82,17 @@ def looks(*walks: Sequence[MemoryCgroup], version: int = 2) -> Callable[[], Walk
         return Walk(cgroups=[ROOT, *its], version=version, **cost)  # type: ignore[arg-type]
 
     return look
+
+
+def test_it_waits_while_workers_release_some_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One is released after each third walk: each time the wait begins anew."""
+    monkeypatch.setattr(purge, "_CALM", 0.5)
+    gone = [dead(serial, f"/x{serial}", pin=None) for serial in (3, 4, 5)]
+    walks = [gone[: max(3 - number // 3, 1)] for number in range(20)]
+    count = purge._Count("/", looks(*walks))
+    count.settle()
+    assert len(count.dead) == 1
+    assert 0.6 + 0.5 <= count.seconds < 3.0, "till the second is released, then half a second"
 
 
 TREE = [

@@ -46,7 +46,9 @@ def tell(tmp_path: Path) -> Tell:
         folder = tmp_path / f"v{version}" / "own"
         folder.mkdir(parents=True, exist_ok=True)
         kind = "cgroup2 cgroup2 rw" if version == 2 else "cgroup cgroup rw,memory"
-        files = {"memory.use_hierarchy": "1\n", "cgroup.procs": "7\n", "cgroup.events": "populated 1\n"}
+        # On version 2 processes may be in any cgroup below; version 1 has no such file.
+        running = {"cgroup.procs": "", "cgroup.events": "populated 1\n"} if version == 2 else {"cgroup.procs": "7\n"}
+        files = {"memory.use_hierarchy": "1\n", **running}
         for name in ("memory.reclaim", "memory.force_empty"):
             files[name] = ""
         for name, text in files.items():
