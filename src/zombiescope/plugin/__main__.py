@@ -13,7 +13,8 @@ import signal
 import subprocess
 import sys
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from zombiescope import __version__
 from zombiescope.core import UserError, harmless
@@ -108,18 +109,25 @@ def _looked(args: argparse.Namespace, kubectl: Kubectl, pod: Pod) -> int:
     talk(f"looking at {args.node} for {args.seconds} s")
     if args.verb == "diagnose":
         return kubectl.passed_on(*pod.run(*look, "--format", args.format))
-    running = kubectl.started(*pod.run(*look, "--format", "json"))
-    out, complaint = running.communicate(timeout=args.seconds + 300)
+    with kubectl.started(*pod.run(*look, "--format", "json")) as running:
+        try:
+            out, complaint = running.communicate(timeout=args.seconds + 300)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            raise UserError(f"no answer from {args.node} in {args.seconds + 300:.0f} s") from None
     try:
-        remedies = json.loads(out)["remedies"]
-    except (ValueError, KeyError, TypeError):
-        raise UserError(f"no answer from {args.node}: {complaint.strip()[-200:]}") from None
-    for plan in remedies:
-        print(f"{harmless(plan['name'])} ({harmless(plan['risk'])}), for {harmless(str(plan['cures']))}")
-        for step in plan["steps"]:
-            print(f"    {harmless(step['says'])}")
+        lines = list(_plans(json.loads(out)))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise UserError(f"no answer from {args.node}: {harmless(complaint.strip()[-200:])}") from None
+    print(*lines, sep="\n")
     print("On the node itself: zombiescope fix (shows the commands), zombiescope fix --apply (carries them out)")
     return running.returncode
+
+
+def _plans(told: Any) -> Iterator[str]:
+    for plan in told["remedies"]:
+        yield harmless(f"{plan['name']} ({plan['risk']}), for {plan['cures']}")
+        yield from (f"    {harmless(str(step['says']))}" for step in plan["steps"])
 
 
 def _view(kubectl: Kubectl, pod: Pod) -> int:
@@ -129,7 +137,7 @@ def _view(kubectl: Kubectl, pod: Pod) -> int:
         found = _FORWARDED.match(running.stdout.readline())
         if found is None:
             said = running.communicate(timeout=10)[1].strip().splitlines()
-            raise UserError(f"kubectl port-forward: {said[-1] if said else 'no answer'}")
+            raise UserError(harmless(f"kubectl port-forward: {said[-1] if said else 'no answer'}"))
         url = f"http://127.0.0.1:{found[1]}/page/"
         print(url, flush=True)
         webbrowser.open(url)

@@ -1,11 +1,17 @@
-"""kubectl, run as the user's own: its context, its credentials and its plugins for them."""
+"""kubectl, run as the user's own: with the caller's folder and variables, which say its context and its credentials.
+
+It is looked for in absolute folders of PATH only: "." would run what a stranger left in this one.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from subprocess import PIPE
 from typing import Any
 
 from zombiescope.core import UserError, harmless
@@ -18,7 +24,7 @@ class Kubectl:
     """`options` come first on each command line, such as --context."""
 
     def __init__(self, options: Sequence[str] = (), program: str = "kubectl") -> None:
-        self._start = (program, *options)
+        self._program, self._options = program, options
 
     def json(self, *argv: str) -> dict[str, Any]:
         try:
@@ -31,22 +37,20 @@ class Kubectl:
 
     def text(self, *argv: str, stdin: str = "") -> str:
         """What it prints; a UserError with its own last line if it fails."""
-        try:
-            done = subprocess.run(
-                [*self._start, *argv], input=stdin.encode(), capture_output=True, timeout=PATIENCE, check=False
-            )
-        except FileNotFoundError:
-            raise UserError("kubectl is not installed, or not on the PATH") from None
-        except subprocess.TimeoutExpired:
-            raise UserError(f"kubectl {argv[0]}: no answer in {PATIENCE:.0f} s") from None
-        if done.returncode:
-            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise UserError(harmless(f"kubectl {argv[0]}: {said[-1] if said else f'exit code {done.returncode}'}"))
-        return done.stdout.decode("utf-8", "replace")
+        with self._run(*argv, stdin=PIPE, stdout=PIPE, stderr=PIPE) as running:
+            try:
+                told, trouble = running.communicate(stdin, PATIENCE)
+            except subprocess.TimeoutExpired:
+                running.kill()
+                raise UserError(f"kubectl {argv[0]}: no answer in {PATIENCE:.0f} s") from None
+        if running.returncode:
+            said = trouble.strip().splitlines()
+            raise UserError(harmless(f"kubectl {argv[0]}: {said[-1] if said else f'exit code {running.returncode}'}"))
+        return told
 
     def passed_on(self, *argv: str) -> int:
         """Run it with our terminal; its exit code. Ctrl-C reaches it too: it is waited for."""
-        with subprocess.Popen([*self._start, *argv]) as running:
+        with self._run(*argv) as running:
             while True:
                 try:
                     return running.wait()
@@ -54,7 +58,23 @@ class Kubectl:
                     continue
 
     def started(self, *argv: str) -> subprocess.Popen[str]:
-        return subprocess.Popen([*self._start, *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return self._run(*argv, stdout=PIPE, stderr=PIPE)
+
+    def _run(self, *argv: str, **streams: int) -> subprocess.Popen[str]:
+        folders = os.pathsep.join(it for it in os.get_exec_path() if os.path.isabs(it))
+        program = shutil.which(self._program, path=folders)
+        if program is None:
+            raise UserError("kubectl is not installed, or not on the PATH")
+        return subprocess.Popen(
+            [program, *self._options, *argv],
+            cwd=os.curdir,
+            env=os.environ,
+            encoding="utf-8",
+            errors="replace",
+            stdin=streams.get("stdin"),
+            stdout=streams.get("stdout"),
+            stderr=streams.get("stderr"),
+        )
 
 
 def talk(says: str) -> None:
