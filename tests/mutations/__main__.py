@@ -1,6 +1,7 @@
 """Change one operator or constant at a time in the rooms that decide about safety, and count how many tests notice.
 
     python -m tests.mutations --count 60 --seed 1
+    python -m tests.mutations --operators --seed 1
     python -m tests.mutations --files treatment/prove.py treatment/apply.py --count 30
 
 How it is sampled: every comparison, boolean and arithmetic operator and every constant of every file in treatment,
@@ -109,10 +110,16 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--count", type=int, default=60, help="mistakes to make [60]")
     parser.add_argument("--seed", type=int, default=1, help="which of them [1]")
     parser.add_argument("--jobs", type=int, default=2, help="at a time [2]")
+    parser.add_argument("--operators", action="store_true", help="no constants: limits, pauses, lengths of texts")
     parser.add_argument("--light", action="store_true", help="leave out tests that make real cgroups or load")
     parser.add_argument("--least", type=float, default=0.9, help="share that must be noticed [0.9]")
     args = parser.parse_args(argv)
-    every = [(file, it) for file in args.files for it in changes((PACKAGE / file).read_text())]
+    every = [
+        (file, it)
+        for file in args.files
+        for it in changes((PACKAGE / file).read_text())
+        if not (args.operators and it.constant)
+    ]
     chosen = random.Random(args.seed).sample(every, min(args.count, len(every)))
     for real in (False, True):
         tests = {it for file, _ in chosen if (file in REAL and not args.light) == real for it in _tests(file)}

@@ -38,6 +38,7 @@ class Change:
     tree: ast.AST
     place: int  # of the node, as ast.walk comes to it
     number: int  # of what could be changed in it
+    constant: bool  # else an operator or a condition
 
     @property
     def text(self) -> str:
@@ -56,7 +57,8 @@ def changes(text: str) -> list[Change]:
         if node in declared:
             continue
         for number, (says, _) in enumerate(_made(node)):
-            found.append(Change(getattr(node, "lineno", 0), says, tree, place, number))
+            constant = isinstance(node, ast.Constant)
+            found.append(Change(getattr(node, "lineno", 0), says, tree, place, number, constant))
     return found
 
 
