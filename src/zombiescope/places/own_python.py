@@ -11,8 +11,9 @@ import sys
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin"  # only root writes to these
 FOLDER = "/"  # where programs start
-# HOME and KUBECONFIG: where kubectl finds its credentials; the bus: which systemd is meant.
-PASSED = ("HOME", "LANG", "TERM", "NO_COLOR", "KUBECONFIG", "DBUS_SYSTEM_BUS_ADDRESS")
+# The way to the API server of a cluster, on a node and in a pod; the bus: which systemd is meant.
+CLUSTER = ("HOME", "KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
+PASSED = ("LANG", "TERM", "NO_COLOR", "DBUS_SYSTEM_BUS_ADDRESS", *CLUSTER)
 OURS = "ZOMBIESCOPE_"
 
 
