@@ -277,9 +277,8 @@ int main(void) { for (;;) spin_here(); }
 def test_a_program_that_still_runs_is_named_from_proc(tmp_path: Path) -> None:
     if shutil.which("gcc") is None:
         pytest.skip(CANNOT + "compile the program to look for: no gcc")
-    (tmp_path / "known.c").write_text(PROGRAM)
-    kept = ("-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer")
-    subprocess.run(["gcc", "-O1", *kept, "-o", tmp_path / "known", tmp_path / "known.c"], check=True)
+    flags = ("-O1", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer", "-x", "c", "-o", tmp_path / "known", "-")
+    subprocess.run(["gcc", *flags], input=PROGRAM, text=True, check=True)
     with subprocess.Popen([tmp_path / "known"]) as before:
         time.sleep(0.2)
         with subprocess.Popen(["sh", "-c", "sleep 1; exec " + str(tmp_path / "known")]) as during:

@@ -122,7 +122,7 @@ class Assembler:
             self._emit(_ST | _SIZES[size], base, 0, offset, value)
 
     def add_to(self, base: Register, offset: int, value: Register) -> None:
-        """*(base + offset) += value, whoever else does so at the same time"""
+        """*(base + offset) += value, atomically: other cores may do so at the same time"""
         self._emit(_ATOMIC, base, value, offset, 0)
 
     def load_field(self, target: Register, base: Register, layout: np.dtype[Any], name: str) -> None:

@@ -162,7 +162,7 @@ def _waits_from_now(it: Assembler, otherwise: str) -> None:
     it.set(R2, R7)
     it.subtract(R2, R1)
     it.shift_right(R2, LONGEST)
-    it.jump_if(R2, "==", 0, otherwise)  # else whoever it was is long gone
+    it.jump_if(R2, "==", 0, otherwise)  # else that thread is long gone
     it.label("free")
     it.store(R8, TASK, R9)
     it.label("own")
