@@ -214,6 +214,8 @@ def test_figures_by_core_class_and_kind() -> None:
             read("cgroup_releases_total", "family:/docker/<id>", 50.0, at),
             read("softirq_wait_seconds", "softirq:NET_RX/0", 0.3, at, f"{timed} 262144:2"),
             read("softirq_wait_seconds", "softirq:TIMER/0", 0.3, at, timed),
+            read("cgroup_run_delay_seconds", "cgroup:/system.slice/a.service", 0.3, at, f"{timed} 262144:1"),
+            read("cgroup_run_delay_seconds", "cgroups:others", 0.1, at, timed),
         ]
     # Another probe was read later, and the node is older than the last look: neither loses what was counted.
     timeline = node([*rows, read("procs_running", "node", 1.0, 0.0), read("procs_running", "node", 1.0, 21.5)])
@@ -226,5 +228,6 @@ def test_figures_by_core_class_and_kind() -> None:
     assert found["families"] == [["/docker/<id>", 120.0, 60.0]]
     waits = dict(zip((*WAITS, float("inf")), found["softirq_wait"]["NET_RX"]["counts"], strict=True))
     assert list(found["softirq_wait"]) == ["NET_RX"] and found["softirq_wait"]["NET_RX"]["sum"] == pytest.approx(1.0)
+    assert {name: sum(it["counts"]) for name, it in found["run_delay"].items()} == {"other": 180, "system": 182}
     assert waits[WAITS[0]] == 180 and sum(waits.values()) == 184
     assert [bound for bound, count in waits.items() if count == 4] == [pytest.approx(0.524288)]

@@ -85,6 +85,7 @@ def look(**figures: Any) -> dict[str, Any]:
                 "zeros": 50,
             },
             "softirq_wait": {"NET_RX": {"counts": [90, 5, 0, 0, 2, 0, 0, 0, 1], "sum": 1.5}},
+            "run_delay": {"burstable": {"counts": [40, 5, 0, 0, 0, 2, 0, 0, 0], "sum": 0.5}},
             "families": [["/docker/<id>", 5000.0, 4000.0], ["/system.slice/run-r<id>.scope", 7.0, None]],
             "cores_idle": 1.25,
             "cores": [["0", 12.25, 12.5], ["1", 0.5, 0.0]],

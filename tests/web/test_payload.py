@@ -150,6 +150,17 @@ def test_curves_show_peaks_and_leave_out_what_never_moved() -> None:
     assert values.max() == pytest.approx(0.91, abs=0.02) and found[0].of == "most of 2"
 
 
+def test_a_curve_of_longest_waits_knows_nothing_between_two_samples() -> None:
+    text = "2.00 s; 0.5 s in all; one in 1 below 16384; from µs: 262144:1"
+    rows = [("cgroup:/a", 0.25, 10.0), ("cgroup:/b", 0.5, 10.0), ("cgroup:/a", 0.125, 20.0)]
+    waits = [read("cgroup_run_delay_seconds", subject, value, at, text) for subject, value, at in rows]
+    timeline = node([*(read("load1", "node", 1, float(at)) for at in range(30)), *waits])
+    (found,) = curves(timeline, axis_of(capture([]), timeline))[1]
+    known = {at: float(value) for at, value in enumerate(found.values) if np.isfinite(value)}
+    assert (found.name, found.of) == ("longest wait to run", "longest of 2")
+    assert known == {8: 0.5, 9: 0.5, 18: 0.125, 19: 0.125}
+
+
 def test_the_scene_has_its_events_its_chain_and_its_case() -> None:
     told = Unpacked(bundle(scene.capture(), scene.timeline(), scene.case())).header
     log = [it for it in told["events"] if it["lane"] == "log"]

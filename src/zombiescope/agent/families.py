@@ -64,6 +64,12 @@ def _of_the_node(it: Metrics) -> Iterator[Family]:
         "Time from raise to run of network softirqs, by eBPF; beyond 8,000 softirqs a second it is timed in rounds.",
         histograms=tuple(({"kind": kind}, waits) for kind, waits in it.waits.items()),
     )
+    yield Family(
+        PREFIX + "workload_run_delay_seconds",
+        "histogram",
+        "Time from wake-up to run of threads, by eBPF, by class of workload; cgroup v2 only, and timed in rounds.",
+        histograms=tuple(({"class": name}, delays) for name, delays in it.run_delays.items()),
+    )
     yield _counter(
         "cpu_throttled_seconds",
         "Time that cgroups were throttled by their CPU quota, all cgroups added up.",

@@ -16,6 +16,7 @@ from zombiescope.core import Case, Finding
 from zombiescope.core.timeline import Floats, Series, Timeline
 from zombiescope.derived.cores import IDLE, cores
 from zombiescope.derived.histograms import added
+from zombiescope.derived.run_delays import WAIT as RUN_DELAY
 from zombiescope.derived.softirq_times import WAIT
 from zombiescope.knowledge.kernel_messages import recognise
 
@@ -46,6 +47,7 @@ def figures(timeline: Timeline, case: Case, since: float) -> dict[str, Any]:
         "saturated_seconds": sum(_within(it, start, end) for it in case.findings if it.sign == "saturated_core"),
         "softirq_delay": _delays(timeline, since),
         "softirq_wait": _waits(timeline, since),
+        "run_delay": _run_delays(timeline, since),
         "restarts": _restarts(timeline),
         "resets": [it for finding in case.findings if finding.sign == "driver_reset" for it in _resets(finding, since)],
         "throttled_seconds": _rise(timeline, "cgroup_throttled_seconds_total", start),
@@ -120,12 +122,29 @@ def _waits(timeline: Timeline, since: float) -> dict[str, Any]:
     found = {}
     for kind in _NETWORK:
         named = [it for it in timeline.subjects(WAIT, "softirq") if it.startswith(f"softirq:{kind}/")]
-        counts, total = added(timeline, WAIT, named, since)
-        if counts:
-            places = np.searchsorted(np.array(WAITS), [2 * it / 1e6 for it in counts], side="left")
-            sums = np.bincount(places, list(counts.values()), len(WAITS) + 1)
-            found[kind] = {"counts": sums.astype(np.int64).tolist(), "sum": total}
+        if counted := _counted(timeline, WAIT, named, since):
+            found[kind] = counted
     return found
+
+
+def _run_delays(timeline: Timeline, since: float) -> dict[str, Any]:
+    """How long threads waited to run, as far as eBPF timed them, by class of workload."""
+    classes: dict[str, list[str]] = {}
+    for subject in timeline.subjects(RUN_DELAY):
+        kind, _, path = subject.partition(":")
+        classes.setdefault(class_of(path) if kind == "cgroup" else "other", []).append(subject)
+    every = {name: _counted(timeline, RUN_DELAY, subjects, since) for name, subjects in sorted(classes.items())}
+    return {name: counted for name, counted in every.items() if counted}
+
+
+def _counted(timeline: Timeline, what: str, subjects: list[str], since: float) -> dict[str, Any] | None:
+    """What eBPF timed of these subjects, in the buckets of WAITS."""
+    counts, total = added(timeline, what, subjects, since)
+    if not counts:
+        return None
+    places = np.searchsorted(np.array(WAITS), [2 * it / 1e6 for it in counts], side="left")
+    sums = np.bincount(places, list(counts.values()), len(WAITS) + 1)
+    return {"counts": sums.astype(np.int64).tolist(), "sum": total}
 
 
 def _families(timeline: Timeline) -> list[list[Any]]:

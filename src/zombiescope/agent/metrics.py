@@ -33,6 +33,7 @@ class Metrics:
     stalled_by_class: dict[str, float] = field(default_factory=dict)
     delays: Histogram = field(default_factory=lambda: Histogram(BUCKETS))
     waits: dict[str, Histogram] = field(default_factory=dict)  # by kind of softirq
+    run_delays: dict[str, Histogram] = field(default_factory=dict)  # by class of workload
     cores: dict[str, list[float]] = field(default_factory=dict)  # of each: seconds in the kernel, seconds saturated
     _families: dict[str, None] = field(default_factory=dict)  # named so far
     restarts: dict[str, float] = field(default_factory=dict)
@@ -53,8 +54,9 @@ class Metrics:
             totals |= {name: totals.get(name, 0.0) + seconds for name, seconds in new.items()}
         if figures["softirq_delay"] is not None:
             self.delays.add(figures["softirq_delay"])
-        for kind, waits in figures["softirq_wait"].items():
-            self.waits.setdefault(kind, Histogram(WAITS)).add(waits)
+        for histograms, timed in ((self.waits, figures["softirq_wait"]), (self.run_delays, figures["run_delay"])):
+            for label, waits in timed.items():
+                histograms.setdefault(label, Histogram(WAITS)).add(waits)
         for core, *seconds in figures["cores"]:
             self.cores[core] = [old + new for old, new in zip(self.cores.get(core, (0.0, 0.0)), seconds, strict=True)]
         for unit, times in figures["restarts"].items():

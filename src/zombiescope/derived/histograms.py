@@ -10,7 +10,7 @@ import numpy as np
 
 from zombiescope.core import Reading
 from zombiescope.core.model import Span
-from zombiescope.core.timeline import Timeline
+from zombiescope.core.timeline import Floats, Series, Timeline
 
 LONG_US = 16384  # times from here on are all counted; shorter ones are sampled
 LONG_SAYS = f"{LONG_US / 1e3:.0f} ms"
@@ -42,6 +42,13 @@ def times(timeline: Timeline, what: str, subject: str, span: Span) -> Times | No
         total += float(text["total"])
         covered += float(text["seconds"])
     return None if longest is None else Times(series.reading(longest), many, total, covered)
+
+
+def began(series: Series) -> Floats:
+    """When the samples of a series began: what it says, it says of the time from there to the sample's own."""
+    texts = (_TEXT.match(series.texts.get(index, "")) for index in range(len(series)))
+    lengths: Floats = np.array([float(it["seconds"]) if it else 0.0 for it in texts])
+    return np.subtract(series.at, lengths)
 
 
 def added(timeline: Timeline, what: str, subjects: Iterable[str], since: float) -> tuple[dict[int, int], float]:

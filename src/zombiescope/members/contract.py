@@ -25,8 +25,11 @@ def _needs(value: Any) -> bool:
     return isinstance(value, tuple | list) and all(isinstance(it, str) or (it and _texts(it)) for it in value)
 
 
+HOW = ("most", "all", "longest")  # subjects become one curve
+
+
 def _curves(value: Any) -> bool:
-    return isinstance(value, tuple) and all(_texts(it) and len(it) == 4 and it[3] in ("most", "all") for it in value)
+    return isinstance(value, tuple) and all(_texts(it) and len(it) == 4 and it[3] in HOW for it in value)
 
 
 def _truth(value: Any) -> bool:
@@ -59,7 +62,7 @@ _FLAG: tuple[Test, str] = (lambda it: isinstance(it, bool), "True or False")
 MAY_HAVE: dict[str, dict[str, tuple[Test, str]]] = {
     "probes": {
         "EVENTS": _LIST,
-        "CURVES": (_curves, "a tuple of (name, unit, series, most or all)"),
+        "CURVES": (_curves, "a tuple of (name, unit, series, most, all or longest)"),
         "FILES": (lambda it: isinstance(it, tuple) and _texts(it) and bool(it), "a tuple of paths, at least one"),
         "readings": _CALL,
         "watch": _CALL,

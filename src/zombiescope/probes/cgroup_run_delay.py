@@ -24,6 +24,7 @@ from zombiescope.probes._core_times import RESTS, allowed, histogram
 EVERY = 2.0
 GIVES = ("cgroup_run_delay_seconds",)
 EVENTS = GIVES  # each sample is a histogram of its own
+CURVES = (("longest wait to run", "s", GIVES[0], "longest"),)
 MOST = 32  # cgroups, those with the longest waits; the others together
 WAITS = 1_500.0  # a second that are timed, on the average: 0.1 % of a core, on all cores together
 SOURCE = "/sys/kernel/tracing/events/sched"

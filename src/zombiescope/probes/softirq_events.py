@@ -26,6 +26,7 @@ from zombiescope.probes._core_times import allowed, possible_cores, sampled
 EVERY = 2.0
 WAIT, RUN = GIVES = ("softirq_wait_seconds", "softirq_run_seconds")
 EVENTS = GIVES  # each sample is a histogram of its own
+CURVES = (("longest wait of a softirq", "s", WAIT, "longest"),)
 MOST = 32  # histograms by core, of waits and of runs: 4 kinds on 8 cores
 SOURCE = "/sys/kernel/tracing/events/irq"
 SOFTIRQS = 8_000.0  # a second that are timed, on the average: 0.2 % of a core, on all cores together

@@ -1,7 +1,8 @@
 """Curves under the time axis: those that a sign or a probe offers, that the recording has, and that moved.
 
-A probe lists counters in CURVES: what the curve is called, its unit, the series, and how many subjects become one curve
-("most": the highest of them, "all": their sum). A sign works them out in `curves(timeline)`.
+A probe lists them in CURVES: what the curve is called, its unit, the series, and how many subjects become one curve
+("most": the highest rate of a counter, "all": the sum of rates, "longest": the highest of what was timed, which is no
+counter). A sign works them out in `curves(timeline)`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zombiescope.core.timeline import Floats, Series, Timeline
+from zombiescope.derived.histograms import began
 from zombiescope.members.rooms import Broken, guarded, healthy
 from zombiescope.web._axis import SECOND, Axis
 
@@ -46,13 +48,16 @@ def _all(timeline: Timeline, edges: Floats) -> Iterator[Curve]:
     offered = [curve for probe in healthy("probes").values() for curve in getattr(probe, "CURVES", ())]
     for name, unit, what, how in offered:
         subjects = timeline.subjects(what)[:MOST_SUBJECTS]
-        drawn = [_peaks(timeline.rate(what, subject), edges) for subject in subjects]
+        if how == "longest":
+            drawn = [_timed(timeline.series(what, subject), edges) for subject in subjects]
+        else:
+            drawn = [_peaks(timeline.rate(what, subject), edges) for subject in subjects]
         if not drawn or not np.nanmax(np.nan_to_num(np.array(drawn)), initial=0.0) > 0:
             continue  # a flat line at zero says nothing
         together = np.array(drawn)
         unknown = np.isnan(together).all(axis=0)
         known = np.nan_to_num(together)
-        values = known.max(axis=0) if how == "most" else known.sum(axis=0)
+        values = known.sum(axis=0) if how == "all" else known.max(axis=0)
         of = subjects[0] if len(subjects) == 1 else f"{how} of {len(subjects)}"
         yield Curve(name, unit, of, np.where(unknown, np.nan, values))
 
@@ -64,4 +69,14 @@ def _peaks(series: Series, edges: Floats) -> Floats:
         place = np.searchsorted(edges, series.at, side="right") - 1
         inside = (place >= 0) & (place < len(values))
         np.fmax.at(values, place[inside], series.values[inside])
+    return values
+
+
+def _timed(series: Series, edges: Floats) -> Floats:
+    """The longest of the samples that reach into each cell: nothing is known of the time between two samples."""
+    values = np.full(len(edges) - 1, np.nan)
+    first = np.searchsorted(edges, began(series), side="right") - 1
+    last = np.searchsorted(edges, series.at, side="left")
+    for start, end, value in zip(np.maximum(first, 0), last, series.values, strict=True):
+        np.fmax(values[start:end], value, out=values[start:end])
     return values
