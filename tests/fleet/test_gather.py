@@ -11,7 +11,8 @@ from tests.fleet.fleets import opened
 
 from zombiescope.__main__ import main
 from zombiescope.fleet import store
-from zombiescope.fleet.gather import SETTLES, gather
+from zombiescope.fleet.gather import gather
+from zombiescope.fleet.hour_parcel import SETTLES
 from zombiescope.fleet.hours import INCOMING
 
 RECORDINGS = Path(__file__).parent.parent / "data" / "recordings"

@@ -21,7 +21,8 @@ Heard = Callable[[str, bytes, bytes], None]  # stream, line, and the bytes that 
 class Child:
     """One process. Its lines are handed on as they come; reading never waits.
 
-    With `bodies`, each line of its stdout begins with the number of bytes that follow the line, and a blank.
+    With `bodies`, each line of its stdout begins with the number of bytes that follow the line, and a blank. `knows`:
+    beginnings of the variables that it gets besides the usual ones.
     """
 
     def __init__(
@@ -32,9 +33,10 @@ class Child:
         heard: Heard,
         *,
         bodies: bool = False,
+        knows: tuple[str, ...] = (),
     ) -> None:
         self.name, self.starts, self.ended = name, 0, ""  # `ended`: how it last ended
-        self._bodies = bodies
+        self._bodies, self._knows = bodies, knows
         self._selector, self._argv, self._heard = selector, argv, heard
         self._process: subprocess.Popen[bytes] | None = None
         self._pause, self._due, self._started = FIRST_PAUSE, 0.0, 0.0
@@ -57,7 +59,7 @@ class Child:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=FOLDER,
-                env=environment(),
+                env=environment(*self._knows),
                 process_group=0,  # Ctrl-C is for the agent, which ends its children in order
             )
         except OSError as error:

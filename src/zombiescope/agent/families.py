@@ -204,6 +204,12 @@ def _of_the_agent(it: Metrics, own: Own) -> Iterator[Family]:
         *(({"target": target}, times) for target, times in own.not_pushed.items()),
     )
     yield _counter(
+        "hours_shipped",
+        "Hours for the fleet's store, by result: sent, given_up.",
+        *(({"result": result}, times) for result, times in own.shipped.items()),
+    )
+    yield _gauge("hours_to_ship", "Hours that wait on this node for the fleet's store.", *_known(own.to_ship))
+    yield _counter(
         "remedies",
         "Fixes that the agent made by itself, by result.",
         *(({"result": result}, times) for result, times in own.remedies.items()),

@@ -102,4 +102,6 @@ class Own:
     lost: Mapping[str, int]  # events that could not be delivered, by target
     pushed: Mapping[str, int] = field(default_factory=dict)  # profiles handed over for a target
     not_pushed: Mapping[str, int] = field(default_factory=dict)  # and given up
+    shipped: Mapping[str, int] = field(default_factory=dict)  # hours for the fleet, by result
+    to_ship: int | None = None  # hours that wait
     remedies: Mapping[str, int] = field(default_factory=dict)  # the agent's own fixes, by result

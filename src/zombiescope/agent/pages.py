@@ -13,12 +13,12 @@ from zombiescope.agent import queries
 from zombiescope.agent.forms import best_form
 from zombiescope.agent.live_page import BUNDLE
 from zombiescope.agent.serving import Later, Request, Response
-from zombiescope.agent.settings import LOOPBACK
+from zombiescope.agent.settings import LOOPBACK, Settings
 
 JSON = "application/json"
 OPEN = ("/metrics", "/healthz")  # what metrics-listen serves
 EVENTS = 200  # of the newest, in /events
-PPROF = "application/octet-stream"
+BYTES = "application/octet-stream"
 INDEX = b"""zombiescope agent
 /page/     the time-travel page of the last minutes, or of any range
 /metrics   for Prometheus, as text or OpenMetrics
@@ -28,12 +28,16 @@ INDEX = b"""zombiescope agent
 /events    what began, changed and ended lately
 /reboot    whether nothing but a reboot would help, and why
 /remedies  what the agent fixed by itself, if it may
+/fleet/hours                      hours of this node that are over
+/fleet/parcel?hour=1794000000     an hour of this node for a fleet's store
 /debug/pprof/profile?seconds=30   CPU profile of the last seconds, for go tool pprof, Parca, Alloy
 """
 
 
 class Shown(Protocol):
     """What the pages are made of."""
+
+    settings: Settings
 
     def forms(self) -> Sequence[str]: ...
     def metrics(self, form: str) -> bytes: ...
@@ -44,7 +48,6 @@ class Shown(Protocol):
     def needs_reboot(self) -> Sequence[str]: ...
     def remedies(self) -> Sequence[dict[str, Any]]: ...
     def page_file(self, name: str) -> Response: ...
-    def longest_range(self) -> float: ...
     def ask(self, question: Mapping[str, Any], kind: str) -> Response | Later: ...
 
 
@@ -93,9 +96,13 @@ def _page(request: Request, shown: Shown) -> Response | Later:
 def _worked_out(request: Request, shown: Shown) -> Response | Later | None:
     """What the examiner is asked for, and the page that asks it."""
     if request.path == "/debug/pprof/profile":
-        return shown.ask(queries.profile(request.query), PPROF)
+        return shown.ask(queries.profile(request.query), BYTES)
     if request.path == "/page/bundle":
-        return shown.ask(queries.page(request.query, shown.longest_range()), BUNDLE)
+        return shown.ask(queries.page(request.query, shown.settings.hours * 3600.0), BUNDLE)
+    if request.path == "/fleet/hours":
+        return shown.ask({"do": "hours"}, JSON)
+    if request.path == "/fleet/parcel":
+        return shown.ask(queries.parcel(request.query, shown.settings.ship_labels), BYTES)
     if request.path == "/page":
         return Response(307, b"", headers=(("Location", "/page/"),))
     if request.path.startswith("/page/"):

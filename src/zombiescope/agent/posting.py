@@ -12,12 +12,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from zombiescope import __version__
 from zombiescope.agent.tls import Certificates
 
 WAITING = 256  # events that wait for the webhook; the oldest is given up first, and counted
@@ -122,29 +120,21 @@ class Poster:
 
     def _post(self, body: bytes) -> tuple[int, str]:
         """Its status, 0 without one, and why it failed. Redirects are not followed: the address was configured."""
-        import http.client  # 4 MB with TLS: only where something is posted
+        from zombiescope.places.http_request import NoAnswer, asked  # 4 MB: only where something is posted
 
-        host, port = self._url.hostname or "", self._url.port
-        headers = self._headers | {"User-Agent": f"zombiescope/{__version__}"}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
-        path = (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")
-        if self._url.scheme == "https":
-            context = self._certificates.context() if self._certificates else None
-            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                host, port, timeout=TIMEOUT, context=context
-            )
-        else:
-            connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT)
+        context = self._certificates.context() if self._certificates else None
         try:
-            connection.request("POST", path, body, headers)
-            answer = connection.getresponse()
-            answer.read(4096)
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            return 0, f"{self._url.netloc}: {str(error) or type(error).__name__}"
-        finally:
-            with suppress(OSError):
-                connection.close()
+            answer = asked(
+                self._url,
+                "POST",
+                body,
+                token=self._token,
+                headers=self._headers,
+                context=context,
+                timeout=TIMEOUT,
+            )
+        except NoAnswer as error:
+            return 0, f"{self._url.netloc}: {error}"
         return answer.status, "" if answer.status < 300 else f"{self._url.netloc}: HTTP {answer.status}"
 
 

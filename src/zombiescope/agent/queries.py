@@ -42,6 +42,14 @@ def page(query: str, most: float) -> dict[str, Any]:
     return {"do": "page", "from": start, "to": end}
 
 
+def parcel(query: str, labels: str) -> dict[str, Any]:
+    """hour: its first unix second."""
+    hour = _number(_fields(query, ("hour",)).get("hour", ""), "hour")
+    if not 0 <= hour < FURTHEST or hour % 3600:
+        raise BadQuery("hour: the unix second in which an hour begins")
+    return {"do": "parcel", "hour": int(hour), "labels": labels}
+
+
 def _fields(query: str, known: tuple[str, ...]) -> dict[str, str]:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), max_num_fields=MOST_FIELDS)

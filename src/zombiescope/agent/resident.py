@@ -17,15 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from zombiescope import __version__
-from zombiescope.agent import commands, textfile
+from zombiescope.agent import commands
 from zombiescope.agent.asking import Asking
 from zombiescope.agent.budget import FIRST
 from zombiescope.agent.children import Child
 from zombiescope.agent.cost import Cost
 from zombiescope.agent.events import POSTS, Events
-from zombiescope.agent.exposition import TEXT
-from zombiescope.agent.families import families
-from zombiescope.agent.forms import FORMS, in_form
+from zombiescope.agent.forms import FORMS
 from zombiescope.agent.listening import listen, listen_anew
 from zombiescope.agent.live_page import LivePage
 from zombiescope.agent.metrics import Metrics, Own
@@ -36,14 +34,16 @@ from zombiescope.agent.profiles import Profiles
 from zombiescope.agent.remedies import Remedies
 from zombiescope.agent.serving import Later, Response, Server
 from zombiescope.agent.settings import Settings, token
+from zombiescope.agent.severity import only_reboot
+from zombiescope.agent.shipping import Shipping
 from zombiescope.agent.systemd import Systemd
+from zombiescope.agent.written import Written
 from zombiescope.core import UserError
 
 DRAINS = 10.0  # seconds for the recorder to write its last segment
 POSTING = 5.0  # seconds for what still waits to be posted
 LATE = 3.0  # times the pause between looks: later than that it is not healthy
 ANSWERS = 150.0  # seconds: an examiner that is silent for longer hangs
-KEPT = 1.0  # seconds for which a written /metrics is served again
 
 
 class Resident:
@@ -63,21 +63,26 @@ class Resident:
             self._selector, "recorder", lambda: commands.recorder(self.settings), self._recorder_said
         )
         self._examiner = Child(
-            self._selector, "examiner", lambda: commands.examiner(self.settings), self._examiner_said, bodies=True
+            self._selector,
+            "examiner",
+            lambda: commands.examiner(self.settings),
+            self._examiner_said,
+            bodies=True,
+            knows=commands.STORES,
         )
         self._asking = Asking(self._examiner.send)
         self._profiles = Profiles(self.out)
+        self._shipping = Shipping(self._examiner.send, self.out)
         self._live_page = LivePage(self._node)
         self._remedies = Remedies(settings, self._selector, self.out)
         self._server = Server(
             self._selector, pages(self, lambda: self._token, lambda: bool(self.settings.tls_client_ca_file))
         )
-        self._asked = False  # a look was asked for, and the answer is awaited
-        self._asked_at = 0.0
+        self._asked, self._asked_at = False, 0.0  # whether a look was asked for and the answer is awaited; since when
         self._next_look = time.monotonic() + min(FIRST, settings.every)
         self._cost = Cost((self._recorder, self._examiner), settings.every)
         self._trouble = "not looked yet"  # why there is no fresh look
-        self._written: dict[str, tuple[float, bytes]] = {}
+        self._written = Written(self._metrics, self._own)
         self._signals: list[int] = []
 
     # What is served (pages.Shown)
@@ -86,12 +91,7 @@ class Resident:
         return FORMS if self.settings.native_histograms == "on" else FORMS[1:]
 
     def metrics(self, form: str) -> bytes:
-        at, content = self._written.get(form, (float("-inf"), b""))
-        if time.monotonic() - at > KEPT:
-            every = families(self._metrics, self._own(), per_core=self.settings.per_core == "on")
-            content = in_form(every, form)
-            self._written[form] = (time.monotonic(), content)
-        return content
+        return self._written.text(form, self.settings)
 
     def health(self) -> list[str]:
         troubles = [] if self._recorder.up else [f"the recorder does not run: {self._recorder.ended}"]
@@ -112,18 +112,13 @@ class Resident:
         return self._events.newest
 
     def needs_reboot(self) -> list[str]:
-        found = [] if self.health() else self._metrics.last.get("findings", [])
-        grave = [it for it in found if it["only_reboot"] and it["severity"] == "critical"]
-        return [f"{it['sign']} {it['subject']}" for it in grave]
+        return [] if self.health() else only_reboot(self._metrics.last.get("findings", []))
 
     def remedies(self) -> list[dict[str, Any]]:
         return self._remedies.newest
 
     def page_file(self, name: str) -> Response:
         return self._live_page.file(name)
-
-    def longest_range(self) -> float:
-        return self.settings.hours * 3600.0
 
     def ask(self, question: Mapping[str, Any], kind: str) -> Response | Later:
         return self._asking.ask(question, kind)
@@ -142,6 +137,7 @@ class Resident:
         listen(self._server, self.settings, self.out)
         self._events.connect(self.settings, self._node)
         self._profiles.connect(self.settings)
+        self._shipping.use(self.settings, self._node)
         now = time.monotonic()
         self._recorder.start(now)
         self._examiner.start(now)
@@ -163,7 +159,8 @@ class Resident:
     def _tick(self) -> float:
         """Whatever is due; seconds until something is."""
         now = time.monotonic()
-        waits = [it.tick(now) for it in (self._server, self._events, self._profiles, self._systemd, self._asking)]
+        parts = (self._server, self._events, self._profiles, self._systemd, self._asking, self._shipping)
+        waits = [it.tick(now) for it in parts]
         for news in self._server.news():
             self.out.log(news, "error")
         waits += [self._kept_alive(child, now) for child in (self._recorder, self._examiner)]
@@ -185,6 +182,7 @@ class Resident:
             if child is self._examiner:
                 self._asked = False
                 self._asking.gone("the examiner ended")
+                self._shipping.gone()
         return waits
 
     # The children
@@ -204,10 +202,12 @@ class Resident:
             return
         if said.get("do") == "serve":
             self._asking.heard(said, body)
-            return
-        self._asked = False
-        self._looked(said)
-        self._profiles.looked(said.get("push", {}), body)
+        elif said.get("do") == "ship":
+            self._shipping.heard(said)
+        else:
+            self._asked = False
+            self._looked(said)
+            self._profiles.looked(said.get("push", {}), body)
 
     def _ask(self, now: float) -> None:
         since = min(max(self._metrics.last_look, self._started), time.time())  # the clock may have been set back
@@ -234,9 +234,7 @@ class Resident:
             self._metrics.look(look)
             self._events.looked(look, self._node)
             self._remedies.looked(look["findings"])
-        self._written.clear()
-        if self.settings.textfile and (why := textfile.write(self.settings.textfile, self.metrics(TEXT))):
-            self.out.log(why, "error")
+        self._written.looked(self.settings, self.out)
 
     # Reloading, ending
 
@@ -259,6 +257,7 @@ class Resident:
     def _apply(self, old: Settings, new: Settings) -> None:
         self.out.use(new.log_format)
         self._remedies.use(new)
+        self._shipping.use(new, self._node)
         self._cost.every = new.every
         self._next_look = min(self._next_look, time.monotonic() + new.every)
         listen_anew(self._server, old, new, self.out)
@@ -295,5 +294,7 @@ class Resident:
             lost=self._events.lost,
             pushed=self._profiles.sent,
             not_pushed=self._profiles.lost,
+            shipped=self._shipping.counts,
+            to_ship=self._shipping.waiting,
             remedies=self._remedies.results,
         )

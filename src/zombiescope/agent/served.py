@@ -28,6 +28,10 @@ SECOND = 1_000_000_000
 
 
 def served(folder: str, asked: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
+    if asked["do"] in ("parcel", "hours"):
+        from zombiescope.agent.shipped import listing, parcel
+
+        return parcel(folder, asked) if asked["do"] == "parcel" else listing(folder)
     head, body = {"profile": profile, "page": page}[asked["do"]](opened(folder), asked)
     if len(body) > MOST_BODY:
         raise UserError(f"the answer has {amount(len(body))}, more than {amount(MOST_BODY)}: choose a shorter range")

@@ -53,6 +53,9 @@ class Settings:
     post_ca_file: str = ""  # authority of the servers that get events and profiles; empty: those of this machine
     post_cert_file: str = ""  # what we show them
     post_key_file: str = ""
+    ship: str = ""  # store of the fleet that gets this node's hours
+    ship_labels: str = ""  # traits of this node: zone=us-east-1a,pool=train
+    ship_token_file: str = ""
     kubernetes: str = "off"  # on: post conditions and events of this node
     kubeconfig: str = ""  # empty: the service account of the pod
     node_name: str = ""
@@ -84,7 +87,8 @@ def checked(settings: Settings) -> Settings:
         _check_url(getattr(settings, key), key)
     if settings.token_file:
         token(settings.token_file, "token-file")
-    for key in ("webhook_token_file", "push_token_file"):
+    check_ship(settings.ship, settings.ship_labels)
+    for key in ("webhook_token_file", "push_token_file", "ship_token_file"):
         if getattr(settings, key):
             token(getattr(settings, key), key.replace("_", "-"))
     if not re.fullmatch(r"[\w.*'()!-]{0,150}", settings.push_tenant, re.ASCII):
@@ -97,6 +101,16 @@ def checked(settings: Settings) -> Settings:
     if settings.textfile and not os.path.isdir(settings.textfile):
         raise UserError(f"textfile: {settings.textfile}: no such folder")
     return settings
+
+
+def check_ship(url: str, labels: str) -> None:
+    scheme, found, rest = url.partition("://")
+    if scheme in ("http", "https"):
+        _check_url(url, "ship")
+    elif url and not (found and rest and scheme in ("file", "s3", "gs", "az")):
+        raise UserError(f"ship: {url!r} is not s3://BUCKET/PREFIX, file:///PATH or https://COLLECTOR")
+    if odd := [it for it in labels.split(",") if it.strip() and not re.fullmatch(r"\s*[^=\s]+=[^=]*", it)]:
+        raise UserError(f"ship-labels: {odd[0]!r} is not KEY=VALUE")
 
 
 def address(text: str, key: str) -> tuple[str, int]:

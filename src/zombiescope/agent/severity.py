@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 from zombiescope.core.harm import Harm
 
 CRITICAL, WARNING, INFO = "critical", "warning", "info"
@@ -21,6 +24,12 @@ def severity(harm: Harm, *, accused: bool) -> str:
     fatal = any(broken.get(kind) for kind in FATAL)
     soon = harm.soon_seconds is not None and harm.soon_seconds < SOON
     return CRITICAL if fatal or soon or (harm.waited_cores or 0.0) >= WAITED else WARNING
+
+
+def only_reboot(findings: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Those of a look that are critical and that nothing but a reboot ends."""
+    grave = (it for it in findings if it["only_reboot"] and it["severity"] == CRITICAL)
+    return [f"{it['sign']} {it['subject']}" for it in grave]
 
 
 def graver(one: str, other: str) -> str:

@@ -217,18 +217,48 @@ def compact(args: argparse.Namespace) -> int:
 
 
 def gather(args: argparse.Namespace) -> int:
+    from zombiescope.agent.settings import token
     from zombiescope.fleet import compaction, gather, store
+    from zombiescope.fleet.pulling import is_host, pull_all
 
-    where = store.opened(args.store)
+    secret = token(args.token_file, "--token-file") if args.token_file else ""
+    where = store.taking(args.store, secret)
     until = time.time() if args.live else float("inf")
     say = lambda line: print(line, file=sys.stderr)  # noqa: E731
-    done = gather.gather(where, args.folders, args.label, args.labels, say, until)
+    hosts = [it for it in args.folders if is_host(it)]
+    folders = [it for it in args.folders if it not in hosts]
+    done = gather.gather(where, folders, args.label, args.labels, say, until) if folders else []
+    done += pull_all(where, hosts, secret, args.ca_file, say)
     if not args.live:
-        compaction.compact(where)
+        compaction.compact(store.opened(args.store))
     head = ("recording", "node", "hours", "already there", "bytes", "why not")
     rows: list[Any] = [(it.folder, it.node, it.hours, it.there, it.bytes, it.why) for it in done]
     write(args.format, [dict(zip(head, row, strict=True)) for row in rows], head, rows)
     return CLEAR if all(not it.why for it in done) else BLIND
+
+
+def serve(args: argparse.Namespace) -> int:
+    from zombiescope.agent.settings import LOOPBACK, address, token
+    from zombiescope.fleet import serving, store
+    from zombiescope.fleet.receiving import application
+    from zombiescope.web.server import installed, listening
+
+    installed()
+    where = store.opened(args.store)
+    host, port = address(args.listen, "--listen")
+    if host not in LOOPBACK and not args.token_file:
+        raise UserError(f"--listen {args.listen} can be reached from other machines: give --token-file too")
+    if bool(args.tls_cert_file) != bool(args.tls_key_file):
+        raise UserError("--tls-cert-file and --tls-key-file: give both, or neither")
+    secret = token(args.token_file, "--token-file") if args.token_file else ""
+    door = listening(host, port)
+    shown = f"{host}:{door.getsockname()[1]}"
+    print(
+        f"takes parcels on http{'s' if args.tls_cert_file else ''}://{shown} into {harmless(where.url)}",
+        file=sys.stderr,
+    )
+    serving.serve(application(where, secret), door, where, args.compact_every, args.tls_cert_file, args.tls_key_file)
+    return CLEAR
 
 
 def _file(path: str, text: str) -> None:

@@ -1,8 +1,8 @@
 """Many nodes: which are sick, what it costs, and what they have in common that the healthy ones have not.
 
-Nodes send an hour at a time to a store, a folder or a bucket: `fleet gather --live` on each node, by a timer, or
-`fleet gather` for recordings that were copied by hand. DuckDB answers here: pip install 'zombiescope[fleet]'.
-docs/fleet.md walks through an incident in five commands.
+Nodes send an hour at a time to a store, a folder or a bucket: `agent --ship URL` on each node. `fleet serve` is a
+receiver where there is no object storage; `fleet gather` takes recordings that were copied by hand. DuckDB answers
+here: pip install 'zombiescope[fleet]'. docs/fleet.md walks through an incident in five commands.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ EXAMPLES = """examples:
   zombiescope fleet prove --store ./fleet --treated "pool = 'canary'" --at 2026-03-01T06:00:00
   zombiescope fleet ask --store ./fleet "SELECT zone, count(*) FROM nodes GROUP BY 1"
   zombiescope fleet gather --store ./fleet ./recordings/*        read recordings of many nodes into a store
+  zombiescope fleet gather --store ./fleet --token-file T node-1 node-2:9479         ask the nodes' agents
+  zombiescope fleet serve --store ./fleet --listen 0.0.0.0:9480 --token-file /etc/zombiescope/fleet.token
   zombiescope fleet gather --live --store s3://bucket/fleet /var/lib/zombiescope    a node's own, by a timer
 
 ZOMBIESCOPE_STORE in the environment stands for --store.
@@ -40,6 +42,7 @@ VERBS = {
     "prove": "did a change help: treated nodes against others, before and after; or plan such a change",
     "ask": "any SQL over the tables",
     "gather": "read recordings into a store",
+    "serve": "take what nodes send, into a store; for those without object storage",
     "compact": "join what nodes have sent into few large files",
 }
 
@@ -52,7 +55,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         one.add_argument("--store", metavar="URL", default=store, help="a folder, file:///PATH or s3://BUCKET/PREFIX")
         complete(one, store=FOLDER)
         one.add_argument("--format", choices=FORMATS, help="output format [a table on a terminal, else tsv]")
-        if name in ("gather", "compact"):
+        if name in ("gather", "serve", "compact"):
             continue
         one.add_argument(
             "--hours",
@@ -83,11 +86,35 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     complete(made["jobs"], csv=FILE)
     complete(made["flame"], folded=FILE)
     made["ask"].add_argument("query", metavar="SQL", help="one statement; tables: see docs/fleet.md")
-    made["gather"].add_argument("folders", nargs="+", metavar="DIR", help="a recording, or a folder of recordings")
+    made["gather"].add_argument(
+        "folders", nargs="+", metavar="DIR|HOST", help="a recording, a folder of recordings, or a node with an agent"
+    )
     made["gather"].add_argument("--labels", metavar="CSV", default="", help="traits: node,zone,image,… one row a node")
     live = "of a recording that goes on: only hours that are over, and leave compaction to others"
     made["gather"].add_argument("--live", action="store_true", help=live)
-    complete(made["gather"], folders=FOLDER, labels=FILE)
+    made["gather"].add_argument(
+        "--token-file", metavar="FILE", default="", help="the word that a collector, or an agent, wants; mode 0600"
+    )
+    made["gather"].add_argument(
+        "--ca-file",
+        metavar="FILE",
+        default="",
+        help="the authority that signed the agents' certificates; asks by https",
+    )
+    complete(made["gather"], folders=FOLDER, labels=FILE, token_file=FILE, ca_file=FILE)
+    serving = made["serve"]
+    serving.add_argument("--listen", metavar="HOST:PORT", default="127.0.0.1:9480", help="where [127.0.0.1:9480]")
+    serving.add_argument("--token-file", metavar="FILE", default="", help="the word that nodes must know; mode 0600")
+    serving.add_argument("--tls-cert-file", metavar="FILE", default="", help="serve https with this certificate (PEM)")
+    serving.add_argument("--tls-key-file", metavar="FILE", default="", help="and this key")
+    serving.add_argument(
+        "--compact-every",
+        type=duration("seconds", 24 * 3600.0, zero=True),
+        default=600.0,
+        metavar="T",
+        help="join what has come; 0: never [10m]",
+    )
+    complete(serving, token_file=FILE, tls_cert_file=FILE, tls_key_file=FILE)
     add_repeatable(made["gather"], "--label", "KEY=VALUE", "a trait of all of them")
 
 

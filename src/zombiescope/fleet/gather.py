@@ -8,19 +8,16 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from zombiescope.core import Span, UserError, harmless
+from zombiescope.core import UserError, harmless
 from zombiescope.fleet.csv_rows import csv_rows
-from zombiescope.fleet.hours import SECONDS, hour_of, parcel_key
-from zombiescope.fleet.node_tables import node_tables
-from zombiescope.fleet.parcel import packed
+from zombiescope.fleet.hour_parcel import hour_parcel, hours, labels_of, node_name
+from zombiescope.fleet.hours import parcel_key
 from zombiescope.fleet.schemas import node_id
-from zombiescope.fleet.store import Store
+from zombiescope.fleet.store import Taking
 from zombiescope.members.rooms import Broken, guarded
 from zombiescope.recorder.replay import is_recording, opened
 
 LARGEST = 64 << 20  # bytes of a file of labels
-MOST_HOURS = 24 * 31  # of one recording
-SETTLES = 300  # seconds after which a recorder has written all of an hour
 
 
 @dataclass(slots=True)
@@ -34,7 +31,7 @@ class Gathered:
 
 
 def gather(
-    store: Store,
+    store: Taking,
     folders: Sequence[str],
     label: Sequence[str],
     labels: str,
@@ -45,7 +42,7 @@ def gather(
 
     Hours that are not over at `until` are left out: an hour counts once, so it has to be whole.
     """
-    own = _own(label)
+    own = labels_of(label, "--label")
     by_node = _read_labels(labels) if labels else {}
     recordings = [it for folder in folders for it in _recordings(folder)]
     if not recordings:
@@ -64,7 +61,7 @@ def gather(
 
 
 def _ship(
-    store: Store,
+    store: Taking,
     folder: str,
     own: Mapping[str, str],
     by_node: Mapping[str, Mapping[str, str]],
@@ -73,25 +70,13 @@ def _ship(
 ) -> None:
     try:
         recording = opened(folder)
-        name = str(recording.meta.get("node") or os.path.basename(os.path.normpath(folder)))
+        name = node_name(recording)
         one.node = harmless(name)
-        kernel = str(recording.meta.get("kernel") or "")
-        span = recording.span
-        first, last = hour_of(span.start), hour_of(max(span.end - 1e-6, span.start))
-        if last.start - first.start > MOST_HOURS * SECONDS:
-            raise UserError(f"it says that it lasts {(last.start - first.start) // 86400} days: its clock was set")
-        for at in range(first.start, last.start + 1, SECONDS):
-            hour = hour_of(at)
+        for hour in hours(recording, until):
             key = parcel_key(hour, node_id(name))
-            if hour.end + SETTLES > until:
-                continue
             if store.has(key):
                 one.there += 1
-                continue
-            timeline = recording.timeline(Span(hour.start, hour.end - 1e-6))
-            tables = node_tables(timeline, hour, name, kernel, {**own, **by_node.get(name, {})})
-            if tables:
-                content = packed(tables)
+            elif content := hour_parcel(recording, hour, {**own, **by_node.get(name, {})}):
                 one.hours += 1
                 one.bytes += len(content)
                 store.create(key, content)
@@ -107,16 +92,6 @@ def _recordings(folder: str) -> list[str]:
     except OSError as error:
         raise UserError(f"{harmless(folder)}: {(error.strerror or str(error)).lower()}") from error
     return [it for it in below if is_recording(it)]
-
-
-def _own(label: Sequence[str]) -> dict[str, str]:
-    found = {}
-    for one in label:
-        key, equals, value = one.partition("=")
-        if not key or not equals:
-            raise UserError(f"--label {harmless(one)}: not KEY=VALUE")
-        found[key] = value
-    return found
 
 
 def _read_labels(path: str) -> dict[str, dict[str, str]]:

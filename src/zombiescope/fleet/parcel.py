@@ -87,8 +87,8 @@ def unpacked(content: bytes, node: int, hour: Hour) -> tuple[Tables, list[str]]:
     return tables, left_out
 
 
-def opened(content: bytes) -> Tables:
-    """The tables as the node sent them: of bounded size, and otherwise not checked."""
+def head_of(content: bytes) -> tuple[int, int, list[tuple[str, int]]]:
+    """Where its body begins, how long that is when unpacked, and how long each table in it: nothing is unpacked."""
     end = content.find(b"\n", 0, LONGEST_HEAD)
     try:
         head = json.loads(content[: max(end, 0)])
@@ -100,12 +100,18 @@ def opened(content: bytes) -> Tables:
         raise Refused(f"not a parcel: {error}"[:200]) from error
     if len(content) > MOST_PARCEL or not 0 < size <= MOST_UNPACKED or sum(its for _, its in places) != size:
         raise Refused(f"larger than a parcel can be, {MOST_PARCEL >> 20} MB and {MOST_UNPACKED >> 20} MB unpacked")
-    body = memoryview(content)[end + 1 :]
-    if hashlib.blake2b(body, digest_size=16).hexdigest() != digest:
+    if hashlib.blake2b(memoryview(content)[end + 1 :], digest_size=16).hexdigest() != digest:
         raise Refused("damaged, or cut short")
+    return end + 1, size, places
+
+
+def opened(content: bytes) -> Tables:
+    """The tables as the node sent them: of bounded size, and otherwise not checked."""
+    start, size, places = head_of(content)
     tables: Tables = {}
     try:
-        whole = pa.Codec("zstd").decompress(pa.py_buffer(body), decompressed_size=size)
+        body = pa.py_buffer(memoryview(content)[start:])
+        whole = pa.Codec("zstd").decompress(body, decompressed_size=size)
         at = 0
         for name, its in places:
             if name in TABLES and its:

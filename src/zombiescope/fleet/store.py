@@ -9,21 +9,30 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote, urlsplit
 
 from zombiescope.core import UserError, harmless
 
+if TYPE_CHECKING:
+    import ssl
+
 MOST_OBJECT = 1 << 30  # bytes of one object that are read: files are made of 8 to 64 MB
 
 
-class Store(Protocol):
+class Taking(Protocol):
+    """What can be written to."""
+
     url: str
 
     def create(self, key: str, content: bytes) -> bool:
         """Whole or not at all; False if it was there already."""
 
     def has(self, key: str) -> bool: ...
+
+
+class Store(Taking, Protocol):
+    """What can be read, too."""
 
     def read(self, key: str) -> bytes: ...
 
@@ -40,6 +49,19 @@ class Missing(UserError):
     """An object that is not there."""
 
 
+class Unwanted(UserError):
+    """An object that this store will never take."""
+
+
+def taking(url: str, token: str = "", context: ssl.SSLContext | None = None) -> Taking:
+    """A store, or https://COLLECTOR, which only takes what nodes send, from those who have its token."""
+    if urlsplit(url).scheme in ("http", "https"):
+        from zombiescope.fleet.collector import Collector
+
+        return Collector(url, token, context)
+    return opened(url)
+
+
 def opened(url: str) -> Store:
     """file:///path, a plain path, s3://bucket/prefix (credentials as the AWS tools find them)."""
     parts = urlsplit(url)
@@ -52,6 +74,8 @@ def opened(url: str) -> Store:
         from zombiescope.fleet.object_store import Bucket
 
         return Bucket(url)
+    if parts.scheme in ("http", "https"):
+        raise UserError(f"{harmless(url)}: a collector only takes what nodes send: give the store that it keeps")
     raise UserError(f"{harmless(url)}: not a store: give a folder, file:///PATH or s3://BUCKET/PREFIX")
 
 
@@ -92,9 +116,10 @@ class Folder:
         try:
             handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
             with os.fdopen(handle, "rb") as file:
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                found = os.fstat(file.fileno())
+                if not stat.S_ISREG(found.st_mode):
                     raise UserError(f"{path}: not a regular file")
-                content = file.read(MOST_OBJECT + 1)
+                content = file.read(min(found.st_size, MOST_OBJECT) + 1)  # Python takes memory for all it may read
         except FileNotFoundError:
             raise Missing(f"{path}: no such object") from None
         except OSError as error:

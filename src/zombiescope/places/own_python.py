@@ -17,9 +17,9 @@ PASSED = ("LANG", "TERM", "NO_COLOR", "DBUS_SYSTEM_BUS_ADDRESS", *CLUSTER)
 OURS = "ZOMBIESCOPE_"
 
 
-def environment() -> dict[str, str]:
-    """The environment of a program that we start."""
-    kept = {name: value for name, value in os.environ.items() if name in PASSED or name.startswith(OURS)}
+def environment(*more: str) -> dict[str, str]:
+    """The environment of a program that we start. `more`: beginnings of names that it needs too."""
+    kept = {name: value for name, value in os.environ.items() if name in PASSED or name.startswith((OURS, *more))}
     return kept | {"PATH": PATH}
 
 

@@ -151,7 +151,8 @@ class Recording:
             path = os.path.join(self.folder, segment, file_name(kind, head=head))
             try:
                 with open_regular(path) as file:
-                    content = file.read(MOST_FILE + 1)
+                    # Python takes as much memory as it is asked to read.
+                    content = file.read(min(os.fstat(file.fileno()).st_size, MOST_FILE) + 1)
             except FileNotFoundError:
                 continue
             except OSError as error:
