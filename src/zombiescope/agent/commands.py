@@ -8,7 +8,6 @@ from zombiescope.agent.budget import LEAST
 from zombiescope.agent.settings import Settings
 from zombiescope.places.own_python import own_python
 
-STORES = ("AWS_", "GOOGLE_", "AZURE_")  # variables of those who ship to a bucket: its credentials, region, endpoint
 RECORDED = ("host", "hours", "max_bytes", "hz", "bpf", "budget", "set")  # settings that are options of the recorder
 
 

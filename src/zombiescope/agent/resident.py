@@ -39,6 +39,7 @@ from zombiescope.agent.shipping import Shipping
 from zombiescope.agent.systemd import Systemd
 from zombiescope.agent.written import Written
 from zombiescope.core import UserError
+from zombiescope.places.own_python import STORES
 
 DRAINS = 10.0  # seconds for the recorder to write its last segment
 POSTING = 5.0  # seconds for what still waits to be posted
@@ -68,7 +69,7 @@ class Resident:
             lambda: commands.examiner(self.settings),
             self._examiner_said,
             bodies=True,
-            knows=commands.STORES,
+            knows=STORES,
         )
         self._asking = Asking(self._examiner.send)
         self._profiles = Profiles(self.out)
@@ -180,9 +181,8 @@ class Resident:
         if (was_up and (not child.up or child.starts != starts)) or child.ended != ended:
             self.out.log(f"the {child.name} ended: {child.ended}; it is started anew", "error")
             if child is self._examiner:
-                self._asked = False
+                self._asked = self._shipping.asked = False
                 self._asking.gone("the examiner ended")
-                self._shipping.gone()
         return waits
 
     # The children

@@ -30,7 +30,7 @@ class Shipping:
         self._send, self._out = send, out
         self._settings: Settings | None = None
         self._due, self._asked_at = float("inf"), 0.0
-        self._asked = False
+        self.asked = False  # and not answered; the resident clears it when the examiner ends, and it is asked anew
         self._pause, self._trouble = FIRST_PAUSE, ""
         self.counts: dict[str, int] = {}  # hours: sent, given_up
         self.waiting: int | None = None
@@ -45,21 +45,21 @@ class Shipping:
         self._due = time.monotonic() + FIRST if settings.ship else float("inf")
 
     def tick(self, now: float) -> float:
-        if self._asked and now - self._asked_at > ANSWERS:
-            self.gone()
-        if now >= self._due and not self._asked and self._settings:
+        if self.asked and now - self._asked_at > ANSWERS:
+            self.asked = False
+        if now >= self._due and not self.asked and self._settings:
             it = self._settings
             files = {name: getattr(it, name) for name in SETTINGS[2:]}
             question = {"do": "ship", "store": it.ship, "labels": it.ship_labels, **files}
             if self._send(json.dumps(question).encode() + b"\n"):
-                self._asked, self._asked_at = True, now
+                self.asked, self._asked_at = True, now
             else:
                 self._due = now + FIRST_PAUSE
-        return 60.0 if self._asked else min(max(self._due - now, 0.0), 60.0)
+        return 60.0 if self.asked else min(max(self._due - now, 0.0), 60.0)
 
     def heard(self, said: Mapping[str, Any]) -> None:
         """What became of it."""
-        self._asked = False
+        self.asked = False
         trouble = str(said.get("error") or said.get("why") or "")
         self.waiting = int(said.get("waiting", self.waiting or 0))
         for name, key in (("sent", "sent"), ("given_up", "lost")):
@@ -78,11 +78,6 @@ class Shipping:
         else:
             self._pause = FIRST_PAUSE
             self._due = now + (FIRST_PAUSE if said.get("more") else self._until_next(time.time()))
-
-    def gone(self) -> None:
-        """The examiner has ended, and the question with it."""
-        if self._asked:
-            self._asked, self._due = False, time.monotonic() + self._pause
 
     def _until_next(self, now: float) -> float:
         """Seconds to this node's own moment of the hour."""

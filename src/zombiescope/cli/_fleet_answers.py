@@ -237,6 +237,17 @@ def gather(args: argparse.Namespace) -> int:
     return CLEAR if all(not it.why for it in done) else BLIND
 
 
+def tidy(args: argparse.Namespace) -> int:
+    from zombiescope.fleet import retention, store
+
+    keeping = retention.Keeping(summary=args.summary * retention.DAY, detail=args.detail * retention.DAY)
+    done = retention.tidy(store.opened(args.store), time.time(), keeping)
+    head = ("tables of an hour dropped", "files removed", "parcels removed", "manifests removed")
+    row = (done.tables, done.files, done.parcels, done.manifests)
+    write(args.format, [dict(zip(head, row, strict=True))], head, [row])
+    return CLEAR
+
+
 def serve(args: argparse.Namespace) -> int:
     from zombiescope.agent.settings import LOOPBACK, address, token
     from zombiescope.fleet import serving, store
@@ -257,7 +268,9 @@ def serve(args: argparse.Namespace) -> int:
         f"takes parcels on http{'s' if args.tls_cert_file else ''}://{shown} into {harmless(where.url)}",
         file=sys.stderr,
     )
-    serving.serve(application(where, secret), door, where, args.compact_every, args.tls_cert_file, args.tls_key_file)
+    keep = ("--detail", f"{args.detail:g}", "--summary", f"{args.summary:g}")
+    app = application(where, secret)
+    serving.serve(app, door, where, args.compact_every, keep, args.tls_cert_file, args.tls_key_file)
     return CLEAR
 
 

@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 
 LONGEST = 3600.0  # seconds: a longer recording belongs on disk, not in memory
 _LETTERS = ("s", "m", "h", "d")
-_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "seconds": 1.0, "minutes": 60.0, "hours": 3600.0}
+_SECONDS = {
+    "s": 1.0,
+    "m": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+    "seconds": 1.0,
+    "minutes": 60.0,
+    "hours": 3600.0,
+    "days": 86400.0,
+}
 
 
 def add_exit_style(parser: argparse.ArgumentParser, default: str | None) -> None:

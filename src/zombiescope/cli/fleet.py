@@ -44,6 +44,7 @@ VERBS = {
     "gather": "read recordings into a store",
     "serve": "take what nodes send, into a store; for those without object storage",
     "compact": "join what nodes have sent into few large files",
+    "tidy": "remove what is older than it should be kept, and what nobody names",
 }
 
 
@@ -55,7 +56,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         one.add_argument("--store", metavar="URL", default=store, help="a folder, file:///PATH or s3://BUCKET/PREFIX")
         complete(one, store=FOLDER)
         one.add_argument("--format", choices=FORMATS, help="output format [a table on a terminal, else tsv]")
-        if name in ("gather", "serve", "compact"):
+        if name in ("gather", "serve", "compact", "tidy"):
             continue
         one.add_argument(
             "--hours",
@@ -112,8 +113,17 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         type=duration("seconds", 24 * 3600.0, zero=True),
         default=600.0,
         metavar="T",
-        help="join what has come; 0: never [10m]",
+        help="join what has come, and tidy; 0: never [10m]",
     )
+    for one in (serving, made["tidy"]):
+        for what, days, says in (("detail", 30, "metrics, hot cores and stacks"), ("summary", 400, "all else")):
+            one.add_argument(
+                f"--{what}",
+                type=duration("days", 10_000),
+                default=float(days),
+                metavar="T",
+                help=f"keep {says} [{days}d]",
+            )
     complete(serving, token_file=FILE, tls_cert_file=FILE, tls_key_file=FILE)
     add_repeatable(made["gather"], "--label", "KEY=VALUE", "a trait of all of them")
 

@@ -74,11 +74,16 @@ class Bucket:
                 raise Missing(f"{self.url}/{key}: no such object") from None
 
     def keys(self, below: str) -> Iterator[str]:
+        for key, _ in self.listed(below):
+            yield key
+
+    def listed(self, below: str) -> Iterator[tuple[str, float]]:
         import obstore
 
         with self._said_of(below):
             for page in obstore.list(self._store, below.strip("/") + "/", chunk_size=1000):
-                yield from (str(it["path"]) for it in page)
+                for it in page:
+                    yield str(it["path"]), it["last_modified"].timestamp()
 
     def remove(self, key: str) -> None:
         import obstore

@@ -9,6 +9,7 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote, urlsplit
 
@@ -37,6 +38,9 @@ class Store(Taking, Protocol):
     def read(self, key: str) -> bytes: ...
 
     def keys(self, below: str) -> Iterator[str]: ...
+
+    def listed(self, below: str) -> Iterator[tuple[str, float]]:
+        """Keys, and when each was written."""
 
     def remove(self, key: str) -> None:
         """Gone afterwards; one that is not there is no error."""
@@ -147,6 +151,11 @@ class Folder:
                     waiting.append(f"{key}/{name}")
                 elif is_file and not name.startswith("."):
                     yield f"{key}/{name}"
+
+    def listed(self, below: str) -> Iterator[tuple[str, float]]:
+        for key in self.keys(below):
+            with suppress(OSError):  # it has just been removed
+                yield key, os.lstat(self.path(key)).st_mtime
 
     def remove(self, key: str) -> None:
         try:

@@ -15,6 +15,7 @@ FOLDER = "/"  # where programs start
 CLUSTER = ("HOME", "KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 PASSED = ("LANG", "TERM", "NO_COLOR", "DBUS_SYSTEM_BUS_ADDRESS", *CLUSTER)
 OURS = "ZOMBIESCOPE_"
+STORES = ("AWS_", "GOOGLE_", "AZURE_")  # for those who write to a bucket: its credentials, region, endpoint
 
 
 def environment(*more: str) -> dict[str, str]:
