@@ -1,8 +1,8 @@
 """What tests of a real machine share: in which pass they run, when they may be skipped, loads that end with the test.
 
-`python -m tests` (see __main__.py) runs three passes: tests that can share the machine, on every core at once; those
-marked `beside`, some at a time; then others marked `kernel` or `alone`, one after the other. Without `--machine` all
-run in one pass, one after the other.
+`python -m tests` (see __main__.py) runs three passes: tests that can share the machine, on every core at once, and
+meanwhile those marked `beside`, some at a time; then others marked `kernel` or `alone`, one after the other. Without
+`--machine` all run in one pass, one after the other.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--long", action="store_true", help="only the tests that take minutes, which are left out otherwise"
     )
-    group.addoption("--passes", metavar="FILE", help="where a pass leaves its end for the next one to print")
+    group.addoption("--passes", metavar="FOLDER", help="where a pass leaves its end for the last one to print")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -90,17 +90,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     reasons = Counter(_reason(it) for it in terminalreporter.stats.get("skipped", []))
     counts = ", ".join(text for text, _ in terminalreporter.build_summary_stats_line()[0])
     if passes := config.getoption("--passes"):
-        earlier = json.loads(Path(passes).read_text() or '{"skipped": {}, "ended": []}')
-        reasons.update(earlier["skipped"])
-        now = f"{config.getoption('--machine')}: {counts} in {time.monotonic() - STARTED:.0f} s"
-        ended = [*earlier["ended"], now]
+        machine = config.getoption("--machine")
         failed = [it.nodeid for kind in ("failed", "error") for it in terminalreporter.stats.get(kind, [])]
-        Path(passes).write_text(json.dumps({"skipped": reasons, "ended": ended, "failed": sorted(set(failed))}))
-        if config.getoption("--machine") != "alone":
+        now = f"{machine}: {counts} in {time.monotonic() - STARTED:.0f} s"
+        ended = {"skipped": reasons, "ended": now, "failed": sorted(set(failed))}
+        Path(passes, f"{machine}.json").write_text(json.dumps(ended))
+        if machine != "alone":
             return
         terminalreporter.write_sep("=", "passes")
-        for line in ended:
-            terminalreporter.write_line(line)
+        for earlier in sorted(Path(passes).glob("*.json"), key=os.path.getmtime):
+            its = json.loads(earlier.read_text())
+            terminalreporter.write_line(its["ended"])
+            reasons.update(its["skipped"] if earlier.stem != machine else {})
     if reasons:
         terminalreporter.write_sep("=", "skipped")
     for reason, count in reasons.most_common():
