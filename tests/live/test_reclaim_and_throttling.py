@@ -6,29 +6,22 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 from tests.conftest import CANNOT
+from tests.meanwhile import meanwhile
 
 from zombiescope.core import Host
 from zombiescope.kernel.mounts import cgroup_mounts
 from zombiescope.lab import _loads, throttled
 from zombiescope.lab._cgroups import remove
-from zombiescope.probes import cpu_throttling, pressure
 from zombiescope.questions import reclaim_explains_throttling
 from zombiescope.recorder.short import record
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups")]
 PROBES = {"cpu_throttling", "pressure", "memory_limits", "vmstat", "proc_stat"}
-
-
-@pytest.fixture
-def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many intervals within a short test."""
-    monkeypatch.setattr(cpu_throttling, "EVERY", 0.5)
-    monkeypatch.setattr(pressure, "EVERY", 0.5)
 
 
 @pytest.mark.usefixtures("often")
@@ -82,21 +75,13 @@ def quota(memory_folder: str, share: float) -> Iterator[None]:
             remove(folder)
 
 
-@contextmanager
-def now_and_then(pid: int) -> Iterator[None]:
+def now_and_then(pid: int) -> AbstractContextManager[None]:
     """The process runs for two seconds, rests for two, and so on."""
-    done = threading.Event()
 
-    def conduct() -> None:
+    def conduct(done: threading.Event) -> None:
         for order in (signal.SIGSTOP, signal.SIGCONT) * 60:
             os.kill(pid, order)
             if done.wait(2.0):
                 return
 
-    conductor = threading.Thread(target=conduct)
-    conductor.start()
-    try:
-        yield
-    finally:
-        done.set()
-        conductor.join()
+    return meanwhile(conduct)

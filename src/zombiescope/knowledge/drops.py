@@ -14,10 +14,10 @@ class Drop:
     """One way to lose them: the counter, what it is a share of, what it means and what helps."""
 
     counter: str
-    words: str
-    advice: str
     of: str = ""
     bursts: bool = False
+    words: str
+    advice: str
 
 
 SHAPES = {"drop": partial(shaped, Drop)}

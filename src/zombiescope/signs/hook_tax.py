@@ -18,7 +18,7 @@ from zombiescope.core import Finding, Reading, harmless, percent
 from zombiescope.core.harm import Harm
 from zombiescope.core.samples import Samples
 from zombiescope.core.timeline import Timeline
-from zombiescope.derived.kernel_log import lines_of
+from zombiescope.derived.kernel_log import lines_of, logged
 from zombiescope.derived.sampled_work import busy_seconds, by_process, length, spells, spent_in
 from zombiescope.knowledge.functions import families, plain, shows
 
@@ -40,7 +40,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             payers = by_process(work.samples)[:NAMED]
             names = ", ".join(harmless(it[0].removeprefix("process:")) for it in payers)
             lines = lines_of(timeline, "audit_backlog") if hook == "audit" else []
-            lost = f"; the kernel logged {len(lines)} times that audit records wait or are lost" if lines else ""
+            lost = logged(lines, "times that audit records wait or are lost")
             yield Finding(
                 subject=f"hook:{hook}",
                 span=work.span,
