@@ -54,11 +54,17 @@ def server(*argv: str, ready: str) -> Iterator[None]:
                 time.sleep(0.2)
             yield
         finally:
-            process.terminate()
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            end(process, 20)
+
+
+def end(process: subprocess.Popen[bytes], patience: float) -> None:
+    """It may end by itself first."""
+    process.terminate()
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def answered(url: str) -> Any:

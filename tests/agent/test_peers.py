@@ -26,6 +26,7 @@ from typing import Any
 import pytest
 from tests.agent.running import Agent, running
 from tests.conftest import CANNOT, PROJECT
+from tests.peers import end
 from tests.profile.test_push import labels, messages
 
 from zombiescope.profile.wire import fields, numbers
@@ -270,8 +271,7 @@ service:
                 time.sleep(1.5)
                 assert b'profiles_undelivered_total{target="otlp"} 0' in sender.get("/metrics")
         finally:
-            collector.terminate()
-            collector.wait(20)
+            end(collector, 20)
     read = json.loads(got.read_text().splitlines()[0])
     tables = read["dictionary"]
     profile = read["resourceProfiles"][0]["scopeProfiles"][0]["profiles"][0]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+from tests.profile.captures import of_busy_cores
 
 from zombiescope.core.samples import Frames, Function, Samples, Who
 from zombiescope.core.timeline import Series, Timeline
@@ -62,20 +64,10 @@ def sick_node(
     when = np.concatenate(times)
     order = np.argsort(when)
     frames = _frames(PROCESSES * STACKS_EACH)
-    capture = Samples(
-        at=np.round((T0 + when[order]) * 1e9).astype(np.int64),
-        cpu=rng.integers(0, 4, len(when)).astype(np.int32),
-        tid=np.array([whos[it].pid for it in np.concatenate(who)[order]], np.int32),
-        who=np.concatenate(who)[order].astype(np.int32),
-        stack=np.concatenate(stack)[order].astype(np.int32),
-        weight=np.full(len(when), round(1e9 / HZ), np.int64),
-        whos=whos,
-        idle=np.zeros(len(frames), np.bool_),
-        name=lambda: frames,
-        unit="nanoseconds",
-        clock="unix",
-        hz=HZ,
-    )
+    times_ns, its = np.round((T0 + when[order]) * 1e9), np.concatenate(who)[order]
+    cpu, ran_in = rng.integers(0, 4, len(when)), np.concatenate(stack)[order]
+    capture = of_busy_cores(times_ns, cpu, its, ran_in, whos=whos, frames=frames, hz=HZ)
+    capture = replace(capture, tid=np.array([whos[it].pid for it in its], np.int32))
     return Timeline(list(_noise(rng, length))), capture
 
 

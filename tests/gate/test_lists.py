@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
@@ -77,22 +78,29 @@ def test_who_is_strict_is_so_with_an_idle_entry_too(tmp_path: Path) -> None:
     assert told["baseline"].state == "fail"
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("[[accept]\n", "not valid TOML"),
-        ("[[accept]]\nrule = 3\nsubject = 'x'\n", "needs a rule and a subject"),
-        ("[[accept]]\nrule = 'x'\n", "needs a rule and a subject"),
-        ("[[accept]]\nrule='x'\nsubject='y'\nexpires='2027-01-01'\n", "expires must be a date"),
-        ("[[accept]]\nrule='x'\nsubject='y'\nuntil=2027-01-01\n", "unknown setting until"),
-        ("accept = 3\n", "a list of [[accept]]"),
-        ("units = []\n", "unknown setting units"),
-    ],
-)
-def test_a_baseline_that_is_no_baseline_is_a_mistake(tmp_path: Path, text: str, why: str) -> None:
-    (tmp_path / "b.toml").write_text(text)
+ACCEPT, ALLOW = "[[accept]]\nrule='x'\n", "[[allow]]\n"
+MISTAKES = [
+    (read_baseline, "[[accept]\n", "not valid TOML"),
+    (read_baseline, "[[accept]]\nrule = 3\nsubject = 'x'\n", "needs a rule and a subject"),
+    (read_baseline, ACCEPT, "needs a rule and a subject"),
+    (read_baseline, f"{ACCEPT}subject='y'\nexpires='2027-01-01'\n", "expires must be a date"),
+    (read_baseline, f"{ACCEPT}subject='y'\nuntil=2027-01-01\n", "unknown setting until"),
+    (read_baseline, "accept = 3\n", "a list of [[accept]]"),
+    (read_baseline, "units = []\n", "unknown setting units"),
+    (read_allowed, f"{ALLOW}owner='x'\n", "an entry needs a unit"),
+    (read_allowed, f"{ALLOW}unit='x'\nowner=3\n", "are texts"),
+    (read_allowed, f"{ALLOW}unit='x'\nreview_by='2027-01-01'\n", "review_by must be a date"),
+    (read_allowed, f"{ALLOW}unit='x'\nreview_by=2027-01-01T00:00:00\n", "review_by must be a date"),
+    (read_allowed, f"{ALLOW}unit='x'\nuntil=2027-01-01\n", "unknown setting until"),
+    (read_allowed, "allow = 3\n", "write entries as [[allow]]"),
+]
+
+
+@pytest.mark.parametrize(("read", "text", "why"), MISTAKES)
+def test_a_list_that_is_none_is_a_mistake(tmp_path: Path, read: Callable[[str], object], text: str, why: str) -> None:
+    (tmp_path / "list.toml").write_text(text)
     with pytest.raises(UserError) as error:
-        read_baseline(str(tmp_path / "b.toml"))
+        read(str(tmp_path / "list.toml"))
     assert why in str(error.value) and str(tmp_path) in str(error.value)
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from tests.kubernetes.authority import Authority
 from tests.kubernetes.binaries import program
+from tests.peers import end
 
 from zombiescope.agent.child import die_with_parent
 from zombiescope.kubernetes.access import Access, Kept
@@ -191,12 +192,7 @@ def _started(log: Path, *argv: str) -> subprocess.Popen[bytes]:
 
 def _ended(process: subprocess.Popen[bytes]) -> None:
     process.send_signal(signal.SIGCONT)
-    process.terminate()
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    end(process, 10)
 
 
 @contextmanager

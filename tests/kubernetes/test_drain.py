@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.test_reporter import until
+from tests.meanwhile import meanwhile
 from tests.remedies.planned import to_nobody
 from tests.remedies.test_drain_and_reboot import KUBELET, planned
 
@@ -74,12 +74,10 @@ def _found(cluster: Cluster, path: str) -> bool:
         return False
 
 
-@contextmanager
-def kubelet(cluster: Cluster, node: str) -> Iterator[None]:
+def kubelet(cluster: Cluster, node: str) -> AbstractContextManager[None]:
     """Confirms that evicted pods of the node are gone."""
-    over = threading.Event()
 
-    def confirm() -> None:
+    def confirm(over: threading.Event) -> None:
         while not over.wait(0.2):
             listed = cluster.client.get(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node}").body["items"]
             for it in listed:
@@ -91,13 +89,7 @@ def kubelet(cluster: Cluster, node: str) -> Iterator[None]:
                     except Refused as error:
                         assert error.status == 404
 
-    thread = threading.Thread(target=confirm)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    return meanwhile(confirm)
 
 
 def test_cordon_and_back_is_exact_and_somebody_else_s_cordon_stays(controlled: Cluster) -> None:

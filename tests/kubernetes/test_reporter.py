@@ -61,6 +61,14 @@ def reporting(access: Access) -> tuple[Reporter, Said]:
     return Reporter(Client(access, timeout=2.0), "n1", said), said
 
 
+def posted(it: Reporter, server: BadServer, *states: Any) -> None:
+    """It is told these, each when the one before was posted, and ends."""
+    for number, state in enumerate(states, 1):
+        it.tell(state)
+        until(lambda number=number: len(patches(server)) >= number)
+    it.close((), 5.0)
+
+
 def test_a_state_is_posted_once_and_a_change_at_once(tmp_path: Path) -> None:
     with bad_server(tmp_path, says(200, NODE)) as (server, access):
         it, _ = reporting(access)
@@ -95,11 +103,7 @@ def test_a_state_that_goes_on_keeps_its_time(tmp_path: Path) -> None:
     odd = [old, {"type": "NICPollStarved", "status": "False", "lastTransitionTime": "now\n"}, "text", None]
     with bad_server(tmp_path, says(200, NODE | {"status": {"conditions": odd}})) as (server, access):
         it, _ = reporting(access)
-        it.tell(SICK)
-        until(lambda: patches(server))
-        it.tell(CLEAR)
-        until(lambda: len(patches(server)) == 2)
-        it.close((), 5.0)
+        posted(it, server, SICK, CLEAR)
     first, second = patches(server)[:2]
     assert first["ZombiescopeStarved"]["lastTransitionTime"] == "2026-01-02T03:04:05Z"
     assert first["NICPollStarved"]["lastTransitionTime"].startswith("20") and "\n" not in str(first)
@@ -218,11 +222,7 @@ def test_an_event_that_is_refused_for_good_does_not_block_the_next(tmp_path: Pat
 def test_a_clock_that_differs_is_said_once(tmp_path: Path) -> None:
     with bad_server(tmp_path, says(200, NODE, "Date: Tue, 17 Nov 2020 00:00:00 GMT")) as (server, access):
         it, said = reporting(access)
-        it.tell(CLEAR)
-        until(lambda: patches(server))
-        it.tell(SICK)
-        until(lambda: len(patches(server)) == 2)
-        it.close((), 5.0)
+        posted(it, server, CLEAR, SICK)
     assert len([line for line in said.lines if "clock differs" in line]) == 1
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.lab.machine_state import changes, machine_state
 
 from zombiescope.places.own_folders import LEDGER_ENVIRONMENT
+from zombiescope.probes import cpu_throttling, pressure
 from zombiescope.treatment.ledger import Ledger
 
 PATIENCE = 30.0  # seconds for the kernel to let go of what was killed
@@ -25,6 +26,13 @@ def as_before() -> Iterator[set[str]]:
     while (left := changes(before)) and time.monotonic() < deadline:
         time.sleep(0.2)
     assert not left
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many intervals of throttling within a short test."""
+    monkeypatch.setattr(cpu_throttling, "EVERY", 0.5)
+    monkeypatch.setattr(pressure, "EVERY", 0.5)
 
 
 @pytest.fixture

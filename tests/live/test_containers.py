@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import CANNOT, Run
+from tests.meanwhile import meanwhile
 
 from zombiescope.cgroups.owners import owner
 from zombiescope.core import Host, Reading, UserError
@@ -80,22 +81,16 @@ def test_throttling_is_found_in_the_container_that_has_the_quota() -> None:
 def made_again_and_again(runtime: Podman, name: str, shared: Path) -> Iterator[list[str]]:
     """What a supervisor does: one container after the other, each of which leaves a page in memory that outlives it."""
     cgroups: list[str] = []
-    over = threading.Event()
 
-    def loop() -> None:
+    def loop(over: threading.Event) -> None:
         while not over.is_set():
             script = f"echo z > /shared/{len(cgroups)}; sleep 1"
             cgroups.append(runtime.run(name, script, "--rm", "-v", f"{shared}:/shared"))
             time.sleep(0.2)
             runtime("rm", "-f", "-t", "0", "-i", name)
 
-    thread = threading.Thread(target=loop)
-    thread.start()
-    try:
+    with meanwhile(loop):
         yield cgroups
-    finally:
-        over.set()
-        thread.join()
 
 
 def test_a_container_that_is_made_anew_again_and_again_is_named_as_who_leaks(runtime: Podman, zombiescope: Run) -> None:

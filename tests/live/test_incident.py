@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,9 @@ def test_the_whole_chain_from_a_recording_that_outlives_the_fault(
             gives_up(logs)
 
         monkeypatch.setattr(pinterest, "say_reset", reset_and_lose_the_job)
+        # Five seconds of starvation are what a driver waits for; the job is lost two seconds later.
+        monkeypatch.setattr(pinterest, "RESET_AFTER", 8.0)
+        monkeypatch.setattr(pinterest, "SECONDS", 14.0)
         monkeypatch.setattr(pinterest, "missing", lambda needs: needs)  # no second job, where Ray is installed
         told = diagnosed("pinterest", pinterest, 1.0, folder).told
     chain = told["chains"][0]
@@ -91,6 +95,7 @@ def test_the_whole_chain_from_a_recording_that_outlives_the_fault(
         assert grounds(told, law) - {"order"}, law
     reset = next(it for it in told["findings"] if it["sign"] == "driver_reset")
     assert all(INJECTED in it["text"] for it in reset["evidence"] if it["what"] == "kernel_log"), "it says so itself"
-    again, once_more = (zombiescope("diagnose", folder, "--format", "json").stdout for _ in range(2))
+    with ThreadPoolExecutor() as both:
+        again, once_more = both.map(lambda _: zombiescope("diagnose", folder, "--format", "json").stdout, range(2))
     # The commands of a plan name the Python that runs us, which the lab starts under another name.
     assert json.loads(again.replace("/bin/python3", "/bin/python")) == told and again == once_more

@@ -6,11 +6,12 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 from tests.conftest import CANNOT
+from tests.meanwhile import meanwhile
 
 from zombiescope.core import Host
 from zombiescope.kernel.mounts import cgroup_mounts
@@ -24,13 +25,6 @@ pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups")]
 PROBES = {"cpu_throttling", "pressure", "memory_limits", "vmstat", "proc_stat"}
 
 
-@pytest.fixture
-def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many intervals within a short test."""
-    monkeypatch.setattr(cpu_throttling, "EVERY", 0.5)
-    monkeypatch.setattr(pressure, "EVERY", 0.5)
-
-
 @pytest.mark.usefixtures("often")
 def test_a_quota_used_up_by_ordinary_work_is_not_explained_by_reclaim() -> None:
     with throttled.run() as fault:
@@ -40,8 +34,9 @@ def test_a_quota_used_up_by_ordinary_work_is_not_explained_by_reclaim() -> None:
     assert fault.subject in {it.subject for it in answer.evidence}
 
 
-@pytest.mark.usefixtures("often")
-def test_a_quota_used_up_by_reclaim_is_explained_by_it() -> None:
+def test_a_quota_used_up_by_reclaim_is_explained_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for probe in (cpu_throttling, pressure):
+        monkeypatch.setattr(probe, "EVERY", 0.25)  # four intervals in each second that it runs or rests
     with (
         _loads.limited("tied", 16 << 20) as folder,
         quota(folder, 0.3),
@@ -50,7 +45,7 @@ def test_a_quota_used_up_by_reclaim_is_explained_by_it() -> None:
         now_and_then(pid),
     ):
         Path(_cpu_folder(folder), "cgroup.procs").write_text(str(pid))
-        timeline = record(Host(), 20.0, only=PROBES).timeline()
+        timeline = record(Host(), 12.0, only=PROBES).timeline()
     answer = reclaim_explains_throttling.answer(timeline)
     assert answer.state == "supported", answer.says
     assert "s a second with reclaim and" in answer.says
@@ -82,21 +77,13 @@ def quota(memory_folder: str, share: float) -> Iterator[None]:
             remove(folder)
 
 
-@contextmanager
-def now_and_then(pid: int) -> Iterator[None]:
-    """The process runs for two seconds, rests for two, and so on."""
-    done = threading.Event()
+def now_and_then(pid: int) -> AbstractContextManager[None]:
+    """The process runs for a second, rests for one, and so on."""
 
-    def conduct() -> None:
+    def conduct(done: threading.Event) -> None:
         for order in (signal.SIGSTOP, signal.SIGCONT) * 60:
             os.kill(pid, order)
-            if done.wait(2.0):
+            if done.wait(1.0):
                 return
 
-    conductor = threading.Thread(target=conduct)
-    conductor.start()
-    try:
-        yield
-    finally:
-        done.set()
-        conductor.join()
+    return meanwhile(conduct)

@@ -137,43 +137,23 @@ def incident(canary: str = "127.0.0.1:9") -> core.Case:
 
 def joined(spells: list[list[core.Finding]]) -> list[core.Link]:
     """The chain, with two rivals on weaker grounds."""
+    dose = ground("dose", "72 restarts, 72 more dying", LOOP, ZOMBIES)
+    walk = ground("mechanism", "its stack is the walk over dying cgroups", WALKER)
     links = [
         link(CHURN, ZOMBIES, ground("place", "the dying ones are below /ecs, where the churn is", CHURN)),
-        link(
-            LOOP,
-            ZOMBIES,
-            ground("dose", "72 restarts, 72 more dying", LOOP, ZOMBIES),
-            ground("place", "the dying ones are below the unit's own cgroup", LOOP),
-        ),
-        link(
-            ZOMBIES,
-            WALKER,
-            ground("mechanism", "its stack is the walk over dying cgroups", WALKER),
-            order(ZOMBIES, WALKER),
-        ),
+        link(LOOP, ZOMBIES, dose, ground("place", "the dying ones are below the unit's own cgroup", LOOP)),
+        link(ZOMBIES, WALKER, walk, order(ZOMBIES, WALKER)),
     ]
+    ran = ground("mechanism", "kubelet is 99 % of what that core ran then", WALKER)
     for spell in spells:
         core, softirq, reset, *job = spell
+        here, waited = ground("place", "the same core", core), ground("dose", "4.9 s busy, 4.8 s waited", softirq)
+        bound = ground("place", "queue 5's interrupt is bound to that core", reset)
         links += [
-            link(
-                WALKER,
-                core,
-                ground("mechanism", "kubelet is 99 % of what that core ran then", WALKER),
-                order(WALKER, core),
-            ),
+            link(WALKER, core, ran, order(WALKER, core)),
             link(PILE, core, ground("place", "the same core", PILE)),
-            link(
-                core,
-                softirq,
-                ground("place", "the same core", core),
-                ground("dose", "4.9 s busy, 4.8 s waited", softirq),
-            ),
-            link(
-                softirq,
-                reset,
-                ground("place", "queue 5's interrupt is bound to that core", reset),
-                order(softirq, reset),
-            ),
+            link(core, softirq, here, waited),
+            link(softirq, reset, bound, order(softirq, reset)),
             *(link(reset, lost, ground("mechanism", "its log names the lost connection", lost)) for lost in job),
         ]
     return links

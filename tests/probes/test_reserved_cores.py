@@ -14,6 +14,13 @@ from zombiescope.probes import reserved_cores
 MOUNTS = "30 20 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
 
 
+GROUP = "sys/fs/cgroup"
+
+
+def partition(path: str, kind: str, cores: str) -> dict[str, str]:
+    return {f"{GROUP}/{path}/cpuset.cpus.partition": f"{kind}\n", f"{GROUP}/{path}/cpuset.cpus.effective": f"{cores}\n"}
+
+
 def machine(root: Path, files: dict[str, str]) -> Host:
     return node_of(root, {"proc/self/mountinfo": MOUNTS} | files)
 
@@ -23,27 +30,19 @@ def test_isolated_tickless_and_exclusive(tmp_path: Path) -> None:
         "sys/devices/system/cpu/isolated": "2-3\n",
         "sys/devices/system/cpu/nohz_full": "  (null)\n",
         "sys/devices/system/cpu/online": "0-7\n",
-        "sys/fs/cgroup/rt.slice/cpuset.cpus.partition": "root\n",
-        "sys/fs/cgroup/rt.slice/cpuset.cpus.effective": "7\n",
-        "sys/fs/cgroup/bad.slice/cpuset.cpus.partition": "root invalid (x)\n",
-        "sys/fs/cgroup/bad.slice/cpuset.cpus.effective": "\n",
-        "sys/fs/cgroup/user.slice/cpuset.cpus.partition": "member\n",
-        "sys/fs/cgroup/user.slice/cpuset.cpus.effective": "0-7\n",
+        **partition("rt.slice", "root", "7"),
+        **partition("bad.slice", "root invalid (x)", ""),
+        **partition("user.slice", "member", "0-7"),
     }
     told = {it.subject: it.text for it in reserved_cores.read(machine(tmp_path, files))}
     assert told == {"cpu:2": "isolated", "cpu:3": "isolated", "cpu:7": "exclusive to /rt.slice"}
 
 
 NONE = {"sys/devices/system/cpu/isolated": "\n", "sys/devices/system/cpu/online": "0-15\n"}
-GROUP = "sys/fs/cgroup"
 
 
 def told(root: Path, files: dict[str, str]) -> dict[str, str]:
     return {it.subject: it.text for it in reserved_cores.read(machine(root, NONE | files))}
-
-
-def partition(path: str, kind: str, cores: str) -> dict[str, str]:
-    return {f"{GROUP}/{path}/cpuset.cpus.partition": f"{kind}\n", f"{GROUP}/{path}/cpuset.cpus.effective": f"{cores}\n"}
 
 
 def test_partitions_at_every_level(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from tests.nodes import node, read
 from zombiescope.core import Finding, Reading
 from zombiescope.core.model import Case
 from zombiescope.diagnosis.examine import examine
+from zombiescope.knowledge.drops import drops
 from zombiescope.laws import cpu_throttling_to_lost_packets, starved_softirq_to_lost_packets
 from zombiescope.members.rooms import healthy
 from zombiescope.signs import lost_packets
@@ -38,7 +39,7 @@ def test_a_pod_that_does_not_accept() -> None:
     assert dict(found.harm.broken) == {"drops": 1000} and "listen backlog" in result.plans[0].steps[1].says
 
 
-@pytest.mark.parametrize("way", [it.lost for it in lost_packets._WAYS])
+@pytest.mark.parametrize("way", [it.counter for it in drops()])
 def test_every_way_of_the_node(way: str) -> None:
     (found,) = case(counters("node", "", **{way: 2000.0})).root_causes
     assert found.subject == "node" and "had 4,000 " in found.says
@@ -51,6 +52,14 @@ def test_a_burst_in_an_hour_is_ordinary(way: str) -> None:
     burst = [read(way, subject, at, float(at)) for at in range(0, 60, 5)]
     assert not case([*counters("node"), *hour]).findings
     assert [it.sign for it in case([*counters("node"), *burst]).root_causes] == ["lost_packets"]
+
+
+def test_the_share_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = counters("node", "", net_accepts_refused_total=500.0)
+    monkeypatch.setattr(lost_packets, "REFUSED", 0.4)
+    assert not case(refused).findings, "a third were refused"
+    monkeypatch.undo()
+    assert case(refused).findings
 
 
 def test_tcp_memory_is_told_with_how_much_is_used() -> None:

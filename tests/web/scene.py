@@ -5,12 +5,14 @@ Twelve minutes of eight cores at 49 Hz. On core 5 kubelet walks dead cgroups in 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 from tests.nodes import T0
 from tests.outputs.incident import incident
 from tests.outputs.incident_readings import CURVES, SECONDS, STALLS, reading, stalled
+from tests.profile.captures import of_busy_cores
 
 from zombiescope.core import Case
 from zombiescope.core.samples import Frames, Function, Samples, Who
@@ -91,10 +93,10 @@ def capture(seconds: int = SECONDS, seed: int = 7) -> Samples:
     part[drowned] = len(WORK)
     kept = np.flatnonzero(drowned | ~idle)
     kept = kept[np.argsort(at[kept], kind="stable")]
-    return made([*WORK, STALL], at[kept] + round(T0) * SECOND, cpu[kept], part[kept], round(SECOND / HZ))
+    return made([*WORK, STALL], at[kept] + round(T0) * SECOND, cpu[kept], part[kept])
 
 
-def made(parts: list[Part], at: np.ndarray, cpu: np.ndarray, part: np.ndarray, weight: int) -> Samples:
+def made(parts: list[Part], at: np.ndarray, cpu: np.ndarray, part: np.ndarray) -> Samples:
     whos = sorted({it[0] for it in parts})
     functions = sorted({function for it in parts for function in it[1]})
     lengths = [len(it[1]) for it in parts]
@@ -104,21 +106,7 @@ def made(parts: list[Part], at: np.ndarray, cpu: np.ndarray, part: np.ndarray, w
         starts=np.cumsum([0, *lengths]),
     )
     who_of = np.array([whos.index(it[0]) for it in parts], np.int32)
-    return Samples(
-        at=at.astype(np.int64),
-        cpu=cpu.astype(np.int32),
-        tid=np.full(len(at), -1, np.int32),
-        who=who_of[part],
-        stack=part.astype(np.int32),
-        weight=np.full(len(at), weight, np.int64),
-        whos=whos,
-        idle=np.zeros(len(parts), np.bool_),
-        name=lambda: frames,
-        unit="nanoseconds",
-        clock="unix",
-        hz=float(HZ),
-        label="gpu-17",
-    )
+    return replace(of_busy_cores(at, cpu, who_of[part], part, whos=whos, frames=frames, hz=float(HZ)), label="gpu-17")
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 FILE, FOLDER = "file", "folder"  # a file or a folder; a folder only
 _KEPT = "completes"
@@ -34,6 +34,12 @@ def add_measure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--value", metavar="NAME", help="of pprof's values the one to show [its default, else the last that is not 0]"
     )
+
+
+def add_range(parser: argparse.ArgumentParser, start: str, end: str, read: Callable[[str], object] = str) -> None:
+    """--from and --to; what each says ends with the default in brackets."""
+    parser.add_argument("--from", dest="start", type=read, metavar="T", help=start)
+    parser.add_argument("--to", dest="end", type=read, metavar="T", help=end)
 
 
 def add_kallsyms(parser: argparse.ArgumentParser) -> None:

@@ -42,9 +42,13 @@ def add_exit_style(parser: argparse.ArgumentParser, default: str | None) -> None
 
 def add_seconds(parser: argparse.ArgumentParser, default: float, says: str) -> None:
     """--seconds; `says` ends with the default in brackets."""
-    parser.add_argument(
-        "--seconds", type=duration("seconds", LONGEST, zero=True), default=default, metavar="T", help=says
-    )
+    add_duration(parser, "--seconds", duration("seconds", LONGEST, zero=True), default, says)
+
+
+def add_duration(
+    parser: argparse.ArgumentParser, name: str, read: Callable[[str], float], default: float, says: str
+) -> None:
+    parser.add_argument(name, type=read, default=default, metavar="T", help=says)
 
 
 def add_hertz(parser: argparse.ArgumentParser, default: int, says: str) -> None:

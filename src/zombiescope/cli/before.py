@@ -12,7 +12,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
-from zombiescope.cli._arguments import FILE, add_format, add_repeatable, complete
+from zombiescope.cli._arguments import FILE, add_format, add_range, add_repeatable, complete
 from zombiescope.cli._looking import add_seconds, moment
 from zombiescope.core import UserError, harmless
 from zombiescope.core.model import Span
@@ -53,12 +53,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     )
     add_repeatable(parser, "--at", "T", "an event's time, instead of --event; repeatable")
     add_seconds(parser, 30.0, "how long before each event: seconds, or 90s, 10m [30]")
-    parser.add_argument(
-        "--from", dest="start", type=moment, metavar="T", help="read the recording from this time on [its start]"
-    )
-    parser.add_argument(
-        "--to", dest="end", type=moment, metavar="T", help="read the recording up to this time [its end]"
-    )
+    end = "read the recording up to this time [its end]"
+    add_range(parser, "read the recording from this time on [its start]", end, moment)
     add_format(parser, "text", "json")
     complete(parser, source=FILE, event="signs")
 

@@ -13,10 +13,11 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from zombiescope.cli._arguments import FILE, add_optional, add_repeatable, complete
+from zombiescope.cli._arguments import FILE, add_optional, add_range, add_repeatable, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import (
     add_bpf,
+    add_duration,
     add_exit_style,
     add_hertz,
     add_host,
@@ -62,19 +63,10 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     add_sample(parser)
     add_seconds(parser, 10.0, "how long to record: seconds, or 90s, 10m [10]")
     add_hertz(parser, 99, "stack samples per second on each core, 0 for none [99]")
-    parser.add_argument(
-        "--from", dest="start", type=moment, metavar="T", help="read the recording from this time on, UTC [its start]"
-    )
-    parser.add_argument(
-        "--to", dest="end", type=moment, metavar="T", help="read the recording up to this time [its end]"
-    )
-    parser.add_argument(
-        "--since",
-        type=duration("seconds", OLDEST),
-        default=0.0,
-        metavar="T",
-        help="what ended this long ago or later counts too, such as 30m or 2h [only what goes on during the look]",
-    )
+    end = "read the recording up to this time [its end]"
+    add_range(parser, "read the recording from this time on, UTC [its start]", end, moment)
+    says = "what ended this long ago or later counts too, such as 30m or 2h [only what goes on during the look]"
+    add_duration(parser, "--since", duration("seconds", OLDEST), 0.0, says)
     add_host(parser)
     add_bpf(parser)
     parser.add_argument("--format", choices=names("outputs"), default="text", help="output format [text]")

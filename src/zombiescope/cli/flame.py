@@ -14,7 +14,7 @@ from dataclasses import replace
 from math import inf
 from typing import IO, TYPE_CHECKING
 
-from zombiescope.cli._arguments import FILE, add_kallsyms, add_measure, complete
+from zombiescope.cli._arguments import FILE, add_kallsyms, add_measure, add_range, complete
 from zombiescope.cli._whole_file import whole_file
 from zombiescope.core import UserError
 from zombiescope.outputs._exit_codes import BLIND, CLEAR
@@ -45,8 +45,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source", metavar="SOURCE", nargs="+", help="a recording, or one or more files of samples, read as one"
     )
-    parser.add_argument("--from", dest="start", metavar="T", help="start of the range [the first sample]")
-    parser.add_argument("--to", dest="end", metavar="T", help="end of the range [the last sample]")
+    add_range(parser, "start of the range [the first sample]", "end of the range [the last sample]")
     parser.add_argument("--baseline", metavar="T..T", help="show the difference to this range of the same source")
     parser.add_argument("--cpu", type=_number, metavar="N", help="one core only [all]")
     parser.add_argument("--comm", metavar="C", help="threads of this name only [all]")

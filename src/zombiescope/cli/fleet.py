@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from zombiescope.cli._arguments import FILE, FOLDER, add_repeatable, complete
+from zombiescope.cli._arguments import FILE, FOLDER, add_range, add_repeatable, complete
 from zombiescope.cli._fleet_out import FORMATS
 from zombiescope.cli._looking import duration, moment
 from zombiescope.core import UserError
@@ -65,8 +65,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
             metavar="H",
             help="the last hours that most nodes have sent: a number, or 90m, 7d [24]",
         )
-        one.add_argument("--from", dest="start", type=moment, metavar="T", help="start of the range")
-        one.add_argument("--to", dest="end", type=moment, metavar="T", help="end of the range")
+        add_range(one, "start of the range", "end of the range", moment)
     sick = "a sign, or an SQL condition on node_features [whatever harms somebody]"
     for name in ("compare", "jobs", "flame"):
         made[name].add_argument("--sick", metavar="SIGN|SQL", help=f"which nodes are sick: {sick}")

@@ -14,7 +14,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from zombiescope.cli._arguments import FILE, add_kallsyms, add_measure, complete
+from zombiescope.cli._arguments import FILE, add_kallsyms, add_measure, add_range, complete
 from zombiescope.cli._sample import ABOUT, add_sample, sample_folder
 from zombiescope.cli._whole_file import whole_file
 from zombiescope.core import UserError, harmless
@@ -48,8 +48,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         "source", metavar="SOURCE", nargs="*", help="a recording, or one or more files of samples, read as one"
     )
     add_sample(parser)
-    parser.add_argument("--from", dest="start", metavar="T", help="start of the range [the first sample]")
-    parser.add_argument("--to", dest="end", metavar="T", help="end of the range [the last sample]")
+    add_range(parser, "start of the range [the first sample]", "end of the range [the last sample]")
     add_measure(parser)
     add_kallsyms(parser)
     parser.add_argument(

@@ -76,11 +76,10 @@ class Series:
             total, length = float((self.values[known] * held).sum()), float(held.sum())
         return total / length if length > 0 else float("nan")
 
-    def figure(self, what: str, value: float) -> Reading:
-        """A figure worked out over this stretch, as evidence: from the same source."""
-        return Reading(
-            what=what, subject=self.subject, value=round(value, 4), at=self.span.start, source=self.sources[0]
-        )
+    def figure(self, what: str, value: float | None = None) -> Reading:
+        """A figure worked out over this stretch, as evidence: its mean, unless another is given."""
+        value = round(self.mean() if value is None else value, 4)
+        return Reading(what=what, subject=self.subject, value=value, at=self.span.start, source=self.sources[0])
 
     def between(self, span: Span) -> Series:
         """The part within a span, beginning with the value that held when the span began."""

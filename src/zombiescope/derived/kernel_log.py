@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -24,6 +24,11 @@ class Line:
 
     reading: Reading
     message: Message
+
+
+def logged(lines: Sequence[Line], what: str) -> str:
+    """The end of a sentence: how often the kernel logged it; empty if it did not."""
+    return f"; the kernel logged {len(lines)} {what}" if lines else ""
 
 
 def lines_of(timeline: Timeline, *kinds: str) -> list[Line]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.core.model import Reading
 from zombiescope.core.timeline import Timeline
 from zombiescope.knowledge.ray_messages import Death, recognise
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A line of a recording that reports a death."""
 
     reading: Reading

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from zombiescope.core.harm import Part
-from zombiescope.core.model import Span
+from zombiescope.core.model import Reading, Span
 from zombiescope.core.samples import SECOND, Samples, Wanted
 from zombiescope.core.timeline import Timeline
+from zombiescope.core.words import harmless
 from zombiescope.derived.sampled_processes import processes
 from zombiescope.derived.waits import waited_for
 
@@ -66,12 +67,32 @@ def by_process(samples: Samples) -> list[tuple[str, Samples]]:
     return sorted(merged, key=lambda one: -one[1].seconds)
 
 
-def spells(subject: str, samples: Samples) -> Iterator[Work]:
+def spells(subject: str, samples: Samples, *, fewest: int = FEWEST, pause: float = PAUSE) -> Iterator[Work]:
     """Its work with long pauses between is separate; too few samples are left out."""
-    edges = np.flatnonzero(np.diff(samples.at_seconds) > PAUSE) + 1
+    edges = np.flatnonzero(np.diff(samples.at_seconds) > pause) + 1
     for start, end in zip([0, *edges], [*edges, len(samples)], strict=True):
-        if end - start >= FEWEST:
+        if end - start >= fewest:
             yield Work(subject, samples.only(slice(start, end)))
+
+
+def longest(
+    timeline: Timeline, who: list[tuple[str, Samples]], what: str, walk: str
+) -> tuple[str, tuple[Reading, ...]]:
+    """For a sign that is clear: who of these, the first of them, walked longest, or that nobody did."""
+    taken = timeline.series("samples_total").latest
+    if not who:
+        return f"none of {taken.value:,.0f} stack samples shows a walk through {walk}", (taken,)
+    subject, samples = who[0]
+    words = f"longest walk: {harmless(subject.removeprefix('process:'))} for {samples.seconds:.2f} s"
+    return words, (samples.reading(subject, what), taken)
+
+
+def spent_in(timeline: Timeline, samples: Samples, what: str, words: str) -> tuple[str, tuple[Reading, ...]]:
+    """For a sign that is clear: how long the node was in this, by the samples, or that it never was."""
+    taken = timeline.series("samples_total").latest
+    if not len(samples):
+        return f"none of {taken.value:,.0f} stack samples is in {words}", (taken,)
+    return f"{samples.seconds:.2f} s in {words}", (samples.reading("node", what), taken)
 
 
 def sampled(timeline: Timeline, wanted: Wanted) -> Samples:

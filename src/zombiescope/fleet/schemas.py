@@ -53,11 +53,7 @@ TABLES: dict[str, Table] = {
         16,
         "node_id ts",
         ts=_TIME,
-        name=_NAME,
-        zone=_NAME,
-        image=_NAME,
-        kernel=_NAME,
-        instance_type=_NAME,
+        **dict.fromkeys(("name", "zone", "image", "kernel", "instance_type"), _NAME),
         cores=pa.int32(),
         boot=_NAME,
         labels=_LABELS,  # also driver:NAME and package:NAME with their versions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.core import Blind
 
@@ -19,8 +20,7 @@ def command(verb: str, unit: str) -> str:
     return f"systemctl {verb} {'-- ' if unit.startswith('-') else ''}{shlex.quote(unit)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
+class Accepted(NamedTuple):
     """Why an objection is accepted, and until when."""
 
     reason: str

@@ -118,72 +118,33 @@ def decode(raw: bytes | bytearray, offsets: Offsets, *, version: int) -> list[Me
     flags, lru = records["flags"], np.maximum(records["lru"], 0)
     dying = (flags & offsets.css_dying) != 0
     swap, kmem, sockets = _counters(records, version)
-    parents = records["parent"].tolist()
-    children = Counter(parents)
-    columns = zip(
-        serials.tolist(),
-        parents,
-        records["css_id"].tolist(),
-        ((flags & offsets.css_online) != 0).tolist(),
-        dying.tolist(),
-        _or_none(np.where(dying & (records["references"] < _MOST_REFERENCES), records["references"], -1)),
-        records["inode"].tolist(),
-        records["level"].tolist(),
-        records["name"].tolist(),
-        np.maximum(records["memory"], 0).tolist(),
-        _or_none(swap),
-        _or_none(kmem),
-        _or_none(sockets),
-        (lru[:, 0] + lru[:, 1]).tolist(),
-        (lru[:, 2] + lru[:, 3]).tolist(),
-        lru[:, 4].tolist(),
-        _pins(records, met, order, offsets),
-        strict=True,
-    )
-    cgroups: list[MemoryCgroup] = []
+    numbers, parents = serials.tolist(), records["parent"].tolist()
+    children, names = Counter(parents), [_text(name) for name in records["name"].tolist()]
     paths: dict[int, str] = {0: ""}
-    for (
-        serial,
-        parent,
-        css_id,
-        online,
-        dies,
-        held,
-        inode,
-        level,
-        name,
-        memory,
-        *pages,
-        anon,
-        file,
-        locked,
-        pin,
-    ) in columns:
-        text = _text(name)
-        path = paths[serial] = f"{paths.get(parent, '?')}/{text}" if parent else ""
-        cgroup = MemoryCgroup(
-            serial=serial,
-            parent_serial=parent or None,
-            css_id=css_id,
-            online=online,
-            dying=dies,
-            references=held,
-            inode=inode,
-            level=level,
-            name=text,
-            path=path or "/",
-            children=children[serial],
-            memory_pages=memory,
-            swap_pages=pages[0],
-            kmem_pages=pages[1],
-            socket_pages=pages[2],
-            anon_pages=anon,
-            file_pages=file,
-            unevictable_pages=locked,
-            pin=pin,
-        )
-        cgroups.append(cgroup)
-    return cgroups
+    for serial, parent, name in zip(numbers, parents, names, strict=True):
+        paths[serial] = f"{paths.get(parent, '?')}/{name}" if parent else ""
+    columns: dict[str, list[Any]] = {
+        "serial": numbers,
+        "parent_serial": [parent or None for parent in parents],
+        "css_id": records["css_id"].tolist(),
+        "online": ((flags & offsets.css_online) != 0).tolist(),
+        "dying": dying.tolist(),
+        "references": _or_none(np.where(dying & (records["references"] < _MOST_REFERENCES), records["references"], -1)),
+        "inode": records["inode"].tolist(),
+        "level": records["level"].tolist(),
+        "name": names,
+        "path": [paths[serial] or "/" for serial in numbers],
+        "children": [children[serial] for serial in numbers],
+        "memory_pages": np.maximum(records["memory"], 0).tolist(),
+        "swap_pages": _or_none(swap),
+        "kmem_pages": _or_none(kmem),
+        "socket_pages": _or_none(sockets),
+        "anon_pages": (lru[:, 0] + lru[:, 1]).tolist(),
+        "file_pages": (lru[:, 2] + lru[:, 3]).tolist(),
+        "unevictable_pages": lru[:, 4].tolist(),
+        "pin": _pins(records, met, order, offsets),
+    }
+    return [MemoryCgroup(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
 
 
 # Version 1 counts memory and swap together, or nothing with swapaccount=0. Version 2 charges neither kernel memory nor

@@ -31,6 +31,7 @@ FOLDER = "/etc/zombiescope/knowledge.d"
 KINDS = {
     "agent": "agents",
     "blind_cause": "blind_causes",
+    "drop": "drops",
     "function": "functions",
     "kernel": "kernels",
     "kernel_message": "kernel_messages",

@@ -7,7 +7,7 @@ in that case are written to /dev/kmsg, for a queue that the core really serves. 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.core import Host, Reading, Unparsable, Unreadable
 from zombiescope.probes.nic_irqs import read
@@ -16,8 +16,7 @@ INJECTED = "(injected by zombiescope lab)"
 _KMSG = "/dev/kmsg"
 
 
-@dataclass(frozen=True, slots=True)
-class Queue:
+class Queue(NamedTuple):
     """A queue of a network card, and the core that serves it."""
 
     nic: str

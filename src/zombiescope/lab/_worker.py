@@ -12,10 +12,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 from zombiescope.core import UserError
-from zombiescope.lab._scenario import PREFIX
+from zombiescope.lab._scenario import PREFIX, Fault
 from zombiescope.places.own_python import FOLDER, environment, own_python
 
 LONGEST = 600  # seconds: longer than anyone keeps a fault for study
@@ -36,6 +36,20 @@ def worker(module: str, role: str, *argv: str, within: Sequence[str] = ()) -> It
     finally:
         process.kill()
         process.communicate()
+
+
+def on_one_core(
+    start: Callable[[str, str], AbstractContextManager[int]], role: str, says: str
+) -> Callable[..., AbstractContextManager[Fault]]:
+    """The `run` of a control that is one process on one core, at any scale; `says` has {pid} and {core}."""
+
+    @contextmanager
+    def run(scale: float = 1.0) -> Iterator[Fault]:  # noqa: ARG001 - one process is all of it
+        core = max(os.sched_getaffinity(0))
+        with start(role, str(core)) as pid:
+            yield Fault(subject="node", says=says.format(pid=pid, core=core))
+
+    return run
 
 
 def play(roles: Mapping[str, Callable[..., None]]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
-from zombiescope.core import Blind, Reading, Unparsable, Unreadable
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 
 Look = Callable[[], Iterator[Reading | Blind]]
 _Found = TypeVar("_Found")
@@ -48,3 +48,22 @@ def remembering(
         yield from tell(found)
 
     return renewing(renew, told, every)
+
+
+def remembered(
+    find: Callable[[Host], _Found],
+    tell: Callable[[Host, _Found], Iterator[Reading | Blind]],
+    every: Callable[[], float],
+) -> tuple[Callable[[Host], AbstractContextManager[Look]], Callable[[Host], Iterator[Reading | Blind]]]:
+    """The `watch` and the `read` of a probe that finds out first of what to tell: in a recording, now and then.
+
+    `every` is asked when a recording begins: `--set` may have changed it.
+    """
+
+    def watch(host: Host) -> AbstractContextManager[Look]:
+        return remembering(lambda: find(host), lambda known: tell(host, known), every())
+
+    def read(host: Host) -> Iterator[Reading | Blind]:
+        return tell(host, find(host))
+
+    return watch, read

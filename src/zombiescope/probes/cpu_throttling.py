@@ -12,13 +12,12 @@ Kernel: cpu_cfs_stat_show() and cpu_extra_stat_show() in kernel/sched/core.c. v1
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.mounts import CgroupMount, tree_of
 from zombiescope.kernel.text import count, counters, lines
-from zombiescope.probes._remembering import Look, remembering
+from zombiescope.probes._remembering import remembered
 
 EVERY = 2.0
 GIVES = (
@@ -41,17 +40,8 @@ class CpuStat:
     throttled_seconds: float
 
 
-def watch(host: Host) -> AbstractContextManager[Look]:
-    """Keeps the list of cgroups with a quota, or the reason why there is none."""
-    return remembering(lambda: _limited(host), lambda known: _told(host, *known), RENEWED)
-
-
-def read(host: Host) -> Iterator[Reading | Blind]:
-    return _told(host, *_limited(host))
-
-
-def _told(host: Host, mount: CgroupMount, limited: dict[str, float]) -> Iterator[Reading | Blind]:
-    at = host.now()
+def _told(host: Host, known: tuple[CgroupMount, dict[str, float]]) -> Iterator[Reading | Blind]:
+    (mount, limited), at = known, host.now()
     for path, cores in list(limited.items())[:MOST]:
         source, subject = f"{mount.path}{path}/cpu.stat", f"cgroup:{path or '/'}"
         try:
@@ -90,6 +80,9 @@ def _limited(host: Host) -> tuple[CgroupMount, dict[str, float]]:
         except Unreadable:
             continue  # it is gone, or the controller is not enabled there
     return mount, found
+
+
+watch, read = remembered(_limited, _told, lambda: RENEWED)
 
 
 def _quota_file(mount: CgroupMount) -> str:

@@ -9,13 +9,12 @@ Kernel: cpu.weight (v2, 100 by default) and cpu.shares (v1, 1,024 by default), b
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.mounts import CgroupMount, cgroup_mounts, tree_of
 from zombiescope.kernel.text import counters, only_count
-from zombiescope.probes._remembering import Look, remembering
+from zombiescope.probes._remembering import remembered
 
 EVERY = 5.0
 WEIGHT, USED, COUNT = "cgroup_cpu_weight", "cgroup_cpu_used_seconds_total", "cgroups_weighed"
@@ -32,15 +31,6 @@ class _Known:
     mount: CgroupMount
     accounts: str  # where cpuacct.usage is, on v1
     paths: list[str]
-
-
-def watch(host: Host) -> AbstractContextManager[Look]:
-    """Keeps the list of cgroups."""
-    return remembering(lambda: _known(host), lambda known: _told(host, known), RENEWED)
-
-
-def read(host: Host) -> Iterator[Reading | Blind]:
-    return _told(host, _known(host))
 
 
 def _known(host: Host) -> _Known:
@@ -63,6 +53,9 @@ def _told(host: Host, known: _Known) -> Iterator[Reading | Blind]:
         except Unparsable as error:
             yield Blind(what=WEIGHT, source=error.source, why=error.why, subject=subject)
     yield Reading(what=COUNT, subject="node", value=told, at=at, source=f"$ ls {known.mount.path}")
+
+
+watch, read = remembered(_known, _told, lambda: RENEWED)
 
 
 def _of_one(host: Host, known: _Known, path: str) -> Iterator[tuple[str, float, str]]:

@@ -10,11 +10,10 @@ Kernel: fs/fuse/control.c, Documentation/filesystems/fuse.rst; the folder's name
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 
 from zombiescope.core import Blind, Host, Reading, Unreadable
 from zombiescope.kernel.text import lines, only_count
-from zombiescope.probes._remembering import Look, remembering
+from zombiescope.probes._remembering import remembered
 
 EVERY = 5.0
 WAITING, COUNT = "fuse_requests_waiting", "fuse_connections"
@@ -22,15 +21,6 @@ GIVES = (WAITING, COUNT)
 MOST = 200  # connections in a sample, 2 ms
 RENEWED = 60.0  # seconds: a new mount is named a minute later at worst
 _FOLDER, _MOUNTS = "/sys/fs/fuse/connections", "/proc/self/mountinfo"
-
-
-def watch(host: Host) -> AbstractContextManager[Look]:
-    """Keeps where each is mounted."""
-    return remembering(lambda: _places(host), lambda places: _told(host, places), RENEWED)
-
-
-def read(host: Host) -> Iterator[Reading | Blind]:
-    return _told(host, _places(host))
 
 
 def _places(host: Host) -> dict[str, str]:
@@ -51,6 +41,9 @@ def _told(host: Host, places: dict[str, str]) -> Iterator[Reading | Blind]:
             continue  # it is gone
         yield Reading(what=WAITING, subject=subject, value=waiting, at=at, source=source)
     yield Reading(what=COUNT, subject="node", value=len(known), at=at, source=f"$ ls {_FOLDER}")
+
+
+watch, read = remembered(_places, _told, lambda: RENEWED)
 
 
 # 61 27 0:52 / /mnt/data rw,nosuid - fuse.s3fs s3fs rw,user_id=0

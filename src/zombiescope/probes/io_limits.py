@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.mounts import CgroupMount, mount_of
 from zombiescope.kernel.text import count, lines
-from zombiescope.probes._remembering import Look, remembering
+from zombiescope.probes._remembering import remembered
 
 EVERY = 2.0
 _KINDS = ("rbps", "wbps", "riops", "wiops")  # as io.max calls them
@@ -36,15 +35,6 @@ class _Limited:
     mount: CgroupMount
     limits: _Limits
     disks: dict[str, str]  # their names by number
-
-
-def watch(host: Host) -> AbstractContextManager[Look]:
-    """Keeps the list of cgroups with a limit, or the reason why there is none."""
-    return remembering(lambda: _limited(host), lambda known: _told(host, known), RENEWED)
-
-
-def read(host: Host) -> Iterator[Reading | Blind]:
-    return _told(host, _limited(host))
 
 
 def _limited(host: Host) -> _Limited:
@@ -99,6 +89,9 @@ def _told(host: Host, known: _Limited) -> Iterator[Reading | Blind]:
             yield Reading(what=DONE, subject=subject, value=done.get((disk, kind), 0), at=at, source=source, text=text)
     source = f"$ grep -r . {mount.path} --include={'io.max' if mount.version == 2 else 'blkio.throttle.*_device'}"
     yield Reading(what=COUNT, subject="node", value=len(known.limits), at=at, source=source)
+
+
+watch, read = remembered(_limited, _told, lambda: RENEWED)
 
 
 def _done(host: Host, folder: str, version: int) -> tuple[dict[tuple[str, str], int], str]:

@@ -14,13 +14,14 @@ Kernel: mm/memcontrol.c and mm/memcontrol-v1.c. v1 counts hits in memory.failcnt
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.mounts import CgroupMount, tree_of
 from zombiescope.kernel.text import count, counters, lines, only_count
-from zombiescope.probes._remembering import Look, remembering
+from zombiescope.probes._limits import limit_in
+from zombiescope.probes._remembering import remembered
 
 EVERY = 5.0
 HITS, STALL = "cgroup_limit_hits_total", "cgroup_memory_stall_seconds_total"
@@ -40,15 +41,6 @@ class _Limited:
     mount: CgroupMount
     limits: dict[str, tuple[int, str]]  # path: bytes, and the file that says so
     hits: dict[str, int] = field(default_factory=dict)
-
-
-def watch(host: Host) -> AbstractContextManager[Look]:
-    """Keeps the list of cgroups with a limit, or the reason why there is none."""
-    return remembering(lambda: _limited(host), lambda known: _told(host, known), RENEWED)
-
-
-def read(host: Host) -> Iterator[Reading | Blind]:
-    return _told(host, _limited(host))
 
 
 def _told(host: Host, known: _Limited) -> Iterator[Reading | Blind]:
@@ -129,18 +121,14 @@ def _limited(host: Host) -> _Limited:
     limits = {}
     # The mount point itself is read too: inside a container it is the container's own cgroup.
     for path in ("", *paths):
-        found = []
-        for name in names:
-            source = f"{mount.path}{path}/{name}"
-            try:
-                limit = parse_limit(host.read(source), source)
-            except Unreadable:
-                break  # it is gone, or the controller is not enabled there
-            if limit is not None:
-                found.append((limit, source))
+        files = [f"{mount.path}{path}/{name}" for name in names]
+        found = [(limit, it) for it in files if (limit := limit_in(host, it, parse_limit)) is not None]
         if found:
             limits[path] = min(found)
     return _Limited(mount, limits)
+
+
+watch, read = remembered(_limited, _told, lambda: RENEWED)
 
 
 # 9223372036854771712

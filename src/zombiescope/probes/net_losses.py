@@ -10,13 +10,12 @@ Kernel: net/ipv4/proc.c; the names are in include/uapi/linux/snmp.h, and those t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.text import count, lines
 from zombiescope.probes._process_waits import parse_group
-from zombiescope.probes._remembering import Look, remembering
+from zombiescope.probes._remembering import remembered
 
 EVERY = 5.0
 # What we give, and the kernel's counters that it is the sum of: table and name.
@@ -55,15 +54,6 @@ class _Known:
     spaces: dict[str, tuple[str, str]]
     why_not: str = ""  # why pods' namespaces are not known
     turn: list[str] = field(default_factory=list)  # those that had no turn yet in this round
-
-
-def watch(host: Host) -> AbstractContextManager[Look]:
-    """Keeps the list of namespaces."""
-    return remembering(lambda: _spaces(host), lambda known: _told(host, known), RENEWED)
-
-
-def read(host: Host) -> Iterator[Reading | Blind]:
-    return _told(host, _spaces(host))
 
 
 def _spaces(host: Host) -> _Known:
@@ -123,6 +113,9 @@ def _told(host: Host, known: _Known) -> Iterator[Reading | Blind]:
     yield from _memory(host, at)
     if known.why_not:
         yield Blind(what=GIVES[0], source="/proc/PID/ns/net", why=known.why_not, subject="node")
+
+
+watch, read = remembered(_spaces, _told, lambda: RENEWED)
 
 
 def _memory(host: Host, at: float) -> Iterator[Reading | Blind]:

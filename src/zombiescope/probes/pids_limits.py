@@ -10,13 +10,13 @@ Kernel: kernel/cgroup/pids.c. pids.events counts forks of tasks in this cgroup t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.mounts import CgroupMount, tree_of
 from zombiescope.kernel.text import counters, only_count
-from zombiescope.probes._remembering import Look, remembering
+from zombiescope.probes._limits import limit_in
+from zombiescope.probes._remembering import remembered
 
 EVERY = 5.0
 REFUSED, USED, LIMIT = "cgroup_forks_refused_total", "cgroup_threads", "cgroup_threads_limit"
@@ -34,27 +34,10 @@ class _Limited:
     refused: dict[str, int] = field(default_factory=dict)  # at the last sample
 
 
-def watch(host: Host) -> AbstractContextManager[Look]:
-    """Keeps the list of cgroups with a limit, or the reason why there is none."""
-    return remembering(lambda: _limited(host), lambda known: _told(host, known), RENEWED)
-
-
-def read(host: Host) -> Iterator[Reading | Blind]:
-    return _told(host, _limited(host))
-
-
 def _limited(host: Host) -> _Limited:
     mount, paths = tree_of(host, "pids", WALKED)
-    limits = {}
-    for path in paths:
-        source = f"{mount.path}{path}/pids.max"
-        try:
-            limit = parse_limit(host.read(source), source)
-        except Unreadable:
-            continue  # it is gone, or the controller is not enabled there
-        if limit is not None:
-            limits[path] = limit
-    return _Limited(mount, limits)
+    limits = {path: limit_in(host, f"{mount.path}{path}/pids.max", parse_limit) for path in paths}
+    return _Limited(mount, {path: limit for path, limit in limits.items() if limit is not None})
 
 
 def _told(host: Host, known: _Limited) -> Iterator[Reading | Blind]:
@@ -81,6 +64,9 @@ def _told(host: Host, known: _Limited) -> Iterator[Reading | Blind]:
     if len(known.limits) > MOST:
         why = f"{len(known.limits) - MOST:,} cgroups more than pids_limits.MOST were not read"
         yield Blind(what=REFUSED, source=known.mount.path, why=why, subject="node")
+
+
+watch, read = remembered(_limited, _told, lambda: RENEWED)
 
 
 # max

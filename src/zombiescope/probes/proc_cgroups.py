@@ -9,7 +9,7 @@ Kernel: proc_cgroupstats_show() in kernel/cgroup/cgroup-v1.c. The count is of th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.core import Reading, Unparsable
 from zombiescope.kernel.fetched import Samples, reading, texts
@@ -21,8 +21,7 @@ SOURCE = "/proc/cgroups"
 FILES = (SOURCE,)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     controller: str
     hierarchy: int
     cgroups: int

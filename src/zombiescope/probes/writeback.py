@@ -14,11 +14,7 @@ from zombiescope.kernel.fetched import Samples, reading, texts
 from zombiescope.kernel.text import counters
 
 EVERY = 5.0
-_NAMES = {
-    "nr_dirty": "dirty_pages",
-    "nr_writeback": "writeback_pages",
-    "nr_dirty_threshold": "dirty_pages_limit",
-}
+_NAMES = {"nr_dirty": "dirty_pages", "nr_writeback": "writeback_pages", "nr_dirty_threshold": "dirty_pages_limit"}
 GIVES = tuple(_NAMES.values())
 SOURCE = "/proc/vmstat"
 FILES = (SOURCE,)

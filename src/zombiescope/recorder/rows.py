@@ -85,21 +85,25 @@ def series_of(table: pa.Table, *, events: bool = False) -> Iterator[Series]:
     key = codes[0] * (len(names[1]) + 1) + codes[1]
     order = np.argsort(key, kind="stable")
     edges = np.flatnonzero(np.diff(key[order], prepend=-1, append=-1))
-    for start, end in pairwise(edges):
+    # Of all groups at once: most are of a few rows, and each call of numpy costs as much as a row.
+    sources, texts, starts = codes[2][order], codes[3][order], edges[:-1]
+    one_source = (np.minimum.reduceat(sources, starts) == np.maximum.reduceat(sources, starts)).tolist()
+    has_text = (np.maximum.reduceat(texts, starts) >= 0).tolist()
+    as_read = bool((np.diff(at) >= 0).all())  # unless the clock was set back, or lines of a log are among them
+    for (start, end), alike, worded in zip(pairwise(edges.tolist()), one_source, has_text, strict=True):
         written = order[start:end]
-        placed = in_order(at[written], events=events)
-        rows, what_said = written[placed], names[0][codes[0][written[0]]]
-        sources = codes[2][rows]
-        with_text = np.flatnonzero(codes[3][rows] >= 0)
-        one_source = bool((sources == sources[0]).all())
+        what_said = names[0][codes[0][written[0]]]
+        placed = slice(None) if as_read else in_order(at[written], events=events)
+        rows = written[placed]
+        with_text = np.flatnonzero(codes[3][rows] >= 0).tolist() if worded else ()
         yield Series(
             what=what_said,
             subject=names[1][codes[1][rows[0]]],
             at=at[rows],
-            values=with_unknown(what_said, values[written], placed),
+            values=values[rows] if isinstance(placed, slice) else with_unknown(what_said, values[written], placed),
             until=float(at[rows[-1]]),
-            sources=tuple(names[2][code] or "" for code in (sources[:1] if one_source else sources)),
-            texts={int(place): names[3][codes[3][rows[place]]] for place in with_text},
+            sources=tuple(names[2][code] or "" for code in (sources[start : start + 1] if alike else codes[2][rows])),
+            texts={place: names[3][codes[3][rows[place]]] for place in with_text},
         )
 
 
@@ -159,9 +163,9 @@ def _with_unseen(looked: Series, unseen: Series | None) -> Series:
     if unseen is None:
         return looked
     # Whether something can be read holds until the next note about it.
-    missed = np.nan_to_num(replace(unseen, until=np.inf).sampled(looked.at)) * (looked.values > 0)
     place = np.searchsorted(unseen.at, looked.at, side="right") - 1
-    texts, sources = dict(looked.texts), [looked.reading(index).source for index in range(len(looked))]
+    missed = np.where(place >= 0, np.nan_to_num(unseen.values[np.maximum(place, 0)]), 0.0) * (looked.values > 0)
+    texts, sources = dict(looked.texts), list(looked.sources) * (len(looked) if len(looked.sources) == 1 else 1)
     for index in np.flatnonzero(missed > 0):
         said = unseen.reading(int(place[index]))
         texts[int(index)], sources[index] = said.text, said.source

@@ -46,7 +46,7 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     if not rates:
         return "PID 1 was not among the busiest processes", (timeline.looks(_SYSTEM).latest,)
     most = max(rates, key=Series.mean)
-    return f"PID 1 used {most.mean():.2f} of a core", (most.figure("process_cores", most.mean()),)
+    return f"PID 1 used {most.mean():.2f} of a core", (most.figure("process_cores"),)
 
 
 def _used(timeline: Timeline, subject: str) -> Series:
@@ -69,7 +69,7 @@ def _finding(timeline: Timeline, subject: str, busy: Series) -> Finding:
         subject=subject,
         span=busy.span,
         says=f"used {busy.mean():.2f} of a core for {lasting(busy.span.seconds)}, of the one that it has{table}",
-        evidence=(busy.figure("process_cores", busy.mean()), *known),
+        evidence=(busy.figure("process_cores"), *known),
         harm=Harm(
             parts=(Part(figure="burnt", who=subject, amount=busy.mean(), span=busy.span, contended=waited),),
             unknown=("waited",),

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from zombiescope.core import Finding, Reading, Span, harmless, percent
-from zombiescope.core.harm import Harm, Part
-from zombiescope.core.samples import SECOND, Samples
+from zombiescope.core import Finding, Reading, harmless, percent
+from zombiescope.core.harm import Harm
+from zombiescope.core.samples import Samples
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.sampled_processes import processes
-from zombiescope.derived.waits import waited_for
+from zombiescope.derived.sampled_work import length, longest, spells
 from zombiescope.knowledge.functions import visits, walked_in, walks
 
 # Scale: shares of one core: what a walk takes from others on its core is the same on any node.
@@ -33,46 +33,30 @@ PAUSE = 20.0  # seconds: kubelet's housekeeping comes every 10 to 15 s and count
 
 def find(timeline: Timeline) -> Iterator[Finding]:
     for subject, samples in walkers(timeline):
-        for spell in _spells(samples):
-            seconds = spell.seconds
-            length = max(timeline.looks(NEEDS[0]).span.seconds, 1.0)
-            busiest = _busiest(spell)
-            if len(spell) < FEWEST or ((seconds < LONG or seconds / length < MUCH) and busiest < BURST):
+        for work in spells(subject, samples, fewest=FEWEST, pause=PAUSE):
+            spell, seconds, recorded = work.samples, work.seconds, length(timeline)
+            if (seconds < LONG or seconds / recorded < MUCH) and work.busiest < BURST:
                 continue
             visiting = spell.where(visits)
             core = np.bincount(spell.cpu, weights=spell.weight_seconds).argmax()
             yield Finding(
                 subject=subject,
-                span=Span(float(spell.at_seconds[0]), float(spell.at_seconds[-1])),
+                span=work.span,
                 says=(
-                    f"walked cgroups for {seconds:.1f} s of {length:.0f} s ({percent(visiting.seconds / seconds)} "
+                    f"walked cgroups for {seconds:.1f} s of {recorded:.0f} s ({percent(visiting.seconds / seconds)} "
                     f"of it visiting one after the other), mostly in {harmless(walked_in(spell.hottest()))} on "
-                    f"cpu {core}, using up to {percent(busiest)} of a core"
+                    f"cpu {core}, using up to {percent(work.busiest)} of a core"
                 ),
                 evidence=(
                     spell.reading(subject, "walk_sampled_seconds"),
                     *([visiting.reading(subject, "visit_sampled_seconds")] if len(visiting) else []),
                 ),
-                harm=Harm(parts=tuple(_burnt(timeline, subject, spell))),
+                harm=Harm(parts=tuple(work.burnt(timeline))),
             )
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
-    taken = timeline.series(NEEDS[0]).latest
-    most = next(iter(walkers(timeline)), None)
-    if most is None:
-        return f"none of {taken.value:,.0f} stack samples shows a walk through cgroups", (taken,)
-    words = f"longest walk: {harmless(most[0].removeprefix('process:'))} for {most[1].seconds:.2f} s"
-    return words, (most[1].reading(most[0], "walk_sampled_seconds"), taken)
-
-
-def _burnt(timeline: Timeline, subject: str, spell: Samples) -> Iterator[Part]:
-    """Its time on each core, and who else waited for that core, or for a share of the node's time."""
-    span = Span(float(spell.at_seconds[0]), float(spell.at_seconds[-1]))
-    for cpu in np.unique(spell.cpu).tolist():
-        cores = spell.only(spell.cpu == cpu).seconds / max(span.seconds, 1.0)
-        waited = waited_for(timeline, cpu, span, spent=cores, but=subject)
-        yield Part(figure="burnt", who=subject, amount=cores, span=span, within=(f"cpu:{cpu}",), contended=waited)
+    return longest(timeline, walkers(timeline), "walk_sampled_seconds", "cgroups")
 
 
 def walkers(timeline: Timeline) -> list[tuple[str, Samples]]:
@@ -92,17 +76,3 @@ def walkers(timeline: Timeline) -> list[tuple[str, Samples]]:
 
 def _walking(timeline: Timeline) -> Samples:
     return timeline.samples(wanted=walks)
-
-
-def _spells(samples: Samples) -> Iterator[Samples]:
-    """Walks with long pauses between them are separate."""
-    edges = np.flatnonzero(np.diff(samples.at_seconds) > PAUSE) + 1
-    for start, end in zip([0, *edges], [*edges, len(samples)], strict=True):
-        yield samples.only(slice(start, end))
-
-
-def _busiest(samples: Samples) -> float:
-    """The most time sampled within one second."""
-    until = np.searchsorted(samples.at, samples.at + SECOND)
-    summed = np.concatenate([[0.0], np.cumsum(samples.weight_seconds)])
-    return float((summed[until] - summed[:-1]).max())

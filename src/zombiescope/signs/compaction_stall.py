@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from zombiescope.core import Finding, Reading, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
-from zombiescope.derived.kernel_log import lines_of
+from zombiescope.derived.kernel_log import lines_of, logged
 
 STALLS, SCANNED = "vmstat_compact_stall_total", "vmstat_pgscan_direct_total"
 WAITING = "pressure_memory_waiting_seconds_total"
@@ -36,7 +36,8 @@ def find(timeline: Timeline) -> Iterator[Finding]:
         if not len(waited) or waited.mean() < SHARE or pages > RECLAIM * spell.mean():
             continue
         lines = [it for it in lines_of(timeline, "page_allocation_failure") if int(it.message.fields["order"][:3]) > 0]
-        failed = f"; the kernel logged {len(lines)} failed allocations of large blocks" if lines else ""
+        stalled = spell.figure("compact_stalls_per_second"), waited.figure("pressure_memory_waiting_ratio")
+        failed = logged(lines, "failed allocations of large blocks")
         yield Finding(
             subject="node",
             span=spell.span,
@@ -44,11 +45,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                 f"compacted memory for {spell.mean():,.0f} requests a second for {lasting(spell.span.seconds)}; tasks "
                 f"waited for memory {percent(waited.mean())} of that time, and next to nothing was reclaimed{failed}"
             ),
-            evidence=(
-                spell.figure("compact_stalls_per_second", spell.mean()),
-                waited.figure("pressure_memory_waiting_ratio", waited.mean()),
-                *(line.reading for line in lines[:SHOWN]),
-            ),
+            evidence=(*stalled, *(line.reading for line in lines[:SHOWN])),
             harm=Harm(parts=(Part(figure="waited", who="node", amount=waited.mean(), span=spell.span),)),
         )
 
@@ -57,4 +54,4 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     stalls = timeline.rate(STALLS)
     if not len(stalls):
         return "", ()
-    return f"{stalls.mean():.2f} stalls a second", (stalls.figure("compact_stalls_per_second", stalls.mean()),)
+    return f"{stalls.mean():.2f} stalls a second", (stalls.figure("compact_stalls_per_second"),)

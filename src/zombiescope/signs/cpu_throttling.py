@@ -56,7 +56,7 @@ def _throttled(timeline: Timeline) -> Iterator[Finding]:
                     f"({stopped:.2f} s of each second) {free}" + (f"; owner: {whose}" if whose else "")
                 ),
                 evidence=(
-                    spell.figure("cgroup_throttled_ratio", spell.mean()),
+                    spell.figure("cgroup_throttled_ratio"),
                     spell.figure("cgroup_throttled_seconds_per_second", stopped),
                     replace(
                         timeline.series(NEEDS[3], many[0]).first, what="cpu_idle_cores", subject="node", value=idle
@@ -74,7 +74,7 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     if not known:
         return "no cgroup used its quota", tuple(timeline.latest("cgroups_with_quota"))
     most = max(known, key=lambda share: share.mean())
-    ratio = most.figure("cgroup_throttled_ratio", most.mean())
+    ratio = most.figure("cgroup_throttled_ratio")
     path = most.subject.removeprefix("cgroup:")
     return f"most throttled: {path}, in {percent(ratio.value)} of its periods", (ratio,)
 

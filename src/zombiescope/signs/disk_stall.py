@@ -22,7 +22,7 @@ from zombiescope.core import Finding, Reading, Span, amount, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.episodes import episodes
-from zombiescope.derived.kernel_log import Line, lines_of
+from zombiescope.derived.kernel_log import Line, lines_of, logged
 
 _REQUESTS, _WAIT, _QUEUE = "disk_requests_total", "disk_wait_seconds_total", "disk_queue_seconds_total"
 _BYTES, _PRESSURE = "disk_bytes_total", "pressure_io_waiting_seconds_total"
@@ -61,22 +61,22 @@ class _Limit:
 
 def find(timeline: Timeline) -> Iterator[Finding]:
     pressure = timeline.rate(_PRESSURE)
-    logged: dict[str, list[Line]] = {}
+    timeouts: dict[str, list[Line]] = {}
     for line in lines_of(timeline, "disk_timeout"):
-        logged.setdefault(f"disk:{line.message.fields['device']}", []).append(line)
+        timeouts.setdefault(f"disk:{line.message.fields['device']}", []).append(line)
     for disk in timeline.subjects(_REQUESTS, "disk"):
         for slow in _each(timeline, disk).runs(above=_threshold(timeline, disk), lasting=LASTS, bridging=BRIDGE):
             stalled = pressure.between(slow.span).mean() if len(pressure) else 0.0
             if stalled >= STALLED:
-                controllers = [name for name in logged if disk.startswith(name)]
-                lines = [line for name in controllers for line in logged.pop(name)]
+                controllers = [name for name in timeouts if disk.startswith(name)]
+                lines = [line for name in controllers for line in timeouts.pop(name)]
                 yield _slow(timeline, disk, slow, stalled, lines)
     for limit in _limits(timeline):
         for held in limit.rate.runs(above=AT_LIMIT * limit.most.value, lasting=LASTS, bridging=BRIDGE):
             stalled = pressure.between(held.span).mean() if len(pressure) else 0.0
             if stalled >= STALLED:
                 yield _held(timeline, limit, held, stalled)
-    for disk, its in logged.items():
+    for disk, its in timeouts.items():
         for episode in episodes(its, lambda line: line.reading.at, apart=60.0):
             yield _timed_out(disk, episode)
 
@@ -111,17 +111,17 @@ def _threshold(timeline: Timeline, disk: str) -> float:
 def _slow(timeline: Timeline, disk: str, slow: Series, stalled: float, lines: list[Line]) -> Finding:
     queue, requests, size = (timeline.rate(what, disk).between(slow.span) for what in (_QUEUE, _REQUESTS, _BYTES))
     at_most = _ceiling(requests, size) if queue.mean() >= 1 else ""
-    timeouts = f"; the kernel logged {len(lines)} timeouts" if lines else ""
     return Finding(
         subject=disk,
         span=slow.span,
         says=(
             f"took {slow.mean() * 1e3:,.0f} ms for a request for {lasting(slow.span.seconds)}, with "
-            f"{queue.mean():,.1f} waiting{at_most}; tasks waited for I/O {percent(stalled)} of that time{timeouts}"
+            f"{queue.mean():,.1f} waiting{at_most}; tasks waited for I/O {percent(stalled)} of that time"
+            + logged(lines, "timeouts")
         ),
         evidence=(
-            slow.figure("seconds_a_request", slow.mean()),
-            queue.figure("disk_queue_requests", queue.mean()),
+            slow.figure("seconds_a_request"),
+            queue.figure("disk_queue_requests"),
             _waited(timeline, slow.span),
             *(line.reading for line in lines[:SHOWN]),
         ),
@@ -154,7 +154,7 @@ def _held(timeline: Timeline, limit: _Limit, held: Series, stalled: float) -> Fi
             f"was held at its own I/O limit on {limit.disk} ({limit.words}) for {lasting(held.span.seconds)}; "
             f"tasks waited for I/O {percent(stalled)} of that time; it is {whose(timeline, '', limit.cgroup)}"
         ),
-        evidence=(limit.most, held.figure("cgroup_io_per_second", held.mean()), _waited(timeline, held.span)),
+        evidence=(limit.most, held.figure("cgroup_io_per_second"), _waited(timeline, held.span)),
         culprit=limit.cgroup,
         harm=_harm(stalled, held.span),
     )
@@ -176,7 +176,7 @@ def _timed_out(disk: str, lines: list[Line]) -> Finding:
 
 def _waited(timeline: Timeline, span: Span) -> Reading:
     pressure = timeline.rate(_PRESSURE).between(span)
-    return pressure.figure("pressure_io_waiting_ratio", pressure.mean())
+    return pressure.figure("pressure_io_waiting_ratio")
 
 
 def _harm(stalled: float, span: Span) -> Harm:

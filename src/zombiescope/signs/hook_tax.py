@@ -18,8 +18,8 @@ from zombiescope.core import Finding, Reading, harmless, percent
 from zombiescope.core.harm import Harm
 from zombiescope.core.samples import Samples
 from zombiescope.core.timeline import Timeline
-from zombiescope.derived.kernel_log import lines_of
-from zombiescope.derived.sampled_work import busy_seconds, by_process, length, spells
+from zombiescope.derived.kernel_log import lines_of, logged
+from zombiescope.derived.sampled_work import busy_seconds, by_process, length, spells, spent_in
 from zombiescope.knowledge.functions import families, plain, shows
 
 # Scale: a share of all work, which grows with the node, and cores' worth.
@@ -40,7 +40,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             payers = by_process(work.samples)[:NAMED]
             names = ", ".join(harmless(it[0].removeprefix("process:")) for it in payers)
             lines = lines_of(timeline, "audit_backlog") if hook == "audit" else []
-            lost = f"; the kernel logged {len(lines)} times that audit records wait or are lost" if lines else ""
+            lost = logged(lines, "times that audit records wait or are lost")
             yield Finding(
                 subject=f"hook:{hook}",
                 span=work.span,
@@ -57,10 +57,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
-    taken, hooks = timeline.series(NEEDS[0]).latest, timeline.once(_hooks)
-    if not len(hooks):
-        return f"none of {taken.value:,.0f} stack samples is in a hook", (taken,)
-    return f"{hooks.seconds:.2f} s in hooks", (hooks.reading("node", "hook_sampled_seconds"), taken)
+    return spent_in(timeline, timeline.once(_hooks), "hook_sampled_seconds", "hooks")
 
 
 def _hooks(timeline: Timeline) -> Samples:

@@ -57,7 +57,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                         f"{_served(timeline, queues, spell.span)}"
                     ),
                     evidence=(
-                        spell.figure("cpu_interrupt_ratio", spell.mean()),
+                        spell.figure("cpu_interrupt_ratio"),
                         timeline.rate(PACKETS, cpu, within=spell.span).figure("packets_per_second", own),
                         replace(timeline.rate(IDLE, others[0]), subject="node").figure("other_cores_idle_ratio", idle),
                         *queues[:SHOWN],
@@ -76,7 +76,7 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     most = max(known, key=Series.mean)
     return (
         f"{most.subject.replace(':', ' ')} had most interrupts and softirqs: {percent(most.mean())} of its time",
-        (most.figure("cpu_interrupt_ratio", most.mean()),),
+        (most.figure("cpu_interrupt_ratio"),),
     )
 
 

@@ -12,13 +12,13 @@ References: Documentation/networking/snmp_counter.rst; Documentation/networking/
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from zombiescope.cgroups.owners import whose
 from zombiescope.core import Blind, Finding, Reading, Span, harmless, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.kernel_log import Line, lines_of
+from zombiescope.knowledge.drops import Drop, drops
 
 # Scale: shares of the traffic of one namespace or core, which grow with it; FEWEST is no chance on any node.
 NEEDS = ("net_segments_received_total",)
@@ -29,75 +29,21 @@ REFUSED = 0.01  # of connections to accept, and of segments that made TCP prune:
 READ = 0.1  # of what UDP sockets lost was read from them: with less nobody waits for it
 PRESSURE = 0.9  # of tcp_mem: from there on TCP prunes what it has received
 SHOWN = 3  # lines of the log, as evidence
-
-
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """One way to lose packets: the counter, what it is a share of, and what it means."""
-
-    lost: str
-    of: str
-    share: float
-    words: str
-
-
-_WAYS = (
-    _Way(
-        "net_accepts_refused_total",
-        "net_accepted_total",
-        REFUSED,
-        "connections refused because an accept queue was full",
-    ),
-    _Way(
-        "net_udp_dropped_total",
-        "net_udp_received_total",
-        SHARE,
-        "UDP packets dropped because a socket's buffer was full",
-    ),
-    _Way(
-        "net_tcp_dropped_total",
-        "net_segments_received_total",
-        SHARE,
-        "TCP segments dropped because a socket's queue was full",
-    ),
-    _Way(
-        "net_tcp_pruned_total",
-        "net_segments_received_total",
-        REFUSED,
-        "times that TCP pruned what a socket had received",
-    ),
-    _Way("net_tcp_pressures_total", "", 0.0, "times that TCP ran out of its memory (tcp_mem)"),
-    _Way(
-        "net_sends_refused_total", "", 0.0, "sends refused because of the limit on the fragments of a full send queue"
-    ),
-    _Way("net_bad_checksums_total", "net_segments_received_total", SHARE, "packets dropped because of a bad checksum"),
-    _Way(
-        "conntrack_insert_failed_total",
-        "",
-        0.0,
-        "packets dropped because two raced for one entry of the connection table",
-    ),
-)
-_CORES = _Way("softnet_dropped_total", "softnet_processed_total", SHARE, "packets dropped because its backlog was full")
-_NICS = _Way("nic_allowance_exceeded_total", "", 0.0, "packets queued or dropped because of the instance's own limit")
+_REFUSED = "net_accepts_refused_total"
 
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     logged = list(lines_of(timeline, "listen_overflow", "tcp_memory"))
-    spaces = dict.fromkeys(("node", *(it for way in _WAYS for it in timeline.subjects(way.lost))))
-    for subject in spaces:
-        found = [it for way in _WAYS if (it := _lost(timeline, way, subject)) is not None]
+    # The node, then network namespaces, cores and cards: who has counters of which kind.
+    for subject in dict.fromkeys(("node", *(it for drop in drops() for it in timeline.subjects(drop.counter)))):
+        found = [it for drop in drops() if (it := _lost(timeline, drop, subject)) is not None]
         told = logged if subject == "node" else []
         if found or told:
             yield _finding(timeline, subject, found, told)
-    for way in (_CORES, _NICS):
-        for subject in timeline.subjects(way.lost):
-            if (lost := _lost(timeline, way, subject)) is not None:
-                yield _finding(timeline, subject, [lost], [])
-    looks = timeline.looks(_WAYS[0].lost)
+    looks = timeline.looks(_REFUSED)
     unseen = next((looks.reading(place) for place in sorted(looks.texts)), None)
     if unseen is not None:
-        yield Blind(what=_WAYS[0].lost, source=unseen.source, why=f"losses of pods: {unseen.text}")
+        yield Blind(what=_REFUSED, source=unseen.source, why=f"losses of pods: {unseen.text}")
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
@@ -109,24 +55,25 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     return f"nothing of note was lost; {total:,.0f} TCP segments came in {spaces}", (came[0].latest,)
 
 
-_Lost = tuple[_Way, float, float, Series]  # how, how many, of how many (0: not known), the counter
+_Lost = tuple[Drop, float, float, Series]  # how, how many, of how many (0: not known), the counter
 
 
-def _lost(timeline: Timeline, way: _Way, subject: str) -> _Lost | None:
-    counter = timeline.series(way.lost, subject)
+def _lost(timeline: Timeline, drop: Drop, subject: str) -> _Lost | None:
+    counter = timeline.series(drop.counter, subject)
     if len(counter) < 2:
         return None
-    lost, came = _rise(counter), _rise(timeline.series(way.of, subject)) if way.of else 0.0
-    if way.lost == "net_tcp_pressures_total":
+    lost, came = _rise(counter), _rise(timeline.series(drop.of, subject)) if drop.of else 0.0
+    if drop.counter == "net_tcp_pressures_total":
         few = 1.0
     else:
-        few = FEWEST if way.of else max(FEWEST, OFTEN * counter.span.seconds)
-    return (way, lost, came, counter) if lost >= few and lost >= way.share * (lost + came) else None
+        few = FEWEST if drop.of else max(FEWEST, OFTEN * counter.span.seconds)
+    share = (REFUSED if drop.bursts else SHARE) if drop.of else 0.0
+    return (drop, lost, came, counter) if lost >= few and lost >= share * (lost + came) else None
 
 
-def _unread(way: _Way, lost: float, came: float) -> bool:
+def _unread(drop: Drop, lost: float, came: float) -> bool:
     """Whether the sockets are hardly read at all, as with copies of multicast: what they lose nobody misses."""
-    return way.lost == "net_udp_dropped_total" and came < READ * lost
+    return drop.counter == "net_udp_dropped_total" and came < READ * lost
 
 
 def _rise(counter: Series) -> float:
@@ -136,13 +83,13 @@ def _rise(counter: Series) -> float:
 
 def _finding(timeline: Timeline, subject: str, found: list[_Lost], logged: list[Line]) -> Finding:
     said, evidence, spans = [], [], []
-    for way, lost, came, counter in found:
+    for drop, lost, came, counter in found:
         of = f" ({percent(lost / (lost + came), 1)})" if came else ""
-        said.append(f"{lost:,.0f} {way.words}{of}" + (", as nobody reads it" if _unread(way, lost, came) else ""))
-        rises = timeline.rate(way.lost, subject).runs(above=1e-9, lasting=0.0)
+        said.append(f"{lost:,.0f} {drop.words}{of}" + (", as nobody reads it" if _unread(drop, lost, came) else ""))
+        rises = timeline.rate(drop.counter, subject).runs(above=1e-9, lasting=0.0)
         spans += [it.span for it in rises] or [counter.span]
         evidence += [counter.first, counter.latest]
-    said += _memory(timeline, evidence) if any(it[0].lost.startswith("net_tcp") for it in found) else []
+    said += _memory(timeline, evidence) if any(it[0].counter.startswith("net_tcp") for it in found) else []
     said = [f"had {'; '.join(said)}"] if said else []
     ports = list(dict.fromkeys(it.message.fields["port"] for it in logged if "port" in it.message.fields))
     said += [f"has a full accept queue in its log, of port {harmless(', '.join(ports[:SHOWN]))}"] if ports else []
@@ -152,7 +99,7 @@ def _finding(timeline: Timeline, subject: str, found: list[_Lost], logged: list[
     span = Span(min(it.start for it in spans), max(it.end for it in spans))
     cgroup = found[0][3].latest.text if found and subject.startswith("netns:") else ""
     owner = f" (in {whose(timeline, '', f'cgroup:{cgroup}')})" if cgroup else ""
-    harmful = sum(lost for way, lost, came, _ in found if not _unread(way, lost, came))
+    harmful = sum(lost for drop, lost, came, _ in found if not _unread(drop, lost, came))
     parts = [Part(figure="broken", kind="drops", who=subject, amount=harmful, span=span)] if harmful else []
     return Finding(
         subject=subject,

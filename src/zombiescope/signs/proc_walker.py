@@ -17,7 +17,7 @@ from zombiescope.core import Finding, Reading, harmless
 from zombiescope.core.harm import Harm
 from zombiescope.core.samples import Samples
 from zombiescope.core.timeline import Timeline
-from zombiescope.derived.sampled_work import Work, by_process, length, spells
+from zombiescope.derived.sampled_work import Work, by_process, length, longest, spells
 from zombiescope.knowledge.functions import families, named, plain, shows
 
 # Scale: shares of one core: what it takes from others on its core is the same on any node.
@@ -38,12 +38,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
-    taken = timeline.series(NEEDS[0]).latest
-    most = next(iter(_walkers(timeline)), None)
-    if most is None:
-        return f"none of {taken.value:,.0f} stack samples shows a walk through /proc", (taken,)
-    words = f"longest: {harmless(most[0].removeprefix('process:'))} for {most[1].seconds:.2f} s"
-    return words, (most[1].reading(most[0], "proc_walk_sampled_seconds"), taken)
+    return longest(timeline, _walkers(timeline), "proc_walk_sampled_seconds", "/proc")
 
 
 def _walkers(timeline: Timeline) -> list[tuple[str, Samples]]:

@@ -42,7 +42,7 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     if not known:
         return "no real-time process is among the busiest", (timeline.looks(NEEDS[0]).latest,)
     most = max(known, key=lambda used: used.mean())
-    ratio = most.figure("realtime_used_ratio", most.mean())
+    ratio = most.figure("realtime_used_ratio")
     name = harmless(most.subject.partition(":")[2])
     return f"busiest of real-time priority: {name}, {percent(ratio.value)} of a core", (ratio,)
 
@@ -78,11 +78,7 @@ def _finding(timeline: Timeline, kind: str, spell: Series) -> Finding:
             f"used {percent(spell.mean())} of a core{place} at {priority.text or 'real-time priority'} "
             f"for {lasting(spell.span.seconds)}: nothing of lower priority can run there"
         ),
-        evidence=(
-            spell.figure("realtime_used_ratio", spell.mean()),
-            priority,
-            *([core.latest] if len(core) else []),
-        ),
+        evidence=(spell.figure("realtime_used_ratio"), priority, *([core.latest] if len(core) else [])),
         harm=_harm(timeline, spell, int(core.latest.value) if len(core) else None),
     )
 

@@ -17,7 +17,7 @@ from zombiescope.core import Finding, Reading, harmless, percent
 from zombiescope.core.harm import Harm
 from zombiescope.core.samples import Samples
 from zombiescope.core.timeline import Timeline
-from zombiescope.derived.sampled_work import length, spells
+from zombiescope.derived.sampled_work import length, spells, spent_in
 from zombiescope.knowledge.functions import named, plain, shows, softirq_kind
 
 # Scale: a share of the time that packets take, and cores' worth: a core that takes them in is the same on any node.
@@ -49,10 +49,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
-    taken, rules = timeline.series(NEEDS[0]).latest, timeline.once(_rules)
-    if not len(rules):
-        return f"none of {taken.value:,.0f} stack samples tries a firewall rule", (taken,)
-    return f"{rules.seconds:.2f} s in firewall rules", (rules.reading("node", "rule_sampled_seconds"), taken)
+    return spent_in(timeline, timeline.once(_rules), "rule_sampled_seconds", "firewall rules")
 
 
 def _rules(timeline: Timeline) -> Samples:

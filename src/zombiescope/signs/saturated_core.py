@@ -50,9 +50,9 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
                 f"{percent(by_mode['user'] + by_mode['nice'])} user){who}; {_hiding(hidden.mean())}"
             ),
             evidence=(
-                spell.figure("cpu_kernel_ratio", spell.mean()),
+                spell.figure("cpu_kernel_ratio"),
                 *(spell.figure(f"cpu_{mode}_ratio", by_mode[mode]) for mode in _KERNEL),
-                hidden.figure("cpu_busy_ratio", hidden.mean()),
+                hidden.figure("cpu_busy_ratio"),
                 *stack,
             ),
             harm=_harm(timeline, cpu, spell, stack),

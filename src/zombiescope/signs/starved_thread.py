@@ -49,7 +49,7 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
         looked = tuple(timeline.looks(what).latest for what in NEEDS[0] if timeline.looked(what))
         return "no waiting process was sampled twice", looked
     most = max(known, key=lambda series: series.mean())
-    ratio = most.figure("run_delay_ratio", most.mean())
+    ratio = most.figure("run_delay_ratio")
     name = harmless(most.subject.partition(":")[2])
     return f"{name} waited most to run: {percent(ratio.value)} of the time", (ratio,)
 
@@ -114,7 +114,7 @@ def _finding(timeline: Timeline, spell: Series, ran: float, got: float, fair: fl
             f"{percent(got)} of the CPU time it wanted, where a fair share was {percent(fair)}{bound}"
         ),
         evidence=(
-            spell.figure("run_delay_ratio", spell.mean()),
+            spell.figure("run_delay_ratio"),
             spell.figure("run_ratio", ran),
             *(series.latest for series in (core, allowed, group) if len(series)),
         ),
