@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Protocol
 
 from zombiescope.core import Host, Unparsable, Unreadable
-from zombiescope.members.rooms import Broken, guarded, healthy
+from zombiescope.members.rooms import Broken, guarded, member, names
 from zombiescope.recorder.sampling import Eye, Fetched, Files, Sample, all_blind, raiser, taken
 from zombiescope.recorder.worker import DEADLINE, Worker
 
@@ -44,7 +44,9 @@ class Loop:
     def __init__(self, host: Host, sink: Sink, only: Container[str] | None = None) -> None:
         self._host, self._sink = host, sink
         # What a broken probe would have given is unknown: a sign that needs it finds that nothing looked for it.
-        self._probes = {name: it for name, it in healthy("probes").items() if only is None or name in only}
+        wanted = [it for it in names("probes") if only is None or it in only]
+        loaded = {name: member("probes", name) for name in wanted}
+        self._probes = {name: it for name, it in loaded.items() if not isinstance(it, Broken)}
         self._eyes: dict[str, Eye] = {}
         # A recorded root does not change: its files are read and parsed at once, once.
         self._files = {name: Files(host, it) for name, it in self._probes.items() if host.live and hasattr(it, "FILES")}

@@ -25,7 +25,8 @@ from zombiescope.recorder.carry import Carry
 from zombiescope.recorder.folder import create
 from zombiescope.recorder.layout import CARRY, HEAD_FILE, META, is_segment
 from zombiescope.recorder.meta import read_meta
-from zombiescope.recorder.segment import as_one, write_whole
+from zombiescope.recorder.rows import joined
+from zombiescope.recorder.segment import reading_batch, sample_batches, stack_batches, write_whole
 from zombiescope.recorder.settle import Settled, settled
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -85,13 +86,14 @@ def write_segment(folder: int, found: Settled) -> None:
     found.stacks.let_go()
     _give_back()
     for kind in ("series", "events"):
-        batches, times = as_one(kind, found.readings.pop(kind))
-        if batches:
-            write_whole(folder, kind, batches, times)
-    times = found.stacks.times()
-    if times is not None:
-        write_whole(folder, "stacks", found.batches("stacks"), None)
-        write_whole(folder, "samples", found.batches("samples"), times)
+        rows = joined(found.readings.pop(kind))
+        if len(rows):
+            write_whole(folder, kind, [reading_batch(rows)], (int(rows.at.min()), int(rows.at.max())))
+        del rows
+    samples = found.stacks.samples()
+    if samples.times is not None:
+        write_whole(folder, "stacks", stack_batches(samples.names), None)
+        write_whole(folder, "samples", sample_batches(samples), samples.times)
     os.fsync(folder)
 
 

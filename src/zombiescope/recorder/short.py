@@ -31,11 +31,10 @@ class Short:
     meta: dict[str, Any]
 
     def timeline(self) -> Timeline:
-        from zombiescope.recorder.in_memory import timeline_in_memory
         from zombiescope.recorder.settle import settled
 
         found = settled(self.head, self.meta, host=self.host if self.host.live else None)
-        return timeline_in_memory(found.tables(), self.meta["gives"], hz=self.meta["hz"], damage=found.damage)
+        return found.timeline(self.meta["gives"], hz=self.meta["hz"])
 
 
 def record(
