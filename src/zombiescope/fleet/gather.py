@@ -16,7 +16,8 @@ from zombiescope.fleet.parcel import packed
 from zombiescope.fleet.schemas import node_id
 from zombiescope.fleet.store import Store
 from zombiescope.members.rooms import Broken, guarded
-from zombiescope.recorder.replay import is_recording, opened
+from zombiescope.recorder.meta import is_recording
+from zombiescope.recorder.replay import opened
 
 LARGEST = 64 << 20  # bytes of a file of labels
 MOST_HOURS = 24 * 31  # of one recording

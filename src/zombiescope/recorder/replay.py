@@ -20,7 +20,7 @@ from zombiescope.core.timeline import Timeline
 from zombiescope.recorder.arrow_functions import chosen
 from zombiescope.recorder.arrow_stream import Extent, extent
 from zombiescope.recorder.layout import FIRST, HEAD_FILE, LAST, META, file_name, is_segment
-from zombiescope.recorder.meta import open_regular, read_meta
+from zombiescope.recorder.meta import is_recording, open_regular, read_meta
 from zombiescope.recorder.raw_heads import RawHeads
 from zombiescope.recorder.rows import timeline_of
 from zombiescope.recorder.sample_reader import Columns, SampleReader
@@ -232,10 +232,6 @@ class _SegmentSamples:
     def samples(self, columns: Sequence[str]) -> Columns | None:
         table = self.recording._read(self.segment, "samples", columns)
         return None if table is None else samples_of(table)
-
-
-def is_recording(folder: str) -> bool:
-    return os.path.isfile(os.path.join(folder, META))
 
 
 def opened(folder: str) -> Recording:
