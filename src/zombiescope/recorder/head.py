@@ -97,8 +97,10 @@ class HeadWriter:
         cost: float,
     ) -> None:
         """Readings as (what, subject, value, at, source, text), blind as (what, source, why, subject)."""
-        said = {"at": time, "readings": readings, "blind": blind, "cost": cost}
-        self._put(SAMPLE, source, at, _json(said).encode())
+        # By hand: most have neither, and an encoder takes 15 µs even for that.
+        news, unseen = (_json(it) if it else "[]" for it in (readings, blind))
+        said = f'{{"at":{time!r},"readings":{news},"blind":{unseen},"cost":{cost!r}}}'
+        self._put(SAMPLE, source, at, said.encode())
 
     def ring(self, source: int, at: int, content: bytes) -> None:
         self._put(RING, source, at, content)
