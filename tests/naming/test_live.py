@@ -26,7 +26,7 @@ from zombiescope.kernel.perf_changes import Ksymbol
 from zombiescope.naming import kernel_names
 from zombiescope.naming.kallsyms import Kallsyms
 from zombiescope.naming.kernel_names import KernelNames, kernel_symbols
-from zombiescope.recorder.head_sink import HeadSink
+from zombiescope.recorder.head import HeadSink
 from zombiescope.recorder.ring_stream import RingStream
 from zombiescope.recorder.settle import Settled, settled
 from zombiescope.recorder.stack_series import GIVES, NAME, USER_SYMBOLS

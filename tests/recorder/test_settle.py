@@ -76,7 +76,7 @@ def test_every_probe_of_this_machine_gives_the_same_through_a_head() -> None:
             readings, blind = seen(name, probe, partial(probe.read, host))
             rows = [(it.what, it.subject, it.value, it.at, it.source, it.text) for it in readings]
             unseen = [(it.what, it.source, it.why, it.subject) for it in blind]
-            head.sample(source, at, time=unix, readings=rows, blind=unseen, cost=0.0)
+            head.sample(source, at, taken=unix, readings=rows, blind=unseen, cost=0.0)
         for reading in readings:
             tape.add(reading)
         tape.look(name, probe.GIVES, unix, blind)

@@ -22,7 +22,7 @@ from zombiescope.core import Host, Reading, Unreadable, UserError, amount, harml
 from zombiescope.recorder.budget import Budget, default_share, spent
 from zombiescope.recorder.clock import ahead_ns
 from zombiescope.recorder.disk_thread import DiskThread
-from zombiescope.recorder.head_sink import RECORDER, HeadSink
+from zombiescope.recorder.head import RECORDER, HeadSink
 from zombiescope.recorder.heads import Heads
 from zombiescope.recorder.layout import BUDGET_STEP, TROUBLE
 from zombiescope.recorder.loop import Loop

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zombiescope.core import Host
-from zombiescope.recorder.head_sink import HeadSink
+from zombiescope.recorder.head import HeadSink
 from zombiescope.recorder.loop import Loop
 from zombiescope.recorder.ring_stream import RingStream
 from zombiescope.recorder.stack_series import EVENTS, GIVES, NAME
