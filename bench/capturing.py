@@ -19,7 +19,7 @@ from zombiescope.core import UserError
 from zombiescope.kernel.perf_ring import Event
 from zombiescope.kernel.perf_rings import Drained, ring_size
 from zombiescope.recorder.budget import default_share
-from zombiescope.recorder.head_sink import HeadSink
+from zombiescope.recorder.head import HeadSink
 from zombiescope.recorder.heads import Heads
 from zombiescope.recorder.replay import opened
 from zombiescope.recorder.sampling import Fetched

@@ -25,8 +25,9 @@ from zombiescope.core.timeline import Series, Timeline
 from zombiescope.diagnosis.examine import examine
 from zombiescope.probes.proc_stat import MODES
 from zombiescope.probes.softirqs import KINDS
-from zombiescope.recorder.sample_reader import SampleReader
+from zombiescope.recorder.sample_reader import Columns, SampleReader
 from zombiescope.recorder.schemas import SCHEMAS
+from zombiescope.recorder.segment import TableOfStacks, samples_of
 
 CORES, SECONDS, HZ = 96, 3600, 49
 BUSY = 0.3  # of the cores' time: each busy moment is a sample
@@ -53,15 +54,16 @@ class _Part:
     def span(self) -> Span:
         return Span(T0 + 120 * self.number, T0 + 120 * (self.number + 1))
 
-    def stacks(self) -> tuple[pa.Table, bool]:
+    def stacks(self) -> tuple[TableOfStacks, bool]:
         walk = ("start", "read", "vfs_read", "seq_read_iter", "memory_stat_show", "css_rstat_flush")
         others = [("main", f"work_{number}", "do_syscall_64", f"leaf_{number}") for number in range(1, 3000)]
         columns = [np.arange(3000), [walk, *others], np.array([4] + [2] * 2999)]
         schema = SCHEMAS["stacks"]
-        return pa.table([pa.array(it, kind) for it, kind in zip(columns, schema.types, strict=True)], schema), True
+        arrays = [pa.array(it, kind) for it, kind in zip(columns, schema.types, strict=True)]
+        return TableOfStacks(pa.table(arrays, schema)), True
 
-    def samples(self, columns: Sequence[str]) -> pa.Table:
-        return pa.table({name: self._column(name) for name in columns})
+    def samples(self, columns: Sequence[str]) -> Columns:
+        return samples_of(pa.table({name: self._column(name) for name in columns}))
 
     def _column(self, name: str) -> npt.NDArray[Any] | pa.DictionaryArray:
         rows = int(120 * HZ * CORES * BUSY)

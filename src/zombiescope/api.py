@@ -179,7 +179,8 @@ def open(path: str | os.PathLike[str], start: Time | None = None, end: Time | No
     """Open what `zombiescope diagnose` takes: a recording or a part of it, a copied root, a kernel's log."""
     from zombiescope.cli._looking import name_of, recorded_root
     from zombiescope.recorder.log_file import timeline_of_log
-    from zombiescope.recorder.replay import is_recording, opened
+    from zombiescope.recorder.meta import is_recording
+    from zombiescope.recorder.replay import opened
     from zombiescope.recorder.short import record as recorded
 
     where = os.fspath(path)

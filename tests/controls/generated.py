@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from tests.controls.pieces import Part, Process
+from tests.controls.pieces import Process
 
 from zombiescope.conformance._quiet import BEGAN, quiet_node
 from zombiescope.core import Span
@@ -23,7 +23,7 @@ from zombiescope.probes.proc_stat import MODES
 from zombiescope.probes.softirqs import KINDS
 from zombiescope.recorder.rows import in_order, with_unknown
 from zombiescope.recorder.sample_reader import SampleReader
-from zombiescope.recorder.segment import as_batch
+from zombiescope.recorder.segment import TablePart, as_batch
 from zombiescope.recorder.stack_series import GIVES as STACK_SERIES
 
 Floats = npt.NDArray[np.float64]
@@ -275,7 +275,7 @@ class Node:
         places = np.searchsorted(columns["at"], ((T0 + edges) * 1e9).astype(np.int64))
         return SampleReader(
             [
-                Part(samples.slice(first, last - first), known, Span(T0 + start, T0 + start + SEGMENT))
+                TablePart(samples.slice(first, last - first), known, Span(T0 + start, T0 + start + SEGMENT))
                 for start, first, last in zip(edges.tolist(), places[:-1].tolist(), places[1:].tolist(), strict=False)
             ],
             hz=HZ,

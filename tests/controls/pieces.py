@@ -2,27 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-
-import pyarrow as pa
-
-from zombiescope.core import Span
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Samples and stacks of some seconds, as a segment has them."""
-
-    taken: pa.Table
-    known: pa.Table
-    span: Span
-
-    def stacks(self) -> tuple[pa.Table, bool]:
-        return self.known, True
-
-    def samples(self, columns: Sequence[str]) -> pa.Table:
-        return self.taken.select([it for it in columns if it in self.taken.column_names])
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,7 @@ from zombiescope.kernel.perf_changes import Ksymbol
 from zombiescope.naming import kernel_names
 from zombiescope.naming.kallsyms import Kallsyms
 from zombiescope.naming.kernel_names import KernelNames, kernel_symbols
-from zombiescope.recorder.head_sink import HeadSink
-from zombiescope.recorder.in_memory import timeline_in_memory
+from zombiescope.recorder.head import HeadSink
 from zombiescope.recorder.ring_stream import RingStream
 from zombiescope.recorder.settle import Settled, settled
 from zombiescope.recorder.stack_series import GIVES, NAME, USER_SYMBOLS
@@ -135,7 +134,7 @@ def test_a_fifo_in_the_place_of_a_map_is_recorded_as_a_reason() -> None:
         os.mkfifo(path)
         try:
             with recorded(3) as found:
-                column = timeline_in_memory(found.tables(), {NAME: GIVES}, hz=HZ).looks(USER_SYMBOLS)
+                column = found.timeline({NAME: GIVES}, hz=HZ).looks(USER_SYMBOLS)
         finally:
             path.unlink()
     assert any("not a regular file" in column.reading(place).text for place in range(len(column)))

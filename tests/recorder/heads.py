@@ -34,7 +34,7 @@ class Head:
     ) -> None:
         source = self.writer.source({"probe": probe}, 0)
         unix = AHEAD // SECOND + at
-        self.writer.sample(source, round(at * SECOND), time=unix, readings=readings, blind=blind, cost=cost)
+        self.writer.sample(source, round(at * SECOND), taken=unix, readings=readings, blind=blind, cost=cost)
 
     def ring(self, cpu: int, at: float, *records: bytes, hz: int = 100) -> None:
         source = self.ring_source(cpu, hz)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from zombiescope.recorder.folder import Folder, create
 from zombiescope.recorder.layout import KINDS, META, OLDEST_FORMAT, file_name
 from zombiescope.recorder.reading_rows import ReadingRows
 from zombiescope.recorder.schemas import HEAD, SCHEMAS
-from zombiescope.recorder.segment import Rows, as_batch, as_one, write_whole
+from zombiescope.recorder.segment import as_batch, reading_batch, write_whole
 
 SEGMENT_SECONDS = 120.0
 
@@ -40,7 +40,7 @@ class Segment:
         for kind, batches in self._batches.items():
             if kind in self._heads:
                 self._heads.pop(kind)[0].close()
-                write_whole(self._handle, kind, *as_one(kind, batches))
+                write_whole(self._handle, kind, *_as_one(kind, batches))
                 os.unlink(file_name(kind, head=True), dir_fd=self._handle)
         os.close(self._handle)
 
@@ -73,7 +73,7 @@ class Journal:
         self._segment: Segment | None = None
         self._started = 0.0  # when the segment began, by the monotonic clock
 
-    def chunk(self, kind: str, columns: Rows) -> None:
+    def chunk(self, kind: str, columns: Mapping[str, Any]) -> None:
         """Samples or stacks, column by column, as they were read."""
         self._chunks.append((kind, as_batch(kind, columns)))
 
@@ -84,7 +84,8 @@ class Journal:
         """
         if self._segment is None:
             self._segment, self._started = Segment(self._folder, at), self._monotonic()
-        for kind, batch in (*self._chunks, *self._readings.taken()):
+        readings = ((kind, reading_batch(rows)) for kind, rows in self._readings.taken())
+        for kind, batch in (*self._chunks, *readings):
             self._segment.write(kind, batch)
         self._chunks = []
         if self._monotonic() - self._started >= SEGMENT_SECONDS:
@@ -100,3 +101,12 @@ class Journal:
     def close(self) -> None:
         self.rotate()
         self._folder.close()
+
+
+def _as_one(kind: str, batches: list[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], tuple[int, int] | None]:
+    """All rows as one batch, and the times of the first and the last."""
+    table = pa.Table.from_batches(batches, SCHEMAS[kind]).unify_dictionaries().combine_chunks()
+    if not table.num_rows or "at" not in table.column_names:
+        return table.to_batches(), None
+    at = table["at"].to_numpy()
+    return table.to_batches(), (int(at.min()), int(at.max()))

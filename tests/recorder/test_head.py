@@ -35,7 +35,7 @@ def written() -> bytes:
     head.fetched(stat, 6, b"cpu 1 2 4\n")
     units = head.source({"probe": "systemd_units"}, 7)
     reading = ("unit_active", "unit:a\x1b.service", 1.0, 7.5, "$ busctl", "\udcff")
-    head.sample(units, 7, time=7.5, readings=[reading], blind=[("unit_file", "bus", "denied", "")], cost=0.001)
+    head.sample(units, 7, taken=7.5, readings=[reading], blind=[("unit_file", "bus", "denied", "")], cost=0.001)
     core = head.source({"ring": 137}, 8)
     head.ring(core, 8, bytes(range(256)))
     head.lost(core, 9, 23)

@@ -9,8 +9,7 @@ from zombiescope.core import Blind, Reading
 from zombiescope.kernel.perf_ring import Event
 from zombiescope.kernel.perf_rings import Drained
 from zombiescope.recorder.changes import MINUTE
-from zombiescope.recorder.head import CLOCK, FETCHED, LOST, NAME, RING, SAME, SAMPLE, records
-from zombiescope.recorder.head_sink import HeadSink
+from zombiescope.recorder.head import CLOCK, FETCHED, LOST, NAME, RING, SAME, SAMPLE, HeadSink, records
 from zombiescope.recorder.sampling import Fetched, Sample
 
 T0 = 1_794_000_000.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from zombiescope.core import Host
-from zombiescope.recorder.head_sink import HeadSink
+from zombiescope.recorder.head import HeadSink
 from zombiescope.recorder.loop import GRID, Loop
 
 

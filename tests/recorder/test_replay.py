@@ -17,7 +17,8 @@ from tests.recorder.journal import Journal
 
 from zombiescope.core import Blind, Reading, Span, UserError
 from zombiescope.core.timeline import Timeline
-from zombiescope.recorder.replay import is_recording, opened
+from zombiescope.recorder.meta import is_recording
+from zombiescope.recorder.replay import opened
 from zombiescope.recorder.tape import Tape
 
 T0 = 1_794_000_000.0

@@ -13,10 +13,10 @@ from zombiescope.core.timeline import Timeline
 from zombiescope.kernel.fetched import fetching
 from zombiescope.members.rooms import healthy, load
 from zombiescope.recorder.head import HeadWriter
-from zombiescope.recorder.in_memory import timeline_in_memory
 from zombiescope.recorder.layout import TROUBLE
 from zombiescope.recorder.reading_rows import ReadingRows
 from zombiescope.recorder.sampling import seen
+from zombiescope.recorder.segment import reading_batch
 from zombiescope.recorder.settle import settled
 from zombiescope.recorder.tape import Tape, probe_events
 
@@ -34,7 +34,7 @@ procs_blocked 0
 def timeline(head: bytes, **meta: object) -> Timeline:
     gives = {name: list(it.GIVES) for name, it in healthy("probes").items()}
     found = settled(head, {**META, "gives": gives, **meta})
-    return timeline_in_memory(found.tables(), gives, hz=100, damage=found.damage)
+    return found.timeline(gives, hz=100)
 
 
 def shown(timeline: Timeline) -> dict[str, object]:
@@ -76,7 +76,7 @@ def test_every_probe_of_this_machine_gives_the_same_through_a_head() -> None:
             readings, blind = seen(name, probe, partial(probe.read, host))
             rows = [(it.what, it.subject, it.value, it.at, it.source, it.text) for it in readings]
             unseen = [(it.what, it.source, it.why, it.subject) for it in blind]
-            head.sample(source, at, time=unix, readings=rows, blind=unseen, cost=0.0)
+            head.sample(source, at, taken=unix, readings=rows, blind=unseen, cost=0.0)
         for reading in readings:
             tape.add(reading)
         tape.look(name, probe.GIVES, unix, blind)
@@ -132,7 +132,7 @@ def test_a_probe_that_this_version_does_not_have_is_blind() -> None:
     head = Head()
     head.fetched("of_the_future", 1.0, b"what it may mean")
     found = settled(head.bytes(), {**META, "gives": {"of_the_future": ["warp_total"]}})
-    looks = timeline_in_memory(found.tables(), {"of_the_future": ["warp_total"]}, hz=0).looks("warp_total")
+    looks = found.timeline({"of_the_future": ["warp_total"]}, hz=0).looks("warp_total")
     assert looks.values.tolist() == [0.0] and "of_the_future" in looks.latest.source
 
 
@@ -211,7 +211,7 @@ def test_rows_say_what_could_be_read_from_each_segment_s_beginning() -> None:
     rows.begin()
     rows.look("p", ("a", "b"), 2.0)
     rows.look("p", ("a", "b"), 3.0)
-    written = dict(rows.taken())["series"].to_pylist()
+    written = reading_batch(dict(rows.taken())["series"]).to_pylist()
     assert [(it["what"], it["subject"], it["value"]) for it in written if it["at"] == 2 * SECOND] == [
         ("looked", "probe:p", 1.0),
         ("unseen", "a", 0.0),

@@ -43,6 +43,7 @@ from zombiescope.naming.mappings import Mappings
 from zombiescope.naming.namer import Namer
 from zombiescope.recorder import stack_names, stack_series
 from zombiescope.recorder.carry import loaded
+from zombiescope.recorder.segment import stack_batches
 from zombiescope.recorder.settle import Settled, settled
 from zombiescope.recorder.short import record
 from zombiescope.recorder.stack_names import StackNames
@@ -246,8 +247,8 @@ def test_a_batch_names_as_one_by_one(lists: list[list[int]], pids: list[int]) ->
     ]
     batch = StackNames(namer())
     numbers = batch.numbers(raw, np.arange(len(raw)), np.zeros(len(raw), np.int64))
-    frames = [tuple(it["frames"]) for it in (row for part in batch.batches() for row in part.to_pylist())]
-    ids = [it["stack"] for it in (row for part in batch.batches() for row in part.to_pylist())]
+    frames = [tuple(it["frames"]) for it in (row for part in stack_batches(batch) for row in part.to_pylist())]
+    ids = [it["stack"] for it in (row for part in stack_batches(batch) for row in part.to_pylist())]
     table, one = StackTable(), namer()
     own = table.numbers(raw)
     for number, place in zip(numbers.tolist(), own.tolist(), strict=True):

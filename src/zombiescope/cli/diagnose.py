@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     from zombiescope.diagnosis.examine import examine
     from zombiescope.diagnosis.settings import override, reach_back
-    from zombiescope.recorder.replay import is_recording
+    from zombiescope.recorder.meta import is_recording
 
     use_knowledge(args)
     settings = override(args.set)
@@ -119,7 +119,7 @@ def _live(host: Host, length: float, hz: int = 0) -> tuple[Timeline, str, str]:
 def _recorded(args: argparse.Namespace) -> tuple[Timeline, str, str]:
     """A flight recording, a kernel's log as text, or a copy of a machine's files."""
     from zombiescope.recorder.log_file import timeline_of_log
-    from zombiescope.recorder.replay import is_recording
+    from zombiescope.recorder.meta import is_recording
 
     if os.path.isfile(args.recording):
         timeline, times = timeline_of_log(args.recording)

@@ -15,7 +15,8 @@ from zombiescope.fleet.hours import parcel_key
 from zombiescope.fleet.schemas import node_id
 from zombiescope.fleet.store import Taking
 from zombiescope.members.rooms import Broken, guarded
-from zombiescope.recorder.replay import is_recording, opened
+from zombiescope.recorder.meta import is_recording
+from zombiescope.recorder.replay import opened
 
 LARGEST = 64 << 20  # bytes of a file of labels
 

@@ -42,8 +42,7 @@ def plain(frame: str) -> str:
 
 def shows(frames: Iterable[str], *of: str) -> bool:
     """Whether a stack has a function of one of these families."""
-    wanted = named(*of)
-    return any(plain(frame) in wanted for frame in frames)
+    return not named(*of).isdisjoint(map(plain, frames))
 
 
 def walks(frames: Sequence[str]) -> bool:

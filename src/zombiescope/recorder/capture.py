@@ -22,7 +22,7 @@ from zombiescope.core import Host, Reading, Unreadable, UserError, amount, harml
 from zombiescope.recorder.budget import Budget, default_share, spent
 from zombiescope.recorder.clock import ahead_ns
 from zombiescope.recorder.disk_thread import DiskThread
-from zombiescope.recorder.head_sink import RECORDER, HeadSink
+from zombiescope.recorder.head import RECORDER, HeadSink
 from zombiescope.recorder.heads import Heads
 from zombiescope.recorder.layout import BUDGET_STEP, TROUBLE
 from zombiescope.recorder.loop import Loop
@@ -39,7 +39,11 @@ OWN_COST, OWN_MEMORY, OWN_RINGS = "recorder_cpu_seconds_total", "recorder_memory
 OWN_DELAY = "recorder_run_delay_seconds_total"  # that it had no core: a node that starves its recorder starves others
 OWN = (OWN_COST, OWN_MEMORY, OWN_RINGS, OWN_DELAY)
 FILES = 8192  # that it may open
+# It may be woken that much later, with a timer that fires anyway: samples of a core come every 10 or 20 ms. A timer of
+# its own costs a virtual machine an exit to set and another when it fires. When something was read is noted after it.
+SLACK_NS = 8_000_000
 _M_ARENA_MAX = -8  # of malloc.h
+_PR_SET_TIMERSLACK = 29  # of prctl.h
 
 
 class Capture:
@@ -69,7 +73,9 @@ class Capture:
         self._noted: set[str] = set()  # troubles in this head
 
     def __enter__(self) -> Capture:
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)  # a heap for each thread would keep 1 MB more
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_M_ARENA_MAX, 1)  # a heap for each thread would keep 1 MB more
+        libc.prctl(_PR_SET_TIMERSLACK, SLACK_NS)
         _allow_files()
         self._sink = HeadSink(self._hand_over)
         self._loop = Loop(self._host, self._sink)

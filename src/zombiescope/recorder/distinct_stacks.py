@@ -5,16 +5,53 @@ The same stacks come again in every segment, and their ids are hashes of their c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from zombiescope.core.samples import Frames, Function, Ints, Mask
-from zombiescope.recorder.arrow_functions import encoded, taken
-from zombiescope.recorder.segment import as_batch
+from zombiescope.profile.perf_data_records import spread
 
 Ids = npt.NDArray[np.uint64]
-_LOST = {"stack": [0], "frames": [("[lost]",)], "kernel_frames": [0]}
+
+
+class Stacks(Protocol):
+    """The stacks of one segment, as they were read."""
+
+    @property
+    def ids(self) -> Ids: ...
+
+    def only(self, rows: Ints) -> Stacks:
+        """Some of them, by number."""
+
+    def coded(self) -> CodedStacks:
+        """With functions by number."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodedStacks:
+    """Stacks whose functions are numbers: places in `words`."""
+
+    ids: Ids
+    codes: npt.NDArray[Any]  # of all functions, one stack after the other, outermost first
+    lengths: Ints  # of each stack
+    kernel: npt.NDArray[Any]  # how many of its last functions are the kernel's
+    words: Sequence[str]
+
+    def only(self, rows: Ints) -> CodedStacks:
+        begins = (np.cumsum(self.lengths) - self.lengths)[rows]
+        codes = self.codes[spread(begins, self.lengths[rows])]
+        return CodedStacks(self.ids[rows], codes, self.lengths[rows], self.kernel[rows], self.words)
+
+    def coded(self) -> CodedStacks:
+        return self
+
+
+_NONE = np.zeros(1, np.int64)
+_LOST = CodedStacks(_NONE.astype(np.uint64), _NONE, np.ones(1, np.int64), _NONE, ["[lost]"])
 
 
 class DistinctStacks:
@@ -23,17 +60,17 @@ class DistinctStacks:
     def __init__(self) -> None:
         self.ids: Ids = np.empty(0, np.uint64)  # in order
         self._number: Ints = np.empty(0, np.int64)  # of each id; 0 is what a damaged file lost
-        self._unnamed = [pa.Table.from_batches([as_batch("stacks", _LOST)])]
+        self._unnamed: list[Stacks] = [_LOST]
         self._functions: dict[tuple[str, bool], int] = {}  # by name, and whether it is the kernel's
         self._frames = Frames(functions=[], of=np.empty(0, np.int32), starts=np.zeros(1, np.int64))
 
-    def learn(self, table: pa.Table) -> Ids:
+    def learn(self, stacks: Stacks) -> Ids:
         """Take the stacks of one segment in; their ids, in order."""
-        own, first = np.unique(table["stack"].to_numpy(), return_index=True)
+        own, first = np.unique(stacks.ids, return_index=True)
         fresh = self.places(own) == len(self.ids)
         if fresh.any():
-            self._unnamed.append(table if fresh.sum() == table.num_rows else taken(table, first[fresh]))
-            ids = self._unnamed[-1]["stack"].to_numpy()
+            self._unnamed.append(stacks if fresh.sum() == len(stacks.ids) else stacks.only(first[fresh]))
+            ids = self._unnamed[-1].ids
             numbers = np.arange(len(ids)) + len(self.ids) + 1
             whole = np.concatenate([self.ids, ids])
             order = np.argsort(whole)
@@ -63,7 +100,7 @@ class DistinctStacks:
     def frames(self) -> Frames:
         """All of them, by number."""
         if self._unnamed:
-            named = [self._named(table) for table in self._unnamed]
+            named = [self._named(it.coded()) for it in self._unnamed]
             self._unnamed = []
             lengths = np.concatenate([np.diff(self._frames.starts), *(it for _, it in named)])
             self._frames = Frames(
@@ -73,16 +110,12 @@ class DistinctStacks:
             )
         return self._frames
 
-    def _named(self, table: pa.Table) -> tuple[npt.NDArray[np.int32], Ints]:
+    def _named(self, stacks: CodedStacks) -> tuple[npt.NDArray[np.int32], Ints]:
         """The functions of all its stacks, one stack after the other, and how many each has."""
-        frames = table["frames"].combine_chunks()
-        offsets = frames.offsets.to_numpy()
-        lengths = np.diff(offsets).astype(np.int64)
-        words = encoded(frames.values[offsets[0] : offsets[-1]])
-        left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(words))  # frames from this one to the leaf
-        kernel = left <= np.repeat(table["kernel_frames"].to_numpy().astype(np.int64), lengths)
-        codes, which = np.unique(words.indices.to_numpy().astype(np.int64) * 2 + kernel, return_inverse=True)
-        names, known = words.dictionary.to_pylist(), self._functions
+        lengths, names, known = stacks.lengths, stacks.words, self._functions
+        left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(stacks.codes))  # from this one to the leaf
+        kernel = left <= np.repeat(stacks.kernel.astype(np.int64), lengths)
+        codes, which = np.unique(stacks.codes.astype(np.int64) * 2 + kernel, return_inverse=True)
         numbers = [known.setdefault((names[code // 2], bool(code % 2)), len(known)) for code in codes.tolist()]
         return np.array(numbers, np.int32)[which], lengths
 

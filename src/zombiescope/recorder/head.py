@@ -16,6 +16,7 @@ Sources, as NAME records describe them:
     {"probe": "vmstat"}     FETCHED of a probe that reads fixed files (see core.fetched), SAMPLE of any other
     {"ring": 7, "event": "cpu-clock", "hz": 49, "cgroup": true, "ksymbol": true}
                             RING and LOST of one core; "side" in place of "ring" for its side records
+HeadSink takes what the loop and the rings bring, HeadWriter makes records of it, HeadReader reads them.
 Standard library only: the capture process imports this.
 """
 
@@ -23,9 +24,17 @@ from __future__ import annotations
 
 import json
 import struct
+import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
+
+from zombiescope.core import Reading
+from zombiescope.kernel.perf_ring import Event
+from zombiescope.kernel.perf_rings import Drained
+from zombiescope.recorder.changes import Changes
+from zombiescope.recorder.clock import ahead_ns
+from zombiescope.recorder.sampling import Fetched, Sample
 
 MAGIC = b"zombiescope head 1\n"
 MOST_CONTENT = 64 << 20  # bytes of one record: the ring of one core is at most 8 MB, a file at most 16 MB
@@ -39,6 +48,9 @@ SAME = 4  # read again, and the bytes were the same
 SAMPLE = 5  # JSON: the readings of one sample of a probe that parses at once, see sample()
 RING = 6  # records of perf_event_open(2), as the kernel wrote them
 LOST = 7  # u64: how many of those the kernel had no room for, since the last one
+
+FULL = 0.995  # of the time: a counter that counted as much was not shared
+RECORDER = "recorder"  # what it says of itself, as if by a probe of this name
 
 _HEADER = struct.Struct("<IIQHB5x")
 _REST = struct.Struct("<IQHB5x")  # without its crc
@@ -91,14 +103,16 @@ class HeadWriter:
         source: int,
         at: int,
         *,
-        time: float,
+        taken: float,
         readings: Sequence[tuple[str, str, float, float, str, str]],
         blind: Sequence[tuple[str, str, str, str]],
         cost: float,
     ) -> None:
         """Readings as (what, subject, value, at, source, text), blind as (what, source, why, subject)."""
-        said = {"at": time, "readings": readings, "blind": blind, "cost": cost}
-        self._put(SAMPLE, source, at, _json(said).encode())
+        # By hand: most have neither, and an encoder takes 15 µs even for that.
+        news, unseen = (_json(it) if it else "[]" for it in (readings, blind))
+        said = f'{{"at":{taken!r},"readings":{news},"blind":{unseen},"cost":{cost!r}}}'
+        self._put(SAMPLE, source, at, said.encode())
 
     def ring(self, source: int, at: int, content: bytes) -> None:
         self._put(RING, source, at, content)
@@ -118,6 +132,78 @@ class HeadWriter:
         rest = _REST.pack(len(content), at, source, kind)
         crc = zlib.crc32(content, zlib.crc32(rest))
         self._parts += (crc.to_bytes(_CRC, "little"), rest, content)
+
+
+class HeadSink:
+    """One head after the other. Each is self-contained: the next one begins with every value."""
+
+    def __init__(self, write: Callable[[bytes], object], events: Sequence[str] = ()) -> None:
+        self.events = frozenset(events)  # what happened, not a value that holds: each one is kept
+        self.readings = 0  # those left out included
+        self.ring_bytes = 0
+        self.begin(write)
+
+    def begin(self, write: Callable[[bytes], object]) -> None:
+        """A new head."""
+        self._head = HeadWriter(write)
+        self._sources: dict[tuple[Any, ...], int] = {}
+        self._probes: dict[str, int] = {}
+        self._changes = Changes()
+        self._head.clock(time.monotonic_ns(), ahead_ns())
+
+    @property
+    def bytes(self) -> int:
+        """Of this head, flushed."""
+        return self._head.bytes
+
+    def fetched(self, name: str, fetched: Fetched) -> None:
+        self._head.fetched(self._probe(name), fetched.at, fetched.content)
+
+    def sample(self, name: str, sample: Sample) -> None:
+        self._head.sample(
+            self._probe(name),
+            time.monotonic_ns(),
+            taken=sample.at,
+            readings=[_row(it) for it in sample.readings if it.what in self.events or self._changes.is_new(it)],
+            blind=[(it.what, it.source, it.why, it.subject) for it in sample.blind],
+            cost=sample.cost,
+        )
+        self.readings += len(sample.readings)
+
+    def drained(self, event: Event, rings: Iterable[Drained]) -> None:
+        """What the rings held, as it is. The source says how to read it: rates and stacks change with the budget."""
+        at = time.monotonic_ns()
+        how = {"event": event.name, "hz": event.hz, "cgroup": event.cgroup, "user": event.user}
+        for ring in rings:
+            shared = {"share": round(ring.share, 2)} if ring.share < FULL else {}
+            source = self._source({"ring": ring.cpu, **how, **shared})
+            if ring.content:
+                self._head.ring(source, at, ring.content)
+                self.ring_bytes += len(ring.content)
+            if ring.lost:
+                self._head.lost(source, at, ring.lost)
+
+    def note(self, at: float, *readings: Reading) -> None:
+        """What the recorder says of itself."""
+        self.sample(RECORDER, Sample(at, readings, (), 0.0))
+
+    def flush(self) -> int:
+        """All of it in one write, with the clock as it is set now; returns how many bytes."""
+        self._head.clock(time.monotonic_ns(), ahead_ns())
+        return self._head.flush()
+
+    def _probe(self, name: str) -> int:
+        return self._probes.get(name) or self._probes.setdefault(name, self._source({"probe": name}))
+
+    def _source(self, what: dict[str, Any]) -> int:
+        key = tuple(what.values())
+        if key not in self._sources:
+            self._sources[key] = self._head.source(what, time.monotonic_ns())
+        return self._sources[key]
+
+
+def _row(reading: Reading) -> tuple[str, str, float, float, str, str]:
+    return (reading.what, reading.subject, reading.value, reading.at, reading.source, reading.text)
 
 
 def records(head: bytes) -> Iterator[Record]:

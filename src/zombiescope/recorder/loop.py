@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Protocol
 
 from zombiescope.core import Host, Unparsable, Unreadable
-from zombiescope.members.rooms import Broken, guarded, healthy
+from zombiescope.members.rooms import Broken, guarded, member, names
 from zombiescope.recorder.sampling import Eye, Fetched, Files, Sample, all_blind, raiser, taken
 from zombiescope.recorder.worker import DEADLINE, Worker
 
@@ -44,11 +44,15 @@ class Loop:
     def __init__(self, host: Host, sink: Sink, only: Container[str] | None = None) -> None:
         self._host, self._sink = host, sink
         # What a broken probe would have given is unknown: a sign that needs it finds that nothing looked for it.
-        self._probes = {name: it for name, it in healthy("probes").items() if only is None or name in only}
+        wanted = [it for it in names("probes") if only is None or it in only]
+        loaded = {name: member("probes", name) for name in wanted}
+        self._probes = {name: it for name, it in loaded.items() if not isinstance(it, Broken)}
         self._eyes: dict[str, Eye] = {}
         # A recorded root does not change: its files are read and parsed at once, once.
         self._files = {name: Files(host, it) for name, it in self._probes.items() if host.live and hasattr(it, "FILES")}
         self._often = {name: it for name, it in self._files.items() if self._probes[name].EVERY < OFTEN}
+        self._often_at: dict[str, float] = {}  # when each is due, and the first of them
+        self._often_due = math.inf
         self._not_before = dict.fromkeys(self._probes, 0.0)  # a costly or late probe waits, by the monotonic clock
         self._pause = dict.fromkeys(self._probes, DEADLINE)  # seconds after the next time it is late
         self._worker: Worker[Sample | Fetched | None] | None = None  # none for a recorded root: nothing in it blocks
@@ -107,13 +111,10 @@ class Loop:
             if self._worker is not None and due > last:
                 self._worker.begin()  # all that was due at the same time is asked; on a starved node we never sleep
             last = due
-            if (wait := due - time.monotonic()) > 0:
-                self.sleep(wait)
-                if due > time.monotonic():  # woken by a ring that is nearly full
-                    continue
-            self._do_next()
-        while not self.stopped and (wait := start + seconds - time.monotonic()) > 0:
-            self.sleep(wait)
+            self._fetch_until(due)
+            if not self.stopped:
+                self._do_next()
+        self._fetch_until(start + seconds)
         self._collect_all()
 
     def collect(self, wait: float = 0.0) -> None:
@@ -135,9 +136,11 @@ class Loop:
         if not self._scheduled:
             self._scheduled = True
             for name, probe in self._probes.items():
-                often = self._often.get(name)
-                act = partial(self._fetch, name, often, probe.EVERY) if often else partial(self._look, name)
-                self.every(act, after=probe.EVERY)
+                if name in self._often:
+                    self._often_at[name] = _on_grid(time.monotonic(), probe.EVERY)
+                else:
+                    self.every(partial(self._look, name), after=probe.EVERY)
+            self._often_due = min(self._often_at.values(), default=math.inf)
 
     def _do_next(self) -> None:
         when, _, act = self._due[0]
@@ -145,11 +148,28 @@ class Loop:
         # Keep the interval; after a stall (SIGSTOP, a starved core) continue from now instead of catching up.
         heapq.heapreplace(self._due, (max(_on_grid(when, pause), time.monotonic()), next(self._turn), act))
 
-    def _fetch(self, name: str, often: Files, every: float) -> float:
-        """In the main thread, many times a second: all that it does is done so often."""
-        sample = often.sample()
-        self._unnoted.append((name, sample))
-        return max(self.stretch * every, sample.cost / SHARE)
+    def _fetch_until(self, due: float) -> None:
+        """Sleep until then; what is read many times a second is fetched in between.
+
+        As little as can be is done so often: after a tenth of a second without it, all that it calls is cold.
+        """
+        while not self.stopped:
+            if (wait := min(due, self._often_due) - time.monotonic()) > 0:
+                self.sleep(wait)  # less, if a ring is nearly full
+            elif self._often_due <= due:
+                self._fetch()
+            else:
+                return
+
+    def _fetch(self) -> None:
+        due = self._often_due
+        for name, often in self._often.items():
+            if self._often_at[name] <= due:
+                sample = often.sample()
+                self._unnoted.append((name, sample))
+                pause = max(self.stretch * self._probes[name].EVERY, sample.cost / SHARE)
+                self._often_at[name] = max(_on_grid(due, pause), time.monotonic())
+        self._often_due = min(self._often_at.values())
 
     def _look(self, name: str) -> float:
         every = self.stretch * float(self._probes[name].EVERY)
@@ -200,6 +220,8 @@ class Loop:
         self.collect()
         while self._worker is not None and self._worker.waiting:
             self.collect(wait=0.05)
+            if self._often_due <= time.monotonic():
+                self._fetch()
             while self._due and self._due[0][0] <= time.monotonic():
                 self._do_next()
 

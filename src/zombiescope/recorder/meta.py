@@ -9,9 +9,13 @@ import stat
 from typing import Any, BinaryIO
 
 from zombiescope.core import UserError, harmless
-from zombiescope.recorder.layout import FORMAT, OLDEST_FORMAT
+from zombiescope.recorder.layout import FORMAT, META, OLDEST_FORMAT
 
 MOST_BYTES = 1 << 20  # ours has some 5 KB
+
+
+def is_recording(folder: str) -> bool:
+    return os.path.isfile(os.path.join(folder, META))
 
 
 def open_regular(path: str) -> BinaryIO:

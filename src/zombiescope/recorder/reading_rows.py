@@ -11,20 +11,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from zombiescope.core import Blind, Reading
 from zombiescope.kernel.columns import Column
 from zombiescope.recorder.changes import Changes
 from zombiescope.recorder.clock import nanoseconds
 from zombiescope.recorder.layout import LOOKED, UNSEEN
-from zombiescope.recorder.schemas import SCHEMAS
-from zombiescope.recorder.segment import as_batch
+from zombiescope.recorder.rows import Rows, Words, coded
 
 # Of rows and their words; a recorder's five minutes take 5 MB, those of 192 cores 60 MB. More, which a stranger's file
 # may hold, is left out and counted.
 MOST_BYTES = 192 << 20
-_ROW, _KEY = 32, 500  # bytes: in Arrow; and of what is known of each thing
+_ROW, _KEY = 32, 500  # bytes: of a row in columns; and of what is known of each thing
+_NAMES = ("at", "what", "subject", "value", "source", "text")
 
 
 class ReadingRows:
@@ -103,12 +102,12 @@ class ReadingRows:
         """Rows since the last call of `taken`."""
         return len(self._rows["series"]["at"]) + len(self._rows["events"]["at"])
 
-    def taken(self) -> list[tuple[str, pa.RecordBatch]]:
+    def taken(self) -> list[tuple[str, Rows]]:
         """What came since the last call, with its kind; nothing of a kind without rows."""
         rows, columns = self._rows, self._columns
         self._empty()
-        said = [(kind, as_batch(kind, it)) for kind, it in rows.items() if it["at"]]
-        return [*said, ("series", _as_batch(columns))] if columns else said
+        said = [(kind, _as_rows(it)) for kind, it in rows.items() if it["at"]]
+        return [*said, ("series", _of_columns(columns))] if columns else said
 
     def _row(self, kind: str, at: float, what: str, subject: str, value: float, source: str, text: str) -> None:
         if self._has_room(_ROW + len(subject) + len(source) + len(text)):
@@ -132,28 +131,27 @@ class ReadingRows:
     def _empty(self) -> None:
         self._columns: list[tuple[Column, npt.NDArray[np.int64], npt.NDArray[np.float64]]] = []
         self._rows: dict[str, dict[str, list[Any]]] = {
-            kind: {name: [] for name in SCHEMAS[kind].names} for kind in ("series", "events")
+            kind: {name: [] for name in _NAMES} for kind in ("series", "events")
         }
 
 
-def _as_batch(
-    columns: Sequence[tuple[Column, npt.NDArray[np.int64], npt.NDArray[np.float64]]],
-) -> pa.RecordBatch:
+def _as_rows(lists: dict[str, list[Any]]) -> Rows:
+    what, subject, source, text = (coded(lists[name]) for name in ("what", "subject", "source", "text"))
+    return Rows(np.array(lists["at"], np.int64), what, subject, np.array(lists["value"]), source, text)
+
+
+def _of_columns(columns: Sequence[tuple[Column, npt.NDArray[np.int64], npt.NDArray[np.float64]]]) -> Rows:
     sizes = [len(values) for _, _, values in columns]
 
-    def words(said: Sequence[str]) -> pa.DictionaryArray:
-        codes: dict[str, int] = {}
-        own = np.array([codes.setdefault(_utf8(it), len(codes)) for it in said], np.int32)
-        return pa.DictionaryArray.from_arrays(pa.array(np.repeat(own, sizes)), pa.array(list(codes), pa.string()))
+    def words(name: str) -> Words:
+        own = coded([_utf8(getattr(it, name)) for it, _, _ in columns])
+        return own._replace(codes=np.repeat(own.codes, sizes))
 
-    what, subject, source = (
-        words([getattr(it, name) for it, _, _ in columns]) for name in ("what", "subject", "source")
-    )
     at, values = (np.concatenate([it[place] for it in columns]) for place in (1, 2))
-    no_text = pa.DictionaryArray.from_arrays(pa.nulls(len(at), pa.int32()), pa.array([], pa.string()))
-    return pa.record_batch([pa.array(at), what, subject, pa.array(values), source, no_text], schema=SCHEMAS["series"])
+    no_text = Words(np.full(len(at), -1, np.int32), ())
+    return Rows(at, words("what"), words("subject"), values, words("source"), no_text)
 
 
 def _utf8(text: str) -> str:
-    """Arrow stores UTF-8 only; other bytes are escaped."""
+    """Files of a segment hold UTF-8 only; other bytes are escaped."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

@@ -17,13 +17,15 @@ import pyarrow as pa
 
 from zombiescope.core import Span, UserError, amount
 from zombiescope.core.timeline import Timeline
+from zombiescope.recorder.arrow_functions import chosen
 from zombiescope.recorder.arrow_stream import Extent, extent
 from zombiescope.recorder.layout import FIRST, HEAD_FILE, LAST, META, file_name, is_segment
-from zombiescope.recorder.meta import open_regular, read_meta
+from zombiescope.recorder.meta import is_recording, open_regular, read_meta
 from zombiescope.recorder.raw_heads import RawHeads
-from zombiescope.recorder.rows import cut, timeline_of
-from zombiescope.recorder.sample_reader import SampleReader
+from zombiescope.recorder.rows import timeline_of
+from zombiescope.recorder.sample_reader import Columns, SampleReader
 from zombiescope.recorder.schemas import SCHEMAS, WITHOUT_WEIGHT
+from zombiescope.recorder.segment import TableOfStacks, rows_of, samples_of
 
 MOST_SEGMENTS = 50_000  # two months of two minutes each
 MOST_FILE = 1 << 30  # bytes, unpacked: two minutes of 192 cores at 999 Hz are 900 MB of samples
@@ -49,7 +51,11 @@ class Recording:
 
     def table(self, kind: str, span: Span | None = None) -> pa.Table:
         """All rows of one kind, or those within a span, in the order they were written."""
-        return cut(self._whole_segments(kind, span), span)
+        table = self._whole_segments(kind, span)
+        if span is None or "at" not in table.column_names:
+            return table
+        at = table["at"].to_numpy()
+        return chosen(table, (at >= span.start * 1e9) & (at <= span.end * 1e9))
 
     def _whole_segments(self, kind: str, span: Span | None) -> pa.Table:
         tables, size = [], 0
@@ -69,7 +75,7 @@ class Recording:
 
     def timeline(self, span: Span | None = None) -> Timeline:
         """What signs need: every series and event, with every sample time; the stacks when they are needed."""
-        tables = {kind: self._whole_segments(kind, span) for kind in ("series", "events")}
+        tables = {kind: rows_of(self._whole_segments(kind, span)) for kind in ("series", "events")}
         return timeline_of(tables, self.meta.get("gives", {}), partial(self._sample_reader, span), span)
 
     def _sample_reader(self, span: Span | None, cgroups: Mapping[int, str]) -> SampleReader:
@@ -217,18 +223,16 @@ class _SegmentSamples:
     def span(self) -> Span:
         return self.recording.rows_span(self.segment, "samples")
 
-    def stacks(self) -> tuple[pa.Table | None, bool]:
+    def stacks(self) -> tuple[TableOfStacks | None, bool]:
         path = os.path.join(self.recording.folder, self.segment, file_name("stacks", head=False))
         finished = self.recording._heads.size(self.segment) > 0 or os.path.exists(path)
         table = self.recording._read(self.segment, "stacks")
-        return table, finished and path not in self.recording.torn
+        whole = finished and path not in self.recording.torn
+        return None if table is None else TableOfStacks(table), whole
 
-    def samples(self, columns: Sequence[str]) -> pa.Table | None:
-        return self.recording._read(self.segment, "samples", columns)
-
-
-def is_recording(folder: str) -> bool:
-    return os.path.isfile(os.path.join(folder, META))
+    def samples(self, columns: Sequence[str]) -> Columns | None:
+        table = self.recording._read(self.segment, "samples", columns)
+        return None if table is None else samples_of(table)
 
 
 def opened(folder: str) -> Recording:

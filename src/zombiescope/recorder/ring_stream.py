@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 from zombiescope.core import Blind, Host, Unreadable
 from zombiescope.kernel.perf_rings import Rings
-from zombiescope.recorder.head_sink import HeadSink
+from zombiescope.recorder.head import HeadSink
 from zombiescope.recorder.sampling import Sample
 from zombiescope.recorder.stack_series import GAP, GIVES, NAME, SOURCE, TAKEN
 

@@ -1,18 +1,20 @@
-"""Rows as they are on disk into series, with what every probe could and could not read."""
+"""Rows of readings in columns, and out of them series, with what every probe could and could not read.
+
+In memory rows are columns of numpy, with words by number. Arrow is for the disk alone: see segment.py.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from zombiescope.core import Span
 from zombiescope.core.timeline import ReadSamples, Series, Timeline
-from zombiescope.recorder.arrow_functions import chosen, filled
 from zombiescope.recorder.layout import CGROUP, LOOKED, UNSEEN
 
 Codes = npt.NDArray[np.int64]
@@ -20,30 +22,80 @@ HOLE = 120.0  # seconds without a row: the clock was set, or nothing was recorde
 MOST_SET = 1000  # times that a clock was set in one recording: more is no clock, and each one takes a pass
 
 
-def cut(table: pa.Table, span: Span | None) -> pa.Table:
+class Words(NamedTuple):
+    """A column of words, each kept once."""
+
+    codes: npt.NDArray[np.int32]  # places in `words`; -1 where there is none
+    words: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Readings, in the order they were written."""
+
+    at: Codes  # nanoseconds
+    what: Words
+    subject: Words
+    value: npt.NDArray[np.float64]
+    source: Words
+    text: Words
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def chosen(self, rows: npt.NDArray[Any]) -> Rows:
+        """Some of them: by number, or those that are true."""
+        what, subject, source, text = (it._replace(codes=it.codes[rows]) for it in self._words)
+        return Rows(self.at[rows], what, subject, self.value[rows], source, text)
+
+    @property
+    def _words(self) -> tuple[Words, Words, Words, Words]:
+        return self.what, self.subject, self.source, self.text
+
+
+def coded(column: Sequence[str | None]) -> Words:
+    codes: dict[str, int] = {}
+    found = [-1 if word is None else codes.setdefault(word, len(codes)) for word in column]
+    return Words(np.array(found, np.int32), list(codes))
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """One after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    at, value = (
+        np.concatenate([np.empty(0, kind), *own])
+        for kind, own in ((np.int64, [it.at for it in parts]), (np.float64, [it.value for it in parts]))
+    )
+    what, subject, source, text = (_one([it._words[place] for it in parts]) for place in range(4))
+    return Rows(at, what, subject, value, source, text)
+
+
+def _one(columns: Sequence[Words]) -> Words:
+    known: dict[str, int] = {}
+    parts = [np.empty(0, np.int32)]
+    for column in columns:
+        own = [known.setdefault(word, len(known)) for word in column.words]
+        parts.append(np.array([*own, -1], np.int32)[column.codes])  # the last for what has none
+    return Words(np.concatenate(parts), list(known))
+
+
+def cut(rows: Rows, span: Span | None) -> Rows:
     """The rows within a span."""
-    if span is None or "at" not in table.column_names:
-        return table
-    at = table["at"].to_numpy()
-    return chosen(table, (at >= span.start * 1e9) & (at <= span.end * 1e9))
+    return rows if span is None else rows.chosen((rows.at >= span.start * 1e9) & (rows.at <= span.end * 1e9))
 
 
-def only(table: pa.Table, name: str) -> pa.Table:
+def only(rows: Rows, name: str) -> Rows:
     """The rows about one thing."""
-    if not table.num_rows:
-        return table
-    what = table["what"].combine_chunks()
-    words = what.dictionary.to_pylist()
-    return chosen(table, _codes(what) == (words.index(name) if name in words else -2))
+    words = rows.what.words
+    return rows.chosen(rows.what.codes == (words.index(name) if name in words else -2))
 
 
-def cgroup_paths(events: pa.Table) -> dict[int, str]:
+def cgroup_paths(events: Rows) -> dict[int, str]:
     """The paths of cgroups, by number."""
     said = only(events, CGROUP)
-    if not said.num_rows:
-        return {}
-    paths = (subject.removeprefix("cgroup:") for subject in said["subject"].to_pylist())
-    return dict(zip(map(int, said["value"].to_pylist()), paths, strict=True))
+    paths = (said.subject.words[it].removeprefix("cgroup:") for it in said.subject.codes)
+    return dict(zip(map(int, said.value.tolist()), paths, strict=True))
 
 
 def in_order(at: npt.NDArray[np.float64], *, events: bool = False) -> Codes:
@@ -52,6 +104,8 @@ def in_order(at: npt.NDArray[np.float64], *, events: bool = False) -> Codes:
     What was written last holds then: the two mixed would be a counter that jumps up and down, and rates that never
     were. Events keep their times: the kernel's log has earlier ones.
     """
+    if len(at) < 2:  # so it is with half of them in a short look
+        return np.zeros(len(at), np.int64)
     gaps = np.diff(at)
     if events or not (gaps < 0).any():
         return np.argsort(at, kind="stable")
@@ -74,14 +128,13 @@ def with_unknown(what: str, values: npt.NDArray[np.float64], rows: Codes) -> npt
     return found
 
 
-def series_of(table: pa.Table, *, events: bool = False) -> Iterator[Series]:
+def series_of(table: Rows, *, events: bool = False) -> Iterator[Series]:
     """Rows grouped by what and subject, each in the order of time; by codes, never by strings."""
-    if not table.num_rows:
+    if not len(table):
         return
-    what, subject, source, text = (table[name].combine_chunks() for name in ("what", "subject", "source", "text"))
-    names = [column.dictionary.to_pylist() for column in (what, subject, source, text)]
-    codes = [_codes(column) for column in (what, subject, source, text)]
-    at, values = _seconds(table["at"].to_numpy()), table["value"].to_numpy()
+    columns = (table.what, table.subject, table.source, table.text)
+    names, codes = [it.words for it in columns], [it.codes.astype(np.int64) for it in columns]
+    at, values = _seconds(table.at), table.value
     key = codes[0] * (len(names[1]) + 1) + codes[1]
     order = np.argsort(key, kind="stable")
     edges = np.flatnonzero(np.diff(key[order], prepend=-1, append=-1))
@@ -113,13 +166,8 @@ def _seconds(ns: Codes) -> npt.NDArray[np.float64]:
     return found
 
 
-def _codes(column: pa.DictionaryArray) -> Codes:
-    codes: Codes = filled(column.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes
-
-
 def timeline_of(
-    tables: Mapping[str, pa.Table],
+    tables: Mapping[str, Rows],
     gives: Mapping[str, Sequence[str]],
     samples: Callable[[Mapping[int, str]], ReadSamples | None],
     span: Span | None = None,
@@ -165,6 +213,8 @@ def _with_unseen(looked: Series, unseen: Series | None) -> Series:
     # Whether something can be read holds until the next note about it.
     place = np.searchsorted(unseen.at, looked.at, side="right") - 1
     missed = np.where(place >= 0, np.nan_to_num(unseen.values[np.maximum(place, 0)]), 0.0) * (looked.values > 0)
+    if not missed.any():  # so it is with nearly all
+        return looked
     texts, sources = dict(looked.texts), list(looked.sources) * (len(looked) if len(looked.sources) == 1 else 1)
     for index in np.flatnonzero(missed > 0):
         said = unseen.reading(int(place[index]))

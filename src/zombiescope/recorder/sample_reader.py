@@ -12,14 +12,13 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from zombiescope.core import Span, UserError, harmless
 from zombiescope.core.samples import SECOND, Ints, Mask, Samples, Wanted, Who, inside
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.gaps import core_gaps
-from zombiescope.recorder.arrow_functions import filled
-from zombiescope.recorder.distinct_stacks import DistinctStacks, Ids
+from zombiescope.recorder.distinct_stacks import DistinctStacks, Ids, Stacks
+from zombiescope.recorder.rows import Words
 
 MOST = 20_000_000  # samples: 640 MB. Two cores, at 99 Hz and always busy, take 28 hours for them; 96 cores half an hour
 _NEAR = 10_000  # nanoseconds: a gap's end was kept as a float, and so rounded
@@ -28,16 +27,20 @@ _KINDS |= {"weight": np.int64}
 _READ = ("at", "cpu", "pid", "tid", "comm", "cgroup", "stack", "weight")
 
 
+# Arrays by name; "comm" is Words. "weight" may be missing, and is 0 where a sample stands for one period of the rate.
+Columns = dict[str, Any]
+
+
 class Part(Protocol):
-    """One stretch of a recording, in tables as they are on disk."""
+    """One stretch of a recording."""
 
     @property
     def span(self) -> Span: ...
 
-    def stacks(self) -> tuple[pa.Table | None, bool]:
+    def stacks(self) -> tuple[Stacks | None, bool]:
         """Its stacks, and whether these are for certain all that its samples speak of."""
 
-    def samples(self, columns: Sequence[str]) -> pa.Table | None:
+    def samples(self, columns: Sequence[str]) -> Columns | None:
         """Some columns of its samples."""
 
 
@@ -83,8 +86,8 @@ class SampleReader:
         known: dict[int, Ids] = {}
         for place in chosen:
             if place not in self._whole:
-                table, whole = self._parts[place].stacks()
-                known[place] = self._stacks.learn(table) if table is not None else np.empty(0, np.uint64)
+                stacks, whole = self._parts[place].stacks()
+                known[place] = self._stacks.learn(stacks) if stacks is not None else np.empty(0, np.uint64)
                 if whole:
                     self._whole[place] = known[place]
         if known.keys() - self._whole.keys() and len(chosen) < len(self._parts):
@@ -103,34 +106,33 @@ class SampleReader:
     def _read(self, part: Part, spans: Sequence[Span], cpu: int | None, good: Mask | None, found: _Found) -> None:
         """What is asked for of one part; the columns that decide are read first, and alone."""
         first = [name for name, asked in (("cpu", cpu), ("stack", good)) if asked is not None]
-        columns: dict[str, pa.ChunkedArray] = {}
+        columns: Columns = {}
         rows: Ints | None = None
         if first:
-            table = part.samples(first)
-            if table is None:
+            columns = part.samples(first) or {}
+            if not columns:
                 return
-            columns = {name: table[name] for name in first}
             if cpu is not None:
-                rows = np.flatnonzero(columns["cpu"].to_numpy() == cpu)
+                rows = np.flatnonzero(columns["cpu"] == cpu)
             if good is not None:
-                stack = columns["stack"].to_numpy()
+                stack = columns["stack"]
                 kept = np.flatnonzero(self._stacks.among(stack if rows is None else stack[rows], good))
                 rows = kept if rows is None else rows[kept]
             if rows is None or not len(rows):
                 return
-        table = part.samples([name for name in _READ if name not in columns])
-        if table is None or (rows is not None and table.num_rows <= rows[-1]):
+        rest = part.samples([name for name in _READ if name not in columns])
+        if rest is None or (rows is not None and len(rest["at"]) <= rows[-1]):
             return  # dropped in the meantime, to make room
-        columns |= {name: table[name] for name in table.column_names}
-        at = columns["at"].to_numpy()
+        columns |= rest
+        at = columns["at"]
         rows = np.arange(len(at)) if rows is None else rows
         for span in spans:
             rows = rows[inside(at[rows], span)]
         if len(rows):
-            found.take(columns, rows, self._stacks.places(columns["stack"].to_numpy()[rows]))
+            found.take(columns, rows, self._stacks.places(columns["stack"][rows]))
 
     def _samples(self, found: _Found, timeline: Timeline) -> Samples:
-        columns: dict[str, Any] = found.columns()
+        columns: Columns = found.columns()
         at = columns["at"]
         if np.any(at[1:] < at[:-1]):
             # Nearly in order, as each core's ring is read in turn: a stable sort is fast on that.
@@ -170,23 +172,25 @@ class _Found:
         self._count = 0
         self.whos: dict[tuple[int, str, int], int] = {}  # process, thread's name, number of the cgroup
 
-    def take(self, columns: Mapping[str, pa.ChunkedArray], rows: Ints, places: Ints) -> None:
+    def take(self, columns: Columns, rows: Ints, places: Ints) -> None:
         """Some rows of one part, and the places of their stacks."""
         self._count += len(rows)
         if self._count > MOST:
             raise UserError(f"more than {MOST:,} samples: choose a part with --from and --to")
-        own = {name: columns[name].to_numpy()[rows] for name in ("at", "cpu", "tid")}
-        own |= {"who": self._known(columns, rows), "stack": places, "weight": _weights(columns, rows)}
+        own = {name: columns[name][rows] for name in ("at", "cpu", "tid")}
+        weight = columns["weight"][rows] if "weight" in columns else np.zeros(len(rows), np.int64)
+        own |= {"who": self._known(columns, rows), "stack": places, "weight": weight}
         for name, column in own.items():
             self._chunks[name].append(column.astype(_KINDS[name], copy=False))
 
-    def _known(self, columns: Mapping[str, pa.ChunkedArray], rows: Ints) -> npt.NDArray[np.int32]:
+    def _known(self, columns: Columns, rows: Ints) -> npt.NDArray[np.int32]:
         """Who each sample is of, numbered: by codes, never by strings."""
-        column = columns["comm"].unify_dictionaries().combine_chunks()
-        words = [*column.dictionary.to_pylist(), ""]
-        comm = filled(column.indices, len(words) - 1).to_numpy(zero_copy_only=False)[rows].astype(np.int64)
-        cgroups, cgroup = np.unique(columns["cgroup"].to_numpy()[rows], return_inverse=True)
-        pid = columns["pid"].to_numpy()[rows].astype(np.int64)
+        said: Words = columns["comm"]
+        words = [*said.words, ""]
+        comm = said.codes[rows].astype(np.int64)
+        comm[comm < 0] = len(words) - 1
+        cgroups, cgroup = np.unique(columns["cgroup"][rows], return_inverse=True)
+        pid = columns["pid"][rows].astype(np.int64)
         key = (pid * len(words) + comm) * len(cgroups) + cgroup
         _, first, which = np.unique(key, return_index=True, return_inverse=True)
         whos = zip(pid[first].tolist(), (words[it] for it in comm[first]), cgroups[cgroup[first]].tolist(), strict=True)
@@ -195,15 +199,6 @@ class _Found:
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """All of them; can be asked once, as each column is let go when it is made whole."""
         return {name: np.concatenate(self._chunks.pop(name)) for name in _KINDS}
-
-
-def _weights(columns: Mapping[str, pa.ChunkedArray], rows: Ints) -> Ints:
-    """As recorded; 0 where each stands for one period of the rate."""
-    column = columns.get("weight")
-    if column is None or column.null_count == len(column):
-        return np.zeros(len(rows), np.int64)
-    found: Ints = filled(column, 0).to_numpy()[rows]
-    return found
 
 
 def _weigh(timeline: Timeline, at: Ints, cpu: npt.NDArray[np.int32], weight: Ints, hz: float) -> None:

@@ -1,22 +1,37 @@
-"""The files of a settled segment: none has a name until it is complete (O_TMPFILE), so a kill leaves no leftovers."""
+"""The files of a settled segment: columns in memory as Arrow, and back.
+
+None has a name until it is complete (O_TMPFILE), so a kill leaves no leftovers.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from zombiescope.core import Span
+from zombiescope.core.samples import Ints
+from zombiescope.recorder.arrow_functions import encoded, filled, taken
+from zombiescope.recorder.distinct_stacks import CodedStacks, Ids
 from zombiescope.recorder.folder import PRIVATE_FILE, create
 from zombiescope.recorder.layout import FIRST, LAST, file_name
+from zombiescope.recorder.rows import Rows, Words, coded, joined
+from zombiescope.recorder.sample_reader import Columns
 from zombiescope.recorder.schemas import SCHEMAS, WHOLE
+from zombiescope.recorder.settled_samples import ALWAYS, SettledSamples
+from zombiescope.recorder.stack_names import StackNames
 
-Rows = Mapping[str, Any]  # columns by name: lists or arrays
+_AT_ONCE = 1024  # stacks in one batch: some 600 KB of names
 
 
-def as_batch(kind: str, rows: Rows) -> pa.RecordBatch:
+def as_batch(kind: str, rows: Mapping[str, Any]) -> pa.RecordBatch:
+    """Of columns by name: lists or arrays."""
     schema = SCHEMAS[kind]
     arrays: list[pa.Array] = []
     for field in schema:
@@ -33,9 +48,116 @@ def as_batch(kind: str, rows: Rows) -> pa.RecordBatch:
 
 def _words(column: list[str | None]) -> pa.DictionaryArray:
     """By hand: Arrow's own `dictionary_encode` first imports all of pyarrow.compute, 100 ms and 10 MB."""
-    codes: dict[str, int] = {}
-    indices = [None if word is None else codes.setdefault(word, len(codes)) for word in column]
-    return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), pa.array(list(codes), pa.string()))
+    return _dictionary(coded(column))
+
+
+def _dictionary(words: Words) -> pa.DictionaryArray:
+    codes = pa.array(words.codes, pa.int32(), mask=words.codes < 0)
+    return pa.DictionaryArray.from_arrays(codes, pa.array(list(words.words), pa.string()))
+
+
+def reading_batch(rows: Rows) -> pa.RecordBatch:
+    words = [_dictionary(it) for it in (rows.what, rows.subject, rows.source, rows.text)]
+    columns = [pa.array(rows.at), *words[:2], pa.array(rows.value), *words[2:]]
+    return pa.record_batch(columns, schema=SCHEMAS["series"])
+
+
+def sample_batches(found: SettledSamples) -> Iterator[pa.RecordBatch]:
+    ids, names = found.names.ids, pa.array(found.comms, pa.string())
+    for chunk in found.chunks:
+        columns: dict[str, Any] = {**chunk, "stack": ids[chunk["stack"]]}
+        columns.setdefault("weight", pa.nulls(len(chunk["at"]), pa.int64()))
+        columns["comm"] = pa.DictionaryArray.from_arrays(pa.array(columns["comm"], pa.int32()), names)
+        arrays = [pa.array(columns[field.name], field.type) for field in SCHEMAS["samples"]]
+        yield pa.record_batch(arrays, schema=SCHEMAS["samples"])
+
+
+def stack_batches(names: StackNames) -> Iterator[pa.RecordBatch]:
+    """A few at a time: with their names stacks take 600 bytes each."""
+    rows, ids, words = names.kept(), names.ids, names.words()
+    sizes = np.array([len(it) for it in words], np.int64)
+    for begin in range(0, len(rows), _AT_ONCE):
+        own = rows[begin : begin + _AT_ONCE]
+        codes, lengths, kernel = names.coded(own)
+        text = b"".join([words[it] for it in codes.tolist()])
+        ends = pa.py_buffer(np.append(0, np.cumsum(sizes[codes])).astype(np.int32))
+        said = pa.StringArray.from_buffers(len(codes), ends, pa.py_buffer(text))
+        listed = pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(lengths)).astype(np.int32)), said)
+        yield pa.record_batch([pa.array(ids[own]), listed, pa.array(kernel)], schema=SCHEMAS["stacks"])
+
+
+def table_of(kind: str, readings: Sequence[Rows], samples: SettledSamples) -> pa.Table:
+    if kind == "samples":
+        batches = list(sample_batches(samples))
+    else:
+        batches = list(stack_batches(samples.names)) if kind == "stacks" else [reading_batch(joined(readings))]
+    return pa.Table.from_batches(batches, SCHEMAS[kind]).unify_dictionaries()
+
+
+def rows_of(table: pa.Table) -> Rows:
+    """Readings as they are on disk."""
+    if not table.num_rows:
+        return joined(())
+    what, subject, source, text = (_coded(table[name]) for name in ("what", "subject", "source", "text"))
+    return Rows(table["at"].to_numpy(), what, subject, table["value"].to_numpy(), source, text)
+
+
+def samples_of(table: pa.Table) -> Columns:
+    """Some columns of samples as they are on disk."""
+    found: Columns = {name: table[name] for name in table.column_names}
+    weight = found.pop("weight", None)
+    if weight is not None and weight.null_count < len(weight):
+        found["weight"] = filled(weight, 0)
+    comm = found.pop("comm", None)
+    return {name: it.to_numpy() for name, it in found.items()} | ({} if comm is None else {"comm": _coded(comm)})
+
+
+@dataclass(frozen=True, slots=True)
+class TableOfStacks:
+    """Stacks as they are on disk; their names are numbered when they are asked for."""
+
+    table: pa.Table
+
+    @property
+    def ids(self) -> Ids:
+        found: Ids = self.table["stack"].to_numpy()
+        return found
+
+    def only(self, rows: Ints) -> TableOfStacks:
+        return TableOfStacks(taken(self.table, rows))
+
+    def coded(self) -> CodedStacks:
+        frames = self.table["frames"].combine_chunks()
+        offsets = frames.offsets.to_numpy()
+        words = encoded(frames.values[offsets[0] : offsets[-1]])
+        kernel = self.table["kernel_frames"].to_numpy()
+        lengths = np.diff(offsets).astype(np.int64)
+        return CodedStacks(self.ids, words.indices.to_numpy(), lengths, kernel, words.dictionary.to_pylist())
+
+
+@dataclass(frozen=True, slots=True)
+class TablePart:
+    """Samples and stacks in tables, as a part of a recording."""
+
+    samples_table: pa.Table
+    stacks_table: pa.Table
+    span: Span = ALWAYS
+
+    @classmethod
+    def of(cls, samples: list[pa.RecordBatch], stacks: list[pa.RecordBatch]) -> TablePart:
+        return cls(*(pa.Table.from_batches(*it) for it in ((samples, SCHEMAS["samples"]), (stacks, SCHEMAS["stacks"]))))
+
+    def stacks(self) -> tuple[TableOfStacks, bool]:
+        return TableOfStacks(self.stacks_table), True
+
+    def samples(self, columns: Sequence[str]) -> Columns:
+        return samples_of(self.samples_table.select([it for it in columns if it in self.samples_table.column_names]))
+
+
+def _coded(column: pa.ChunkedArray) -> Words:
+    whole = column.unify_dictionaries().combine_chunks()
+    codes: npt.NDArray[np.int32] = filled(whole.indices, -1).to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+    return Words(codes, whole.dictionary.to_pylist())
 
 
 def write_whole(folder: int, kind: str, batches: Iterable[pa.RecordBatch], times: tuple[int, int] | None) -> None:
@@ -65,12 +187,3 @@ def write_whole(folder: int, kind: str, batches: Iterable[pa.RecordBatch], times
         os.link(path, name, dst_dir_fd=folder, follow_symlinks=True)
     finally:
         os.close(handle)
-
-
-def as_one(kind: str, batches: list[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], tuple[int, int] | None]:
-    """All rows as one batch, and the times of the first and the last."""
-    table = pa.Table.from_batches(batches, SCHEMAS[kind]).unify_dictionaries().combine_chunks()
-    if not table.num_rows or "at" not in table.column_names:
-        return table.to_batches(), None
-    at = table["at"].to_numpy()
-    return table.to_batches(), (int(at.min()), int(at.max()))

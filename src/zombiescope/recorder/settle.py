@@ -9,13 +9,12 @@ from __future__ import annotations
 import io
 import json
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from zombiescope.core import Host, harmless
+from zombiescope.core.timeline import Timeline
 from zombiescope.members.rooms import healthy
 from zombiescope.recorder import stack_series
 from zombiescope.recorder.carry import Carry
@@ -23,11 +22,15 @@ from zombiescope.recorder.clock import seconds
 from zombiescope.recorder.head import CLOCK, FETCHED, LOST, NAME, RING, SAME, SAMPLE, HeadReader, Record
 from zombiescope.recorder.layout import BUDGET_STEP, HEAD_FILE, KINDS, TROUBLE
 from zombiescope.recorder.reading_rows import ReadingRows
+from zombiescope.recorder.rows import Rows, joined, timeline_of
 from zombiescope.recorder.running import this_boot
-from zombiescope.recorder.schemas import SCHEMAS
+from zombiescope.recorder.sample_reader import SampleReader
 from zombiescope.recorder.settle_probes import LATEST, SettledProbes
 from zombiescope.recorder.settle_stacks import BATCH_BYTES, Ring, SettledStacks
 from zombiescope.recorder.tasks import Tasks
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ROWS_AT_ONCE = 50_000  # rows that are held as Python's objects, about 10 MB
 _CORES = 65_536
@@ -38,19 +41,24 @@ _LONGEST_NAME = 4096  # bytes in which a source is described; ours have 100
 class Settled:
     """The tables of one head."""
 
-    readings: dict[str, list[pa.RecordBatch]]
+    readings: dict[str, list[Rows]]
     stacks: SettledStacks
     carry: Carry
     damage: list[str] = field(default_factory=list)
 
-    def batches(self, kind: str) -> Iterator[pa.RecordBatch]:
-        """Its rows; stacks take 600 bytes each, so they are made as they are asked for."""
-        if kind in self.readings:
-            return iter(self.readings[kind])
-        return self.stacks.samples() if kind == "samples" else self.stacks.stacks()
+    def timeline(self, gives: Mapping[str, Sequence[str]], *, hz: float) -> Timeline:
+        """By the same reader as what is on disk. `gives`: what each probe gives."""
+        samples = self.stacks.samples()
+
+        def reader(cgroups: Mapping[int, str]) -> SampleReader | None:
+            return SampleReader([samples], hz=hz, cgroups=cgroups, damage=self.damage) if samples.chunks else None
+
+        return timeline_of({kind: joined(self.readings[kind]) for kind in ("series", "events")}, gives, reader)
 
     def table(self, kind: str) -> pa.Table:
-        return pa.Table.from_batches(list(self.batches(kind)), SCHEMAS[kind]).unify_dictionaries()
+        from zombiescope.recorder.segment import table_of  # Arrow is for the disk, and for readers of what is there
+
+        return table_of(kind, self.readings.get(kind, ()), self.stacks.samples())
 
     def tables(self) -> dict[str, pa.Table]:
         return {kind: self.table(kind) for kind in KINDS}
@@ -82,7 +90,7 @@ class _Settling:
         self._ahead: int | None = None
         self._at = 0.0  # of the last record
         self._sampled = False  # there are rings
-        self._batches: dict[str, list[pa.RecordBatch]] = {"series": [], "events": []}
+        self._kept: dict[str, list[Rows]] = {"series": [], "events": []}
 
     def __enter__(self) -> _Settling:
         return self
@@ -106,11 +114,11 @@ class _Settling:
         for trouble in damage:  # so that it is known when the head is not there any more
             self._rows.row("events", self._at, TROUBLE, "node", 1.0, HEAD_FILE, harmless(trouble))
         self._keep()
-        return Settled(self._batches, self._stacks, carry, damage)
+        return Settled(self._kept, self._stacks, carry, damage)
 
     def _keep(self) -> None:
-        for kind, batch in self._rows.taken():
-            self._batches[kind].append(batch)
+        for kind, rows in self._rows.taken():
+            self._kept[kind].append(rows)
 
     def _take(self, record: Record) -> None:
         if record.kind == CLOCK:

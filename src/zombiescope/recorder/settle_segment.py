@@ -17,19 +17,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
-import pyarrow as pa
-
 from zombiescope.core import Host, UserError, harmless
 from zombiescope.recorder import carry as carries
 from zombiescope.recorder.carry import Carry
 from zombiescope.recorder.folder import create
 from zombiescope.recorder.layout import CARRY, HEAD_FILE, META, is_segment
 from zombiescope.recorder.meta import read_meta
-from zombiescope.recorder.segment import as_one, write_whole
+from zombiescope.recorder.rows import joined
 from zombiescope.recorder.settle import Settled, settled
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_ARENA_MAX = -8  # of malloc.h
+_ARENA_MAX, _MMAP_THRESHOLD = -8, -3  # of malloc.h
 
 
 def main(argv: Sequence[str]) -> int:
@@ -37,9 +35,7 @@ def main(argv: Sequence[str]) -> int:
     if len(argv) < 2 or not all(map(is_segment, argv[1:])):
         print("usage: settle FOLDER SEGMENT [SEGMENT…]", file=sys.stderr)
         return 2
-    # Arrow's own allocator keeps its memory; and each thread that reads a file would keep some of its own.
-    pa.set_memory_pool(pa.system_memory_pool())
-    with suppress(AttributeError):
+    with suppress(AttributeError):  # each thread that reads a file would keep memory of its own
         ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
     failed = False
     try:
@@ -52,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
         for segment in argv[1:]:
             try:
                 settle_segment(folder, segment, meta, Host())
-            except (OSError, UserError, pa.ArrowException, MemoryError) as error:
+            except (OSError, UserError, MemoryError) as error:
                 print(harmless(f"{segment}: {error}"), file=sys.stderr)
                 failed = True
     finally:
@@ -84,14 +80,28 @@ def write_segment(folder: int, found: Settled) -> None:
     """The files of a segment; all of them are on disk when this returns."""
     found.stacks.let_go()
     _give_back()
+    # Not before: the 30 MB of Arrow, and what gave names, are not needed at the same time.
+    import pyarrow as pa
+
+    pa.set_memory_pool(pa.system_memory_pool())  # its own allocator keeps its memory
+    try:
+        _write_files(folder, found)
+    except pa.ArrowException as error:
+        raise UserError(str(error)) from error
+
+
+def _write_files(folder: int, found: Settled) -> None:
+    from zombiescope.recorder.segment import reading_batch, sample_batches, stack_batches, write_whole
+
     for kind in ("series", "events"):
-        batches, times = as_one(kind, found.readings.pop(kind))
-        if batches:
-            write_whole(folder, kind, batches, times)
-    times = found.stacks.times()
-    if times is not None:
-        write_whole(folder, "stacks", found.batches("stacks"), None)
-        write_whole(folder, "samples", found.batches("samples"), times)
+        rows = joined(found.readings.pop(kind))
+        if len(rows):
+            write_whole(folder, kind, [reading_batch(rows)], (int(rows.at.min()), int(rows.at.max())))
+        del rows
+    samples = found.stacks.samples()
+    if samples.times is not None:
+        write_whole(folder, "stacks", stack_batches(samples.names), None)
+        write_whole(folder, "samples", sample_batches(samples), samples.times)
     os.fsync(folder)
 
 
@@ -127,5 +137,8 @@ def _open_regular(name: str, folder: int) -> Iterator[BinaryIO]:
 
 
 def _give_back() -> None:
+    """What was freed, and from now on each large piece when it is freed: malloc else keeps more with each one."""
     with suppress(AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_MMAP_THRESHOLD, 1 << 17)
+        libc.malloc_trim(0)

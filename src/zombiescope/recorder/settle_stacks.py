@@ -7,13 +7,12 @@ softirq work on top of the idle task is kept.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.perf_changes import Fork, NewCgroup, Throttle
@@ -30,7 +29,7 @@ from zombiescope.recorder.layout import CGROUP
 from zombiescope.recorder.programs import Programs
 from zombiescope.recorder.reading_rows import ReadingRows
 from zombiescope.recorder.running import Running, not_idle
-from zombiescope.recorder.sample_batches import sample_batches
+from zombiescope.recorder.settled_samples import SettledSamples
 from zombiescope.recorder.stack_names import StackNames
 from zombiescope.recorder.stack_series import GAP, GIVES, LOST, NAME, SOURCE, SYMBOLS, TAKEN, USER_SYMBOLS
 from zombiescope.recorder.tasks import Tasks
@@ -286,14 +285,5 @@ class SettledStacks:
         self._stacks.let_go()
         del self._namer, self._mappings
 
-    def times(self) -> tuple[int, int] | None:
-        """Of the first sample and the last."""
-        if not self._chunks:
-            return None
-        return min(int(it["at"].min()) for it in self._chunks), max(int(it["at"].max()) for it in self._chunks)
-
-    def samples(self) -> Iterator[pa.RecordBatch]:
-        return sample_batches(self._chunks, self._stacks.ids, self._threads.words)
-
-    def stacks(self) -> Iterator[pa.RecordBatch]:
-        return self._stacks.batches()
+    def samples(self) -> SettledSamples:
+        return SettledSamples(self._chunks, self._stacks, self._threads.words)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zombiescope.core import Host
-from zombiescope.recorder.head_sink import HeadSink
+from zombiescope.recorder.head import HeadSink
 from zombiescope.recorder.loop import Loop
 from zombiescope.recorder.ring_stream import RingStream
 from zombiescope.recorder.stack_series import EVENTS, GIVES, NAME
@@ -31,11 +31,10 @@ class Short:
     meta: dict[str, Any]
 
     def timeline(self) -> Timeline:
-        from zombiescope.recorder.in_memory import timeline_in_memory
         from zombiescope.recorder.settle import settled
 
         found = settled(self.head, self.meta, host=self.host if self.host.live else None)
-        return timeline_in_memory(found.tables(), self.meta["gives"], hz=self.meta["hz"], damage=found.damage)
+        return found.timeline(self.meta["gives"], hz=self.meta["hz"])
 
 
 def record(

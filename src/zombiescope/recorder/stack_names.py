@@ -9,23 +9,20 @@ from __future__ import annotations
 import hashlib
 import time
 from array import array
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from zombiescope.kernel.perf_records import CONTEXT_KERNEL, CONTEXT_USER, LOWEST_CONTEXT
 from zombiescope.knowledge.functions import is_idle
 from zombiescope.naming.namer import Namer
-from zombiescope.recorder.schemas import SCHEMAS
+from zombiescope.profile.perf_data_records import spread
 
 Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
 _WORD = 1 << 64
 _LOWEST, _KERNEL, _USER = (np.uint64(_WORD + it) for it in (LOWEST_CONTEXT, CONTEXT_KERNEL, CONTEXT_USER))
-_AT_ONCE = 1024  # stacks in one batch on disk: some 600 KB of names
 _PATIENCE = 2.0  # seconds, in all, that files on a slow disk are waited for
 _NAP = 0.05
 # Beyond it samples are kept with a stack that says so. Two minutes of 192 cores at 49 Hz are 1.1 million samples.
@@ -186,26 +183,21 @@ class StackNames:
         self._codes.clear()
         del self._namer
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Those in which a core did something, as rows of a segment; each id once."""
+    def kept(self) -> Ints:
+        """Those in which a core did something; each id once."""
         rows, ids = np.flatnonzero(~self.idle), self.ids
-        rows = rows[np.unique(ids[rows], return_index=True)[1]]
-        said = [_utf8(it) for it in self._words]
-        sizes = np.array([len(it) for it in said], np.int64)
-        frames, starts = np.frombuffer(self._frames, np.uint32), np.array(self._starts, np.int64)
-        kernel = np.array(self._kernel, np.uint16)
-        for begin in range(0, len(rows), _AT_ONCE):
-            own = rows[begin : begin + _AT_ONCE]
-            places = _joined(starts[own], starts[own + 1])
-            codes = frames[places]
-            text = b"".join([said[it] for it in codes.tolist()])
-            words = pa.StringArray.from_buffers(
-                len(codes), _buffer(np.append(0, np.cumsum(sizes[codes])).astype(np.int32)), pa.py_buffer(text)
-            )
-            offsets = np.append(0, np.cumsum(starts[own + 1] - starts[own])).astype(np.int32)
-            listed = pa.ListArray.from_arrays(pa.array(offsets), words)
-            columns = [pa.array(ids[own], pa.uint64()), listed, pa.array(kernel[own], pa.uint16())]
-            yield pa.record_batch(columns, schema=SCHEMAS["stacks"])
+        return rows[np.unique(ids[rows], return_index=True)[1]]
+
+    def coded(self, rows: Ints) -> tuple[npt.NDArray[np.uint32], Ints, npt.NDArray[np.uint16]]:
+        """Of some of them: functions one after the other, as places in `words`; how many; how many are the kernel's."""
+        starts = np.frombuffer(self._starts, np.uint64).astype(np.int64)
+        begins, ends = starts[rows], starts[rows + 1]
+        frames = np.frombuffer(self._frames, np.uint32)[spread(begins, ends - begins)]
+        return frames, ends - begins, np.array(self._kernel, np.uint16)[rows]
+
+    def words(self) -> list[bytes]:
+        """The names of functions, in UTF-8; other bytes are escaped."""
+        return [_utf8(it) for it in self._words]
 
 
 class _Numbers:
@@ -248,16 +240,6 @@ def _parts(addresses: Words, owner: Ints, starts: Ints) -> tuple[npt.NDArray[np.
     user = ~marks & (places > first_of_user[owner])
     kernel = ~marks & ~user & within & (addresses[np.maximum(last, 0)] == _KERNEL)
     return kernel, user
-
-
-def _joined(starts: Ints, ends: Ints) -> Ints:
-    """All places from each start to its end, one after the other."""
-    sizes = ends - starts
-    return np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
-
-
-def _buffer(values: npt.NDArray[Any]) -> pa.Buffer:
-    return pa.py_buffer(values)
 
 
 def _utf8(text: str) -> bytes:

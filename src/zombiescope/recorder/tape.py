@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from zombiescope.core import Blind
 from zombiescope.core.timeline import Timeline
 from zombiescope.members.rooms import healthy
-from zombiescope.recorder.in_memory import timeline_in_memory
-from zombiescope.recorder.layout import KINDS, TROUBLE
+from zombiescope.recorder.layout import TROUBLE
 from zombiescope.recorder.reading_rows import ReadingRows
-from zombiescope.recorder.schemas import SCHEMAS
-from zombiescope.recorder.segment import as_batch
+from zombiescope.recorder.rows import Rows, joined, timeline_of
+from zombiescope.recorder.sample_reader import SampleReader
 from zombiescope.recorder.stack_series import EVENTS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Tape:
@@ -26,7 +26,8 @@ class Tape:
     def __init__(self, events: Iterable[str] | None = None) -> None:
         """`events`: what is an event and not a value that holds; else what the probes say."""
         self.hz = 0
-        self._batches: dict[str, list[pa.RecordBatch]] = {kind: [] for kind in KINDS}
+        self._kept: dict[str, list[Rows]] = {"series": [], "events": []}
+        self._batches: dict[str, list[pa.RecordBatch]] = {"samples": [], "stacks": []}
         self._rows = ReadingRows(probe_events() if events is None else events)
         self._gives: dict[str, tuple[str, ...]] = {}
         self.add = self._rows.add
@@ -41,16 +42,22 @@ class Tape:
 
     def chunk(self, kind: str, columns: Mapping[str, Any]) -> None:
         """Samples or stacks, column by column."""
+        from zombiescope.recorder.segment import as_batch
+
         self._batches[kind].append(as_batch(kind, columns))
 
     def timeline(self) -> Timeline:
-        for kind, batch in self._rows.taken():
-            self._batches[kind].append(batch)
-        tables = {
-            kind: pa.Table.from_batches(batches, SCHEMAS[kind]).unify_dictionaries()
-            for kind, batches in self._batches.items()
-        }
-        return timeline_in_memory(tables, self._gives, hz=self.hz)
+        for kind, rows in self._rows.taken():
+            self._kept[kind].append(rows)
+        tables = {kind: joined(rows) for kind, rows in self._kept.items()}
+        return timeline_of(tables, self._gives, self._samples)
+
+    def _samples(self, cgroups: Mapping[int, str]) -> SampleReader | None:
+        if not self._batches["samples"]:
+            return None
+        from zombiescope.recorder.segment import TablePart
+
+        return SampleReader([TablePart.of(**self._batches)], hz=self.hz, cgroups=cgroups)
 
 
 def probe_events() -> set[str]:
