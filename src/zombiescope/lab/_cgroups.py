@@ -36,6 +36,22 @@ def with_quota(label: str, quota: int = QUOTA) -> Iterator[str]:
         remove(folder)
 
 
+@contextmanager
+def weighed(label: str, times: float) -> Iterator[tuple[str, str]]:
+    """Make a cgroup with so many times the usual CPU weight; returns its folder and its path."""
+    top = _cpu_folder()
+    folder = f"{top}/{name_for(label)}"
+    os.mkdir(folder)
+    try:
+        if os.path.exists(f"{folder}/cpu.weight"):
+            _write(f"{folder}/cpu.weight", str(min(max(round(100 * times), 1), 10_000)))
+        else:
+            _write(f"{folder}/cpu.shares", str(min(max(round(1024 * times), 2), 262_144)))
+        yield folder, folder.removeprefix(top)
+    finally:
+        remove(folder)
+
+
 def join(folder: str, pid: int) -> None:
     _write(f"{folder}/cgroup.procs", str(pid))
 

@@ -29,8 +29,8 @@ SECONDS = 3.0  # shorter bursts are ordinary
 BRIDGE = 0.6  # seconds: ticks are coarse, two samples below HEAVY do not split a period in two
 NEARLY_ALL = 0.8  # of the node's packets: two cores that share the work have half each
 LITTLE = 0.25  # of this core's interrupt work, for each other core on average: with more they share the work
-# Of the other cores' time, idle or at work of low priority, which gives way: with less there is nowhere to spread to.
-ROOM = 0.25
+# Room: idle, or at work of low priority, which gives way.
+ROOM = 0.25  # of the other cores' time: with less there is nowhere to spread the work to
 POLITE = 0.05  # of a core's time at low priority: less is not worth a word
 PACKED = 1_000.0  # packets a second: fewer cannot be what keeps a core busy
 SHOWN = 4  # queues named

@@ -18,6 +18,7 @@ from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.blocked import SECONDS, Sleeper, covering, sleepers, unknown
 from zombiescope.derived.threads import unread_threads
+from zombiescope.derived.writers import writer
 
 # Scale: seconds of one task, and tasks that wait for the same journal: neither grows with the node.
 NEEDS = (SECONDS,)
@@ -70,13 +71,15 @@ def _finding(timeline: Timeline, waiting: list[Sleeper]) -> Finding:
     if pages:
         share = percent(pages[0].value / pages[1].value)
         much = f"; {amount(pages[0].value * _PAGE)} wait to be written, {share} of what the kernel allows"
+    most = writer(timeline, span)
     return Finding(
         subject="node",
         span=span,
         says=(
             f"has {len(waiting)} task{'s' if len(waiting) != 1 else ''} waiting for {what} for up to "
-            f"{lasting(waiting[0].span.seconds)}: {names}{much}"
+            f"{lasting(waiting[0].span.seconds)}: {names}{much}{most.words if most else ''}"
         ),
-        evidence=(*(it.reading for it in waiting[:NAMED]), *pages),
+        evidence=(*(it.reading for it in waiting[:NAMED]), *pages, *(most.evidence if most else ())),
+        culprit=most.subject if most else "",
         harm=Harm(parts=tuple(Part(figure="waited", who=it.subject, amount=1.0, span=it.span) for it in waiting)),
     )
