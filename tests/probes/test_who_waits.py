@@ -14,10 +14,11 @@ from zombiescope.core import Blind, Host, Reading, Unparsable, UserError
 from zombiescope.lab._file_systems import file_system_user, frozen, fuse_mount
 from zombiescope.lab._hook import hook_user
 from zombiescope.lab._loop_disk import loop_disk
+from zombiescope.lab._pipe import unread_pipe
 from zombiescope.lab._scenario import missing
-from zombiescope.probes import bpf_programs, fuse_connections, process_io
+from zombiescope.probes import bpf_programs, fuse_connections, pipe_writers, process_io
+from zombiescope.probes._asleep import Asleep
 from zombiescope.probes._blocked_on import mount_written, parse_mount
-from zombiescope.probes._fuse_waiters import Waiters
 
 MOUNTS = "36 35 98:0 / /mnt/data rw,noatime master:1 - ext4 /dev/sdb rw\n37 35 0:9 / /proc rw - proc proc rw\n"
 IO = "rchar: 3\nwchar: 4\nsyscr: 1\nsyscw: 1\nread_bytes: 12288\nwrite_bytes: 8192\ncancelled_write_bytes: 0\n"
@@ -52,11 +53,11 @@ def test_who_writes_to_a_frozen_file_system_is_told_with_its_mount() -> None:
 @pytest.mark.kernel
 def test_who_waits_for_a_daemon_that_does_not_answer() -> None:
     skip_without("root", "fuse")
-    waiters = Waiters()
+    waiters = Asleep("fuse_waiter_seconds", ("request_wait_answer",))
     with fuse_mount("waits", 60.0) as (folder, _daemon), file_system_user("looks", folder, "0.1") as pid:
         time.sleep(0.5)
         assert not list(waiters.told(Host(), 10.0)), "since when is not known at the first look"
-        (told,) = waiters.told(Host(), 15.0)
+        ((_, told),) = waiters.told(Host(), 15.0)
         assert told.subject == f"process:zslab-looks[{pid}]" and told.value == 5.0
         found = list(fuse_connections.read(Host()))
         (waiting,) = [it for it in found if isinstance(it, Reading) and it.subject == f"mount:{folder}"]
@@ -105,3 +106,15 @@ def test_without_fusectl_it_is_said(tmp_path: Path) -> None:
     (tmp_path / "proc/self/mountinfo").write_text("61 27 0:52 / /mnt/s3 rw - fuse.s3fs s3fs rw\n")
     (blind,) = [it for it in fuse_connections.read(Host(str(tmp_path), live=False)) if isinstance(it, Blind)]
     assert blind.why.startswith("fusectl is not mounted")
+
+
+@pytest.mark.kernel
+def test_who_writes_to_a_pipe_that_nobody_reads() -> None:
+    skip_without("root")
+    with unread_pipe() as (writer, reader), pipe_writers.watch(Host()) as look:
+        time.sleep(0.5)
+        assert not [it for it in look() if isinstance(it, Reading) and it.subject.endswith(f"[{writer}]")]
+        time.sleep(0.1)
+        told = {it.what: it for it in look() if isinstance(it, Reading) and it.subject.endswith(f"[{writer}]")}
+        assert 0 < told["pipe_writer_seconds"].value < 60
+        assert told["pipe_reader"].text == f"zslab-neglects[{reader}]"

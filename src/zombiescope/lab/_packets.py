@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, suppress
 from zombiescope.lab._worker import LONGEST, play, ready, worker
 
 PORT = 7079
+_SNDBUFFORCE = 32  # include/uapi/asm-generic/socket.h
 _TICK = 0.01  # seconds between two bursts
 
 
@@ -51,6 +52,8 @@ def _asks(network: str, many: str) -> None:
     addresses = [f"{network}.{10 + number // 250}.{1 + number % 250}" for number in range(int(many))]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         sender.setblocking(False)
+        # A packet waits in the sender's buffer for its neighbour: 200 of them would fill the usual one.
+        sender.setsockopt(socket.SOL_SOCKET, _SNDBUFFORCE, 32 << 20)
         ready()
         until = time.monotonic() + LONGEST
         while time.monotonic() < until:

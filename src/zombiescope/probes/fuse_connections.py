@@ -15,13 +15,15 @@ from contextlib import AbstractContextManager
 
 from zombiescope.core import Blind, Host, Reading, Unreadable
 from zombiescope.kernel.text import lines, only_count
-from zombiescope.probes import _fuse_waiters
-from zombiescope.probes._fuse_waiters import Waiters
+from zombiescope.probes._asleep import Asleep
 from zombiescope.probes._remembering import Look, remembering
 
 EVERY = 5.0
 WAITING, COUNT = "fuse_requests_waiting", "fuse_connections"
-GIVES = (WAITING, COUNT, _fuse_waiters.SECONDS)
+WAITER = "fuse_waiter_seconds"
+GIVES = (WAITING, COUNT, WAITER)
+# fs/fuse/dev.c waits so that a signal can be passed on to the daemon; only after one is the wait killable (state D).
+_INSIDE = ("request_wait_answer",)
 MOST = 200  # connections in a sample, 2 ms
 RENEWED = 60.0  # seconds: a new mount is named a minute later at worst
 _FOLDER, _MOUNTS = "/sys/fs/fuse/connections", "/proc/self/mountinfo"
@@ -29,19 +31,19 @@ _FOLDER, _MOUNTS = "/sys/fs/fuse/connections", "/proc/self/mountinfo"
 
 def watch(host: Host) -> AbstractContextManager[Look]:
     """Keeps where each is mounted, and who waited in the last sample."""
-    waiters = Waiters()
+    waiters = Asleep(WAITER, _INSIDE)
     return remembering(lambda: _places(host), lambda places: _told(host, places, waiters), RENEWED)
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:
-    return _told(host, _places(host), Waiters())
+    return _told(host, _places(host), Asleep(WAITER, _INSIDE))
 
 
 def _places(host: Host) -> dict[str, str]:
     return parse_mounts(host.read(_MOUNTS))
 
 
-def _told(host: Host, places: dict[str, str], waiters: Waiters) -> Iterator[Reading | Blind]:
+def _told(host: Host, places: dict[str, str], waiters: Asleep) -> Iterator[Reading | Blind]:
     at, unanswered = host.now(), 0
     known = [it for it in host.listing(_FOLDER) if it.isdecimal()]
     for number in known[:MOST]:
@@ -59,7 +61,7 @@ def _told(host: Host, places: dict[str, str], waiters: Waiters) -> Iterator[Read
         why = f"fusectl is not mounted: mount -t fusectl none {_FOLDER}"
         yield Blind(what=WAITING, source=_FOLDER, why=why, subject="node")
     if unanswered or hidden:
-        yield from waiters.told(host, at)
+        yield from (reading for _, reading in waiters.told(host, at))
     else:
         waiters.since = {}
     yield Reading(what=COUNT, subject="node", value=len(known), at=at, source=f"$ ls {_FOLDER}")
