@@ -31,7 +31,7 @@ BALANCED = CALL + "task_work_run;task_numa_work;change_prot_numa"
 
 
 def case(sign: ModuleType, *readings: Reading, samples: list[Sampled] | None = None) -> Case:
-    timeline = node(list(readings), samples=sorted(samples) if samples else None)
+    timeline = node(list(readings), samples=sorted(samples or []))
     return examine(timeline, signs={sign.__name__.rpartition(".")[2]: sign}, laws={})
 
 

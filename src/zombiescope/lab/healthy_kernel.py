@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from zombiescope.lab._cgroups import join, weighed
+from zombiescope.lab._cgroups import join_all, weighed
 from zombiescope.lab._hook import hook_user
 from zombiescope.lab._loads import load
 from zombiescope.lab._memory_users import memory_user
@@ -29,7 +29,7 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
     with ExitStack() as undo:
         light, path = undo.enter_context(weighed("light", LIGHT))
         for core in sorted(os.sched_getaffinity(0)):
-            join(light, undo.enter_context(starver("spin", str(core))))
+            join_all(light, undo.enter_context(starver("spin", str(core))))
         caller = undo.enter_context(hook_user("calls", "0.3"))
         undo.enter_context(hook_user("hooks", str(caller), "1"))
         undo.enter_context(memory_user("protects", "2", str(4 << 20), "0.05"))

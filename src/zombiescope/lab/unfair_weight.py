@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from zombiescope.lab._cgroups import join, weighed
+from zombiescope.lab._cgroups import join_all, weighed
 from zombiescope.lab._loads import load
 from zombiescope.lab._scenario import PREFIX, Fault, Truth
 from zombiescope.lab._starvers import starver
@@ -27,7 +27,7 @@ def run(scale: float = 1.0) -> Iterator[Fault]:  # noqa: ARG001 - a weight is no
         heavy, path = undo.enter_context(weighed("heavy", TIMES))
         usual, _ = undo.enter_context(weighed("usual", 1.0))
         for core in sorted(os.sched_getaffinity(0)):
-            join(heavy, undo.enter_context(starver("spin", str(core))))
+            join_all(heavy, undo.enter_context(starver("spin", str(core))))
         job = undo.enter_context(load("job", "0.8"))
-        join(usual, job)
+        join_all(usual, job)
         yield Fault(subject=f"cgroup:{path}", says=f"process {job} weighs a {TIMES:.0f}th of those that fill the cores")
