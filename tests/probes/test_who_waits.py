@@ -57,7 +57,7 @@ def test_who_waits_for_a_daemon_that_does_not_answer() -> None:
     with fuse_mount("waits", 60.0) as (folder, _daemon), file_system_user("looks", folder, "0.1") as pid:
         time.sleep(0.5)
         assert not list(waiters.told(Host(), 10.0)), "since when is not known at the first look"
-        ((_, told),) = waiters.told(Host(), 15.0)
+        (told,) = [it for which, it in waiters.told(Host(), 15.0) if which == str(pid)]
         assert told.subject == f"process:zslab-looks[{pid}]" and told.value == 5.0
         found = list(fuse_connections.read(Host()))
         (waiting,) = [it for it in found if isinstance(it, Reading) and it.subject == f"mount:{folder}"]

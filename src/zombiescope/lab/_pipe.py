@@ -12,22 +12,27 @@ from zombiescope.lab._worker import LONGEST, play, ready, worker
 
 
 @contextmanager
-def unread_pipe() -> Iterator[tuple[int, int]]:
-    """A service that prints to a pipe, and a log driver that holds the other end and does not read it; their pids."""
+def unread_pipe(pause: float = LONGEST) -> Iterator[tuple[int, int]]:
+    """A service that prints to a pipe, and a log driver that reads a page of it after each pause; their pids.
+
+    By default it never does.
+    """
     pipe = f"/run/{name_for('pipe')}"
     os.mkfifo(pipe, 0o600)
     try:
-        with worker(__name__, "neglects", pipe) as reader, worker(__name__, "prints", pipe) as writer:
+        with worker(__name__, "neglects", pipe, str(pause)) as reader, worker(__name__, "prints", pipe) as writer:
             yield writer, reader
     finally:
         os.unlink(pipe)
 
 
-def _neglects(pipe: str) -> None:
-    held = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    ready()
-    time.sleep(LONGEST)
-    os.close(held)
+def _neglects(pipe: str, pause: str) -> None:
+    with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as held:
+        ready()
+        until = time.monotonic() + LONGEST
+        while time.monotonic() < until:
+            time.sleep(float(pause))
+            held.read(4096)
 
 
 def _prints(pipe: str) -> None:
