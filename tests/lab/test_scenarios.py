@@ -36,8 +36,9 @@ def test_the_short_score_has_faults_controls_and_traps_and_takes_less_than_two_m
     assert sum(it.SECONDS + AROUND for it in short.values()) < 150, "two minutes, as measured, are 110 s of looking"
 
 
-def test_a_whole_score_takes_less_than_twelve_minutes() -> None:
-    assert sum(it.SECONDS + AROUND for it in SCENARIOS.values()) < 12 * 60
+def test_a_whole_score_takes_sixteen_seconds_a_scenario() -> None:
+    """Twelve minutes for 45 of them, sixteen for 60: it grows with what is proved, not with how long each takes."""
+    assert sum(it.SECONDS + AROUND for it in SCENARIOS.values()) <= 16 * len(SCENARIOS)
 
 
 def test_the_order_of_a_score_is_random_and_can_be_had_again() -> None:

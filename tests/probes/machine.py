@@ -76,6 +76,8 @@ pgsteal_direct 13
 pageoutrun 29
 drop_pagecache 1
 drop_slab 2
+numa_hint_faults 31
+numa_pages_migrated 4
 oom_kill 3
 compact_stall 11
 """.lstrip()

@@ -13,6 +13,7 @@ from tests.probes.machine import AT
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.probes import inotify, kernel_tables, pids_limits
+from zombiescope.probes._open_files import Turns, parse_status
 
 FILES = {
     "at": str(AT),
@@ -93,10 +94,10 @@ def test_inotify_instances_of_this_very_process() -> None:
 
 
 def test_the_status_of_a_process() -> None:
-    assert inotify.parse_status("Name:\ta\tb\nUid:\t1\t2\t3\t4\nFDSize:\t256\n") == ("a\tb", "2", 256)
+    assert parse_status("Name:\ta\tb\nUid:\t1\t2\t3\t4\nFDSize:\t256\n") == ("a\tb", "2", 256)
     for text in ("", "Name:\tx\n", "Name:\tx\nUid:\tx\n"):
         with pytest.raises(Unparsable):
-            inotify.parse_status(text)
+            parse_status(text)
 
 
 def test_a_process_with_room_for_a_million_files_is_left_out_and_that_is_said(tmp_path: Path) -> None:
@@ -111,4 +112,14 @@ def test_a_process_with_room_for_a_million_files_is_left_out_and_that_is_said(tm
     found = list(inotify.read(Host(str(tmp_path), live=False)))
     assert not [it for it in found if isinstance(it, Reading) and it.what == "inotify_instances"]
     (blind,) = [it for it in found if isinstance(it, Blind)]
-    assert "1 processes have room for more" in blind.why
+    assert "1 process has room for more" in blind.why
+
+
+def test_a_process_that_refuses_hides_its_own_instances_only() -> None:
+    """As PID 1 of some machines does, even from root."""
+    (unread,) = inotify._unseen(Turns(whole=True, listed=80, refused=["init[1]"]), AT)
+    assert isinstance(unread, Reading) and (unread.value, unread.text) == (1, "init[1]")
+    *_, blind = inotify._unseen(Turns(whole=True, listed=2, refused=["a[1]", "b[2]", "c[3]"]), AT)
+    assert isinstance(blind, Blind) and blind.why == "permission denied: the open files of 3 processes"
+    *_, blind = inotify._unseen(Turns(whole=False, waiting=["7"]), AT)
+    assert isinstance(blind, Blind) and blind.why.startswith("1 process had no turn yet")

@@ -26,7 +26,7 @@ allocstall 9
 
 def test_parse() -> None:
     assert parse(VMSTAT)["pgfault"] == 2320168809
-    assert len(parse(VMSTAT)) == 24
+    assert len(parse(VMSTAT)) == 26
 
 
 @pytest.mark.parametrize(

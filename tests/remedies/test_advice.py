@@ -59,3 +59,26 @@ def test_a_slow_disk_is_told_apart_from_one_that_is_limited_or_fails(subject: st
 )
 def test_a_queue_that_overflows_is_named_and_an_unknown_one_is_not_guessed(what: str, names: str) -> None:
     assert [names in it for it in advice("enlarge_queue", "lost_packets", "node", what=what)] == [True] * bool(names)
+
+
+@pytest.mark.parametrize(
+    ("sign", "names"),
+    [
+        ("hook_tax", "narrow its rules"),
+        ("dead_mount", "/sys/fs/fuse/connections"),
+        ("numa_lopsided", "numa_balancing"),
+        ("unfair_weight", "CPUWeight="),
+        ("rule_walk", "uniq -d"),
+        ("pipe_full", "non-blocking mode"),
+    ],
+)
+def test_what_to_change_in_who_does_it(sign: str, names: str) -> None:
+    assert any(names in it for it in advice("change_culprit", sign, "node"))
+
+
+def test_a_frozen_file_system_is_thawed_where_it_is_known_and_nothing_is_frozen_again() -> None:
+    plan = plan_for(finding("frozen_filesystem", "mount:/data", SEEN), "thaw_filesystem", node([SEEN]))
+    assert plan is not None and plan.risk == "disruptive" and not plan.steps[0].argv
+    assert plan.steps[1].argv == ("fsfreeze", "--unfreeze", "--", "/data") and not plan.steps[1].undo
+    unknown = plan_for(finding("frozen_filesystem", "node", SEEN), "thaw_filesystem", node([SEEN]))
+    assert unknown is not None and unknown.risk == "safe" and not any(it.argv for it in unknown.steps)

@@ -75,6 +75,14 @@ def test_steered_packets_have_no_queue() -> None:
     assert "it serves no NIC queue" in pile.says
 
 
+@pytest.mark.parametrize(("mode", "found"), [("nice", True), ("user", False)])
+def test_work_of_low_priority_gives_way(mode: str, found: bool) -> None:
+    """A core that is full of it has room for packets; one that is full of other work has none."""
+    result = case({0: {"system": 0.3, mode: 0.6}, 1: FLOOD}, (200, 21_000))
+    piles = [it.says for it in result.findings if it.sign == "irq_pile_up"]
+    assert bool(piles) == found and all("10 % idle and 60 % at work of low priority" in it for it in piles)
+
+
 SENT = "main;sendto;ip_finish_output2;__local_bh_enable_ip;do_softirq;handle_softirqs;net_rx_action;process_backlog"
 
 

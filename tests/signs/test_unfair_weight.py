@@ -57,6 +57,20 @@ def test_silent(changed: dict[str, float]) -> None:
     assert not result.findings and result.verdicts[0].state == "clear" and result.verdicts[0].evidence
 
 
+def test_a_cgroup_whose_time_is_not_counted_is_not_accused() -> None:
+    """Where cpuacct is a hierarchy of its own, a cgroup may be in one and not in the other."""
+    readings = [
+        it
+        for at in STEPS
+        for it in (read("cgroup_cpu_weight", "cgroup:/pods", 256, at), read("cgroups_weighed", "node", 1, at))
+    ]
+    readings += [read("process_run_delay_seconds_total", "process:agent[7]", 0.9 * at, at) for at in STEPS]
+    readings += [read("process_in_cgroup", "process:agent[7]", 1, at, "/") for at in STEPS]
+    full = cores({cpu: [{"user": 1.0}] * 40 for cpu in (0, 1)})
+    result = examine(node([*full, *readings]), signs={"unfair_weight": unfair_weight}, laws={})
+    assert not result.findings and result.verdicts[0].state == "clear"
+
+
 def test_blind() -> None:
     unseen = {"cgroups_weighed": "no hierarchy", "process_run_delay_seconds_total": "no such file"}
     assert examine(node([], unseen=unseen), signs={"it": unfair_weight}, laws={}).verdicts[0].state == "blind"

@@ -21,11 +21,11 @@ class Sleeper:
     reading: Reading
 
 
-def sleepers(timeline: Timeline, *functions: str, least: float) -> list[Sleeper]:
+def sleepers(timeline: Timeline, *functions: str, least: float, what: str = SECONDS) -> list[Sleeper]:
     """Those blocked in one of these functions, of which a piece is enough, for so many seconds; the longest first."""
     found = []
-    for subject in timeline.subjects(SECONDS):
-        series = timeline.series(SECONDS, subject)
+    for subject in timeline.subjects(what):
+        series = timeline.series(what, subject)
         longest = series.reading(int(series.values.argmax()))
         if longest.value >= least and any(name in longest.text for name in functions):
             found.append(Sleeper(subject, Span(longest.at - longest.value, longest.at), longest.text, longest))

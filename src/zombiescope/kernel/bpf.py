@@ -26,7 +26,7 @@ from zombiescope.kernel.system_call import SystemCall
 SOURCE = "bpf(2)"
 TRACEPOINT, RAW_TRACEPOINT = 5, 17  # enum bpf_prog_type
 
-_BPF = SystemCall(SOURCE, {"x86_64": 321, "aarch64": 280})
+BPF = SystemCall(SOURCE, {"x86_64": 321, "aarch64": 280})
 _MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE, _PROG_LOAD, _PROG_TEST_RUN, _RAW_TRACEPOINT_OPEN = 0, 1, 2, 5, 10, 17
 _MAP_TAKE_BATCH = 25  # BPF_MAP_LOOKUP_AND_DELETE_BATCH
 _HASH, _ARRAY, _PER_CPU_ARRAY = 1, 2, 6  # enum bpf_map_type
@@ -137,7 +137,7 @@ class Table(Closing):
             struct.pack("=QQQQIIQQ", *addresses, self._most, self.descriptor, 0, 0)
         )
         try:
-            _BPF(_MAP_TAKE_BATCH, attributes, len(attributes))
+            BPF(_MAP_TAKE_BATCH, attributes, len(attributes))
         except OSError as error:
             if error.errno != errno.ENOENT:  # that is the table's end
                 raise _refused(error, "reading a table") from None
@@ -177,7 +177,7 @@ class Program(Closing):
     def run(self) -> None:
         """Run it once, now (since 1b4d60ec162f, v5.10)."""
         try:
-            _BPF(_PROG_TEST_RUN, self._run, len(self._run))
+            BPF(_PROG_TEST_RUN, self._run, len(self._run))
         except OSError as error:
             raise _refused(error, "running a program") from None
 
@@ -212,7 +212,7 @@ class Program(Closing):
 
 
 def _call(command: int, attributes: bytes) -> int:
-    return _BPF(command, ctypes.create_string_buffer(attributes, len(attributes)), len(attributes))
+    return BPF(command, ctypes.create_string_buffer(attributes, len(attributes)), len(attributes))
 
 
 # Before 97306be45fbe (v5.11) maps and programs were charged to RLIMIT_MEMLOCK, 64 KB by default; the refusal was EPERM.

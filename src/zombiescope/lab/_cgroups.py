@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from zombiescope.core import Host, UserError
 from zombiescope.kernel.mounts import cgroup_mounts
@@ -34,6 +34,31 @@ def with_quota(label: str, quota: int = QUOTA) -> Iterator[str]:
         yield folder
     finally:
         remove(folder)
+
+
+@contextmanager
+def weighed(label: str, times: float) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Make a cgroup with so many times the usual CPU weight; returns its folders, to be joined all, and its path.
+
+    There are two where CPU time is counted in a hierarchy of its own.
+    """
+    top, name = _cpu_folder(), name_for(label)
+    counted = [it.path for it in cgroup_mounts(Host()) if "cpuacct" in it.controllers]
+    folders = tuple(dict.fromkeys(f"{it}/{name}" for it in (top, *counted)))
+    with ExitStack() as undo:
+        for folder in folders:
+            os.mkdir(folder)
+            undo.callback(remove, folder)
+        if os.path.exists(f"{folders[0]}/cpu.weight"):
+            _write(f"{folders[0]}/cpu.weight", str(min(max(round(100 * times), 1), 10_000)))
+        else:
+            _write(f"{folders[0]}/cpu.shares", str(min(max(round(1024 * times), 2), 262_144)))
+        yield folders, f"/{name}"
+
+
+def join_all(folders: tuple[str, ...], pid: int) -> None:
+    for folder in folders:
+        join(folder, pid)
 
 
 def join(folder: str, pid: int) -> None:

@@ -13,6 +13,8 @@ from contextlib import suppress
 from zombiescope.core import Host
 from zombiescope.kernel.lru_drain import drain
 from zombiescope.kernel.mounts import cgroup_mounts
+from zombiescope.lab._file_systems import thawed
+from zombiescope.lab._loop_disk import LIMIT
 from zombiescope.lab._scenario import PREFIX
 from zombiescope.places.own_python import FOLDER, environment
 
@@ -23,7 +25,7 @@ _NAME = re.compile(rf"{PREFIX}[\w.-]*?-(\d+)(?:\D.*)?", re.DOTALL)
 
 def clean() -> list[str]:
     """Remove it all; returns what was removed. Processes first, since they hold the rest."""
-    removed = [*_processes(), *_cgroups(), *_mounts(), *_namespaces(), *_files()]
+    removed = [*_thawed(), *_processes(), *_cgroups(), *_mounts(), *_limits(), *_namespaces(), *_files()]
     if removed:
         drain()  # dying cgroups pinned by the files are released only when no core's batch holds their pages
     return removed
@@ -57,12 +59,40 @@ def _processes() -> Iterator[str]:
                 yield f"process {pid}"
 
 
+def _thawed() -> Iterator[str]:
+    """File systems that a killed lab left frozen: who writes there cannot even be killed. Only disks can be frozen."""
+    for point, kind in _own_mounts():
+        if kind == "ext4" and thawed(point):
+            yield f"freeze of {point}"
+
+
+def _limits() -> Iterator[str]:
+    """I/O limits of the top cgroup on loop devices that nothing uses: whoever gets the device next would have them."""
+    path = next((f"{it.path}/{LIMIT}" for it in cgroup_mounts(Host()) if "blkio" in it.controllers), "")
+    with suppress(OSError), open(path) as file:
+        for number in (line.split()[0] for line in file if line.startswith("7:")):
+            if not os.path.exists(f"/sys/dev/block/{number}/loop/backing_file"):
+                with open(path, "w") as limits:
+                    limits.write(f"{number} 0")
+                yield f"I/O limit on loop device {number}"
+
+
+def _own_mounts() -> list[tuple[str, str]]:
+    """Where the lab mounted something, and its kind, in the order of their paths."""
+    found = []
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
+        for line in table:
+            before, _, after = line.partition(" - ")
+            point = before.split(" ")[4]
+            if any(_ours(part) for part in point.split("/")):
+                found.append((point, after.split(" ")[0]))
+    return sorted(found)
+
+
 def _mounts() -> Iterator[str]:
     """The topmost mount of each tree: unmounting it takes along all below it, even thousands."""
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
-        points = [line.split(" ")[4] for line in table]
     gone = ""
-    for point in sorted(it for it in points if any(_ours(part) for part in it.split("/"))):
+    for point, _ in _own_mounts():
         if gone and point.startswith(f"{gone}/"):
             continue
         if _done("umount", "--lazy", point):

@@ -8,9 +8,22 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from zombiescope.core import UserError
+from zombiescope.core import Host, UserError
+from zombiescope.kernel.mounts import mount_of
 from zombiescope.lab._scenario import name_for
 from zombiescope.places.own_python import FOLDER, environment
+
+LIMIT = "blkio.throttle.write_bps_device"  # of the top cgroup: for all that reaches the disk
+
+
+def limit_speed(disk: str, speed: int) -> None:
+    """So many bytes a second at most, whoever writes, the kernel itself included; 0 lifts the limit."""
+    number, path = os.stat(disk).st_rdev, f"{mount_of(Host(), 'blkio').path}/{LIMIT}"
+    try:
+        with open(path, "w") as file:
+            file.write(f"{os.major(number)}:{os.minor(number)} {speed}")
+    except OSError as error:
+        raise UserError(f"cannot limit a disk here: {path}: {error.strerror}") from error
 
 
 @contextmanager
@@ -24,9 +37,13 @@ def loop_disk(label: str, size: int) -> Iterator[tuple[str, str]]:
             file.truncate(size)
         _command("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", image)
         disk = _command("losetup", "--find", "--show", image).strip()
-        undo.callback(_command, "losetup", "--detach", disk)
-        _command("mount", disk, folder)
-        undo.callback(_command, "umount", "--lazy", folder)
+        try:
+            _command("mount", disk, folder)
+            undo.callback(_command, "umount", "--lazy", folder)
+        finally:
+            # While it is mounted the kernel only notes this: the device is free as soon as the mount is gone, also
+            # after kill -9 and `lab clean`.
+            _command("losetup", "--detach", disk)
         yield disk, folder
 
 

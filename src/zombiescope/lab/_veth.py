@@ -42,6 +42,18 @@ def cable(nics: tuple[str, str], network: str) -> Iterator[tuple[End, End]]:
         yield one, other
 
 
+def with_rules(end: End, many: int) -> None:
+    """So many rules that match nothing, gone with the namespace."""
+    rules = (f"-A INPUT -s 172.{16 + it // 62_500}.{it // 250 % 250}.{it % 250} -j DROP" for it in range(many))
+    text = "\n".join(["*filter", ":INPUT ACCEPT [0:0]", *rules, "COMMIT", ""])
+    command = [*end.inside, "iptables-restore"]
+    done = subprocess.run(
+        command, cwd=FOLDER, env=environment(), input=text, capture_output=True, text=True, check=False, timeout=60
+    )
+    if done.returncode:
+        raise UserError(f"iptables-restore: {done.stderr.strip()[-200:]}")
+
+
 def ip(*argv: str) -> None:
     done = subprocess.run(["ip", *argv], cwd=FOLDER, env=environment(), capture_output=True, text=True, check=False)
     if done.returncode:

@@ -1,7 +1,8 @@
 """All packets of an interface are steered to one core, more than it can handle, while another core is idle.
 
 Two network namespaces and a veth pair. The receiver's packets are steered by rps_cpus, as interrupt affinity steers
-those of a card. Three hundred sockets that each get a copy make every packet expensive.
+those of a card. Three hundred sockets that each get a copy make every packet expensive. A job is bound to that core, as
+a runtime binds one: it is the one that pays, and without it the pile harms nobody.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ TRUTH = Truth(chain=("irq_pile_up", "softirq_storm"), subject=r"cpu:\d+", silent
 NEEDS = ("root", "ip")
 SECONDS = 8.0
 SOCKETS = 300  # with 100 the core is still half idle
+JOB = 0.3  # of each tenth of a second: it would fit beside what the packets of one core should take
 
 
 @contextmanager
@@ -35,7 +37,9 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
         _steer(receiver, core)
         undo.enter_context(load("listen", str(sockets), receiver.address, within=receiver.inside))
         undo.enter_context(load("send", str(cores[0]), sender.address, within=sender.inside))
-        yield Fault(subject=f"cpu:{core}", says=f"only core {core} handles packets, each for {sockets} sockets")
+        victim = undo.enter_context(load("job", str(JOB), within=("taskset", "--cpu-list", str(core))))
+        says = f"only core {core} handles packets, each for {sockets} sockets, and process {victim} is bound to it"
+        yield Fault(subject=f"cpu:{core}", says=says)
 
 
 def _steer(end: End, core: int) -> None:

@@ -95,3 +95,11 @@ def parse(text: str, pid: str = "PID") -> Process:
         )
     except ValueError:
         raise Unparsable(f"/proc/{pid}/stat", 1, text) from None
+
+
+def has_terminal(text: str) -> bool:
+    """Whether it was started at a terminal: field 7, tty_nr, is not 0."""
+    fields = text.rpartition(")")[2].split()
+    if len(fields) < 5:
+        raise Unparsable("/proc/PID/stat", 1, text)
+    return fields[4] != "0"

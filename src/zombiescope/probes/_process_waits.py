@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.held_files import HeldFiles
 from zombiescope.kernel.text import cores, count, lines
+from zombiescope.probes._blocked_on import FROZEN, mount_written
 from zombiescope.probes._process_stat import Process
 
 DELAY, RAN = "process_run_delay_seconds_total", "process_run_seconds_total"  # of its first thread
 CORE, ALLOWED, GROUP = "process_cpu", "process_cpus_allowed", "process_in_cgroup"
-BLOCKED = "process_blocked_seconds"
-GIVES = (DELAY, RAN, CORE, ALLOWED, GROUP, BLOCKED)
+BLOCKED, WRITES = "process_blocked_seconds", "process_blocked_on_mount"
+GIVES = (DELAY, RAN, CORE, ALLOWED, GROUP, BLOCKED, WRITES)
 FOLLOWED = 50  # processes whose run delay is read in a sample, 25 µs each: runnable ones first, then the busiest
 WAITING = 0.2  # of the time: a process that waits less is not starved, so its affinity need not be read
 ASKED = 10  # waiting processes whose affinity and cgroup are read, 60 µs each
@@ -125,16 +126,16 @@ class Blockade:
             seen[key] = (since, turns) if turns == before else (at, turns)
             if seen[key][0] < at:
                 telling[key] = process.subject
+                source, inside = (
+                    f"$ cat /proc/{process.pid}/stat /proc/{process.pid}/wchan",
+                    _sleeping_in(host, process.pid),
+                )
                 yield Reading(
-                    what=BLOCKED,
-                    subject=process.subject,
-                    value=at - since,
-                    at=at,
-                    source=f"$ cat /proc/{process.pid}/stat /proc/{process.pid}/wchan",
-                    text=_sleeping_in(host, process.pid),
+                    what=BLOCKED, subject=process.subject, value=at - since, at=at, source=source, text=inside
                 )
                 if key not in self.telling:
                     yield from where(host, process, at)
+                    yield from _mount_of(host, process, at, inside)
         for key, subject in self.telling.items():
             if key not in telling:
                 source = f"$ cat /proc/{key[0]}/stat"
@@ -143,6 +144,13 @@ class Blockade:
         if len(ranked) > STUCK:
             why = f"{len(ranked) - STUCK:,} blocked processes more than {STUCK} were not read in detail"
             yield Blind(what=BLOCKED, source="/proc", why=why, subject="node")
+
+
+def _mount_of(host: Host, process: Process, at: float, inside: str) -> Iterator[Reading]:
+    """The frozen file system that it writes to. Asked only of who sleeps as such a writer does, and once."""
+    if inside in FROZEN and (text := mount_written(host, process.pid)):
+        source = f"$ cat /proc/{process.pid}/syscall /proc/{process.pid}/mountinfo"
+        yield Reading(what=WRITES, subject=process.subject, value=1, at=at, source=source, text=text)
 
 
 def _sleeping_in(host: Host, pid: int) -> str:

@@ -32,8 +32,9 @@ TIMES = ("process_user_seconds_total", "process_system_seconds_total")
 COUNTS = ("defunct_processes", "blocked_processes", "defunct_children")
 STOPPED = "stopped_processes"
 CHILDREN, REALTIME, LIMIT = "process_children_seconds_total", "process_realtime_priority", "pid_limit"
+INIT = "process_is_init"
 GIVES = (
-    *(*TIMES, "processes", *COUNTS, STOPPED, CHILDREN, REALTIME, LIMIT),
+    *(*TIMES, "processes", *COUNTS, STOPPED, CHILDREN, REALTIME, LIMIT, INIT),
     *(*_process_waits.GIVES, *_process_threads.GIVES),
 )
 TOP = 20  # processes a sample: one that takes a whole core is among the first few
@@ -105,6 +106,7 @@ def _look(files: HeldFiles, memory: _Memory) -> Iterator[Reading | Blind]:
     yield from _users(now, last, used, first)
     busiest = [now.processes[key] for key in first]
     yield from _realtime(now, memory, busiest)
+    yield from _inits(host, now.at, busiest)
     threaded = [it for it in busiest if it.threads > 1][:THREADED]
     yield from memory.threads.told(files, now.at, threaded)
     yield from memory.delay.told(files, now.at, now.processes, first)
@@ -182,6 +184,18 @@ def _times(process: Process, at: float) -> Iterator[Reading]:
     source = f"/proc/{process.pid}/stat"
     for what, seconds in zip(TIMES, (process.user, process.system), strict=True):
         yield Reading(what=what, subject=process.subject, value=seconds, at=at, source=source)
+
+
+def _inits(host: Host, at: float, busiest: list[Process]) -> Iterator[Reading]:
+    """Which of the busiest is PID 1 of a container, by its last number in NSpid: a node may itself be a container."""
+    for process in (it for it in busiest if it.name in ("systemd", "init") and it.pid != 1):
+        source = f"/proc/{process.pid}/status"
+        try:
+            numbers = _process_waits.parse_status(host.read(source), source).get("NSpid", "").split()
+        except (Unreadable, Unparsable):
+            continue  # it has exited
+        if numbers[-1:] == ["1"]:
+            yield Reading(what=INIT, subject=process.subject, value=1, at=at, source=source)
 
 
 def _realtime(now: _Look, memory: _Memory, busiest: list[Process]) -> Iterator[Reading]:

@@ -11,6 +11,7 @@ Kernel: none: org.freedesktop.systemd1 over D-Bus. NRestarts came with systemd 2
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any
@@ -32,7 +33,7 @@ from zombiescope.knowledge.agents import gives_up_with
 EVERY = 5.0
 GIVES = (
     *("unit_restarts_total", "unit_active", "unit_cgroup", "unit_loops_for_ever", "units_failed"),
-    *("unit_file", "unit_needed_by"),
+    *("unit_file", "unit_needed_by", "systemd_answer_seconds"),
 )
 CURVES = (("unit restarts", "per s", "unit_restarts_total", "all"),)
 MOST = 400  # services asked about in a sample, 20 ms; no normal node has more
@@ -73,13 +74,16 @@ class _Eye:
         self._resting: set[str] = set()  # services that do not run now
 
     def look(self) -> Iterator[Reading | Blind]:
+        began = time.monotonic()
         try:
             units = self._systemd.units("*.service")
         except Unreadable:
             if other := another_init(self._host):
                 raise Unreadable("/proc/1/comm", f"PID 1 is {other}: no systemd runs, so no unit was checked") from None
             raise
-        at = self._host.now()
+        at, took = self._host.now(), time.monotonic() - began
+        asked = self._systemd.source(None, "Units")
+        yield Reading(what=GIVES[7], subject="node", value=took, at=at, source=asked)
         failed = [unit.name for unit in units if unit.active == "failed"]
         source = self._systemd.source(None, "NFailedUnits")
         yield Reading(

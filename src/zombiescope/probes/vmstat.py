@@ -34,6 +34,8 @@ _COUNTERS = (
     "oom_kill",
     "drop_pagecache",
     "drop_slab",
+    "numa_hint_faults",
+    "numa_pages_migrated",
 )
 _ZONES = ("dma", "dma32", "normal", "high", "movable", "device")
 GIVES = tuple(f"vmstat_{name}_total" for name in _COUNTERS)

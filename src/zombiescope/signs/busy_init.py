@@ -14,16 +14,21 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from zombiescope.core import Finding, Reading, lasting
+from zombiescope.core import Finding, Reading, Span, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.waits import waited_anywhere
+from zombiescope.knowledge.functions import shows
 
+_CONTAINER, _ANSWER = "process_is_init", "systemd_answer_seconds"
 _USER, _SYSTEM = "process_user_seconds_total", "process_system_seconds_total"
 # Scale: a share of one core: PID 1 has one thread on any node.
 NEEDS = (_SYSTEM,)
 MUCH = 0.5  # of a core: PID 1 of a healthy node stays below 0.02
 LASTS = 4.0  # seconds: a reload of a node with a thousand units takes two
+LATE = 0.1  # seconds for an answer: a PID 1 that is not busy lists a thousand units in 5 ms
+PART = 0.1  # of its samples: what they show less of is not said to keep it busy, whatever the node
+_WORK = {"mount_table": "in the kernel, printing the table of mounts for it", "cgroup_file": "reading cgroups' files"}
 BOOT = 300.0  # seconds since boot: until then it is starting the node
 _INIT = re.compile(r"process:(systemd|init|dbus-daemon|dbus-broker)\[(\d+)\]")
 
@@ -32,10 +37,11 @@ def find(timeline: Timeline) -> Iterator[Finding]:
     up = timeline.series("uptime_seconds")
     for subject in timeline.subjects(_SYSTEM, "process"):
         found = _INIT.fullmatch(subject)
-        if found is None or (found[1] in ("systemd", "init") and found[2] != "1"):
+        container = bool(len(timeline.series(_CONTAINER, subject)))
+        if found is None or (found[1] in ("systemd", "init") and found[2] != "1" and not container):
             continue
         if len(up) and up.latest.value < BOOT:
-            continue
+            continue  # for a container's own boot see LASTS: it takes a second or two
         for busy in _used(timeline, subject).runs(above=MUCH, lasting=LASTS):
             yield _finding(timeline, subject, busy)
 
@@ -59,19 +65,49 @@ def _used(timeline: Timeline, subject: str) -> Series:
 def _finding(timeline: Timeline, subject: str, busy: Series) -> Finding:
     mounts = timeline.series("mounts")
     spent = timeline.series("mounts_read_cpu_seconds")
-    known = [it.latest for it in (mounts, spent) if len(it)]
+    known = [it.latest for it in (mounts, spent) if len(it)] if subject.endswith("[1]") else []
     table = ""
     if len(known) == 2:
         each = f"{known[1].value * 1e3:.1f} ms"
         table = f"; there are {known[0].value:,.0f} mounts, and one read of their table takes {each}"
-    waited = waited_anywhere(timeline, busy.span, spent=busy.mean())
+    shown, does = _does(timeline, subject, busy.span)
+    contended = waited_anywhere(timeline, busy.span, spent=busy.mean())
+    answers = timeline.series(_ANSWER).between(busy.span)
+    slow = [answers.reading(int(answers.values.argmax()))] if len(answers) else []
+    late = bool(slow) and slow[0].value >= LATE
+    asked = f"; a question took it {lasting(slow[0].value)}" if late else ""
     return Finding(
         subject=subject,
         span=busy.span,
-        says=f"used {busy.mean():.2f} of a core for {lasting(busy.span.seconds)}, of the one that it has{table}",
-        evidence=(busy.figure("process_cores"), *known),
+        says=(
+            f"used {busy.mean():.2f} of a core for {lasting(busy.span.seconds)}, of the one that it has"
+            f"{does}{asked}{table}"
+        ),
+        evidence=(busy.figure("process_cores"), *known, *shown, *slow),
+        # It is one thread: whoever asks waits while it is busy with something else, as we did.
         harm=Harm(
-            parts=(Part(figure="burnt", who=subject, amount=busy.mean(), span=busy.span, contended=waited),),
-            unknown=("waited",),
+            parts=(
+                Part(figure="burnt", who=subject, amount=busy.mean(), span=busy.span, contended=contended),
+                *([Part(figure="waited", who=subject, amount=busy.mean(), span=busy.span)] if late else []),
+            ),
+            unknown=() if slow else ("waited",),
         ),
     )
+
+
+def _does(timeline: Timeline, subject: str, span: Span) -> tuple[list[Reading], str]:
+    """What its stacks show most of, where there are any."""
+    pid = int(subject.rpartition("[")[2].rstrip("]"))
+    every = timeline.samples(span)
+    own = every.only(every.pid == pid)
+    if not len(own) or not own.seconds:
+        return [], ""
+    shares = []
+    for family, words in _WORK.items():
+        inside = timeline.samples(span, wanted=lambda frames, family=family: shows(frames, family))  # type: ignore[misc]
+        its = inside.only(inside.pid == pid)
+        shares += [(its.seconds / own.seconds, words, its)] if len(its) else []
+    share, words, its = max(shares, key=lambda it: it[0], default=(0.0, "", own))
+    if share < PART:
+        return [], ""
+    return [its.reading(subject, "init_sampled_seconds")], f", {percent(share)} of it {words}"

@@ -19,7 +19,7 @@ from zombiescope.core.timeline import Timeline
 from zombiescope.derived.blocked import SECONDS, Sleeper, covering, sleepers, unknown
 from zombiescope.derived.kernel_log import LOG, Line, lines_of
 
-_WAITING = "fuse_requests_waiting"
+_WAITING, _WAITER = "fuse_requests_waiting", "fuse_waiter_seconds"
 # Scale: seconds of one task: the same on any node.
 NEEDS = ((SECONDS, LOG),)
 LONG = 8.0  # seconds blocked: a server across an ocean answers in one; the kernel logs after 60
@@ -34,6 +34,8 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     silent = _silent(timeline)
     for kind, functions in _KINDS.items():
         blocked = sleepers(timeline, *functions, least=LONG)
+        if kind == "FUSE":
+            blocked += _waiting(timeline, but={it.subject for it in blocked})
         # Only CIFS logs for how long; a FUSE daemon has no name in the log.
         servers = [it for it in silent if kind != "FUSE" and ("seconds" in it.message.fields) == (kind == "CIFS")]
         if blocked or servers:
@@ -56,6 +58,11 @@ def _silent(timeline: Timeline) -> list[Line]:
     for line in lines_of(timeline, "mount_silent", "mount_answers"):
         last[line.message.fields["server"]] = line
     return [it for it in last.values() if it.message.kind == "mount_silent"]
+
+
+def _waiting(timeline: Timeline, *, but: set[str]) -> list[Sleeper]:
+    """Who sleeps until a FUSE daemon answers, in a state that does not count as blocked."""
+    return [it for it in sleepers(timeline, *_FUSE, least=LONG, what=_WAITER) if it.subject not in but]
 
 
 def _unanswered(timeline: Timeline) -> list[Reading]:

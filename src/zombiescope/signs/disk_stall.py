@@ -23,6 +23,7 @@ from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.episodes import episodes
 from zombiescope.derived.kernel_log import Line, lines_of, logged
+from zombiescope.derived.writers import writer
 
 _REQUESTS, _WAIT, _QUEUE = "disk_requests_total", "disk_wait_seconds_total", "disk_queue_seconds_total"
 _BYTES, _PRESSURE = "disk_bytes_total", "pressure_io_waiting_seconds_total"
@@ -111,20 +112,23 @@ def _threshold(timeline: Timeline, disk: str) -> float:
 def _slow(timeline: Timeline, disk: str, slow: Series, stalled: float, lines: list[Line]) -> Finding:
     queue, requests, size = (timeline.rate(what, disk).between(slow.span) for what in (_QUEUE, _REQUESTS, _BYTES))
     at_most = _ceiling(requests, size) if queue.mean() >= 1 else ""
+    most = writer(timeline, slow.span)
     return Finding(
         subject=disk,
         span=slow.span,
         says=(
             f"took {slow.mean() * 1e3:,.0f} ms for a request for {lasting(slow.span.seconds)}, with "
             f"{queue.mean():,.1f} waiting{at_most}; tasks waited for I/O {percent(stalled)} of that time"
-            + logged(lines, "timeouts")
+            f"{logged(lines, 'timeouts')}{most.words if most else ''}"
         ),
         evidence=(
             slow.figure("seconds_a_request"),
             queue.figure("disk_queue_requests"),
             _waited(timeline, slow.span),
             *(line.reading for line in lines[:SHOWN]),
+            *(most.evidence if most else ()),
         ),
+        culprit=most.subject if most else "",
         harm=_harm(stalled, slow.span),
     )
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from zombiescope.core import Blind, Finding, Reading, harmless, lasting
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
-from zombiescope.derived.blocked import SECONDS, covering, sleepers, unknown
+from zombiescope.derived.blocked import SECONDS, Sleeper, covering, sleepers, unknown
 
 # Scale: seconds of one task: the same on any node.
 NEEDS = (SECONDS,)
@@ -23,6 +23,7 @@ PILE = 1  # writers: one that cannot write for so long is enough
 NAMED = 4  # tasks named in a sentence
 # sb_start_write sleeps in these until the file system is thawed: /proc/PID/wchan. A percpu_rwsem of another use (cgroup
 # threads, CPU hotplug) is held for moments only.
+_WRITES = "process_blocked_on_mount"
 _WAITS = ("percpu_rwsem_wait", "__percpu_down_read", "sb_start_write", "__sb_start_write", "sb_wait_write")
 
 
@@ -31,17 +32,28 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     blocked = sleepers(timeline, *_WAITS, least=LONG)
     if len(blocked) < PILE:
         return
-    names = ", ".join(harmless(it.subject.partition(":")[2]) for it in blocked[:NAMED])
-    many = f"{len(blocked)} task{'s' if len(blocked) != 1 else ''}"
-    yield Finding(
-        subject="node",
-        span=covering(blocked),
+    mounts: dict[str, list[Sleeper]] = {}
+    for sleeper in blocked:
+        written = timeline.series(_WRITES, sleeper.subject)
+        mounts.setdefault(written.latest.text if len(written) else "", []).append(sleeper)
+    for mount, writers in mounts.items():
+        yield _finding(timeline, mount, writers)
+
+
+def _finding(timeline: Timeline, mount: str, writers: list[Sleeper]) -> Finding:
+    names = ", ".join(harmless(it.subject.partition(":")[2]) for it in writers[:NAMED])
+    many = f"{len(writers)} task{'s' if len(writers) != 1 else ''}"
+    known = [it.latest for one in writers[:NAMED] if len(it := timeline.series(_WRITES, one.subject))]
+    which = f"is frozen: {harmless(mount)}" if mount else "has a frozen file system, which its writers' open files show"
+    return Finding(
+        subject=f"mount:{mount.rpartition(' (')[0]}" if mount else "node",
+        span=covering(writers),
         says=(
-            f"has a frozen file system: {many} waited to write for up to {lasting(blocked[0].span.seconds)} in "
-            f"{harmless(blocked[0].where)}: {names}; their open files show which one"
+            f"{which}; {many} waited to write for up to {lasting(writers[0].span.seconds)} in "
+            f"{harmless(writers[0].where)}: {names}"
         ),
-        evidence=tuple(it.reading for it in blocked[:NAMED]),
-        harm=Harm(parts=tuple(Part(figure="waited", who=it.subject, amount=1.0, span=it.span) for it in blocked)),
+        evidence=(*(it.reading for it in writers[:NAMED]), *known),
+        harm=Harm(parts=tuple(Part(figure="waited", who=it.subject, amount=1.0, span=it.span) for it in writers)),
     )
 
 

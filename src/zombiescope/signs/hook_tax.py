@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from zombiescope.core import Finding, Reading, harmless, percent
-from zombiescope.core.harm import Harm
+from zombiescope.core import Finding, Reading, Span, harmless, percent
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.samples import Samples
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.kernel_log import lines_of, logged
@@ -27,7 +27,9 @@ NEEDS = ("samples_total", "kernel_symbols")
 SHARE = 0.05  # of all that was done: less is what seccomp costs on every node
 CORES = 0.1  # of a core, over the spell: less harms nobody
 NAMED = 3  # programs that pay for it, named in a sentence
+PAYERS = 20  # whose lost time is counted one by one: more pay less
 SHOWN = 3  # lines of the log, as evidence
+_HOLDER, _PROGRAM = "bpf_program", "BPF program "
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
@@ -37,7 +39,8 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             cores, all_of_it = work.seconds / max(work.span.seconds, 1.0), busy_seconds(timeline, work.span)
             if cores < CORES or work.seconds < SHARE * all_of_it:
                 continue
-            payers = by_process(work.samples)[:NAMED]
+            everyone = by_process(work.samples)
+            payers, holder = everyone[:NAMED], _loaded(timeline, hook)
             names = ", ".join(harmless(it[0].removeprefix("process:")) for it in payers)
             lines = lines_of(timeline, "audit_backlog") if hook == "audit" else []
             lost = logged(lines, "times that audit records wait or are lost")
@@ -46,14 +49,32 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                 span=work.span,
                 says=(
                     f"took {work.seconds:.1f} s of {length(timeline):.0f} s, {percent(work.seconds / all_of_it)} of "
-                    f"all that was done, most in {names}{lost}"
+                    f"all that was done, most in {names}{_whose(holder)}{lost}"
                 ),
                 evidence=(
                     work.samples.reading(f"hook:{hook}", "hook_sampled_seconds"),
                     *(line.reading for line in lines[:SHOWN]),
+                    *([holder] if holder is not None else []),
                 ),
-                harm=Harm(parts=tuple(work.burnt(timeline))),
+                culprit=f"process:{holder.text}" if holder is not None and holder.text else "",
+                harm=Harm(parts=tuple(_lost(everyone[:PAYERS], work.span))),
             )
+
+
+def _lost(payers: list[tuple[str, Samples]], span: Span) -> Iterator[Part]:
+    """A hook runs on the time of the program that it watches, which stands still meanwhile."""
+    for subject, own in payers:
+        yield Part(figure="waited", who=subject, amount=own.seconds / max(span.seconds, 1.0), span=span)
+
+
+def _loaded(timeline: Timeline, hook: str) -> Reading | None:
+    """Who holds the BPF program of that name; None where nobody was seen to."""
+    held = timeline.series(_HOLDER, f"bpf:{hook.removeprefix(_PROGRAM)}")
+    return held.latest if hook.startswith(_PROGRAM) and len(held) else None
+
+
+def _whose(holder: Reading | None) -> str:
+    return f"; it was loaded by {harmless(holder.text)}" if holder is not None and holder.text else ""
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
@@ -82,6 +103,6 @@ def _which(frames: Sequence[str]) -> str:
     program = next((frame for frame in frames if frame.startswith("bpf_prog_")), "")
     if program:
         name = plain(program).removeprefix("bpf_prog_").partition("_")[2]
-        return f"BPF program {name or plain(program)}"
+        return f"{_PROGRAM}{name or plain(program)}"
     hooks = [it for it in families() if it.family == "hook"]
     return next((it.says for frame in frames for it in hooks if plain(frame) in it.names), "unknown")

@@ -20,7 +20,7 @@ from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.packet_work import packet_work_harm
 from zombiescope.derived.pressure import pressure
 
-SOFTIRQ, IRQ, IDLE = (f"cpu_{mode}_seconds_total" for mode in ("softirq", "irq", "idle"))
+SOFTIRQ, IRQ, IDLE, NICE = (f"cpu_{mode}_seconds_total" for mode in ("softirq", "irq", "idle", "nice"))
 PACKETS = "softnet_processed_total"
 # Scale: shares of one core and of the node's packets; the others' part is an average over them.
 NEEDS = (SOFTIRQ, IRQ, IDLE, PACKETS)
@@ -29,7 +29,9 @@ SECONDS = 3.0  # shorter bursts are ordinary
 BRIDGE = 0.6  # seconds: ticks are coarse, two samples below HEAVY do not split a period in two
 NEARLY_ALL = 0.8  # of the node's packets: two cores that share the work have half each
 LITTLE = 0.25  # of this core's interrupt work, for each other core on average: with more they share the work
-ROOM = 0.25  # of the other cores' time idle: with less there is nowhere to spread the work to
+# Room: idle, or at work of low priority, which gives way.
+ROOM = 0.25  # of the other cores' time: with less there is nowhere to spread the work to
+POLITE = 0.05  # of a core's time at low priority: less is not worth a word
 PACKED = 1_000.0  # packets a second: fewer cannot be what keeps a core busy
 SHOWN = 4  # queues named
 
@@ -42,10 +44,11 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             if not others:
                 continue
             idle = _mean([timeline.rate(IDLE, other) for other in others], spell.span)
+            polite = _mean([timeline.rate(NICE, other) for other in others], spell.span)
             elsewhere = _mean([_work(timeline, other) for other in others], spell.span)
             own, all_packets = _packets(timeline, cpu, spell.span), _packets(timeline, "", spell.span)
             piled = own >= PACKED and own >= NEARLY_ALL * all_packets and elsewhere <= LITTLE * spell.mean()
-            if piled and idle >= ROOM:
+            if piled and idle + np.nan_to_num(polite) >= ROOM:
                 queues = [it for it in timeline.latest("nic_irq_cpu") if f"cpu:{it.value:.0f}" == cpu]
                 yield Finding(
                     subject=cpu,
@@ -53,7 +56,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                     says=(
                         f"spent {percent(spell.mean())} of its time in interrupts and softirqs for "
                         f"{lasting(spell.span.seconds)}, with {own:,.0f} of the node's {all_packets:,.0f} packets a "
-                        f"second, while the other cores were {percent(idle)} idle; "
+                        f"second, while the other cores were {percent(idle)} idle{_gives_way(polite)}; "
                         f"{_served(timeline, queues, spell.span)}"
                     ),
                     evidence=(
@@ -90,7 +93,12 @@ def _worked(timeline: Timeline, cpu: str) -> Series:
 
 
 def _mean(series: list[Series], span: Span) -> float:
-    return float(np.nanmean([each.between(span).mean() for each in series]))
+    known = [each.between(span).mean() for each in series if len(each)]
+    return float(np.nanmean(known)) if known else 0.0
+
+
+def _gives_way(polite: float) -> str:
+    return f" and {percent(polite)} at work of low priority" if polite >= POLITE else ""
 
 
 def _packets(timeline: Timeline, cpu: str, span: Span) -> float:

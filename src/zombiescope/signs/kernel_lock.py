@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from zombiescope.core import Finding, Reading, Span, harmless, percent
-from zombiescope.core.harm import Harm
+from zombiescope.core.harm import Harm, Part
 from zombiescope.core.samples import Samples
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.sampled_work import Work, by_process, length, spells
@@ -28,6 +28,7 @@ CORES = 0.3  # of a core, over the spell: less harms nobody
 SHARE = 0.1  # of the kernel's time then: on 192 cores that is much more than CORES
 STOLEN = 0.05  # of the node's time: with more, the holder's core may simply have been away
 NAMED = 3  # waiters named in a sentence
+WAITERS = 20  # whose lost time is counted one by one: more spin for less
 _SPIN = frozenset(
     {
         *("native_queued_spin_lock_slowpath", "queued_spin_lock_slowpath", "__pv_queued_spin_lock_slowpath"),
@@ -96,8 +97,17 @@ def _kernel_seconds(timeline: Timeline, span: Span) -> float:
     return cores * max(span.seconds, 1.0)
 
 
+def _holder(timeline: Timeline, site: str, work: Work) -> tuple[str, Samples] | None:
+    """Who worked most in what the lock is for without spinning: it has the lock while the others spin for it."""
+    wanted = {name for name, known in _KNOWN.items() if known == site} or {site}
+    inside = timeline.samples(
+        work.span, wanted=lambda frames: plain(frames[-1]) not in _SPIN and any(plain(it) in wanted for it in frames)
+    )
+    return next(iter(by_process(inside)), None) if len(inside) else None
+
+
 def _finding(timeline: Timeline, site: str, work: Work, cores: float, kernel: float) -> Finding:
-    who = by_process(work.samples)
+    who, holder = by_process(work.samples), _holder(timeline, site, work)
     waiters = ", ".join(harmless(it[0].removeprefix("process:")) for it in who[:NAMED])
     more = f" and {len(who) - NAMED} more" if len(who) > NAMED else ""
     stolen = _stolen(timeline, work.span)
@@ -105,14 +115,26 @@ def _finding(timeline: Timeline, site: str, work: Work, cores: float, kernel: fl
         f"is spun for by {cores:.1f} cores ({percent(work.seconds / kernel)} of the kernel's time): {waiters}{more}; "
         f"asked for in {harmless(plain(_asker(work.samples.hottest())))}"
     )
-    parts = [part for subject, own in who[:20] for part in Work(subject, own).burnt(timeline)]
+    held = ""
+    if holder is not None:
+        times = f"{holder[1].seconds:.1f} s in {harmless(plain(_asker(holder[1].hottest())))}"
+        held = f"; held most by {harmless(holder[0].removeprefix('process:'))}, {times}"
+    # Who spins stands still: it is its time that is lost, whoever else waits for the core.
+    parts = [
+        Part(figure="waited", who=subject, amount=own.seconds / max(work.span.seconds, 1.0), span=work.span)
+        for subject, own in who[:WAITERS]
+    ]
     return Finding(
         subject=f"lock:{site}",
         span=work.span,
         says=says
+        + held
         + (f"; {percent(stolen)} of the time was stolen by the host, its holder may have been away" * (stolen > 0)),
-        evidence=(work.samples.reading(f"lock:{site}", "lock_sampled_seconds"),),
-        culprit=who[0][0],
+        evidence=(
+            work.samples.reading(f"lock:{site}", "lock_sampled_seconds"),
+            *([holder[1].reading(holder[0], "lock_held_sampled_seconds")] if holder is not None else []),
+        ),
+        culprit=holder[0] if holder is not None else who[0][0],
         harm=Harm(parts=tuple(parts)),
     )
 

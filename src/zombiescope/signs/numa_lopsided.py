@@ -12,21 +12,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.core import Finding, Reading, percent
+from zombiescope.core import Finding, Reading, harmless, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.sampled_work import by_process
+from zombiescope.knowledge.functions import shows
 
 TOTAL, FREE, FOREIGN = "numa_memory_bytes", "numa_memory_free_bytes", "numa_foreign_total"
 WAITING, MODE = "pressure_memory_waiting_seconds_total", "zone_reclaim_mode"
+HINTS, MOVED = "vmstat_numa_hint_faults_total", "vmstat_numa_pages_migrated_total"
 # Scale: shares of a node's memory, and pages a second of one node.
 NEEDS = (TOTAL, WAITING)
 FULL = 0.02  # of a node's memory is free: below its watermarks the kernel reclaims there
 PLENTY = 0.15  # of another's: enough for what the full one lacks
 FOREIGN_PAGES = 1_000.0  # pages a second that had to be taken elsewhere: 4 MB, with less nothing bound to it grows
 SHARE = 0.05  # of the time that tasks waited for memory: less harms nobody
+HINTED = 1_000.0  # faults a second: fewer take no millisecond of a core
+BALANCING = 0.1  # of a core in all: a node of any size spends less once its memory is where it is used
+NAMED, PAYERS = 3, 20  # programs that pay for it: in a sentence, and counted one by one; more pay less
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
+    yield from _balanced(timeline)
     nodes = timeline.subjects(TOTAL, "numa")
     free = {it: _share(timeline, it) for it in nodes}
     waiting = timeline.rate(WAITING)
@@ -39,6 +46,37 @@ def find(timeline: Timeline) -> Iterator[Finding]:
         reclaims = bool(mode) and mode[0].value > 0
         if free[node] <= FULL and (often >= FOREIGN_PAGES or reclaims):
             yield _finding(timeline, node, roomy[0], free, waited, often, mode if reclaims else [])
+
+
+def _balanced(timeline: Timeline) -> Iterator[Finding]:
+    """Automatic balancing: its faults are counted, and stacks show whose time it takes."""
+    faults = timeline.rate(HINTS)
+    often = faults.mean() if len(faults) else 0.0
+    if not often >= HINTED:
+        return
+    work = timeline.samples(wanted=lambda frames: shows(frames, "numa_balancing"))
+    span = faults.span
+    cores = work.seconds / max(span.seconds, 1.0) if len(work) else 0.0
+    if cores < BALANCING:
+        return
+    who, moved = by_process(work), timeline.rate(MOVED)
+    pages = f", and {moved.mean():,.0f} pages a second were moved" if len(moved) else ""
+    names = ", ".join(harmless(it[0].removeprefix("process:")) for it in who[:NAMED])
+    yield Finding(
+        subject="node",
+        span=span,
+        says=(
+            f"balances memory between NUMA nodes: {often:,.0f} page faults a second only to see who uses what{pages}; "
+            f"it took {cores:.2f} of a core, from {names}"
+        ),
+        evidence=(faults.figure("numa_hint_faults_per_second", often), work.reading("node", "numa_sampled_seconds")),
+        harm=Harm(
+            parts=tuple(
+                Part(figure="waited", who=it, amount=own.seconds / max(span.seconds, 1.0), span=span)
+                for it, own in who[:PAYERS]
+            )
+        ),
+    )
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:

@@ -27,6 +27,7 @@ from zombiescope.derived.kernel_log import Line, lines_of
 USED, LIMIT, REFUSED = "table_used", "table_limit", "table_refused_total"
 FORKS, THREADS, MOST_THREADS = "cgroup_forks_refused_total", "cgroup_threads", "cgroup_threads_limit"
 INOTIFY, MOST_INOTIFY = "inotify_instances", "inotify_instances_limit"
+UNREAD = "inotify_processes_unread"
 NEEDS = (USED,)
 FULL = 0.95  # of the limit: at the pace of a busy node the rest is gone in minutes
 GROWN = 20  # more over a recording: fewer come and go
@@ -70,7 +71,10 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
         return "no table has a limit", tuple(timeline.latest(USED)[:1])
     fullest = max(known, key=lambda it: it.used.latest.value / it.limit)
     share = percent(fullest.used.latest.value / fullest.limit, 1)
-    return f"{len(known)} tables; the fullest is that of {harmless(fullest.called)}: {share}", (fullest.used.latest,)
+    unread = [it for it in timeline.latest(UNREAD) if it.value]
+    but = f"; inotify instances without those of {harmless(unread[0].text)}" if unread else ""
+    words = f"{len(known)} tables; the fullest is that of {harmless(fullest.called)}: {share}{but}"
+    return words, (fullest.used.latest, *unread)
 
 
 def _tables(timeline: Timeline) -> Iterator[_Table]:

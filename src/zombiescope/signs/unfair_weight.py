@@ -40,7 +40,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
     waiting = _waiting(timeline, span)
     for path, weight in weights.items():
         used = timeline.rate(USED, f"cgroup:{path}")
-        if not len(used) or used.mean() < MOSTLY * many:
+        if not used.mean() >= MOSTLY * many:  # not known (NaN) where CPU time is counted elsewhere
             continue
         light = [it for it in waiting if _weight_beside(path, it[1], weights) * TIMES <= weight.value]
         if light:

@@ -1,0 +1,52 @@
+"""Say what to change in the program, the mount or the setting that the others wait for.
+
+Whether a hook, a metric, a firewall rule or a weight may go is for whoever put it there to decide: nothing on the node
+says what it is good for. So this is advice, with the name of who has to be asked.
+
+Safe: nothing is changed.
+Does not fix: a culprit that nobody can be asked about; stopping it takes along what it was good for.
+References: the page of each sign; systemd.resource-control(5), CPUWeight=; sysctl kernel.numa_balancing.
+"""
+
+from __future__ import annotations
+
+from zombiescope.core import Case, Finding, Plan, Step, harmless
+from zombiescope.core.timeline import Timeline
+
+_ADVICE = {
+    "busy_init": (
+        "find what makes it work: mounts that come and go (findmnt --poll), units that restart, reloads in a loop",
+        "unmount what is left over; a systemd of 249 or later reads the table of mounts less often",
+    ),
+    "dead_mount": (
+        "bring its server or daemon back: whoever waits goes on by itself",
+        "if it is gone for good: umount --force, then umount --lazy; for FUSE write 1 to its abort file below "
+        "/sys/fs/fuse/connections",
+    ),
+    "hook_tax": (
+        "narrow its rules or filters to what is needed, or stop it for ten minutes and compare",
+        "put the calls that it does not need first in a seccomp filter, and drop audit rules without a key",
+    ),
+    "kernel_lock": ("fewer at a time: let one do it after the other, or leave longer pauses between them",),
+    "numa_lopsided": (
+        "spread what is bound to the full node, or give it memory of the other (cpuset.mems, numactl --preferred)",
+        "for automatic balancing: bind the program yourself and write 0 to /proc/sys/kernel/numa_balancing",
+    ),
+    "pipe_full": ("restart or fix the one that does not read; a log driver in non-blocking mode drops lines instead",),
+    "proc_walker": ("let it look less often, or switch off the metric that needs it (cadvisor: referenced_memory)",),
+    "rule_walk": (
+        "count the rules and look for duplicates at a quiet time: iptables-save | sort | uniq -d",
+        "let sets (ipset, nft sets) or IPVS replace one rule for each address",
+    ),
+    "sync_storm": (
+        "let the writer write less at a time (dirty_bytes, io.max), or give it a disk of its own",
+        "move logs that are synced away from the disk that others fill",
+    ),
+    "unfair_weight": ("set CPUWeight= (cpu.weight, cpu.shares) of the two within a factor of ten of each other",),
+}
+CURES = tuple(_ADVICE)
+
+
+def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan:
+    steps = (harmless(finding.says), *_ADVICE[finding.sign])
+    return Plan(cures=finding, risk="safe", proof=(finding.sign,), steps=tuple(Step(says=it) for it in steps))
