@@ -69,7 +69,7 @@ src/zombiescope/web/static/page.js: page/package-lock.json page/build.mjs page/t
 	cd page && npm ci --no-audit --no-fund --silent && npm run --silent check && npm run --silent build
 
 # The date of the source, in the man pages and the archives: the same source makes the same package.
-dist: export SOURCE_DATE_EPOCH := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null || date +%s))
+dist image: export SOURCE_DATE_EPOCH := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null || date +%s))
 dist: $(VENV)/.dev page  ## build sdist and wheel in dist/, with the page, the man pages and the completion scripts
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist .
