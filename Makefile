@@ -54,9 +54,12 @@ test-long: $(VENV)/.dev tools peers $(PAGE)  ## the tests that take minutes: the
 test-kernels: $(VENV)/.dev  ## boot Debian's 5.10, 6.1, 6.12 and 7.x under QEMU, run the census in each, record on 16 cores (ARGS="6.1")
 	$(BIN)/python -m tests.kernels.run $(ARGS)
 
-test-cluster: $(VENV)/.dev tools  ## run a real API server (built once, ten minutes) and test what a cluster sees of us (ARGS="-k drain")
+test-cluster: TOOLS += mmdebstrap=mmdebstrap
+test-cluster: $(VENV)/.dev tools  ## run a real cluster, kubelet included (built once, ten minutes), and test what it sees of us (ARGS="-k drain")
 	$(BIN)/python -m tests.kubernetes.binaries
+	$(BIN)/python -m tests.kubernetes.images
 	$(BIN)/python -m pytest tests/kubernetes $(ARGS)
+	$(BIN)/python -m tests.kubernetes.apart -m pytest tests/kubernetes/node $(ARGS)
 
 test-images: TOOLS = mmdebstrap=mmdebstrap systemd=systemd-analyze
 test-images: $(VENV)/.dev tools  ## make Debian trees with mmdebstrap, compare what we say of them with systemd's own tools (ARGS="trixie")

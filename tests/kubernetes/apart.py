@@ -1,26 +1,32 @@
-"""Run a command as if on a node of its own: network, processes and mounts apart from this machine's.
+"""Run a command as if on a node of its own: network and mounts apart from this machine's.
 
     python -m tests.kubernetes.apart -m pytest tests/kubernetes/node
 
-PID 1 of a pid namespace ends everything when it ends, containers too. What is written to /var and /run stays in a
-folder that is removed. Cgroups are the machine's own, below one folder that is removed as well. Root only.
+What is written to /var and /run stays in a folder that is removed. Processes and cgroups are the machine's own, as on a
+node: all that is started lies below one cgroup, so all of it can be ended, containers too. Root only.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
+from zombiescope.core import Host
+from zombiescope.kernel.mounts import cgroup_mounts
 from zombiescope.lab._scenario import name_for
 from zombiescope.lab._systemd import remove_cgroups
 
 APART = "ZOMBIESCOPE_TEST_NODE"  # set where this has been done: the folder, and the name of the cgroups
+PATIENCE = 60.0  # seconds for what was killed to end
 NODE, SERVICE = "10.77.0.1", "10.0.0.1"  # addresses: the node's, and that of the service "kubernetes"
-_NAMESPACES = ("--mount", "--propagation=private", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
+_NAMESPACES = ("--mount", "--propagation=private", "--net")
 # The kubelet checks these and would set them for the whole machine: files of ours stand in.
 _SYSCTLS = {
     "vm/overcommit_memory": 1,
@@ -41,7 +47,32 @@ def run(argv: list[str]) -> int:
             env = os.environ | {APART: f"{folder}:{name}"}
             return subprocess.run(["unshare", *_NAMESPACES, *inside], env=env, check=False).returncode
         finally:
+            _end_all(name)
             remove_cgroups(name)
+
+
+def _end_all(name: str) -> None:
+    """Whoever is left below the cgroup: containers and their supervisors outlive those who started them."""
+    deadline = time.monotonic() + PATIENCE
+    while left := [pid for folder in _cgroups(name) for pid in _pids_below(folder)]:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{left} do not end")
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.1)
+
+
+def _pids_below(top: Path) -> list[int]:
+    found = []
+    for folder, _, _ in os.walk(top):
+        with suppress(OSError):
+            found += [int(pid) for pid in Path(folder, "cgroup.procs").read_text().split()]
+    return found
+
+
+def _cgroups(name: str) -> list[Path]:
+    return [Path(mount.path, name) for mount in cgroup_mounts(Host())]
 
 
 def place(environment: Mapping[str, str] = os.environ) -> tuple[Path, str] | None:
@@ -51,20 +82,28 @@ def place(environment: Mapping[str, str] = os.environ) -> tuple[Path, str] | Non
 
 
 def _inside(argv: list[str]) -> int:
-    """PID 1: set up, start the command, and wait for it and for whoever lost its parent."""
     found = place()
-    assert found is not None and os.getpid() == 1
+    assert found is not None
+    _cgroup(found[1])
     _mounts(found[0])
     for words in ("link set lo up", f"addr add {SERVICE}/32 dev lo", "link add zs0 type veth peer name zs1"):
         _done("ip", *words.split())
     for words in ("link set zs1 up", f"addr add {NODE}/24 dev zs0", "link set zs0 up", "route add default dev zs0"):
         _done("ip", *words.split())
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")  # of this network namespace alone
-    child = subprocess.Popen([sys.executable, *argv])
-    while True:
-        pid, status = os.wait()
-        if pid == child.pid:
-            return os.waitstatus_to_exitcode(status)
+    os.execv(sys.executable, [sys.executable, *argv])
+
+
+def _cgroup(name: str) -> None:
+    """One in each hierarchy, for the kubelet; we ourselves in a folder of our own, as a v2 cgroup with others below it
+    takes no processes. A new cpuset has no cores until it is told."""
+    for top in _cgroups(name):
+        for folder in (top, top / "own"):
+            folder.mkdir()
+            for file in ("cpuset.cpus", "cpuset.mems"):
+                if (folder / file).exists():
+                    (folder / file).write_text((folder.parent / file).read_text())
+        (top / "own" / "cgroup.procs").write_text(str(os.getpid()))
 
 
 def _mounts(folder: Path) -> None:

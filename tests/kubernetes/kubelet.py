@@ -15,9 +15,6 @@ from tests.kubernetes.apart import NODE, place
 from tests.kubernetes.binaries import cache_folder, program
 from tests.kubernetes.cluster import Cluster, ended, started
 
-from zombiescope.core import Host
-from zombiescope.kernel.mounts import cgroup_mounts
-
 NAME = "n1"  # of the node
 PAUSE = "localhost/pause:1"  # holds a pod's namespaces; not the image of anything else
 SOCKET = "/run/containerd/containerd.sock"
@@ -66,7 +63,6 @@ def node(cluster: Cluster, images: Sequence[Path]) -> Iterator[Kubelet]:
     assert found is not None
     folder, group = found
     containerd, runc, kubelet = program("containerd"), program("runc"), program("kubelet")
-    _make_cgroups(group)
     (folder / "network").mkdir()
     (folder / "network" / "10-pods.conflist").write_text(json.dumps(_NETWORK))
     settings = folder / "containerd.toml"
@@ -90,16 +86,6 @@ def node(cluster: Cluster, images: Sequence[Path]) -> Iterator[Kubelet]:
             one.ctr("images", "import", str(image))
         _until(one.ready, folder / "kubelet.log")
         yield one
-
-
-def _make_cgroups(name: str) -> None:
-    """The kubelet's root in each hierarchy; a new cpuset has no cores until it is told."""
-    for mount in cgroup_mounts(Host()):
-        folder = Path(mount.path, name)
-        folder.mkdir(exist_ok=True)
-        for file in ("cpuset.cpus", "cpuset.mems"):
-            if (folder / file).exists():
-                (folder / file).write_text(Path(mount.path, file).read_text())
 
 
 def _kubelet_settings(group: str, folder: Path) -> dict[str, object]:
