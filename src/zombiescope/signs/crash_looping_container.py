@@ -122,7 +122,7 @@ def _image(timeline: Timeline, subject: str) -> tuple[list[str], list[Reading]]:
     for reading in timeline.latest("container_info") if name else ():
         before, found, image = reading.text.partition(f"container {name} of pod {namespace}/{pod}, image ")
         if found and not before:
-            return [f"image {image.rpartition(' (')[0] or image}"], [reading]
+            return [f"image {image.split(', Ray cluster ')[0].split(' (')[0]}"], [reading]
     return [], []
 
 
