@@ -1,7 +1,7 @@
 """A container is started again and again because it keeps ending: CrashLoopBackOff, failed liveness probes, OOM kills.
 
-Why it hurts: the work it was to do is not done. Each start makes cgroups, mounts, a network namespace's worth of
-    processes and a log; a page left charged to its cgroup keeps that for ever.
+Why it hurts: the work it was to do is not done. Each start makes cgroups, mounts, processes and a log; a page left
+    charged to its cgroup keeps that cgroup for ever.
 False alarms: a container that ends with exit code 0 and is restarted as its pod asks for is reported as restarting, not
     as crashing, and nobody is accused. A Job's and a CronJob's containers that end well are not started again.
 References: the kubelet waits 10 s before a restart, twice as long each time, 5 min at most, and begins anew after
