@@ -56,9 +56,12 @@ test-long: $(VENV)/.dev tools peers $(PAGE)  ## the tests that take minutes: the
 test-kernels: $(VENV)/.dev  ## boot Debian's 5.10, 6.1, 6.12 and 7.x under QEMU, run the census in each, record on 16 cores (ARGS="6.1")
 	$(BIN)/python -m tests.kernels.run $(ARGS)
 
-test-cluster: $(VENV)/.dev tools  ## run a real API server (built once, ten minutes) and test what a cluster sees of us (ARGS="-k drain")
+test-cluster: TOOLS += mmdebstrap=mmdebstrap
+test-cluster: $(VENV)/.dev tools  ## run a real cluster, kubelet included (built once, ten minutes), and test what it sees of us (ARGS="-k drain")
 	$(BIN)/python -m tests.kubernetes.binaries
+	$(BIN)/python -m tests.kubernetes.images
 	$(BIN)/python -m pytest tests/kubernetes $(ARGS)
+	$(BIN)/python -m tests.kubernetes.apart -m pytest tests/kubernetes/node $(ARGS)
 
 test-images: TOOLS = mmdebstrap=mmdebstrap systemd=systemd-analyze
 test-images: $(VENV)/.dev tools  ## make Debian trees with mmdebstrap, compare what we say of them with systemd's own tools (ARGS="trixie")
@@ -71,7 +74,7 @@ src/zombiescope/web/static/page.js: page/package-lock.json page/build.mjs page/t
 	cd page && npm ci --no-audit --no-fund --silent && npm run --silent check && npm run --silent build
 
 # The date of the source, in the man pages and the archives: the same source makes the same package.
-dist: export SOURCE_DATE_EPOCH := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null || date +%s))
+dist image: export SOURCE_DATE_EPOCH := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null || date +%s))
 dist: $(VENV)/.dev page  ## build sdist and wheel in dist/, with the page, the man pages and the completion scripts
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist .

@@ -273,3 +273,27 @@ def test_logs_that_only_begin_like_a_container_s_are_none(tmp_path: Path) -> Non
     host = root(tmp_path, {f"{top}/{name}": "" for name in ("1.log", "7.txt", "8", "x.log", "9.tar.log")})
     (only,) = pods(host)
     assert only.restarts == {"web": 1}
+
+
+RAY = ["PATH=/bin", "RAY_CLUSTER_NAME=train-x7k2p", "RAY_NODE_TYPE_NAME=gpu-group", "REDIS_PASSWORD=hunter2"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        (RAY, ", Ray cluster train-x7k2p (group gpu-group)"),
+        (RAY[:2], ", Ray cluster train-x7k2p"),
+        (RAY[2:], ""),
+        (["RAY_CLUSTER_NAME=a\x1b[31m"], ""),
+        (["RAY_CLUSTER_NAME=" + "x" * 64], ""),
+        ([{}, None, 7], ""),
+        ("RAY_CLUSTER_NAME=x", ""),
+        (None, ""),
+    ],
+)
+def test_kuberay_names_the_cluster_in_the_environment(variables: object, words: str, tmp_path: Path) -> None:
+    bundle = CONTAINERD | {"process": {"env": variables}}
+    host = root(tmp_path, {f"{TASKS}/k8s.io/{ID}/config.json": bundle})
+    (found,) = [container(host, store, ID) for store in stores(host)]
+    assert found.words == f"container web of pod default/web-1, image localhost/busy:1{words} (containerd)"
+    assert "hunter2" not in repr(found)

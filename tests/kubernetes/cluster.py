@@ -11,13 +11,14 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.kubernetes.apart import NODE, SERVICE
 from tests.kubernetes.authority import Authority
 from tests.kubernetes.binaries import program
 from tests.peers import end
@@ -28,6 +29,8 @@ from zombiescope.kubernetes.client import Client, Refused
 
 PATIENCE = 90.0  # seconds for a server that is up in seven on an idle machine
 ADMIN = "admin"
+# A node that is silent is NotReady after 16 s, not 40; its pods stay for the length of a test.
+SOONER = ("--use-service-account-credentials=true", "--node-monitor-grace-period=16s", "--pod-eviction-timeout=10m")
 
 
 @dataclass
@@ -39,12 +42,13 @@ class Cluster:
     authority: Authority
     kubeconfig: Path
     audit: Path  # a line for each request that was answered
+    address: str = "127.0.0.1"  # where the server listens; 0.0.0.0 where pods must reach it
 
     def __post_init__(self) -> None:
         self.access = self.user(ADMIN, "system:masters")
         self.client = Client(self.access)
         self._server: subprocess.Popen[bytes] | None = None
-        self._controllers: subprocess.Popen[bytes] | None = None
+        self._controllers: list[subprocess.Popen[bytes]] = []
 
     @property
     def url(self) -> str:
@@ -111,7 +115,8 @@ class Cluster:
     def start(self) -> None:
         assert self._server is None
         serving = self.authority.certificate(
-            "kube-apiserver", alternatives="IP:127.0.0.1,DNS:localhost,DNS:kubernetes,DNS:kubernetes.default"
+            "kube-apiserver",
+            alternatives=f"IP:127.0.0.1,IP:{SERVICE},DNS:localhost,DNS:kubernetes,DNS:kubernetes.default",
         )
         key = self.folder / "service-accounts.key"
         if not key.exists():
@@ -119,11 +124,12 @@ class Cluster:
         policy = self.folder / "audit.json"
         level = {"level": "Metadata", "omitStages": ["RequestReceived"]}
         policy.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [level]}))
-        self._server = _started(
+        self._server = started(
             self.folder / "apiserver.log",
             program("kube-apiserver"),
             f"--etcd-servers=http://127.0.0.1:{self._etcd}",
-            *("--bind-address=127.0.0.1", f"--secure-port={self.port}", "--authorization-mode=Node,RBAC"),
+            *(f"--bind-address={self.address}", f"--secure-port={self.port}", "--authorization-mode=Node,RBAC"),
+            *(f"--advertise-address={NODE}", "--kubelet-preferred-address-types=InternalIP"),
             *(f"--tls-cert-file={serving[0]}", f"--tls-private-key-file={serving[1]}"),
             *(f"--client-ca-file={self.authority.file}", f"--cert-dir={self.folder}", "--allow-privileged=true"),
             *("--service-cluster-ip-range=10.0.0.0/24", "--service-account-issuer=https://zombiescope.test"),
@@ -140,24 +146,26 @@ class Cluster:
 
     def stop(self) -> None:
         if self._server is not None:
-            _ended(self._server)
+            ended(self._server)
             self._server = None
 
     def start_controllers(self) -> None:
-        """Lacking if they are not built."""
-        if self._controllers is None:
-            self._controllers = _started(
-                self.folder / "controllers.log",
-                *(program("kube-controller-manager"), f"--kubeconfig={self.kubeconfig}", "--leader-elect=false"),
-                *(f"--service-account-private-key-file={self.folder / 'service-accounts.key'}", "--port=0"),
-                *(f"--root-ca-file={self.authority.file}", f"--cert-dir={self.folder}"),
-                *(f"--secure-port={_free_port()}", "--bind-address=127.0.0.1"),
-                "--use-service-account-credentials=true",
-            )
+        """And the scheduler; Lacking if they are not built."""
+        if self._controllers:
+            return
+        usual = (f"--kubeconfig={self.kubeconfig}", "--leader-elect=false", "--port=0", f"--cert-dir={self.folder}")
+        tokens = f"--service-account-private-key-file={self.folder / 'service-accounts.key'}"
+        own = {
+            "kube-controller-manager": (tokens, f"--root-ca-file={self.authority.file}", *SOONER),
+            "kube-scheduler": (),
+        }
+        for name, options in own.items():
+            where = (f"--secure-port={_free_port()}", "--bind-address=127.0.0.1")
+            self._controllers.append(started(self.folder / f"{name}.log", program(name), *usual, *where, *options))
 
     def stop_controllers(self) -> None:
-        if self._controllers is not None:
-            _ended(self._controllers)
+        for process in self._controllers:
+            ended(process)
 
     def signal(self, number: int) -> None:
         assert self._server is not None
@@ -183,36 +191,43 @@ def _free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def _started(log: Path, *argv: str) -> subprocess.Popen[bytes]:
+def started(log: Path, *argv: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Ends with us; `env` is added to our own."""
     with open(log, "ab") as out:
         return subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, preexec_fn=partial(die_with_parent, os.getpid())
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            env=os.environ | (env or {}),
+            preexec_fn=partial(die_with_parent, os.getpid()),
         )
 
 
-def _ended(process: subprocess.Popen[bytes]) -> None:
+def ended(process: subprocess.Popen[bytes]) -> None:
     process.send_signal(signal.SIGCONT)
     end(process, 10)
 
 
 @contextmanager
-def running() -> Iterator[Cluster]:
+def running(address: str = "127.0.0.1", port: int = 0) -> Iterator[Cluster]:
     """Lacking if its programs are not built."""
     etcd, _ = program("etcd"), program("kube-apiserver")
     with tempfile.TemporaryDirectory(prefix="zombiescope-cluster-") as name, ExitStack() as ends:
         folder = Path(name)
         authority = Authority(folder / "pki")
-        cluster = Cluster(folder, _free_port(), authority, folder / "kubeconfig", folder / "audit.log")
+        files = (folder / "kubeconfig", folder / "audit.log")
+        cluster = Cluster(folder, port or _free_port(), authority, *files, address)
         cluster._etcd = _free_port()
         peers = f"http://127.0.0.1:{_free_port()}"
-        store = _started(
+        store = started(
             folder / "etcd.log",
             *(etcd, "--data-dir", str(folder / "etcd"), "--unsafe-no-fsync", "--log-level=warn"),
             *("--listen-client-urls", f"http://127.0.0.1:{cluster._etcd}"),
             *("--advertise-client-urls", f"http://127.0.0.1:{cluster._etcd}", "--listen-peer-urls", peers),
             *("--initial-advertise-peer-urls", peers, "--initial-cluster", f"default={peers}"),
         )
-        ends.callback(_ended, store)
+        ends.callback(ended, store)
         cluster.kubeconfig.write_text(json.dumps(_kubeconfig(cluster)))
         ends.callback(cluster.stop)
         ends.callback(cluster.stop_controllers)

@@ -132,6 +132,15 @@ def test_a_container_that_was_not(values: tuple[int, ...]) -> None:
     assert not found(node(restarts(*values)))
 
 
+def test_a_ray_node_in_a_pod_is_named_by_pod_and_ray_cluster(tmp_path: Path) -> None:
+    words = "container ray-worker of pod ml/train-worker-1, image ray:2, Ray cluster train (group gpu) (containerd)"
+    timeline = recorded(tmp_path, "heartbeats", ray_node(LOST), read("container_info", f"cgroup:{POD}", 1, 0, words))
+    death = died(timeline, f"raynode:{LOST}")
+    assert death.says.endswith(f" (ran in {words})") and death.evidence[-1].text == words
+    bare = recorded(tmp_path / "bare", "heartbeats", ray_node(LOST))
+    assert "ran in" not in died(bare, f"raynode:{LOST}").says
+
+
 # Laws.
 
 

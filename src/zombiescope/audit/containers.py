@@ -8,6 +8,7 @@ The files belong to the node, but users choose names and images in them: sizes, 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +19,8 @@ LARGEST = 1 << 20  # bytes of one description: a bundle has 3 to 15 KB, more wit
 MOST = 2_000  # containers in one store: ten times a full node
 SANDBOX = "POD"  # as kubelet has always called the container that only holds a pod's namespaces
 _DOCKER = "/var/lib/docker/containers"
+_RAY = ("RAY_CLUSTER_NAME", "RAY_NODE_TYPE_NAME")
+_WORD = re.compile(r"[A-Za-z0-9][\w.-]{0,62}", re.ASCII)  # as a label's value is
 # The annotations of containerd's CRI, CRI-O, dockershim and cri-dockerd.
 _ANNOTATIONS = {
     "name": ("io.kubernetes.cri.container-name", "io.kubernetes.container.name", "nerdctl/name"),
@@ -39,6 +42,7 @@ class Container:
     name: str = ""
     image: str = ""
     pod: str = ""  # namespace/name
+    ray: str = ""  # the Ray cluster that KubeRay made it for, and its group of workers
     restarts: int | None = None  # as the runtime counts them, where it does
 
     @property
@@ -47,7 +51,8 @@ class Container:
         what = f"container {self.name or self.id[:12]}" if self.name != SANDBOX else "sandbox"
         of = f" of pod {self.pod}" if self.pod else ""
         image = f", image {self.image}" if self.image else ""
-        return f"{what}{of}{image} ({self.runtime})"
+        ray = f", Ray cluster {self.ray}" if self.ray else ""
+        return f"{what}{of}{image}{ray} ({self.runtime})"
 
 
 def ids(host: Host, store: Store) -> list[str]:
@@ -80,8 +85,23 @@ def container(host: Host, store: Store, name: str) -> Container:
         name=SANDBOX if notes["type"] == "sandbox" else notes["name"],
         image=notes["image"],
         pod=f"{notes['namespace']}/{notes['pod']}" if notes["pod"] else "",
+        ray=_ray(_at(bundle, "process", "env")),
         source=path,
     )
+
+
+def _ray(variables: Any) -> str:
+    """As KubeRay names it in the environment, from the labels ray.io/cluster and ray.io/group. A bundle has no labels.
+
+    No other variable is looked at: some hold passwords.
+    """
+    found = {}
+    for it in variables[:MOST] if isinstance(variables, list) else ():
+        name, _, value = it.partition("=") if isinstance(it, str) else ("", "", "")
+        if name in _RAY and _WORD.fullmatch(value):
+            found[name] = value
+    cluster, group = (found.get(name, "") for name in _RAY)
+    return cluster + (f" (group {group})" if cluster and group else "")
 
 
 def _podman(host: Host, store: str, name: str) -> tuple[str, str]:

@@ -51,11 +51,16 @@ class Line:
 class KernelLog:
     """The log, kept open. `lost` counts records that were overwritten, or exceeded the number asked for."""
 
+    source = SOURCE
+
     def __init__(self, path: str = SOURCE) -> None:
         try:
             self._handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             raise Unreadable(SOURCE, (error.strerror or "").lower()) from error
+        self._begin()
+
+    def _begin(self) -> None:
         self.lost = 0
         self._next: int | None = None
         self._offset = self._drained = float("-inf")  # unix seconds

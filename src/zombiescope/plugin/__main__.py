@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import webbrowser
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from zombiescope import __version__
 from zombiescope.core import UserError, harmless
-from zombiescope.plugin import nodes
+from zombiescope.plugin import nodes, recording
 from zombiescope.plugin.kubectl import FAILED, Kubectl, talk
 from zombiescope.plugin.pods import Pod, agent, check_node, debug_pod
 
@@ -28,6 +31,7 @@ EXAMPLES = """examples:
   kubectl zombiescope diagnose NODE --seconds 30   look at one node, and print the chain
   kubectl zombiescope flame NODE > node.folded     what its CPUs did in the last minutes
   kubectl zombiescope view NODE                    the time-travel page of its recording
+  kubectl zombiescope record NODE -o ./rec         copy its recording here, for zombiescope diagnose ./rec
   kubectl zombiescope fix NODE                     what would help, as commands; changes nothing
   kubectl zombiescope top NODE                     the live view
 
@@ -67,12 +71,15 @@ def _parser() -> argparse.ArgumentParser:
     for verb, says in (
         ("diagnose", "look at a node and print the chain"),
         ("fix", "what would help, as commands; changes nothing"),
+        ("record", "copy its recording to this machine; without an agent, record now"),
     ):
         one = verbs.add_parser(verb, help=says)
         one.add_argument("node")
         one.add_argument("--seconds", type=int, default=10, help="how long to look [10]")
         one.add_argument("--image", default=f"zombiescope:{__version__}", help="of the pod, where no agent runs")
         one.add_argument("--namespace", "-n", default="default", help="of that pod [default]")
+        if verb == "record":
+            one.add_argument("-o", "--output", metavar="DIR", help="a new folder [NODE.zombiescope]")
         if verb == "diagnose":
             one.add_argument("--format", choices=("text", "json", "html", "dot"), default="text")
     for verb, says in (
@@ -90,11 +97,12 @@ def _run(args: argparse.Namespace, kubectl: Kubectl) -> int:
         return nodes.run(kubectl, args.output)
     check_node(kubectl, args.node)
     pod = agent(kubectl, args.node)
-    if args.verb in ("diagnose", "fix"):
+    if args.verb in ("diagnose", "fix", "record"):
+        act = _recorded if args.verb == "record" else _looked
         if pod is not None:
-            return _looked(args, kubectl, pod)
+            return act(args, kubectl, pod)
         with debug_pod(kubectl, args.node, args.image, args.namespace) as pod:
-            return _looked(args, kubectl, pod)
+            return act(args, kubectl, pod)
     if pod is None:
         raise UserError(f"no agent runs on {args.node}: {args.verb} shows what an agent has recorded")
     if args.verb == "view":
@@ -124,10 +132,38 @@ def _looked(args: argparse.Namespace, kubectl: Kubectl, pod: Pod) -> int:
     return running.returncode
 
 
+def _recorded(args: argparse.Namespace, kubectl: Kubectl, pod: Pod) -> int:
+    """The agent's recording; a pod of ours has none, so it records first."""
+    place = Path(args.output or f"{args.node}.zombiescope")
+    if os.path.lexists(place):
+        raise UserError(f"{place} is there already")
+    folder = RECORDING
+    if pod.ours:
+        folder = "/tmp/recording"
+        talk(f"recording {args.node} for {args.seconds} s")
+        told = kubectl.passed_on(*pod.run("record", folder, "--host", "/host", "--for", f"{args.seconds}s"))
+        if told:
+            raise UserError(f"{args.node} could not be recorded: exit code {told}")
+    talk(f"copying the recording of {args.node}")
+    running = kubectl.bytes(*pod.command(*recording.pack(folder)))
+    try:
+        assert running.stdout is not None
+        total = recording.received(running.stdout, place)
+    finally:
+        running.kill()
+        running.wait()
+    talk(f"{total / 1e6:,.1f} MB")
+    print(place)
+    return 0
+
+
 def _plans(told: Any) -> Iterator[str]:
     for plan in told["remedies"]:
         yield harmless(f"{plan['name']} ({plan['risk']}), for {plan['cures']}")
-        yield from (f"    {harmless(str(step['says']))}" for step in plan["steps"])
+        for step in plan["steps"]:
+            yield f"    {harmless(str(step['says']))}"
+            if step.get("argv"):
+                yield f"        $ {harmless(shlex.join(map(str, step['argv'])))}"
 
 
 def _view(kubectl: Kubectl, pod: Pod) -> int:

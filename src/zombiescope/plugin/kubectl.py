@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from subprocess import PIPE
+from subprocess import DEVNULL, PIPE
 from typing import Any
 
 from zombiescope.core import UserError, harmless
@@ -60,13 +60,20 @@ class Kubectl:
     def started(self, *argv: str) -> subprocess.Popen[str]:
         return self._run(*argv, stdout=PIPE, stderr=PIPE)
 
-    def _run(self, *argv: str, **streams: int) -> subprocess.Popen[str]:
+    def bytes(self, *argv: str) -> subprocess.Popen[bytes]:
+        """What it prints is not text; what it complains of goes to our terminal."""
+        return subprocess.Popen(self._command(*argv), cwd=os.curdir, env=os.environ, stdin=DEVNULL, stdout=PIPE)
+
+    def _command(self, *argv: str) -> list[str]:
         folders = os.pathsep.join(it for it in os.get_exec_path() if os.path.isabs(it))
         program = shutil.which(self._program, path=folders)
         if program is None:
             raise UserError("kubectl is not installed, or not on the PATH")
+        return [program, *self._options, *argv]
+
+    def _run(self, *argv: str, **streams: int) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [program, *self._options, *argv],
+            self._command(*argv),
             cwd=os.curdir,
             env=os.environ,
             encoding="utf-8",

@@ -24,12 +24,16 @@ EACH = 1.0  # seconds between looks at it
 class Pod:
     namespace: str
     name: str
+    ours: bool = False  # started for this look, and removed after it
 
     def run(self, *argv: str, terminal: bool = False) -> tuple[str, ...]:
         """The command line that runs zombiescope in it."""
+        return self.command("zombiescope", *argv, terminal=terminal)
+
+    def command(self, *argv: str, terminal: bool = False) -> tuple[str, ...]:
+        """The command line that runs any program in it."""
         how = ("-it",) if terminal else ()
-        where = ("--namespace", self.namespace, self.name, "--container", "agent")
-        return ("exec", *how, *where, "--", "zombiescope", *argv)
+        return ("exec", *how, "--namespace", self.namespace, self.name, "--container", "agent", "--", *argv)
 
 
 def agent(kubectl: Kubectl, node: str) -> Pod | None:
@@ -55,7 +59,7 @@ def check_node(kubectl: Kubectl, node: str) -> None:
 @contextmanager
 def debug_pod(kubectl: Kubectl, node: str, image: str, namespace: str) -> Iterator[Pod]:
     """A pod with the same view as the agent's, until the end, whatever ends us; Ctrl-C too."""
-    pod = Pod(namespace, f"zombiescope-debug-{secrets.token_hex(4)}")
+    pod = Pod(namespace, f"zombiescope-debug-{secrets.token_hex(4)}", ours=True)
     try:
         kubectl.text("create", "--namespace", namespace, "-f", "-", stdin=json.dumps(_manifest(pod, node, image)))
         talk(f"no agent runs on {node}: started pod {namespace}/{pod.name}")

@@ -48,6 +48,7 @@ class _Node:
         self._stores: list[Store] = []
         self._known: dict[str, Container | None] = {}  # None: it exists, but its file is not understood
         self._pods: list[Pod] = []
+        self._pods_before: dict[str, str] = {}  # by uid: its name, as it was last told
         self._no_pods: Unreadable | None = None
         self._renewed = False  # since the last sample: then all are reported, else only new and removed ones
 
@@ -120,6 +121,13 @@ class _Node:
         return found
 
     def _pods_told(self, at: float) -> Iterator[Reading]:
+        """A pod that was deleted is told once more, with 0: its last counts would seem to hold."""
+        names = {pod.uid: f"{pod.namespace}/{pod.name}" for pod in self._pods}
+        if self._no_pods is None:
+            for uid in self._pods_before.keys() - names.keys():
+                words = f"pod {self._pods_before[uid]}"
+                yield Reading(what=GIVES[1], subject=f"pod:{uid}", value=0, at=at, source=f"$ ls {SOURCE}", text=words)
+            self._pods_before = names
         for pod in self._pods:
             source = f"$ ls {SOURCE}/{pod.namespace}_{pod.name}_{pod.uid}"
             words = f"pod {pod.namespace}/{pod.name}"

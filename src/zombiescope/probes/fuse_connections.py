@@ -11,6 +11,7 @@ Kernel: fs/fuse/control.c, Documentation/filesystems/fuse.rst; the folder's name
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
 from zombiescope.core import Blind, Host, Reading, Unreadable
 from zombiescope.kernel.text import lines, only_count

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from zombiescope.cgroups.owners import owners
 from zombiescope.core import Finding, Reading, Span, lasting
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
@@ -100,10 +101,23 @@ def _finding(subject: str, how: str, spell: list[Line], timeline: Timeline) -> F
     return Finding(
         subject=subject,
         span=Span(min(times), max(times)),
-        says=_says(subject, how, spell, timeline),
-        evidence=tuple(one.reading for one in lines[:SHOWN]),
+        says=_says(subject, how, spell, timeline) + _where(spell, timeline),
+        evidence=(*(one.reading for one in lines[:SHOWN]), *_pods(spell, timeline)),
         harm=_lost(subject, Span(min(times), max(times))),
     )
+
+
+def _where(spell: list[Line], timeline: Timeline) -> str:
+    """The pod in which it ran, and the Ray cluster it is of, where its Ray node is a container of this machine."""
+    named = dict.fromkeys(reading.text for reading in _pods(spell, timeline))
+    return f" (ran in {', '.join(named)})" if named else ""
+
+
+def _pods(spell: list[Line], timeline: Timeline) -> list[Reading]:
+    here = ray_nodes(timeline)
+    nodes = [here[one.node] for one in spell if one.node in here]
+    found = [it for node in nodes if node.cgroup for it in owners(timeline, f"cgroup:{node.cgroup}")]
+    return list({it.text: it for it in found if " of pod " in it.text}.values())[:2]
 
 
 def _lost(subject: str, span: Span, times: float = 1.0) -> Harm:

@@ -1,0 +1,136 @@
+"""A container is started again and again because it keeps ending: CrashLoopBackOff, failed liveness probes, OOM kills.
+
+Why it hurts: the work it was to do is not done. Each start makes cgroups, mounts, processes and a log; a page left
+    charged to its cgroup keeps that cgroup for ever.
+False alarms: a container that ends with exit code 0 and is restarted as its pod asks for is reported as restarting, not
+    as crashing, and nobody is accused. A Job's and a CronJob's containers that end well are not started again.
+References: the kubelet waits 10 s before a restart, twice as long each time, 5 min at most, and begins anew after
+    10 min without one (kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from zombiescope.core import Finding, Reading, Span, lasting
+from zombiescope.core.harm import Harm, Part
+from zombiescope.core.timeline import Series, Timeline
+
+COUNTER, EXITS = "container_restarts_total", "container_exit"
+# Scale: restarts of one container: the same on any node.
+NEEDS = ((COUNTER, EXITS),)
+TIMES = 3  # ends seen: as for a unit; two may be a start that waits for another container
+APART = 600.0  # seconds: after so long without a restart the kubelet itself forgets the loop
+BEFORE = 5  # restarts before the look: with one more end, a wait of minutes for the next start is the same loop
+SHOWN = 6  # readings, as evidence
+KILLED, TERMINATED = 137, 143  # 128 and the signal: SIGKILL, SIGTERM
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    subject: str
+    span: Span
+    times: int  # ends or restarts within the span
+    counter: Series
+    exits: Series
+
+
+def find(timeline: Timeline) -> Iterator[Finding]:
+    subjects = {it: None for what in (COUNTER, EXITS) for it in timeline.subjects(what, "container")}
+    for subject in subjects:
+        counter, exits = timeline.series(COUNTER, subject), timeline.series(EXITS, subject)
+        for loop in _loops(timeline, subject, counter, exits):
+            yield _finding(timeline, loop)
+
+
+def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
+    """The container restarted most, where none loops."""
+    most = sorted(timeline.latest(COUNTER), key=lambda reading: reading.value, reverse=True)
+    if not most or not most[0].value:
+        looked = timeline.looks(COUNTER if timeline.looked(COUNTER) else EXITS)
+        return f"none of {len(most)} containers was restarted", (looked.latest,) if len(looked) else ()
+    name = most[0].subject.removeprefix("container:")
+    return f"most restarted: {name}, {most[0].value:,.0f} times in all", (most[0],)
+
+
+def _loops(timeline: Timeline, subject: str, counter: Series, exits: Series) -> Iterator[_Loop]:
+    """Stretches in which ends, or rises of the count where no ends can be read, follow each other closely enough."""
+    rises = np.flatnonzero(np.diff(counter.values) > 0) + 1
+    moments = exits.at if len(exits) else counter.at[rises]
+    for group in np.split(moments, np.flatnonzero(np.diff(moments) > APART) + 1):
+        if not len(group):
+            continue
+        within = (counter.at[rises] >= group[0]) & (counter.at[rises] <= group[-1] + APART)
+        # The count is read once a minute, so it may rise by several; the ends may be read while it is not.
+        grown = sum(float(counter.values[it] - counter.values[it - 1]) for it in rises[within])
+        times = max(len(group), int(grown))
+        latest = counter.latest.value if len(counter) else 0.0
+        recent = timeline.span.end - float(group[-1]) <= APART
+        if times >= TIMES or (latest >= BEFORE and recent):
+            end = max(float(group[-1]), _there(timeline, subject, counter)) if recent else float(group[-1])
+            yield _Loop(subject, Span(float(group[0]), end), times, counter, exits)
+
+
+def _there(timeline: Timeline, subject: str, counter: Series) -> float:
+    """A container that waits for its next start still loops, as long as its pod is there: until when that is known."""
+    pod = "pod " + subject.removeprefix("container:").rpartition("/")[0]
+    told = [it for it in timeline.latest("pod_info") if it.text == pod]
+    if told and not any(it.value for it in told):
+        return max(it.at for it in told)
+    return counter.until if len(counter) else timeline.span.end
+
+
+def _finding(timeline: Timeline, loop: _Loop) -> Finding:
+    exits = loop.exits.between(loop.span)
+    codes = [int(it) for it in exits.values]
+    crashed = any(codes)
+    over = loop.span.seconds
+    pace = f"ended {loop.times:,} times in {lasting(over)}" if loop.times > 1 else f"ended {lasting(over)} ago"
+    total = [f"{loop.counter.latest.value:,.0f} restarts in all"] if len(loop.counter) else []
+    image = _image(timeline, loop.subject)
+    told = [exits.reading(place) for place in range(max(len(exits) - SHOWN, 0), len(exits))]
+    counted = [loop.counter.first, loop.counter.latest] if len(loop.counter) else []
+    words = ["keeps crashing" if crashed else "keeps restarting"]
+    return Finding(
+        subject=loop.subject,
+        span=loop.span,
+        says=f"{words[0]}: " + ", ".join([pace, *total, *_how(exits), *image[0]]),
+        evidence=(*told, *counted, *image[1])[: SHOWN + 3],
+        harm=_harm(loop, codes),
+    )
+
+
+def _how(exits: Series) -> list[str]:
+    """How it last ended, in words."""
+    if not len(exits):
+        return ["how it ended cannot be read"]
+    last = exits.latest
+    code = int(last.value)
+    if "OOMKilled" in last.text:
+        return [f"last OOM-killed (exit code {code})"]
+    by = {KILLED: " (SIGKILL: a failed liveness probe, or killed from outside)", TERMINATED: " (SIGTERM)"}
+    return [f"last exit code {code}{by.get(code, '')}"]
+
+
+def _image(timeline: Timeline, subject: str) -> tuple[list[str], list[Reading]]:
+    """From the description of any of its runs that was seen: `container web of pod default/web-1, image …`."""
+    namespace, _, rest = subject.removeprefix("container:").partition("/")
+    pod, _, name = rest.partition("/")
+    for reading in timeline.latest("container_info") if name else ():
+        before, found, image = reading.text.partition(f"container {name} of pod {namespace}/{pod}, image ")
+        if found and not before:
+            return [f"image {image.split(', Ray cluster ')[0].split(' (')[0]}"], [reading]
+    return [], []
+
+
+def _harm(loop: _Loop, codes: list[int]) -> Harm:
+    """A run that fails is broken; one that ends well is finished work."""
+    if not codes:
+        return Harm(unknown=("broken",))
+    failed = sum(map(bool, codes))
+    if not failed:
+        return Harm()
+    return Harm(parts=(Part(figure="broken", kind="crashes", who=loop.subject, amount=failed, span=loop.span),))

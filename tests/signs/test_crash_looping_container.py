@@ -1,0 +1,121 @@
+"""crash_looping_container and its law: by ends, by counts, by one more end of an old loop; ends that are well, not."""
+
+from __future__ import annotations
+
+import pytest
+from tests.nodes import T0, node, read
+
+from zombiescope.core import Reading
+from zombiescope.core.model import Case
+from zombiescope.diagnosis.examine import examine
+from zombiescope.laws import crash_looping_container_to_job_failure
+from zombiescope.signs import crash_looping_container, job_failure
+
+SUBJECT = "container:default/web-1/web"
+IMAGE = "container web of pod default/web-1, image registry.example/web:7 (containerd)"
+SIGNS = {"crash_looping_container": crash_looping_container, "job_failure": job_failure}
+LAWS = {"crash_looping_container_to_job_failure": crash_looping_container_to_job_failure}
+
+
+def exits(*times: float, code: int = 5, text: str = "") -> list[Reading]:
+    return [read("container_exit", SUBJECT, code, at, text or f"exit code {code} after 1.4 s") for at in times]
+
+
+def counts(*values: int, every: float = 60.0) -> list[Reading]:
+    words = "container web of pod default/web-1"
+    return [read("container_restarts_total", SUBJECT, value, at * every, words) for at, value in enumerate(values)]
+
+
+def case(*readings: Reading) -> Case:
+    return examine(node(readings), signs=SIGNS, laws=LAWS)
+
+
+def loops(*readings: Reading) -> list[str]:
+    return [it.says for it in case(*readings).findings if it.sign == "crash_looping_container"]
+
+
+def test_a_loop_is_named_with_image_and_exit_code() -> None:
+    info = read("container_info", "cgroup:/kubepods/podx/1", 0, 20, IMAGE)
+    found = case(*exits(5, 20, 45, 90), *counts(0, 2, 3), info)
+    (loop,) = [it for it in found.findings if it.sign == "crash_looping_container"]
+    assert loop.subject == SUBJECT
+    assert loop.says == (
+        "keeps crashing: ended 4 times in 115.0 s, 3 restarts in all, last exit code 5, image registry.example/web:7"
+    )
+    assert loop.span.start == T0 + 5 and loop.span.end == T0 + 120, "it waits for its next start"
+    assert loop.harm is not None and dict(loop.harm.broken) == {"crashes": 4}
+    assert [it.value for it in loop.evidence] == [5, 5, 5, 5, 0, 3, 0]
+    assert [it.sign for it in found.root_causes] == ["crash_looping_container"]
+    assert [[it.sign for it in chain] for chain in found.chains] == [["crash_looping_container", "job_failure"]]
+
+
+def test_a_loop_that_waits_minutes_for_its_next_start() -> None:
+    (says,) = loops(*exits(-200), *counts(9, 9))
+    assert says == "keeps crashing: ended 4 min ago, 9 restarts in all, last exit code 5"
+
+
+def test_by_the_count_alone_it_is_not_known_how_it_ended() -> None:
+    found = case(*counts(4, 6, 9))
+    (loop,) = [it for it in found.findings if it.sign == "crash_looping_container"]
+    assert loop.says.startswith("keeps restarting: ended 5 times") and "how it ended cannot be read" in loop.says
+    assert loop.harm is not None and loop.harm.unknown == ("broken",)
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "words"),
+    [
+        (137, "exit code 137, OOMKilled after 9.0 s", "last OOM-killed (exit code 137)"),
+        (137, "exit code 137 after 9.0 s", "last exit code 137 (SIGKILL"),
+        (143, "exit code 143 after 9.0 s", "last exit code 143 (SIGTERM)"),
+    ],
+)
+def test_how_it_ended(code: int, text: str, words: str) -> None:
+    (says,) = loops(*exits(1, 20, 60, code=code, text=text))
+    assert words in says
+
+
+def test_one_that_ends_well_accuses_nobody() -> None:
+    found = case(*exits(1, 20, 60, code=0))
+    (loop,) = found.findings
+    assert loop.says.startswith("keeps restarting") and not found.root_causes
+
+
+@pytest.mark.parametrize(
+    "readings",
+    [
+        exits(5, 20),  # twice: a start that waited for another
+        [*exits(5), *counts(1, 1)],
+        [*exits(-3000, -2000, -1000), *counts(3, 3)],  # far apart: the kubelet forgets such loops too
+        [*counts(9, 9, 9)],  # of another day
+        [*exits(-900), *counts(9, 9)],
+        [
+            read("container_exit", f"container:default/job-{it}/work", 0, it, "exit code 0 after 1.0 s")
+            for it in range(9)
+        ],
+    ],
+    ids=["twice", "once", "far apart", "long ago", "over", "a job's containers that end well"],
+)
+def test_silent(readings: list[Reading]) -> None:
+    assert not loops(*readings)
+
+
+def test_a_pod_that_was_deleted_ends_the_loop() -> None:
+    """Its log folder went: the probe says once that the pod is gone, and then no more of it."""
+    readings = [*exits(5, 20, 45), *counts(0, 2)]
+    pod = [read("pod_info", "pod:u", 1, 0, "pod default/web-1"), read("pod_info", "pod:u", 0, 60, "pod default/web-1")]
+    later = [read("container_restarts_total", "container:a/b/c", 0, at) for at in (60.0, 240.0)]
+    (goes_on,) = [it for it in case(*readings, *later).findings if it.sign == "crash_looping_container"]
+    assert goes_on.span.end == T0 + 240
+    (over,) = [it for it in case(*readings, *later, *pod).findings if it.sign == "crash_looping_container"]
+    assert over.span.end == T0 + 60
+
+
+def test_nothing_was_restarted() -> None:
+    (verdict,) = [it for it in case(*counts(0, 0)).verdicts if it.sign == "crash_looping_container"]
+    assert (verdict.state, verdict.says) == ("clear", "none of 1 containers was restarted")
+
+
+def test_another_container_s_restart_is_not_this_loop_s() -> None:
+    other = [read("container_restarts_total", "container:a/b/c", value, at) for at, value in ((0, 1), (60, 2))]
+    found = case(*exits(5, 20, 45), *other)
+    assert not found.links
