@@ -108,6 +108,8 @@ class Samples:
     idle: Mask  # of each distinct stack: the core had nothing to do. Judged by its leaf alone: interrupts are work
     name: Callable[[], Frames]  # works the names out; ask `frames`
     name_some: Callable[[Ints], Frames] | None = None  # the same, but only these stacks: all others are left empty
+    # If set, only when, where and how idle was read: this gives the samples of some times (from, before) with the rest.
+    in_full: Callable[[Sequence[tuple[int, int]]], Samples] | None = None
     unit: str = "samples"
     clock: str = "machine"  # or "unix": since 1970; "none": without any time
     hz: float = 0.0  # how often a busy core is sampled; 0 where unknown
