@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from zombiescope.cli._files import LATER, NOTHING_ASKED, NOW, THREADS, Asked, captured, is_perf_data, of_threads
 from zombiescope.core import UserError, harmless
-from zombiescope.core.model import Span
 from zombiescope.core.samples import Origin, Samples
 
 if TYPE_CHECKING:
+    from zombiescope.core.model import Span
     from zombiescope.core.timeline import Timeline
     from zombiescope.recorder.replay import Recording
 

@@ -61,7 +61,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from zombiescope.cli._files import LATER, NOW, Asked
-    from zombiescope.cli._sources import in_full, opened, say
+    from zombiescope.cli._sources import in_full, is_recording, opened, say
     from zombiescope.members.rooms import load
     from zombiescope.profile.chosen import Chosen, naming
     from zombiescope.profile.picture import Picture
@@ -73,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.out and export is not None and export.BINARY and sys.stdout.isatty():
         raise UserError(f"{form} is binary: give -o FILE, or a pipe")
     stacks = NOW if args.start is None and args.end is None else LATER
-    source = opened(*args.source, span=_span(args), asked=Asked(args.event, args.value, args.kallsyms, stacks))
+    span = _span(args) if is_recording(args.source[0]) else None
+    source = opened(*args.source, span=span, asked=Asked(args.event, args.value, args.kallsyms, stacks))
     capture = source.capture
     say(source)
     start, end = _times(args.start, args.end, capture)

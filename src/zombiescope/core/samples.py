@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.core.model import Reading, Span
+if TYPE_CHECKING:
+    from zombiescope.core.model import Reading, Span
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -186,6 +187,8 @@ class Samples:
 
     def reading(self, subject: str, what: str = "sampled_seconds") -> Reading:
         """As evidence: how long, and the stack that most of it was spent in, in the words of a flame graph."""
+        from zombiescope.core.model import Reading
+
         return Reading(
             what=what,
             subject=subject,

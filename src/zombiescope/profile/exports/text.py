@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import IO
 
 from zombiescope.core import harmless
-from zombiescope.profile.heatmap_images import told, when
+from zombiescope.profile.about import told, when
 from zombiescope.profile.picture import Picture
 from zombiescope.profile.tree import Node
 
