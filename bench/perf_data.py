@@ -39,10 +39,11 @@ while ((SECONDS<end)); do find /usr /proc -maxdepth 5 2>/dev/null | sort | md5su
 while ((SECONDS<end)); do tar cf - /usr/lib/python3 /usr/share/perl 2>/dev/null | cat >/dev/null; sleep 0.2; done &
 wait
 """
-# What a verb would do, and import: nothing but numpy.
+# What `view -o` does, and imports: nothing but numpy.
 HEATMAP = (
     "import sys; from zombiescope.cli._sources import opened; from zombiescope.profile.heatmap import heatmap; "
-    f"heatmap(opened(sys.argv[1]).capture, {CELL})"
+    "from zombiescope.cli._files import NEVER, Asked; "
+    f"heatmap(opened(sys.argv[1], asked=Asked(stacks=NEVER)).capture, {CELL})"
 )
 FLAMESCOPE = "ZOMBIESCOPE_FLAMESCOPE"  # the folder of FlameScope's source, if it is at hand
 

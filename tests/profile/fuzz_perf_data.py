@@ -67,11 +67,19 @@ def seeds() -> list[bytes]:
 def ask_everything(data: bytes) -> bool:
     """Ask all there is to ask; True if it was read. Any other exception than ours is a bug."""
     try:
-        found = perf_data.capture(
-            lambda at, size: data[at : at + size], len(data), lambda *_: KALLSYMS, lambda kernel: Symbols(kernel)
+        found, glance = (
+            perf_data.capture(
+                lambda at, size: data[at : at + size], len(data), lambda *_: KALLSYMS, Symbols, stacks=stacks
+            )
+            for stacks in (True, False)
         )
     except Unparsable:
         return False
+    assert (glance.at == found.at).all() and glance.in_full is not None
+    middle = (found.start + found.end) // 2
+    part = glance.in_full([(found.start, middle)])
+    assert part.at.tolist() == found.at[found.at < middle].tolist()
+    assert len(part.frames) == len(part.idle)
     assert len(found.frames) == len(found.idle)
     assert planted(found).flame().all == int(found.weight[found.busy].sum())
     assert (found.at[1:] >= found.at[:-1]).all()

@@ -50,7 +50,9 @@ PROGRAMS = {
 }
 
 
-def read(data: bytes, *, kernel: bool = True, label: str = "perf.data", event: str | None = None) -> Samples:
+def read(
+    data: bytes, *, kernel: bool = True, label: str = "perf.data", event: str | None = None, stacks: bool = True
+) -> Samples:
     def program(path: str, _build_id: str) -> bytes | None:
         return PROGRAMS[path].written() if path in PROGRAMS else None
 
@@ -64,6 +66,7 @@ def read(data: bytes, *, kernel: bool = True, label: str = "perf.data", event: s
         lambda found: Symbols(found, program),
         label=label,
         event=event,
+        stacks=stacks,
     )
 
 

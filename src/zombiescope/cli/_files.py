@@ -55,6 +55,10 @@ class Opened:
     def close(self) -> None:
         self._file.close()
 
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self.close()
+
     def read(self, at: int, size: int) -> bytes:
         try:
             return os.pread(self._file.fileno(), size, at)
@@ -133,12 +137,18 @@ def _regular(path: str) -> IO[bytes]:
     raise OSError(0, "not a regular file", path)
 
 
+# When the stacks of a perf.data file are read: at once; of a part, when it is asked for (Samples.in_full); or never,
+# where it is enough to know when and where samples were taken.
+NOW, LATER, NEVER = "now", "later", "never"
+
+
 class Asked(NamedTuple):
     """Which of several events or values to show, by name, None for the file's own choice; and how to name functions."""
 
     event: str | None = None
     value: str | None = None
     kallsyms: str | None = None  # a copy of the kernel's symbols, in place of what is found
+    stacks: str = NOW
 
     @property
     def chooses(self) -> bool:
@@ -153,17 +163,20 @@ def captured(path: str, asked: Asked = NOTHING_ASKED) -> Samples:
     from dataclasses import replace
 
     label = os.path.basename(os.path.normpath(path))
-    with closing(Opened(os.path.join(path, THREADS) if os.path.isdir(path) else path)) as file:
+    with ExitStack() as files:
+        file = files.enter_context(closing(Opened(os.path.join(path, THREADS) if os.path.isdir(path) else path)))
         if not file.size:
             raise UserError(f"{path}: empty")
         try:
-            found = _read(file, label, asked)
+            found = _read(file, label, asked, files)
         except Unparsable as error:
             raise UserError(f"{path}: offset {error.line}: {error.text}") from error
+        if found.in_full is not None and asked.stacks == LATER:
+            files.pop_all()
     return replace(found, label=label, notes=(*file.notes, *found.notes))
 
 
-def _read(file: Opened, label: str, asked: Asked) -> Samples:
+def _read(file: Opened, label: str, asked: Asked, files: ExitStack) -> Samples:
     beginning = file.beginning()
     if beginning.startswith(PERF_DATA):
         from zombiescope.naming.this_machine import Names, program
@@ -171,19 +184,19 @@ def _read(file: Opened, label: str, asked: Asked) -> Samples:
 
         _refuse_value(file.path, asked, "perf.data")
         names = Names(file.path)
-        with ExitStack() as stack:
-            parts = of_threads(os.path.dirname(file.path)) if os.path.basename(file.path) == THREADS else []
-            more = [stack.enter_context(closing(Opened(each))) for each in parts]
-            found = perf_data.capture(
-                file.read,
-                file.size,
-                partial(_kernel, names, file.path, asked.kallsyms),
-                names.symbols,
-                label=label,
-                event=asked.event,
-                more=[(each.read, each.size) for each in more],
-                open_file=program,
-            )
+        parts = of_threads(os.path.dirname(file.path)) if os.path.basename(file.path) == THREADS else []
+        more = [files.enter_context(closing(Opened(each))) for each in parts]
+        found = perf_data.capture(
+            file.read,
+            file.size,
+            partial(_kernel, names, file.path, asked.kallsyms),
+            names.symbols,
+            label=label,
+            event=asked.event,
+            more=[(each.read, each.size) for each in more],
+            open_file=program,
+            stacks=asked.stacks == NOW,
+        )
         file.notes += names.notes
         return found
     from zombiescope.profile import folded, json_files, perf_script, pprof

@@ -12,12 +12,12 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from zombiescope.cli._files import NOTHING_ASKED, THREADS, Asked, captured, is_perf_data, of_threads
+from zombiescope.cli._files import LATER, NOTHING_ASKED, NOW, THREADS, Asked, captured, is_perf_data, of_threads
 from zombiescope.core import UserError, harmless
-from zombiescope.core.model import Span
 from zombiescope.core.samples import Origin, Samples
 
 if TYPE_CHECKING:
+    from zombiescope.core.model import Span
     from zombiescope.core.timeline import Timeline
     from zombiescope.recorder.replay import Recording
 
@@ -44,6 +44,8 @@ def opened(path: str, *more: str, span: Span | None = None, asked: Asked = NOTHI
     from zombiescope.profile.joined import joined
 
     paths = [file for each in (path, *more) for file in _files(each)]
+    if len(paths) > 1 and asked.stacks == LATER:
+        asked = asked._replace(stacks=NOW)
     captures = [captured(each, asked) for each in paths]
     label = os.path.basename(os.path.normpath(path)) + (f" and {len(more)} more" if more else "")
     return Source(joined(captures, label), label)
@@ -57,7 +59,22 @@ def say(source: Source) -> None:
     """On stderr: what it is, then what could not be read."""
     from zombiescope.profile.about import line
 
-    for said in (line(source.capture), *source.capture.notes):
+    _say(source, line(source.capture), *source.capture.notes)
+
+
+def in_full(source: Source, *ranges: tuple[int | None, int | None]) -> Source:
+    """What stands in these ranges of time, with its stacks, if they were not read at once; says what they lack."""
+    capture = source.capture
+    if capture.in_full is None:
+        return source
+    spans = [(0 if start is None else start, capture.end if end is None else end) for start, end in ranges]
+    part = capture.in_full(spans)
+    _say(source, *part.notes)
+    return replace(source, capture=replace(part, label=capture.label))
+
+
+def _say(source: Source, *lines: str) -> None:
+    for said in lines:
         print(f"{harmless(source.label)}: {harmless(said, most=_LONGEST_LINE)}", file=sys.stderr)
 
 

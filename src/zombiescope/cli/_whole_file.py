@@ -6,7 +6,6 @@ Replacing is what makes a file appear whole, and what would turn /dev/null into 
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -34,7 +33,7 @@ def _replaceable(path: str) -> bool:
 
 @contextmanager
 def _plain(path: str) -> Iterator[IO[bytes]]:
-    unfinished = f"{path}.{secrets.token_hex(6)}.unfinished"
+    unfinished = f"{path}.{os.urandom(6).hex()}.unfinished"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         with os.fdopen(os.open(unfinished, flags, 0o666), "wb") as out:

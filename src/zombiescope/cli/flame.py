@@ -59,8 +59,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from zombiescope.cli._files import Asked
-    from zombiescope.cli._sources import opened, say
+    from zombiescope.cli._files import LATER, NOW, Asked
+    from zombiescope.cli._sources import in_full, is_recording, opened, say
     from zombiescope.members.rooms import load
     from zombiescope.profile.chosen import Chosen, naming
     from zombiescope.profile.picture import Picture
@@ -71,7 +71,9 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(f"--baseline does not work with {form}: use folded, json, pprof, png, svg or text")
     if not args.out and export is not None and export.BINARY and sys.stdout.isatty():
         raise UserError(f"{form} is binary: give -o FILE, or a pipe")
-    source = opened(*args.source, span=_span(args), asked=Asked(args.event, args.value, args.kallsyms))
+    stacks = NOW if args.start is None and args.end is None else LATER
+    span = _span(args) if is_recording(args.source[0]) else None
+    source = opened(*args.source, span=span, asked=Asked(args.event, args.value, args.kallsyms, stacks))
     capture = source.capture
     say(source)
     start, end = _times(args.start, args.end, capture)
@@ -82,6 +84,8 @@ def run(args: argparse.Namespace) -> int:
     elif args.baseline:
         start, end = _times(*_stretch(args.baseline), capture)
         baseline = replace(chosen, start=start, end=end)
+    source = in_full(source, *((it.start, it.end) for it in (chosen, baseline) if it is not None))
+    capture = source.capture
     capture = naming(capture, _meant(capture, chosen, baseline))
     picture = Picture(capture=capture, chosen=chosen, baseline=baseline)
     with _door(args.out) as out:

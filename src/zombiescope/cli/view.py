@@ -94,11 +94,12 @@ def _opened(args: argparse.Namespace) -> Source:
     """The source, or the part of it that was asked for."""
     from dataclasses import replace
 
-    from zombiescope.cli._files import Asked
+    from zombiescope.cli._files import NEVER, NOW, Asked
     from zombiescope.cli._sources import SECOND, instant, opened
     from zombiescope.core.model import Span
 
-    source = opened(*args.source, span=_span(args), asked=Asked(args.event, args.value, args.kallsyms))
+    stacks = NOW if not args.out or args.out.endswith(".html") else NEVER  # a picture of the heatmap has none
+    source = opened(*args.source, span=_span(args), asked=Asked(args.event, args.value, args.kallsyms, stacks))
     capture = source.capture
     if capture.parted is not None:
         print("the page shows no difference of two profiles, only the second: see `flame`", file=sys.stderr)

@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.core.model import Reading, Span
+if TYPE_CHECKING:
+    from zombiescope.core.model import Reading, Span
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -108,6 +109,8 @@ class Samples:
     idle: Mask  # of each distinct stack: the core had nothing to do. Judged by its leaf alone: interrupts are work
     name: Callable[[], Frames]  # works the names out; ask `frames`
     name_some: Callable[[Ints], Frames] | None = None  # the same, but only these stacks: all others are left empty
+    # If set, only when, where and how idle was read: this gives the samples of some times (from, before) with the rest.
+    in_full: Callable[[Sequence[tuple[int, int]]], Samples] | None = None
     unit: str = "samples"
     clock: str = "machine"  # or "unix": since 1970; "none": without any time
     hz: float = 0.0  # how often a busy core is sampled; 0 where unknown
@@ -184,6 +187,8 @@ class Samples:
 
     def reading(self, subject: str, what: str = "sampled_seconds") -> Reading:
         """As evidence: how long, and the stack that most of it was spent in, in the words of a flame graph."""
+        from zombiescope.core.model import Reading
+
         return Reading(
             what=what,
             subject=subject,

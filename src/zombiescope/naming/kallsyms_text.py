@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.naming.kallsyms import LARGEST, LINE, Kallsyms, not_understood, text_base_of
-from zombiescope.naming.ranges import Addresses
+from zombiescope.naming.ranges import Addresses, distinct
 
 _FEW = 500  # addresses: 20 µs each; to read 122,000 lines takes 30 ms
 _NEAR = 2048  # bytes of text before an address that hold its other names
@@ -36,10 +36,10 @@ class KallsymsText:
 
     def those(self, addresses: Addresses, wanted: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
         """As in Kallsyms: which addresses are in a function whose name is wanted."""
-        distinct, which = np.unique(addresses, return_inverse=True)
-        if len(distinct) > _FEW:
+        once, which = np.unique(addresses, return_inverse=True)
+        if len(once) > _FEW:
             return self.whole.those(addresses, wanted)
-        names = [self._names(address) for address in distinct.tolist()]
+        names = [self._names(address) for address in once.tolist()]
         if None in names:
             return self.whole.those(addresses, wanted)
         found: npt.NDArray[np.bool_] = np.array([any(map(wanted, its or ())) for its in names], np.bool_)
@@ -47,10 +47,10 @@ class KallsymsText:
 
     def names(self, addresses: Addresses) -> list[str]:
         """As in Kallsyms: for few addresses only the lines of their functions are read."""
-        distinct = np.unique(addresses)
-        if len(distinct) > _FEW or "whole" in self.__dict__:
+        once = distinct(addresses)
+        if len(once) > _FEW or "whole" in self.__dict__:
             return self.whole.names(addresses)
-        lines = dict.fromkeys(map(self._lines, distinct.tolist()))
+        lines = dict.fromkeys(map(self._lines, once.tolist()))
         if None in lines or not lines:
             return self.whole.names(addresses)
         return Kallsyms.parse(b"".join(filter(None, lines)), self._source).names(addresses)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,25 @@ def missing(capture: Samples) -> list[str]:
             counts[place] = counts.get(place, 0) + count
     largest = sorted(counts.items(), key=lambda it: (-it[1], it[0]))[:_MOST_OTHERS]
     return [f"names of {place}: {count:,} frames without" for place, count in largest]
+
+
+def when(at: int, capture: Samples) -> str:
+    """A time as people read it: the time of day, or seconds since the machine booted."""
+    if capture.clock == "unix":
+        return datetime.fromtimestamp(at // _SECOND, UTC).strftime("%H:%M:%S")
+    return f"{at / _SECOND:.15g} s"
+
+
+def told(amount: float, capture: Samples) -> str:
+    """An amount in the capture's unit."""
+    if capture.origin.option == "--value" and capture.origin.measure:
+        kind, _, unit = capture.origin.measure.rpartition(" in ")
+        return (
+            f"{amount / _SECOND:.3f} s of {kind}"
+            if capture.unit == "nanoseconds"
+            else f"{amount:,.0f} {unit} of {kind}"
+        )
+    return f"{amount / _SECOND:.3f} s of CPU time" if capture.unit == "nanoseconds" else f"{amount:,.0f} samples"
 
 
 def _cores(capture: Samples) -> list[int]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import struct
 import zlib
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from html import escape
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy.typing as npt
 
 from zombiescope.core import UserError, harmless
 from zombiescope.core.samples import Ints, Samples
+from zombiescope.profile.about import told, when
 from zombiescope.profile.chosen import EVERYTHING, Chosen
 from zombiescope.profile.heatmap import SECOND, heatmap
 
@@ -116,23 +116,6 @@ text { font: 11px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; 
 .page { fill: #ffffff } .empty { fill: #f0f1f4 }
 @media (prefers-color-scheme: dark) { text { fill: #d0d7de } .page { fill: #14171c } .empty { fill: #20242b } }
 </style>"""
-
-
-def when(at: int, capture: Samples) -> str:
-    """A time as people read it: the time of day, or seconds since the machine booted."""
-    if capture.clock == "unix":
-        return datetime.fromtimestamp(at // SECOND, UTC).strftime("%H:%M:%S")
-    return f"{at / SECOND:.15g} s"
-
-
-def told(amount: float, capture: Samples) -> str:
-    """An amount in the capture's unit."""
-    if capture.origin.option == "--value" and capture.origin.measure:
-        kind, _, unit = capture.origin.measure.rpartition(" in ")
-        return (
-            f"{amount / SECOND:.3f} s of {kind}" if capture.unit == "nanoseconds" else f"{amount:,.0f} {unit} of {kind}"
-        )
-    return f"{amount / SECOND:.3f} s of CPU time" if capture.unit == "nanoseconds" else f"{amount:,.0f} samples"
 
 
 def _levels(heat: Ints) -> npt.NDArray[np.int64]:

@@ -46,6 +46,7 @@ class Piece(NamedTuple):
     places: Places
     heads: Words
     kinds: npt.NDArray[np.uint32]
+    offset: int = 0  # in the file
 
     def of(self, kind: int) -> Places:
         """Where the records of one kind begin."""
@@ -79,7 +80,7 @@ def pieces(read: Read, start: int, end: int, notes: list[str]) -> Iterator[Piece
         raw = read(start, min(PIECE, end - start))
         piece, used = cut(raw)
         if len(piece.places):
-            yield piece
+            yield piece._replace(offset=start)
         start += used
         left = len(raw) - used
         if left <= 0 and raw:

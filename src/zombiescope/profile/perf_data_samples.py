@@ -31,7 +31,9 @@ _KERNEL, _GUEST_KERNEL = 1, 4  # the low three bits of misc: what ran when it wa
 _LATEST = np.uint64(1 << 62)  # nanoseconds: later is nonsense, and sums of it would not fit
 _LONGEST = 8000  # addresses: what fits into the 64 KB of a record
 _ORDER = (asked.IDENTIFIER, asked.IP, asked.TID, asked.TIME, asked.ADDR, asked.ID, asked.STREAM_ID, asked.CPU)
-_COLUMNS = ("at", "cpu", "pid", "tid", "chain", "cgroup", "event", "period")
+_COLUMNS = ("at", "cpu", "pid", "tid", "chain", "leaf", "cgroup", "event", "period")
+Spans = Sequence[tuple[int, int]]  # nanoseconds: from the first of each until before the second
+_NEVER = (1 << 62, -1)
 _Kind = TypeVar("_Kind", bound=np.generic)
 
 
@@ -57,25 +59,33 @@ class Layout(NamedTuple):
 class SampleRecords:
     """All samples so far, of all events; which of them are shown is chosen when all are known."""
 
-    def __init__(self, events: Sequence[Event], unwinder: Unwinder | None = None) -> None:
+    def __init__(
+        self,
+        events: Sequence[Event],
+        unwinder: Unwinder | None = None,
+        *,
+        stacks: bool = True,
+        spans: Spans | None = None,
+    ) -> None:
+        """Without `stacks` no chains are kept, but in which function the idle task was; `spans` leaves others out."""
         # A dummy event only requests task and mapping records. Events of many cores are mostly the same.
         sampling = [it for it in events if not it.is_dummy] or list(events)
         alike = {(plain(it.name), it.sample_type, it.read_format, it.branches, it.registers) for it in sampling}
         self._events = sampling if len(alike) > 1 else sampling[:1]
         self._names = list(dict.fromkeys(plain(it.name) for it in self._events))
         self.counts = dict.fromkeys(self._names, 0)
-        self._unwinder = unwinder
+        self._unwinder, self._stacks, self._spans = unwinder, stacks, spans
         self.chains = Chains()
         self.count = 0
         self.broken = 0  # that are cut short
         self.stacks = 0  # of a process's memory, as recorded for unwinding
         self._columns: dict[str, list[npt.NDArray[np.generic]]] = {it: [] for it in _COLUMNS}
 
-    def take(self, piece: Piece) -> None:
+    def take(self, piece: Piece) -> tuple[int, int]:
+        """The earliest and the latest time of its samples."""
         rows = piece.of(SAMPLE)
-        if len(rows):
-            for event, its in self._by_event(piece.words, rows):
-                self._add(piece.words, its, event)
+        times = [self._add(piece.words, its, event) for event, its in self._by_event(piece.words, rows) if len(its)]
+        return min((it[0] for it in times), default=_NEVER[0]), max((it[1] for it in times), default=_NEVER[1])
 
     def event(self, name: str) -> Event:
         return next(it for it in self._events if plain(it.name) == name)
@@ -86,7 +96,7 @@ class SampleRecords:
         return None if len(self._names) == 1 else np.flatnonzero(numbers == self._names.index(name))
 
     def column(self, name: str, kind: type[_Kind]) -> npt.NDArray[_Kind]:
-        """One of at, cpu, pid, tid, chain, cgroup, event, period; removed here, so that it is not kept twice."""
+        """One of at, cpu, pid, tid, chain, leaf, cgroup, event, period; removed here, so that it is not kept twice."""
         parts = [np.empty(0, kind), *self._columns.pop(name)]
         return np.concatenate(parts).astype(kind, copy=False)
 
@@ -108,7 +118,7 @@ class SampleRecords:
         nobodys = rows[~np.logical_or.reduce(known)]
         return [*found, (self._events[0], nobodys)] if len(nobodys) else found
 
-    def _add(self, words: Words, rows: Places, event: Event) -> None:
+    def _add(self, words: Words, rows: Places, event: Event) -> tuple[int, int]:
         layout = Layout.of(event)
         ends = rows + (words[rows] >> np.uint64(51)).astype(np.int64)
         whole = rows + layout.variable + layout.cgroup <= ends
@@ -116,31 +126,41 @@ class SampleRecords:
         if not whole.all():
             self.broken += int((~whole).sum())
             rows, ends, chain_at = rows[whole], ends[whole], chain_at[whole]
+        at = np.minimum(_word(words, rows, layout.places.get(asked.TIME), 0), _LATEST).astype(np.int64)
+        if self._spans is not None:
+            meant = np.logical_or.reduce([(at >= start) & (at < end) for start, end in self._spans])
+            rows, ends, chain_at, at = rows[meant], ends[meant], chain_at[meant], at[meant]
         room = MOST - self.count
-        rows, ends, chain_at = rows[:room], ends[:room], chain_at[:room]
+        rows, ends, chain_at, at = rows[:room], ends[:room], chain_at[:room], at[:room]
         self.count += len(rows)
         if not len(rows):
-            return
+            return _NEVER
         who = _word(words, rows, layout.places.get(asked.TID), (1 << 64) - 1)
         pid = who.astype(np.uint32)
         name = plain(event.name)
         self.counts[name] += len(rows)
         self.stacks += len(rows) if event.sample_type & asked.STACK_USER else 0
-        at = np.minimum(_word(words, rows, layout.places.get(asked.TIME), 0), _LATEST).astype(np.int64)
-        source, chains = words, chain_at
-        if self._unwinder is not None and has_stack(event):
-            source, chains = self._unwinder.extended(words, ends, chain_at, event, (pid.astype(np.int64), at))
-        elif has_calls(event):
-            source, chains = with_calls(words, ends, chain_at, event)
-        flat, starts, lengths = _marked_chains(words, rows, source, chains, layout.places.get(asked.IP))
         added: dict[str, npt.NDArray[np.generic]] = {
             "at": at,
             "cpu": _word(words, rows, layout.places.get(asked.CPU), (1 << 64) - 1).astype(np.int32),
-            "pid": pid.astype(np.int32),
             "tid": (who >> np.uint64(32)).astype(np.int32),
-            "chain": self.chains.numbered(flat, starts, lengths, pid.astype(np.uint64)),
-            "cgroup": (words[ends - layout.cgroup] if layout.cgroup else np.zeros(len(rows))).astype(np.int64),
         }
+        ip_at = layout.places.get(asked.IP)
+        if self._stacks:
+            source, chains = words, chain_at
+            if self._unwinder is not None and has_stack(event):
+                source, chains = self._unwinder.extended(words, ends, chain_at, event, (pid.astype(np.int64), at))
+            elif has_calls(event):
+                source, chains = with_calls(words, ends, chain_at, event)
+            flat, starts, lengths = _marked_chains(words, rows, source, chains, ip_at)
+            added["chain"] = self.chains.numbered(flat, starts, lengths, pid.astype(np.uint64))
+            added["pid"] = pid.astype(np.int32)
+            cgroup = words[ends - layout.cgroup] if layout.cgroup else np.zeros(len(rows))
+            added["cgroup"] = cgroup.astype(np.int64)
+        else:
+            added["leaf"] = np.zeros(len(rows), np.uint64)
+            idle = np.flatnonzero(pid == 0)
+            added["leaf"][idle] = _kernel_leaves(words, rows[idle], chain_at[idle], ip_at)
         if len(self._names) > 1:
             added["event"] = np.full(len(rows), self._names.index(name), np.int16)
         if is_clock(name) and asked.PERIOD in layout.places:
@@ -149,6 +169,7 @@ class SampleRecords:
             added["period"] = np.zeros(len(rows), np.int64)
         for column, values in added.items():
             self._columns[column].append(values)
+        return int(at.min()), int(at.max())
 
 
 def _word(words: Words, rows: Places, place: int | None, otherwise: int) -> Words:
@@ -212,3 +233,14 @@ def _marked_chains(
     if ip_at:
         flat[starts[bare] + 1] = ips[bare]
     return flat, starts, lengths
+
+
+def _kernel_leaves(words: Words, rows: Places, chain_at: Places, ip_at: int | None) -> Words:
+    """The kernel's address that each sample was taken at; 0 if it was not in the kernel."""
+    found = np.zeros(len(rows), np.uint64)
+    if len(rows):
+        flat, starts, lengths = _marked_chains(words, rows, words, chain_at, ip_at)
+        there = np.flatnonzero(lengths > 1)
+        begins = starts[there]
+        found[there] = np.where(flat[begins] == np.uint64(KERNEL_MARK), flat[begins + 1], np.uint64(0))
+    return found

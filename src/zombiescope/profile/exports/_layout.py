@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from zombiescope.profile.heatmap_images import told
+from zombiescope.profile.about import told
 from zombiescope.profile.picture import Compared, Picture, shown
 
 WIDTH, TALL = 1200, 17  # the whole picture's width and a frame's height, in pixels

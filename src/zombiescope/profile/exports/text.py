@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import IO
 
 from zombiescope.core import harmless
-from zombiescope.profile.heatmap_images import told, when
+from zombiescope.profile.about import told, when
 from zombiescope.profile.picture import Picture
 from zombiescope.profile.tree import Node
 
@@ -46,7 +46,7 @@ def _lines(picture: Picture) -> Iterator[str]:
 
 def _span(picture: Picture) -> str:
     capture, chosen = picture.capture, picture.chosen
-    if capture.clock == "none" or not len(capture):
+    if capture.clock == "none" or (not len(capture) and (chosen.start is None or chosen.end is None)):
         return ""
     start = capture.start if chosen.start is None else chosen.start
     end = capture.end if chosen.end is None else chosen.end
