@@ -37,8 +37,9 @@ class Viewer:
 
     def point(self, second: float, lane: str, number: int = 0) -> tuple[float, float]:
         """Where a time of the whole recording lies on a lane, in pixels."""
-        surface, label = self.page.locator(".surface").bounding_box(), self.page.locator(f".of-{lane}").nth(number)
-        row = label.bounding_box()
+        label = self.page.locator(f".of-{lane}").nth(number)
+        label.scroll_into_view_if_needed()
+        surface, row = self.page.locator(".surface").first.bounding_box(), label.bounding_box()
         assert surface and row
         start, end = self.range("view") or (0.0, 1.0)
         return surface["x"] + surface["width"] * (second - start) / (end - start), row["y"] + row["height"] / 2
