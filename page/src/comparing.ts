@@ -41,7 +41,9 @@ function fault(bundle: Bundle, whole: Range, chosen: Range, baseline: Range): st
   const here = passing.filter((it) => holds(it, chosen));
   const alike = (it: Happening) => passing.some((other) => other.name === it.name && holds(other, baseline));
   if (!here.length || !here.every(alike)) return null;
-  const names = [...new Set(here.map((it) => it.name))].slice(0, 3).join(", ");
+  // The shortest are the fault; what lasts long is what it happened in.
+  const shortest = [...here].sort((a, b) => a.end - a.start - (b.end - b.start));
+  const names = [...new Set(shortest.map((it) => it.name))].slice(0, 3).join(", ");
   return `the baseline lies inside the fault: ${names} held then too; choose a time without it`;
 }
 
