@@ -1,12 +1,12 @@
 // The diagnosis beside the time axis: the chain, stage by stage. A click on a stage or on its evidence goes to its time.
-import { useSignal } from "@preact/signals";
-import type { Case, Evidence, Finding, Remedy } from "./data";
-import { SECOND, clock, stretch } from "./format";
+import type { Case, Remedy } from "./data";
+import { clock } from "./format";
+import { Proof, Stage } from "./Stage";
 import type { State } from "./state";
+import { onAxis, visit } from "./visit";
 
 const SHOWN = 8; // of a list; the report has the rest
 const PLANS = 20; // remedies shown, as in the HTML report
-const AROUND = 3 * SECOND; // shown on both sides of a moment
 // What each kind of evidence means, in words.
 const GROUNDS: Record<string, string> = {
   order: "came first",
@@ -21,10 +21,10 @@ export function CasePanel({ state }: { state: State }) {
   if (!it) return null;
   const blind = it.verdicts.filter((verdict) => verdict.state === "blind" || verdict.state === "broken");
   return (
-    <aside class="case" aria-label="diagnosis">
-      <p class={`verdict ${it.state.toLowerCase().replace(" ", "-")}`}>
+    <aside class="case" aria-label="diagnosis" tabIndex={0}>
+      <h2 class={`verdict ${it.state.toLowerCase().replace(" ", "-")}`}>
         <b>{it.state.toLowerCase()}</b> {it.says}
-      </p>
+      </h2>
       {it.tellings.map((telling, i) => (
         <section key={i}>
           {telling.chain.length > 1 || i === 0 ? (
@@ -34,7 +34,7 @@ export function CasePanel({ state }: { state: State }) {
             {telling.chain.map((place, stage) => (
               <li key={place}>
                 {stage ? <Grounds state={state} it={it} cause={telling.chain[stage - 1]} effect={place} /> : null}
-                <Stage state={state} finding={it.findings[place]} place={place} />
+                <Stage state={state} place={place} />
               </li>
             ))}
           </ol>
@@ -47,12 +47,14 @@ export function CasePanel({ state }: { state: State }) {
           <ul class="riddles">
             {it.unexplained.slice(0, SHOWN).map((riddle) => (
               <li key={riddle.finding}>
-                <Stage state={state} finding={it.findings[riddle.finding]} place={riddle.finding} />
+                <Stage state={state} place={riddle.finding} />
               </li>
             ))}
           </ul>
         </section>
       ) : null}
+      <Others state={state} title="Earlier, before the recording" places={it.past ?? []} />
+      <Others state={state} title="Noted: harms nobody" places={it.noted ?? []} />
       {it.remedies.length ? (
         <section>
           <h3>What to do</h3>
@@ -82,6 +84,23 @@ export function CasePanel({ state }: { state: State }) {
   );
 }
 
+function Others({ state, title, places }: { state: State; title: string; places: number[] }) {
+  if (!places.length) return null;
+  return (
+    <section>
+      <h3>{title}</h3>
+      <ul class="riddles">
+        {places.slice(0, SHOWN).map((place) => (
+          <li key={place}>
+            <Stage state={state} place={place} />
+          </li>
+        ))}
+        {places.length > SHOWN ? <li>… and {places.length - SHOWN} more, in the tables</li> : null}
+      </ul>
+    </section>
+  );
+}
+
 /** A remedy as the reports show it: its risk, and that of a step where it is another one. */
 function Offer({ remedy }: { remedy: Remedy }) {
   return (
@@ -102,40 +121,6 @@ function Offer({ remedy }: { remedy: Remedy }) {
   );
 }
 
-/** Seconds since 1970 as a time on the axis. */
-function onAxis(state: State, at: number): number {
-  const origin = BigInt(state.bundle.header.origin);
-  const whole = Math.floor(at);
-  return Number(BigInt(whole) * 1_000_000_000n - origin) + (at - whole) * SECOND;
-}
-
-function go(state: State, finding: Finding, place: number): void {
-  const start = onAxis(state, finding.span.start);
-  const end = onAxis(state, finding.span.end);
-  const around = Math.max((end - start) * 0.25, AROUND);
-  state.reading.value = place;
-  if (end < 0) return; // the kernel log reaches further back than the recording
-  state.choose({ start, end });
-  state.show({ start: start - around, end: end + around });
-}
-
-function Stage({ state, finding, place }: { state: State; finding: Finding; place: number }) {
-  const range = { start: onAxis(state, finding.span.start), end: onAxis(state, finding.span.end) };
-  return (
-    <div class="stage" data-reading={state.reading.value === place ? "yes" : undefined}>
-      <button class="go" onClick={() => go(state, finding, place)}>
-        <span class="sign">{finding.sign}</span> <span class="subject">{finding.subject}</span>
-        <span class="says">{finding.says}</span>
-        <span class="when">
-          {stretch(state.bundle, range)}
-          {range.end < 0 ? ", before the recording" : ""}
-        </span>
-      </button>
-      <Proof state={state} evidence={finding.evidence} />
-    </div>
-  );
-}
-
 function Grounds({ state, it, cause, effect }: { state: State; it: Case; cause: number; effect: number }) {
   const link = it.links.find((one) => one.cause === cause && one.effect === effect);
   return (
@@ -148,44 +133,6 @@ function Grounds({ state, it, cause, effect }: { state: State; it: Case; cause: 
       ))}
     </ul>
   );
-}
-
-/** Filled in only when opened: there may be hundreds. */
-function Proof({ state, evidence }: { state: State; evidence: Evidence[] }) {
-  const open = useSignal(false);
-  return (
-    <details
-      class="proof"
-      onToggle={(event) => {
-        open.value = event.currentTarget.open;
-      }}
-    >
-      <summary>evidence</summary>
-      <ul>
-        {(open.value ? evidence.slice(0, SHOWN) : []).map((it, i) => (
-          <li key={i}>
-            <button class="at" onClick={() => moment(state, it.at)}>
-              {clock(state.bundle, onAxis(state, it.at))}
-            </button>
-            <span>
-              {it.what} {it.subject}{" "}
-              <b>{it.value === null ? "unknown" : Number(it.value.toPrecision(6)).toLocaleString("en")}</b>
-            </span>
-            {it.text ? <q>{it.text}</q> : null}
-            <code>{it.source}</code>
-          </li>
-        ))}
-        {evidence.length > SHOWN ? <li>… and {evidence.length - SHOWN} more</li> : null}
-      </ul>
-    </details>
-  );
-}
-
-function moment(state: State, at: number): void {
-  const time = onAxis(state, at);
-  if (time < 0) return;
-  state.choose({ start: time - SECOND, end: time + SECOND });
-  state.show({ start: time - AROUND * 3, end: time + AROUND * 3 });
 }
 
 /** Further chains of the same kind: one line each, to jump to. */
@@ -202,7 +149,7 @@ function Again({ state, it, chains }: { state: State; it: Case; chains: number[]
             const last = it.findings[chain[chain.length - 1]];
             return (
               <li key={chain.join()}>
-                <button class="go" onClick={() => go(state, first, chain[0])}>
+                <button class="go" onClick={() => visit(state, chain[0])}>
                   <span class="when">{clock(state.bundle, onAxis(state, first.span.start))}</span> {first.sign}
                   {last === first ? "" : ` → ${last.sign}`}
                 </button>

@@ -1,13 +1,19 @@
 // The flame graph of the chosen range, or the difference of two ranges, with the same as a table beside it.
 import { useComputed } from "@preact/signals";
+import type { ReadonlySignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { Canvas } from "./Canvas";
-import { PROCESS } from "./data";
-import { ROW, depthOf, differenceOf, frameAt, paintFlame, ranked, rise } from "./flame";
+import { Actions } from "./Actions";
+import { depthOf, differenceOf, hiddenOf, rise } from "./flame";
 import type { Drawing } from "./flame";
-import { amount, change, lasting, percent, stretch } from "./format";
+import { amount, change, lasting, localOffset, localClock, percent, stretch } from "./format";
+import { FrameBar } from "./FrameBar";
+import { FrameCanvas } from "./FrameCanvas";
+import { FunctionTable } from "./FunctionTable";
 import { frameTold } from "./hover";
+import type { Range } from "./samples";
+import { SandwichView } from "./SandwichView";
 import type { State } from "./state";
+import { Tables } from "./Tables";
 import { useWidth } from "./width";
 
 export function FlameView({ state }: { state: State }) {
@@ -31,69 +37,88 @@ export function FlameView({ state }: { state: State }) {
       width: width.value,
     };
   });
-  const height = useComputed(() => Math.max(6, depthOf(drawing.value)) * ROW);
-  const pointed = (event: PointerEvent | MouseEvent): number => {
-    const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
-    return frameAt(drawing.value, height.value, event.clientX - box.left, event.clientY - box.top);
-  };
-  const hover = (event: PointerEvent) => {
-    const node = pointed(event);
-    if (node < 0) {
-      state.tip.value = null;
-      return;
-    }
+  const tell = (node: number) => {
     const told = frameTold(state, node);
     const { difference } = drawing.value;
     if (difference)
       told.lines.push(
         `change: total ${change(rise(difference, node, "total"))}, self ${change(rise(difference, node, "own"))}`,
       );
-    state.tip.value = { x: event.clientX, y: event.clientY, ...told };
+    return told;
   };
+  const pane = state.pane.value;
   const empty = !drawing.value.flame.all;
   return (
     <section class="flame" aria-label="flame graph">
-      <Heading state={state} />
-      <div class="sides">
-        <div class="graph" ref={place}>
+      <Heading state={state} drawing={drawing} />
+      <FrameBar state={state} />
+      <div class={`sides of-${pane}`} onScroll={() => (state.tip.value = null)}>
+        {pane === "tables" ? <Tables state={state} /> : null}
+        {pane === "callers" ? <SandwichView state={state} /> : null}
+        {/* It stays, so that its width is known when it comes back. */}
+        <div
+          class="graph"
+          ref={place}
+          hidden={pane !== "flame"}
+          tabIndex={empty ? -1 : 0}
+          role="region"
+          aria-label="frames"
+          onScroll={() => {
+            state.tip.value = null;
+          }}
+        >
           {empty ? (
             <p class="nothing">{state.bundle.rows.at.length ? "no samples in this time range" : "this source has no stacks"}</p>
           ) : (
-            <div
-              class="frames"
-              style={{ height: `${height.value}px` }}
-              onPointerMove={hover}
-              onPointerLeave={() => {
-                state.tip.value = null;
-              }}
-              onClick={(event) => {
-                const node = pointed(event);
-                if (node >= 0) state.focus.value = node;
-              }}
-            >
-              <Canvas
+            <>
+              <FrameCanvas
+                state={state}
+                drawing={drawing}
                 name="flames"
-                width={width.value}
-                height={height.value}
-                paint={(context, _, tall) => {
-                  paintFlame(context, drawing.value, tall);
+                label="flame graph"
+                tell={tell}
+                act={(node) => {
+                  state.focus.value = node;
                 }}
               />
-            </div>
+              <Hidden drawing={drawing} />
+            </>
           )}
         </div>
-        {empty && !state.then.value?.all ? null : <Words state={state} />}
+        {pane === "tables" || (empty && !state.then.value?.all) ? null : <FunctionTable state={state} />}
       </div>
     </section>
   );
 }
 
-function Heading({ state }: { state: State }) {
+function Hidden({ drawing }: { drawing: ReadonlySignal<Drawing> }) {
+  const hidden = drawing.value.width ? hiddenOf(drawing.value) : 0;
+  if (!hidden) return null;
+  return (
+    <p class="hidden-frames">
+      {hidden.toLocaleString("en")} frame{hidden === 1 ? " is" : "s are"} narrower than a pixel and not drawn: click one to see what is
+      in it, or look into the tables
+    </p>
+  );
+}
+
+function Chip({ state, range, kind }: { state: State; range: Range; kind: string }) {
+  const { bundle } = state;
+  const local = localOffset(bundle, range.start);
+  const title = local ? `local time (UTC${local}): ${localClock(bundle, range.start)} – ${localClock(bundle, range.end)}` : "";
+  return (
+    <span class={`chip ${kind}`} title={title}>
+      {stretch(bundle, range)}
+      {bundle.header.clock === "unix" ? " UTC" : ""}
+    </span>
+  );
+}
+
+function Heading({ state, drawing }: { state: State; drawing: ReadonlySignal<Drawing> }) {
   const { bundle } = state;
   const range = state.chosen.value;
   const other = state.baseline.value;
   const now = state.now.value;
-  const whole = range === null;
   const length = range ? range.end - range.start : bundle.header.length;
   const marked = state.marked.value;
   let found = 0;
@@ -101,11 +126,12 @@ function Heading({ state }: { state: State }) {
   return (
     <header>
       <h2>
-        {other ? "Difference" : "Flame graph"}
-        <span class="chip chosen">{whole ? "everything" : stretch(bundle, range)}</span>
+        {state.then.value ? "Difference" : "Flame graph"}
+        {range ? <Chip state={state} range={range} kind="chosen" /> : <span class="chip chosen">everything</span>}
         {other ? (
           <>
-            compared with<span class="chip baseline">{stretch(bundle, other)}</span>
+            {state.then.value ? "compared with" : "not compared with"}
+            <Chip state={state} range={other} kind="baseline" />
           </>
         ) : null}
       </h2>
@@ -120,85 +146,12 @@ function Heading({ state }: { state: State }) {
           </>
         ) : null}
       </p>
-      <div class="buttons">
-        {state.focus.value ? (
-          <button
-            onClick={() => {
-              state.focus.value = 0;
-            }}
-          >
-            show all frames
-          </button>
-        ) : null}
-        {!whole ? (
-          <button onClick={() => state.show({ start: range.start - length * 0.1, end: range.end + length * 0.1 })}>
-            zoom to selection
-          </button>
-        ) : null}
-        {other ? (
-          <button
-            aria-pressed={state.byBaseline.value}
-            title="draw frames as wide as in the baseline"
-            onClick={() => {
-              state.byBaseline.value = !state.byBaseline.value;
-            }}
-          >
-            baseline widths
-          </button>
-        ) : null}
-        {!whole || other ? <button onClick={() => state.choose(null)}>clear selection</button> : null}
-      </div>
+      <Actions state={state} drawing={drawing} depth={() => depthOf(drawing.value)} />
+      <p class="says" role="status">
+        {state.refused.value ? <b class="refused">No difference: {state.refused.value}</b> : null}
+        {state.comparing.value ? "Drag over the time to compare with, or press s to take what is in view; Esc leaves it." : ""}
+        {state.notice.value ? <b class="notice">{state.notice.value}</b> : null}
+      </p>
     </header>
   );
-}
-
-/** The largest differences, or where most CPU time is spent, as a table. */
-function Words({ state }: { state: State }) {
-  const { tree } = state.bundle;
-  const now = state.now.value;
-  const then = state.then.value;
-  const tables = [
-    { title: "process", lines: ranked(tree, now, then, 6, PROCESS) },
-    { title: "function, self time", lines: ranked(tree, now, then, 16) },
-  ];
-  return (
-    <div class="words">
-      <h3>{then ? "Largest differences" : "Most CPU time"}</h3>
-      {tables.map(({ title, lines }) => (
-        <table key={title}>
-          <thead>
-            <tr>
-              <th scope="col">{title}</th>
-              {then ? <th scope="col">baseline</th> : null}
-              <th scope="col">now</th>
-              {then ? <th scope="col">change</th> : null}
-            </tr>
-          </thead>
-          <tbody>
-            {lines.map((it) => (
-              <tr
-                key={it.label}
-                onClick={() => {
-                  state.search.value = `^${escaped(tree.names[it.label])}$`;
-                }}
-                title={`${tree.names[it.label]} — click to search`}
-              >
-                <td>
-                  <i class={["root", "process", "user", "kernel"][tree.kinds[it.label]]} />
-                  {tree.names[it.label]}
-                </td>
-                {then ? <td>{percent(it.then)}</td> : null}
-                <td>{percent(it.now)}</td>
-                {then ? <td class={it.now > it.then ? "rose" : "fell"}>{change(it.now - it.then)}</td> : null}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      ))}
-    </div>
-  );
-}
-
-function escaped(text: string): string {
-  return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 }

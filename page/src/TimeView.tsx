@@ -2,23 +2,59 @@
 import { useMemo, useRef } from "preact/hooks";
 import { paintAxis, paintOverview } from "./axis";
 import { Canvas } from "./Canvas";
+import { coreRows } from "./coreRows";
+import type { CoreRow } from "./coreRows";
 import type { Modes } from "./data";
 import { paintEvents } from "./events";
-import { SECOND, percent, short } from "./format";
+import { SECOND, lasting, measured, short } from "./format";
 import { gesturesOf } from "./gestures";
-import { boxesOf, levelOf, paintHeatmap } from "./heatmap";
+import { boxesOf, levelOf, paintHeatmap, scaleOf } from "./heatmap";
 import { toldOf } from "./hover";
 import { heightOf, lanesOf } from "./lanes";
 import type { Lane } from "./lanes";
+import { secondsEach } from "./samples";
 import type { Range } from "./samples";
 import { SeriesView, pooled } from "./SeriesView";
 import type { State } from "./state";
 import { paintStrip, pyramidOf } from "./strip";
+import type { Pyramid } from "./strip";
 import { useWidth } from "./width";
 
+/** Overview and axis stay on top; the lanes below them scroll. */
 export function TimeView({ state, modes }: { state: State; modes: Modes | null }) {
-  const lanes = useMemo(() => lanesOf(state.bundle, modes), []);
+  const order = state.order.value;
+  const cores = useMemo(() => (modes ? coreRows(modes, order) : []), [order]);
   const pyramid = useMemo(() => (modes ? pyramidOf(modes) : null), []);
+  const lanes = useMemo(() => lanesOf(state.bundle, modes, cores), [cores]);
+  const ahead = (lane: Lane) => lane.kind === "overview" || lane.kind === "axis";
+  const first = lanes.find((it) => !ahead(it))?.top ?? 0;
+  const shifted = lanes.filter((it) => !ahead(it)).map((it) => ({ ...it, top: it.top - first }));
+  const common = { state, modes, pyramid, cores };
+  return (
+    <section
+      class="time"
+      aria-label="time"
+      tabIndex={0}
+      onScroll={() => {
+        state.tip.value = null;
+      }}
+    >
+      <Lanes {...common} key="head" part="head" lanes={lanes.filter(ahead)} />
+      {shifted.length ? <Lanes {...common} key={order} part="body" lanes={shifted} /> : null}
+    </section>
+  );
+}
+
+interface Props {
+  state: State;
+  modes: Modes | null;
+  pyramid: Pyramid | null;
+  cores: CoreRow[];
+  lanes: Lane[];
+  part: "head" | "body";
+}
+
+function Lanes({ state, modes, pyramid, cores, lanes, part }: Props) {
   const place = useRef<HTMLDivElement>(null);
   const width = useWidth(place);
   const height = heightOf(lanes);
@@ -34,7 +70,7 @@ export function TimeView({ state, modes }: { state: State; modes: Modes | null }
         lanes,
         () => width.peek(),
         (lane, left, top, event) => {
-          const told = lane && toldOf(state, modes, lane, left, top, width.peek());
+          const told = lane && toldOf(state, modes, cores, lane, left, top, width.peek());
           state.tip.value = told ? { x: event.clientX, y: event.clientY, ...told } : null;
         },
       ),
@@ -49,7 +85,7 @@ export function TimeView({ state, modes }: { state: State; modes: Modes | null }
       else if (lane.kind === "axis") paintAxis(context, state.bundle, view, palette, wide, tall);
       else if (lane.kind === "heatmap") {
         paintHeatmap(context, state.bundle, state.grid.value, state.foundGrid.value, view, palette, wide, tall);
-      } else if (lane.kind === "cores" && pyramid) paintStrip(context, pyramid, view, palette, wide, tall);
+      } else if (lane.kind === "cores" && pyramid) paintStrip(context, pyramid, cores, view, palette, wide);
     };
   }
 
@@ -103,20 +139,19 @@ export function TimeView({ state, modes }: { state: State; modes: Modes | null }
     context.setLineDash([]);
     context.fillStyle = palette.event;
     context.globalAlpha = 0.45;
-    const top = lanes[1].top + lanes[1].height; // below the axis
-    for (const it of state.bundle.header.events) {
+    for (const it of part === "body" ? state.bundle.header.events : []) {
       if (it.lane === "finding") continue;
       context.fillStyle = it.lane === "fix" ? palette.baseline : palette.event;
-      context.fillRect(Math.round(x(it.start * SECOND)), top, 1, height - top);
+      context.fillRect(Math.round(x(it.start * SECOND)), 0, 1, height);
     }
     context.globalAlpha = 1;
   }
 
   return (
-    <section class="time" aria-label="time">
+    <div class={`part ${part}`}>
       <div class="gutter" style={{ height: `${height}px` }}>
         {lanes.map((lane) => (
-          <Label key={lane.top} state={state} lane={lane} modes={modes} width={width.value} />
+          <Label key={lane.top} state={state} lane={lane} modes={modes} cores={cores} width={width.value} />
         ))}
       </div>
       <div class="lanes" ref={place} style={{ height: `${height}px` }}>
@@ -145,9 +180,9 @@ export function TimeView({ state, modes }: { state: State; modes: Modes | null }
         ) : null}
         <Canvas name="overlay" width={width.value} height={height} paint={overlay} />
         <Cursor state={state} width={width.value} />
-        <div class="surface" {...gestures} />
+        <div class={`surface${state.comparing.value ? " comparing" : ""}`} {...gestures} />
       </div>
-    </section>
+    </div>
   );
 }
 
@@ -159,18 +194,18 @@ function Cursor({ state, width }: { state: State; width: number }) {
 }
 
 /** The label left of a lane; for a curve also its maximum in view. */
-function Label({ state, lane, modes, width }: { state: State; lane: Lane; modes: Modes | null; width: number }) {
+function Label({ state, lane, modes, cores, width }: Pick<Props, "state" | "modes" | "cores"> & { lane: Lane; width: number }) {
   let more = lane.more;
+  const named = lane.kind === "cores" && cores.some((it) => it.title);
   if (lane.kind === "series") {
     const { unit, cell } = state.bundle.header.series[lane.index];
     const [, values] = pooled(state.bundle.series[lane.index], cell, state.view.value, 500);
-    const most = Math.max(0, ...values.map((it) => it ?? 0));
-    more = `≤ ${unit === "share" ? percent(most) : `${short(most)} ${unit}`}`;
+    more = `up to ${measured(Math.max(0, ...values.map((it) => it ?? 0)), unit)}`;
   } else if (lane.kind === "cores" && modes) {
     more = `${modes.cpus.length} · ${lane.more}`;
   } else if (lane.kind === "heatmap" && width) {
     const { column, rows } = levelOf(state.view.value, width, state.bundle.header.cell);
-    more = `${column / SECOND} s × ${Number((column / rows / 1e6).toFixed(0))} ms`;
+    more = `column ${lasting(column)}, row ${lasting(column / rows)}`;
   }
   return (
     <div
@@ -178,8 +213,36 @@ function Label({ state, lane, modes, width }: { state: State; lane: Lane; modes:
       title={lane.more || lane.title}
       style={{ top: `${lane.top}px`, height: `${lane.height}px` }}
     >
-      <b>{lane.title}</b>
-      {more && lane.kind !== "event" ? <span>{more}</span> : null}
+      {named ? <CoreNames cores={cores} /> : <b>{lane.title}</b>}
+      {more && lane.kind !== "event" && !named ? <span>{more}</span> : null}
+      {lane.kind === "heatmap" && width ? <Scale state={state} width={width} /> : null}
     </div>
+  );
+}
+
+function CoreNames({ cores }: { cores: CoreRow[] }) {
+  return (
+    <>
+      {cores
+        .filter((it) => it.title)
+        .map((it) => (
+          <span key={it.core} class="core" style={{ top: `${it.top}px`, height: `${it.height}px` }}>
+            {it.title}
+          </span>
+        ))}
+    </>
+  );
+}
+
+/** What the heatmap's colours mean. */
+function Scale({ state, width }: { state: State; width: number }) {
+  const { bundle } = state;
+  const level = levelOf(state.view.value, width, bundle.header.cell);
+  const most = scaleOf(state.grid.value, level, bundle.header.cell);
+  const each = (secondsEach(bundle) * SECOND) / bundle.header.cell;
+  return (
+    <span class="scale" title="how much was busy in a cell">
+      0 <i /> {each ? `${short(most * each)} cores busy` : `${short(most)} samples in 20 ms`}
+    </span>
   );
 }

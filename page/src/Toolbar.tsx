@@ -12,7 +12,7 @@ export function Toolbar({ state }: { state: State }) {
   const { bundle } = state;
   const { header } = bundle;
   const filter = state.filter.value;
-  const wrong = typeof state.pattern.value === "string";
+  const wrong = state.pattern.value !== null;
   const [comms, cgroups] = useMemo(() => choices(state), []);
   const set = (part: Partial<Filter>) => {
     const next = { ...filter, ...part };
@@ -38,7 +38,7 @@ export function Toolbar({ state }: { state: State }) {
       </p>
       <label
         class={`search${wrong ? " wrong" : ""}`}
-        title={wrong ? String(state.pattern.value) : "regular expression; press / to search"}
+        title="regular expression; press / to search"
       >
         <input
           id="search"
@@ -46,11 +46,14 @@ export function Toolbar({ state }: { state: State }) {
           placeholder="search functions (regex)"
           spellcheck={false}
           autocomplete="off"
+          aria-label="search functions by regular expression"
+          aria-invalid={wrong}
           value={state.search.value}
           onInput={(event) => {
             state.search.value = event.currentTarget.value;
           }}
         />
+        {wrong ? <span role="alert">{state.pattern.value}</span> : null}
       </label>
       <Choice
         name="core"

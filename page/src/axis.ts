@@ -1,11 +1,11 @@
 // The time axis, and above it the overview: the whole time, and which part of it is visible.
 import type { Bundle } from "./data";
-import { SECOND, clock, day } from "./format";
+import { SECOND, clock, day, localClock } from "./format";
 import type { Grid, Range } from "./samples";
 import type { Palette } from "./theme";
 
 const STEPS = [
-  0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400,
+  0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400,
 ];
 const APART = 92; // pixels between two labels
 const FONT = '11px ui-sans-serif, system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
@@ -21,7 +21,7 @@ export function paintAxis(
   const span = view.end - view.start;
   const least = ((span / width) * APART) / SECOND;
   const step = (STEPS.find((it) => it >= least) ?? Math.ceil(least / 86400) * 86400) * SECOND;
-  const decimals = step < SECOND ? (step < 0.1 * SECOND ? 2 : 1) : 0;
+  const decimals = step < SECOND ? 3 : 0; // milliseconds
   // Labels fall on whole steps of the clock, not of the capture.
   const offset = Number(BigInt(bundle.header.origin) % BigInt(Math.round(step)));
   context.font = FONT;
@@ -29,12 +29,15 @@ export function paintAxis(
   let before = day(bundle, view.start); // the bar on top has the first day
   for (let time = Math.ceil((view.start + offset) / step) * step - offset; time <= view.end; time += step) {
     const x = ((time - view.start) / span) * width;
+    const local = localClock(bundle, time);
+    const middle = local ? 10 : height / 2;
     context.fillStyle = palette.rule;
     context.fillRect(Math.round(x), height - 6, 1, 6);
     const date = day(bundle, time);
     const label = clock(bundle, time, decimals);
     context.fillStyle = palette.soft;
-    if (x < width - 50) context.fillText(date !== before ? `${date.slice(5)} ${label}` : label, x + 3, height / 2);
+    if (x < width - 50) context.fillText(date !== before ? `${date.slice(5)} ${label}` : label, x + 3, middle);
+    if (local && x < width - 50) context.fillText(local, x + 3, middle + 14);
     before = date;
   }
 }

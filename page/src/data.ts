@@ -16,6 +16,9 @@ export interface Finding {
   says: string;
   span: { start: number; end: number };
   evidence: Evidence[];
+  harm?: { says: string };
+  rivals?: { finding: number; grounds: string[] }[]; // other causes that could explain it
+  unchecked?: string[]; // signs of causes that could not be checked
 }
 export interface Ground {
   kind: string;
@@ -47,6 +50,8 @@ export interface Case {
   says: string;
   roots: number[];
   tellings: { chain: number[]; again: number[][] }[];
+  noted: number[]; // found, and harms nobody
+  past: number[]; // ended before the recording
   findings: Finding[];
   links: Link[];
   verdicts: Verdict[];
@@ -80,7 +85,7 @@ interface Header {
   events: Happening[];
   case: Case | null;
   series: { name: string; unit: string; of: string; cell: number }[];
-  cores: { cell: number; cells: number; cpus: number[]; modes: string[] } | null;
+  cores: { cell: number; cells: number; cpus: number[]; modes: string[]; nodes: number[] } | null;
   columns: Record<string, [string, number, number]>;
 }
 
@@ -117,8 +122,12 @@ export interface Modes {
   cells: number;
   cpus: number[];
   shares: Uint8Array;
+  nodes: number[]; // of each core its NUMA node; empty if unknown
   sampled: boolean;
 }
+export const FULL = 250;
+export const UNSEEN = 255;
+export const MODES = 5; // user, system, interrupts, softirq, steal
 
 export interface Bundle {
   header: Header;
@@ -198,6 +207,7 @@ export function decode(buffer: ArrayBuffer): Bundle {
       cells: header.cores.cells,
       cpus: header.cores.cpus,
       shares: numbers("modes") as Uint8Array,
+      nodes: header.cores.nodes ?? [],
       sampled: false,
     },
     series: header.series.map((_, i) => numbers(`series${i}`) as Float32Array),

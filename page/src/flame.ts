@@ -1,11 +1,12 @@
-// The flame graph on a canvas: only frames at least half a pixel wide are drawn, however large the tree is.
+// The flame graph on a canvas: only frames at least a pixel wide are drawn, however large the tree is.
 import { KERNEL, PROCESS, ROOT } from "./data";
 import type { Tree } from "./data";
 import type { Flame } from "./samples";
+import type { Pen } from "./svgPen";
 import type { Palette } from "./theme";
 
 export const ROW = 17; // pixels
-const THIN = 0.5;
+const THIN = 1; // pixel: what is narrower only blurs its neighbours
 const NAMED = 26; // pixels: what is narrower is not drawn, or has no name
 const LETTER = 6.05;
 const FONT = '10.5px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
@@ -63,7 +64,7 @@ export function depthOf({ tree, flame, focus, width }: Drawing): number {
 }
 
 /** Draw it; returns how many frames were. */
-export function paintFlame(context: CanvasRenderingContext2D, drawing: Drawing, height: number): number {
+export function paintFlame(context: Pen, drawing: Drawing, height: number, about?: (node: number) => void): number {
   const { tree, flame, focus, width } = drawing;
   const whole = flame.total[focus];
   const scale = whole ? width / whole : 0;
@@ -71,7 +72,10 @@ export function paintFlame(context: CanvasRenderingContext2D, drawing: Drawing, 
   context.font = FONT;
   context.textBaseline = "middle";
   const path = pathTo(tree, focus);
-  for (const node of path.slice(0, -1)) box(context, drawing, node, 0, top(tree.depth[node]), width, 0.6);
+  for (const node of path.slice(0, -1)) {
+    about?.(node);
+    box(context, drawing, node, 0, top(tree.depth[node]), width, 0.6);
+  }
   // Self time of the frames above is drawn right of all they called: subtract it from the running sum.
   const above = new Float64Array(tree.deepest + 2);
   for (const node of path) above[tree.depth[node] + 1] = above[tree.depth[node]] + flame.own[node];
@@ -85,6 +89,7 @@ export function paintFlame(context: CanvasRenderingContext2D, drawing: Drawing, 
     }
     const depth = tree.depth[i];
     above[depth + 1] = above[depth] + flame.own[i];
+    about?.(i);
     box(context, drawing, i, (flame.running[i] - above[depth] - left) * scale, top(depth), wide, 1);
     drawn++;
     i++;
@@ -93,7 +98,7 @@ export function paintFlame(context: CanvasRenderingContext2D, drawing: Drawing, 
 }
 
 function box(
-  context: CanvasRenderingContext2D,
+  context: Pen,
   drawing: Drawing,
   node: number,
   x: number,
@@ -153,27 +158,25 @@ export function frameAt(drawing: Drawing, height: number, x: number, y: number):
   return node;
 }
 
-export interface Line {
-  label: number;
-  now: number;
-  then: number;
+/** Where a visible frame is drawn. */
+export function placeOf(drawing: Drawing, height: number, node: number): { left: number; top: number; width: number } {
+  const { tree, flame, focus, width, upright } = drawing;
+  const depth = Number(tree.depth[node]);
+  const top = upright ? height - (depth + 1) * ROW : depth * ROW;
+  if (node <= focus) return { left: 0, top, width };
+  const scale = flame.total[focus] ? width / flame.total[focus] : 0;
+  let left = 0;
+  const path = pathTo(tree, node);
+  for (const it of path.slice(path.indexOf(focus) + 1)) {
+    for (let child = Number(tree.parent[it]) + 1; child < it; child = tree.after[child]) left += flame.total[child] * scale;
+  }
+  return { left, top, width: Math.max(flame.total[node] * scale, 2) };
 }
 
-/** Self time of each function as a share of all: largest change first, or largest share first. */
-export function ranked(tree: Tree, now: Flame, then: Flame | null, most: number, kind?: number): Line[] {
-  const sums = [now, then].map((flame) => {
-    const found = new Float64Array(tree.names.length);
-    if (!flame?.all) return found;
-    for (let i = 1; i < flame.own.length; i++) {
-      if (kind === undefined) found[tree.label[i]] += flame.own[i] / flame.all;
-      else if (tree.kinds[tree.label[i]] === kind) found[tree.label[i]] += flame.total[i] / flame.all;
-    }
-    return found;
-  });
-  const size = (label: number) => (then ? Math.abs(sums[0][label] - sums[1][label]) : sums[0][label]);
-  return Array.from(tree.names.keys())
-    .filter((label) => size(label) > 5e-4)
-    .sort((a, b) => size(b) - size(a))
-    .slice(0, most)
-    .map((label) => ({ label, now: sums[0][label], then: sums[1][label] }));
+/** How much of the visible part is in frames too narrow to be drawn, and how many they are. */
+export function hiddenOf({ tree, flame, focus, width }: Drawing): number {
+  const least = ((flame.total[focus] || 1) / width) * THIN;
+  let hidden = 0;
+  for (let i = focus; i < tree.after[focus]; i++) if (flame.total[i] > 0 && flame.total[i] < least) hidden++;
+  return hidden;
 }

@@ -28,6 +28,27 @@ function parts(bundle: Bundle, time: number, decimals: number): [number, string]
   return [origin + whole, String(rounded - whole * scale).padStart(decimals, "0")];
 }
 
+/** How far the time of this browser is from UTC, as in +02:00; "" if it is UTC, or if the source has another clock. */
+export function localOffset(bundle: Bundle, time: number): string {
+  if (bundle.header.clock !== "unix") return "";
+  const minutes = -new Date(parts(bundle, time, 0)[0] * 1000).getTimezoneOffset();
+  const size = Math.abs(minutes);
+  return minutes ? `${minutes < 0 ? "−" : "+"}${two(Math.floor(size / 60))}:${two(size % 60)}` : "";
+}
+
+/** A time on the clock of this browser; "" where that is UTC. */
+export function localClock(bundle: Bundle, time: number): string {
+  if (!localOffset(bundle, time)) return "";
+  const date = new Date(parts(bundle, time, 0)[0] * 1000);
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}
+
+/** Beside a time in UTC: the same on the clock of this browser, if it is another one. */
+export function alsoLocal(bundle: Bundle, time: number): string {
+  const local = localClock(bundle, time);
+  return local && ` UTC, ${local} local`;
+}
+
 export function stretch(bundle: Bundle, range: Range): string {
   const decimals = range.end - range.start < 10 * SECOND ? 3 : range.end - range.start < 120 * SECOND ? 1 : 0;
   return `${clock(bundle, range.start, decimals)} – ${clock(bundle, range.end, decimals)}`;
@@ -59,6 +80,14 @@ export function percent(share: number): string {
 
 export function change(share: number): string {
   return `${share > 0 ? "+" : share < 0 ? "−" : "±"}${percent(Math.abs(share))}`;
+}
+
+/** A value with its unit in words. */
+export function measured(value: number, unit: string): string {
+  if (!Number.isFinite(value)) return "unknown";
+  if (unit === "share") return `${percent(value)} of the time`;
+  const words = { "per s": "a second", "pages/s": "pages a second" }[unit] ?? unit;
+  return words ? `${short(value)} ${words}` : short(value);
 }
 
 export function short(value: number): string {

@@ -7,6 +7,7 @@ import { laneAt } from "./lanes";
 import type { Lane } from "./lanes";
 import type { Range } from "./samples";
 import type { State } from "./state";
+import { visit } from "./visit";
 
 const MOVED = 4; // pixels: less is a click
 const WHEEL = 0.0016; // of zoom for each unit that a wheel turns
@@ -25,6 +26,7 @@ export interface Gestures {
   onPointerDown: (event: PointerEvent) => void;
   onPointerMove: (event: PointerEvent) => void;
   onPointerUp: (event: PointerEvent) => void;
+  onPointerCancel: () => void;
   onPointerLeave: () => void;
   onWheel: (event: WheelEvent) => void;
   onDblClick: (event: MouseEvent) => void;
@@ -71,8 +73,8 @@ export function gesturesOf(
   function click(it: Drag): void {
     const found: Happening | null = it.lane.kind === "event" ? eventAt(it.lane, it.view, width(), it.x) : null;
     if (found) {
-      if (found.finding !== undefined) state.reading.value = found.finding;
-      state.beforeEvent(found);
+      if (found.finding !== undefined) visit(state, found.finding);
+      else state.beforeEvent(found);
     } else if (it.lane.kind === "heatmap") {
       const column = columnAt(level(it.view), it.view, it.x, width());
       if (it.baseline) state.compare(column);
@@ -94,7 +96,7 @@ export function gesturesOf(
       event.preventDefault();
       (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
       const view = state.view.value;
-      const baseline = event.ctrlKey || event.metaKey;
+      const baseline = event.ctrlKey || event.metaKey || state.comparing.value;
       drag = { lane, x, y, from: under(lane, x, y, view), view, baseline, moved: false };
       state.tip.value = null;
       if (lane.kind === "overview") move(drag, x, y);
@@ -107,7 +109,7 @@ export function gesturesOf(
         return;
       }
       if (!drag.moved && Math.hypot(x - drag.x, y - drag.y) < MOVED) return;
-      drag.moved = true;
+      drag.moved = state.dragging.value = true;
       move(
         drag,
         Math.min(Math.max(x, 0), width()),
@@ -117,19 +119,27 @@ export function gesturesOf(
     onPointerUp() {
       if (drag && !drag.moved) click(drag);
       else if (state.zooming.value) state.show(state.zooming.value);
+      if (drag?.baseline && state.baseline.value) state.comparing.value = false;
       state.zooming.value = drag = null;
+      state.dragging.value = false;
+    },
+    onPointerCancel() {
+      state.zooming.value = drag = null;
+      state.dragging.value = false;
     },
     onPointerLeave() {
       state.cursor.value = null;
       state.tip.value = null;
     },
     onWheel(event) {
-      // The wheel zooms over the axis and the heatmap; sideways, or with Shift, it pans.
-      event.preventDefault();
+      // As everywhere the wheel scrolls; with Ctrl or Cmd (a pinch on a touchpad is that too) it zooms, sideways or with Shift it pans.
       const [x] = placeOf(event);
       const sideways = event.shiftKey ? event.deltaX || event.deltaY : event.deltaX;
-      if (Math.abs(sideways) > Math.abs(event.shiftKey ? 0 : event.deltaY)) state.pan(sideways / width());
-      else state.zoom(Math.exp(event.deltaY * WHEEL), timeAt(x, state.view.value));
+      state.tip.value = null;
+      if (event.ctrlKey || event.metaKey) state.zoom(Math.exp(event.deltaY * WHEEL), timeAt(x, state.view.value));
+      else if (Math.abs(sideways) > Math.abs(event.shiftKey ? 0 : event.deltaY)) state.pan(sideways / width());
+      else return;
+      event.preventDefault();
     },
     onDblClick(event) {
       const lane = laneAt(lanes, placeOf(event)[1]);

@@ -5,27 +5,53 @@ import { EVERYBODY } from "./samples";
 import type { Range } from "./samples";
 import type { State } from "./state";
 
+/** What only this tab knows of a step in its history: a frame has no name that another recording would know. */
+interface Kept {
+  focus?: number;
+}
+
 export function link(state: State, ends?: AbortSignal): void {
   restore(state, location.hash);
-  const changed = () => {
-    if (location.hash !== last) restore(state, location.hash);
-  };
-  addEventListener("hashchange", changed, ends ? { signal: ends } : {});
   let last = "";
+  let kept = step(state);
   let waiting = 0;
+  const changed = () => {
+    if (location.hash === last && (history.state as Kept | null)?.focus === (state.focus.value || undefined)) return;
+    clearTimeout(waiting);
+    restore(state, location.hash);
+    const { focus } = (history.state as Kept | null) ?? {};
+    state.focus.value = focus !== undefined && focus < state.bundle.tree.label.length ? focus : 0;
+    last = written(state);
+    kept = step(state); // this is where Back has come to, not a new step
+  };
+  addEventListener("popstate", changed, ends ? { signal: ends } : {});
   const stop = effect(() => {
     const next = written(state);
+    const now = step(state);
+    if (state.dragging.value) return; // when it ends
     clearTimeout(waiting);
     // Browsers refuse more than about a hundred changes of the address in half a minute.
     waiting = window.setTimeout(() => {
       last = next;
-      history.replaceState(null, "", next || location.pathname + location.search);
+      const address = next || location.pathname + location.search;
+      const mark: Kept = state.focus.value ? { focus: state.focus.value } : {};
+      // Panning and zooming are no steps to go back to: they would bury those that are.
+      if (now !== kept) history.pushState(mark, "", address);
+      else history.replaceState(mark, "", address);
+      kept = now;
     }, 200);
   });
   ends?.addEventListener("abort", () => {
     stop();
     clearTimeout(waiting);
   });
+}
+
+/** All that Back goes back through: everything but which part of the time is in view. */
+function step(state: State): string {
+  const parts = new URLSearchParams(written(state).replace(/^#/, ""));
+  parts.delete("view");
+  return `${parts.toString()} ${state.focus.value}`;
 }
 
 export function written(state: State): string {
@@ -38,6 +64,9 @@ export function written(state: State): string {
   range("range", state.chosen.value);
   range("baseline", state.baseline.value);
   if (state.search.value) parts.set("search", state.search.value);
+  if (state.pane.value !== "flame") parts.set("pane", state.pane.value);
+  if (state.about.value !== null && state.pane.value === "callers")
+    parts.set("function", state.bundle.tree.names[state.about.value]);
   if (cpu !== null) parts.set("core", String(cpu));
   if (pid !== null) parts.set("pid", String(pid));
   if (comm !== null) parts.set("comm", comm);
@@ -61,7 +90,13 @@ export function restore(state: State, hash: string): void {
   state.search.value = parts.get("search") ?? "";
   state.choose(chosen);
   state.compare(baseline);
+  const pane = parts.get("pane");
+  state.pane.value = pane === "callers" || pane === "tables" ? pane : "flame";
+  const named = parts.get("function");
+  const label = named === null ? -1 : state.bundle.tree.names.indexOf(named, 1);
+  state.about.value = label > 0 ? label : null;
   if (view) state.show(view);
+  else state.view.value = state.whole;
 }
 
 function origin(state: State): bigint {

@@ -1,14 +1,16 @@
 // The text for the point under the pointer.
+import { rowAt } from "./coreRows";
+import type { CoreRow } from "./coreRows";
+import { FULL, MODES, UNSEEN } from "./data";
 import type { Modes } from "./data";
 import { eventAt } from "./events";
-import { SECOND, amount, clock, lasting, percent, short, stretch } from "./format";
+import { SECOND, alsoLocal, amount, clock, lasting, measured, percent, short, stretch } from "./format";
 import { cellAt, inCell, levelOf } from "./heatmap";
 import type { Lane } from "./lanes";
 import { secondsEach } from "./samples";
 import type { Range } from "./samples";
 import { valueAt } from "./SeriesView";
 import type { State } from "./state";
-import { FULL, MODES, UNSEEN, rowHeight } from "./strip";
 
 export interface Told {
   title: string;
@@ -18,6 +20,7 @@ export interface Told {
 export function toldOf(
   state: State,
   modes: Modes | null,
+  cores: CoreRow[],
   lane: Lane,
   x: number,
   y: number,
@@ -33,7 +36,7 @@ export function toldOf(
     const { mean, peak } = inCell(state.grid.value, range, bundle.header.cell);
     const found = state.foundGrid.value && inCell(state.foundGrid.value, range, bundle.header.cell);
     return {
-      title: stretch(bundle, range),
+      title: `${stretch(bundle, range)}${alsoLocal(bundle, range.start)}`,
       lines: [
         `busy: ${busy(mean)}${peak > mean * 1.05 ? `, peak ${busy(peak)}` : ""}`,
         ...(found ? [`matched: ${busy(found.mean)} (${percent(mean ? found.mean / mean : 0)})`] : []),
@@ -41,14 +44,17 @@ export function toldOf(
     };
   }
   if (lane.kind === "cores" && modes) {
-    const core = Math.min(modes.cpus.length - 1, Math.floor((y - lane.top) / rowHeight(modes.cpus.length)));
+    const row = rowAt(cores, y - lane.top);
+    if (!row) return null;
+    const { core } = row;
+    const node = modes.nodes.length ? `, NUMA node ${modes.nodes[core]}` : "";
     const cell = Math.floor(time / modes.cell);
     const at = (core * modes.cells + cell) * MODES;
     const names = ["user", "system", "interrupts", "softirq", "steal"];
     const shares = modes.shares.subarray(at, at + MODES);
     const seen = shares.length && shares[0] !== UNSEEN;
     return {
-      title: `core ${modes.cpus[core]} at ${clock(bundle, cell * modes.cell, modes.cell < SECOND ? 2 : 0)}`,
+      title: `core ${modes.cpus[core]}${node} at ${clock(bundle, cell * modes.cell, modes.cell < SECOND ? 2 : 0)}${alsoLocal(bundle, cell * modes.cell)}`,
       lines: seen
         ? [
             Array.from(shares, (it, i) => (it ? `${names[i]} ${percent(it / FULL)}` : ""))
@@ -67,15 +73,19 @@ export function toldOf(
         ? stretch(bundle, { start: it.start * SECOND, end: it.end * SECOND })
         : clock(bundle, it.start * SECOND, 3);
     return {
-      title: `${it.name} · ${when}`,
-      lines: [it.text, `click: compare the ${state.before.value} s before it with quiet time`],
+      title: `${it.name} · ${when}${alsoLocal(bundle, it.start * SECOND)}`,
+      lines: [
+        it.text,
+        it.finding === undefined
+          ? `click: compare the ${state.before.value} s before it with quiet time`
+          : "click: show its time, and what is known of it",
+      ],
     };
   }
   if (lane.kind === "series") {
     const { name, unit, of, cell } = bundle.header.series[lane.index];
     const value = valueAt(bundle.series[lane.index], cell, time);
-    const words = Number.isNaN(value) ? "unknown" : unit === "share" ? percent(value) : `${short(value)} ${unit}`;
-    return { title: `${name}: ${words}`, lines: [`${clock(bundle, time)} · ${of}`] };
+    return { title: `${name}: ${measured(value, unit)}`, lines: [`${clock(bundle, time)}${alsoLocal(bundle, time)} · ${of}`] };
   }
   return null;
 }

@@ -5,14 +5,18 @@ import type { State } from "./state";
 export const KEYS: [string, string][] = [
   ["drag", "show the flame graph of that time; in the heatmap, from cell to cell"],
   ["click", "show one column; on an event: the seconds before it, compared with quiet time"],
-  ["Ctrl-drag", "choose a baseline: what grew since is red, what shrank is blue"],
-  ["wheel", "zoom; with Shift, pan. On the axis: drag to zoom in, double-click to zoom out"],
+  ["Ctrl-drag", "choose a baseline (Cmd on a Mac; or Compare, then drag): what grew since is red, what shrank is blue"],
+  ["wheel", "scroll; with Ctrl or Cmd zoom, with Shift pan. On the axis: drag to zoom in, double-click to zoom out"],
+  ["s", "select what is in view; as the baseline after c"],
+  ["c", "compare: the next selection is the baseline"],
   ["← →", "pan"],
   ["+ −", "zoom"],
   ["0", "show the whole time"],
   ["z", "zoom to the selection"],
   ["n p", "next, previous event in the kernel log (finding, if there is none)"],
   ["/", "search functions; matching time is highlighted everywhere"],
+  ["t", "everything as tables"],
+  ["u", "callers and callees of a function"],
   ["i", "flame graph: root at the top, or at the bottom"],
   ["b", "in a difference: frame widths as now, or as in the baseline"],
   ["d", "light or dark theme"],
@@ -20,6 +24,12 @@ export const KEYS: [string, string][] = [
 ];
 
 export function listen(state: State, ends?: AbortSignal): void {
+  const hide = () => {
+    state.tip.value = null;
+  };
+  // A text under the pointer goes when what it was about moves away from there, or the person does.
+  for (const name of ["keydown", "wheel", "blur", "resize"]) addEventListener(name, hide, { passive: true, ...(ends && { signal: ends }) });
+  document.addEventListener("pointerleave", hide, ends ? { signal: ends } : {});
   const act = (event: KeyboardEvent) => {
     const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
     if (event.key === "Escape") {
@@ -27,7 +37,8 @@ export function listen(state: State, ends?: AbortSignal): void {
       state.back();
       return;
     }
-    if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    const scrolls = event.key.startsWith("Arrow") && event.target instanceof Element && event.target.closest(".case, .words, .tables");
+    if (scrolls || typing || event.ctrlKey || event.metaKey || event.altKey) return;
     const act = ACTIONS[event.key];
     if (!act) return;
     event.preventDefault();
@@ -50,6 +61,21 @@ const ACTIONS: Record<string, (state: State) => void> = {
   "0": (state) => state.show(state.whole),
   z: (state) => {
     if (state.chosen.value) state.show(state.chosen.value);
+  },
+  s: (state) => {
+    const baseline = state.comparing.value;
+    state.comparing.value = false;
+    if (baseline) state.compare(state.view.value);
+    else state.choose(state.view.value);
+  },
+  c: (state) => {
+    state.comparing.value = !state.comparing.value;
+  },
+  t: (state) => {
+    state.pane.value = state.pane.value === "tables" ? "flame" : "tables";
+  },
+  u: (state) => {
+    state.pane.value = state.pane.value === "callers" ? "flame" : "callers";
   },
   n: (state) => step(state, 1),
   p: (state) => step(state, -1),

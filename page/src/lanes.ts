@@ -1,6 +1,8 @@
 // The layout of everything under the time axis, from top to bottom.
+import { rowsHeight } from "./coreRows";
+import type { CoreRow } from "./coreRows";
 import type { Bundle, Happening, Modes } from "./data";
-import { rowHeight } from "./strip";
+import { localOffset } from "./format";
 
 export type Kind = "overview" | "axis" | "heatmap" | "cores" | "event" | "series";
 export interface Lane {
@@ -13,12 +15,13 @@ export interface Lane {
   events: Happening[];
 }
 
-const HEIGHTS = { overview: 28, axis: 20, heatmap: 150, event: 13, series: 32 };
+const HEIGHTS = { overview: 28, axis: 20, local: 14, heatmap: 150, low: 100, event: 13, series: 32 };
+const LOW = 850; // pixels of the window
 const GAP = 12;
 const CLOSE = 6;
 const MOST_ROWS = 14; // of events: the rest share the last
 
-export function lanesOf(bundle: Bundle, modes: Modes | null): Lane[] {
+export function lanesOf(bundle: Bundle, modes: Modes | null, cores: CoreRow[]): Lane[] {
   const found: Lane[] = [];
   let top = 0;
   const add = (
@@ -34,12 +37,16 @@ export function lanesOf(bundle: Bundle, modes: Modes | null): Lane[] {
     top += height + gap;
   };
   add("overview", HEIGHTS.overview, 2, "overview");
-  add("axis", HEIGHTS.axis, 0, bundle.header.clock === "unix" ? "UTC" : "machine clock");
-  if (bundle.rows.at.length) add("heatmap", HEIGHTS.heatmap, GAP, "busy time");
+  // Where the local time is another one it stands below UTC.
+  const local = localOffset(bundle, 0);
+  const tall = HEIGHTS.axis + (local ? HEIGHTS.local : 0);
+  add("axis", tall, 0, bundle.header.clock === "unix" ? "UTC" : "machine clock, in seconds", local && `local (UTC${local})`);
+  // On a low screen the lanes below it matter more.
+  if (bundle.rows.at.length) add("heatmap", innerHeight < LOW ? HEIGHTS.low : HEIGHTS.heatmap, GAP, "busy time");
   if (modes) {
     add(
       "cores",
-      rowHeight(modes.cpus.length) * modes.cpus.length,
+      rowsHeight(cores),
       GAP,
       "cores",
       modes.sampled ? "by samples" : "by mode",

@@ -11,6 +11,7 @@ import { KEYS, listen } from "./keyboard";
 import { busy, carry, following, liveOf, status } from "./live";
 import type { Live } from "./live";
 import { LiveBar } from "./LiveBar";
+import { Legend } from "./Legend";
 import { load } from "./load";
 import { stateOf } from "./state";
 import type { State } from "./state";
@@ -36,7 +37,7 @@ function Page({ state, live }: { state: State; live: Live | null }) {
       <div class={`sheet${header.case ? " with-case" : ""}`}>
         <main>
           {header.length ? <TimeView state={state} modes={modes} /> : null}
-          {modes && header.length ? <Legend sampled={modes.sampled} /> : null}
+          <Legend state={state} modes={header.length ? modes : null} />
           <FlameView state={state} />
         </main>
         <CasePanel state={state} />
@@ -44,20 +45,6 @@ function Page({ state, live }: { state: State; live: Live | null }) {
       <Tip state={state} />
       {state.helping.value ? <Help state={state} /> : null}
     </>
-  );
-}
-
-function Legend({ sampled }: { sampled: boolean }) {
-  const modes = ["user", "system", "interrupts", "softirq", "steal"].slice(0, sampled ? 2 : 5); // samples show only two
-  return (
-    <p class="legend">
-      {modes.map((mode) => (
-        <span key={mode}>
-          <i class={`mode-${mode}`} />
-          {mode}
-        </span>
-      ))}
-    </p>
   );
 }
 

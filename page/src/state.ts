@@ -2,9 +2,13 @@
 import { batch, computed, signal } from "@preact/signals";
 import type { Bundle, Happening } from "./data";
 import { SECOND } from "./format";
+import { refusal } from "./comparing";
+import { FEW } from "./coreRows";
+import type { Order } from "./coreRows";
 import { quietTime } from "./quiet";
 import { EVERYBODY, below, flameOf, gridOf, ownOf } from "./samples";
 import type { Filter, Range } from "./samples";
+import { matching } from "./search";
 import { PALETTES, preferred } from "./theme";
 import type { Theme } from "./theme";
 
@@ -15,8 +19,10 @@ export interface Tip {
   lines: string[];
 }
 export type State = ReturnType<typeof stateOf>;
+/** What is below the time axis. */
+export type Pane = "flame" | "callers" | "tables";
 
-const NARROWEST = 0.4 * SECOND; // visible: twenty cells of 20 ms
+const NARROWEST = 0.1 * SECOND; // visible: five cells of 20 ms
 const BEFORE = 10; // seconds before an event: twice what a network driver waits before it resets itself
 
 export function stateOf(bundle: Bundle) {
@@ -37,26 +43,28 @@ export function stateOf(bundle: Bundle) {
   const zooming = signal<Range | null>(null); // the part of the axis that is being dragged over
   const reading = signal<number | null>(null); // the finding that was clicked last
 
-  const pattern = computed((): RegExp | string | null => {
-    if (!search.value) return null;
-    try {
-      return new RegExp(search.value, "i");
-    } catch {
-      return "not a regular expression";
-    }
-  });
+  const comparing = signal(false); // the next drag chooses the baseline
+  const dragging = signal(false);
+  const notice = signal(""); // what a click could not do, and why
+  const pane = signal<Pane>("flame");
+  const about = signal<number | null>(null); // the function whose callers and callees are shown
+  const order = signal<Order>((bundle.modes ?? bundle).cpus.length > FEW ? "worst" : "number");
+
+  const searched = computed(() => (search.value ? matching(bundle.tree.names, search.value) : null));
+  /** Why the search cannot be done. */
+  const pattern = computed((): string | null => (typeof searched.value === "string" ? searched.value : null));
   /** Which names match. */
-  const labels = computed((): Uint8Array | null => {
-    const wanted = pattern.value;
-    if (!(wanted instanceof RegExp)) return null;
-    return Uint8Array.from(bundle.tree.names, (name, i) => Number(i > 0 && wanted.test(name)));
-  });
+  const labels = computed((): Uint8Array | null => (typeof searched.value === "string" ? null : searched.value));
   const marked = computed(() => (labels.value ? below(bundle.tree, labels.value) : null));
   const grid = computed(() => gridOf(bundle, filter.value, null));
   const foundGrid = computed(() => (marked.value ? gridOf(bundle, filter.value, marked.value) : null));
   const now = computed(() => flameOf(bundle.tree, ownOf(bundle, chosen.value, filter.value)));
+  /** Why the baseline says nothing; "" if it does. */
+  const refused = computed(() =>
+    baseline.value && !dragging.value ? (refusal(bundle, whole, chosen.value ?? whole, baseline.value) ?? "") : "",
+  );
   const then = computed(() =>
-    baseline.value ? flameOf(bundle.tree, ownOf(bundle, baseline.value, filter.value)) : null,
+    baseline.value && !refused.value ? flameOf(bundle.tree, ownOf(bundle, baseline.value, filter.value)) : null,
   );
   const palette = computed(() => PALETTES[theme.value]);
 
@@ -108,6 +116,7 @@ export function stateOf(bundle: Bundle) {
     const length = before.value * SECOND;
     const at = event.start * SECOND;
     batch(() => {
+      notice.value = "";
       choose({ start: at - length, end: Math.max(at, bundle.header.tick) });
       const quiet = quietTime(bundle.header.events, whole, at, length);
       baseline.value = quiet && snapped(quiet);
@@ -128,6 +137,9 @@ export function stateOf(bundle: Bundle) {
   /** One step back: the baseline, then the search, then filters, then the range. */
   function back(): void {
     if (helping.value) helping.value = false;
+    else if (comparing.value) comparing.value = false;
+    else if (notice.value) notice.value = "";
+    else if (pane.value !== "flame") pane.value = "flame";
     else if (focus.value) focus.value = 0;
     else if (baseline.value) baseline.value = null;
     else if (search.value) search.value = "";
@@ -153,7 +165,14 @@ export function stateOf(bundle: Bundle) {
     cursor,
     zooming,
     reading,
+    comparing,
+    dragging,
+    notice,
+    pane,
+    about,
+    order,
     pattern,
+    refused,
     labels,
     marked,
     grid,

@@ -1,25 +1,18 @@
 // The strip of cores: one row for each core, coloured by CPU mode. A pixel that covers many cells shows the worst of
 // them, the one with most time in the kernel: an average would hide the second that did harm.
+import type { CoreRow } from "./coreRows";
 import type { Bundle, Modes } from "./data";
-import { KERNEL } from "./data";
+import { FULL, KERNEL, MODES, UNSEEN } from "./data";
 import { SECOND } from "./format";
 import type { Range } from "./samples";
 import { secondsEach } from "./samples";
 import { pixel } from "./theme";
 import type { Palette } from "./theme";
 
-export const FULL = 250;
-export const UNSEEN = 255;
-export const MODES = 5;
 const FEWER = 8; // cells of a level that make one of the next
 const STACKED = 12; // pixels of a row: with less, the parts cannot be distinguished
 const FEWEST = 400; // cells of the coarsest level: fewer than a screen is wide
 const SAMPLED_CELL = 0.25 * SECOND;
-
-/** How tall a core's row is: few cores tall, hundreds still on a screen. */
-export function rowHeight(cores: number): number {
-  return Math.max(2, Math.min(17, Math.floor(190 / Math.max(cores, 1))));
-}
 
 /** Without readings of /proc/stat the samples show what cores did, by the kind of the innermost function. */
 export function modesOf(bundle: Bundle): Modes | null {
@@ -53,7 +46,7 @@ export function modesOf(bundle: Bundle): Modes | null {
   for (let i = 0; i < cpus.length * cells; i++) {
     for (let mode = 0; mode < 2; mode++) shares[i * MODES + mode] = Math.min(FULL, (spent[i * 2 + mode] / cell) * FULL);
   }
-  return { cell, cells, cpus, shares, sampled: true };
+  return { cell, cells, cpus, shares, nodes: [], sampled: true };
 }
 
 /** For each block of cells the worst cell in it, in ever larger blocks. */
@@ -126,17 +119,19 @@ let image: HTMLCanvasElement | null = null;
 export function paintStrip(
   context: CanvasRenderingContext2D,
   pyramid: Pyramid,
+  rows: CoreRow[],
   view: Range,
   palette: Palette,
   width: number,
-  height: number,
 ): void {
   const { modes } = pyramid;
-  const { cells, shares, cpus } = modes;
+  const { cells, shares } = modes;
   const columns = Math.max(1, Math.round(width));
-  const tall = rowHeight(cpus.length);
-  const lines = tall >= STACKED ? tall - 1 : 1;
-  const pixels = new ImageData(columns, cpus.length * lines);
+  const linesOf = (row: CoreRow) => (row.height >= STACKED ? row.height - 1 : 1);
+  const pixels = new ImageData(
+    columns,
+    rows.reduce((sum, row) => sum + linesOf(row), 0),
+  );
   const data = new Uint32Array(pixels.data.buffer);
   const each = (view.end - view.start) / columns / modes.cell;
   const begin = view.start / modes.cell;
@@ -144,13 +139,15 @@ export function paintStrip(
   const empty = pixel(rgb(palette.raised));
   const paper = rgb(palette.raised);
   const colours = palette.modes.map(pixel);
-  for (let core = 0; core < cpus.length; core++) {
+  let first = 0;
+  for (const row of rows) {
+    const lines = linesOf(row);
     for (let x = 0; x < columns; x++) {
       const from = Math.floor(begin + x * each);
       const to = Math.max(from + 1, Math.ceil(begin + (x + 1) * each));
       if (from < 0 || from >= cells) continue;
-      const at = (core * cells + worstIn(pyramid, core, from, Math.min(to, cells))) * MODES;
-      const top = core * lines * columns + x;
+      const at = (row.core * cells + worstIn(pyramid, row.core, from, Math.min(to, cells))) * MODES;
+      const top = first * columns + x;
       if (shares[at] === UNSEEN) {
         for (let y = 0; y < lines; y++) data[top + y * columns] = unseen;
         continue;
@@ -168,18 +165,24 @@ export function paintStrip(
       }
       for (; y >= 0; y--) data[top + y * columns] = empty;
     }
+    first += lines;
   }
   image ??= document.createElement("canvas");
   image.width = columns;
-  image.height = cpus.length * lines;
+  image.height = pixels.height;
   image.getContext("2d")!.putImageData(pixels, 0, 0);
   context.imageSmoothingEnabled = false;
-  if (lines === 1) {
-    context.drawImage(image, 0, 0, width, height);
-    return;
-  }
-  for (let core = 0; core < cpus.length; core++) {
-    context.drawImage(image, 0, core * lines, columns, lines, 0, core * tall, width, lines);
+  first = 0;
+  for (let i = 0; i < rows.length;) {
+    const { top, height } = rows[i];
+    const lines = linesOf(rows[i]);
+    let next = i + 1;
+    // Thin rows that touch are drawn at once: there are hundreds.
+    if (lines === 1) while (next < rows.length && rows[next].height === height && rows[next].top === rows[next - 1].top + height) next++;
+    const count = next - i;
+    context.drawImage(image, 0, first, columns, lines * count, 0, top, width, lines > 1 ? lines : height * count);
+    first += lines * count;
+    i = next;
   }
 }
 

@@ -2,6 +2,9 @@
 import { flameOf, gridOf, ownOf } from "./samples";
 import type { Filter, Range } from "./samples";
 import { EVERYBODY } from "./samples";
+import { sandwichOf } from "./sandwich";
+import type { Side } from "./sandwich";
+import { matching } from "./search";
 import type { State } from "./state";
 
 declare global {
@@ -25,6 +28,18 @@ function api(state: State, painted: number) {
       const { sums, cells } = gridOf(bundle, { ...EVERYBODY, ...filter }, null);
       return Array.from({ length: cells }, (_, i) => sums[i + 1] - sums[i]);
     },
+    /** Of a function its total, and that of those that call it and of those it calls. */
+    around(name: string) {
+      const { names } = bundle.tree;
+      const { callers, callees } = sandwichOf(bundle.tree, state.now.value, names.indexOf(name, 1));
+      const children = ({ tree, flame }: Side) => {
+        const found: Record<string, number> = {};
+        for (let i = 1; i < tree.label.length; i = tree.after[i]) found[names[tree.label[i]]] = flame.total[i];
+        return found;
+      };
+      return { total: callees.flame.all, callers: children(callers), callees: children(callees) };
+    },
+    matching,
   };
 }
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TextIO
 
 from tests.diagnosis.incident import agent, card, dead, drowned, job, resets, starved, walk
 from tests.nodes import cores, quiet_node, read
@@ -117,8 +120,22 @@ REPORTS: Mapping[str, Callable[[Path], Timeline]] = {
 
 
 def report(name: str, folder: Path, *, evidence: bool = False) -> str:
+    out = io.StringIO()
+    written(name, folder, out, evidence=evidence)
+    return out.getvalue()
+
+
+def written(name: str, folder: Path, out: TextIO, *, evidence: bool = False) -> None:
+    """As wide as what it is written to, if that is a terminal."""
     timeline = REPORTS[name](folder)
     case = examine(timeline, node="ip-10-0-0-7", kernel="5.4.0-1103-aws")
-    output, out = load("outputs", "text"), io.StringIO()
+    output = load("outputs", "text")
     (output.write_evidence if evidence else output.write)(case, timeline, out)
-    return out.getvalue()
+
+
+if __name__ == "__main__":  # all of them, each after its name: for a terminal
+    for name in REPORTS:
+        print(f"== {name}")
+        with tempfile.TemporaryDirectory() as folder:
+            written(name, Path(folder), sys.stdout)
+    print("== end")

@@ -7,63 +7,14 @@ import pty
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.conftest import CANNOT, COMMAND
-
-PATIENCE = 40.0  # seconds: a loaded machine takes long to look
+from tests.terminal import PATIENCE, Terminal
 
 pytestmark = [pytest.mark.beside, pytest.mark.e2e]  # it waits for the screen, mostly
-
-
-class Terminal:
-    """A tmux server of our own with one window, in which a command runs; its exit code is left in a file."""
-
-    def __init__(self, folder: Path, width: int, height: int, *argv: str) -> None:
-        self._socket, self._code = str(folder / "tmux"), folder / "code"
-        self.errors = folder / "errors"
-        command = f"{COMMAND} {' '.join(argv)} 2>{self.errors}; echo $? >{self._code}"
-        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(width), "-y", str(height), "sh", "-c", command)
-
-    def _tmux(self, *argv: str) -> str:
-        done = subprocess.run(["tmux", "-S", self._socket, *argv], capture_output=True, text=True, check=False)
-        return done.stdout
-
-    def screen(self) -> str:
-        return self._tmux("capture-pane", "-p")
-
-    def press(self, *keys: str) -> None:
-        self._tmux("send-keys", *keys)
-
-    def resize(self, width: int, height: int) -> None:
-        self._tmux("resize-window", "-x", str(width), "-y", str(height))
-
-    def until(self, *words: str, without: str = "") -> str:
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            shown = self.screen()
-            if all(it in shown for it in words) and (not without or without not in shown):
-                return shown
-            time.sleep(0.1)
-        raise AssertionError(f"{words} did not appear:\n{self.screen()}\n{self.errors.read_text()}")
-
-    def code(self) -> int:
-        end = time.monotonic() + PATIENCE
-        while not self._code.exists() or not self._code.read_text():
-            assert time.monotonic() < end, self.screen()
-            time.sleep(0.1)
-        return int(self._code.read_text())
-
-    def pid(self) -> int:
-        """Of the command in the window."""
-        shell = self._tmux("list-panes", "-F", "#{pane_pid}").strip()
-        return int(Path(f"/proc/{shell}/task/{shell}/children").read_text().split()[0])
-
-    def close(self) -> None:
-        self._tmux("kill-server")
 
 
 @pytest.fixture
@@ -75,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=[(80, 24), (100, 35)], ids=lambda it: f"{it[0]}x{it[1]}")
 def sample(folder: Path, request: pytest.FixtureRequest) -> Iterator[Terminal]:
-    terminal = Terminal(folder, *request.param, "top", "--sample")
+    terminal = Terminal(folder, *request.param, str(COMMAND), "top", "--sample")
     yield terminal
     terminal.close()
 
@@ -122,7 +73,7 @@ def test_back_in_time_the_fault_has_not_begun(sample: Terminal) -> None:
 
 
 def test_any_size_does(folder: Path) -> None:
-    terminal = Terminal(folder, 80, 24, "top", "--sample")
+    terminal = Terminal(folder, 80, 24, str(COMMAND), "top", "--sample")
     try:
         terminal.until("PROBLEM")
         terminal.resize(30, 5)
@@ -141,7 +92,7 @@ def test_any_size_does(folder: Path) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
 def test_it_ends_without_a_traceback_when_it_is_ended(folder: Path, how: signal.Signals) -> None:
-    terminal = Terminal(folder, 80, 24, "top", "--sample")
+    terminal = Terminal(folder, 80, 24, str(COMMAND), "top", "--sample")
     try:
         terminal.until("PROBLEM")
         os.kill(terminal.pid(), how)
@@ -179,7 +130,7 @@ def test_without_a_terminal_it_prints_one_screen() -> None:
 def test_a_live_node_records_for_as_long_as_it_runs(folder: Path) -> None:
     """What it records into is gone afterwards, and so is the recorder."""
     before = set(Path("/tmp").glob("zombiescope-top-*"))
-    terminal = Terminal(folder, 100, 35, "top")
+    terminal = Terminal(folder, 100, 35, str(COMMAND), "top")
     try:
         terminal.until("LIVE", "CORES", "cpu 0")
         terminal.press("Space")

@@ -31,14 +31,37 @@ class Viewer:
     def ask(self, script: str) -> Any:
         return self.page.evaluate(f"() => {{ const {{ state, ...page }} = window.zombiescope; return {script}; }}")
 
+    def reset(self) -> None:
+        """As it was when it was opened, but for its history."""
+        self.page.mouse.move(1, 1)
+        self.page.evaluate(
+            """() => {
+                const { state } = window.zombiescope;
+                const none = { cpu: null, pid: null, comm: null, cgroup: null };
+                Object.assign(state.search, { value: "" });
+                for (const [name, value] of Object.entries({
+                    chosen: null, baseline: null, view: state.whole, filter: none, focus: 0, reading: null, notice: "",
+                    comparing: false, pane: "flame", about: null, tip: null, helping: false, upright: false,
+                })) state[name].value = value;
+                for (const it of document.querySelectorAll(".time, .case, .graph, .words")) it.scrollTop = 0;
+                document.activeElement?.blur();
+            }"""
+        )
+
+    def shown(self) -> dict[str, Any]:
+        """What a click leads to."""
+        names = "reading", "chosen", "baseline", "view", "pane", "notice"
+        return {name: self.ask(f"state.{name}.value") for name in names}
+
     def range(self, name: str) -> tuple[float, float] | None:
         found = self.ask(f"state.{name}.value")
         return found and (found["start"] / SECOND, found["end"] / SECOND)
 
     def point(self, second: float, lane: str, number: int = 0) -> tuple[float, float]:
         """Where a time of the whole recording lies on a lane, in pixels."""
-        surface, label = self.page.locator(".surface").bounding_box(), self.page.locator(f".of-{lane}").nth(number)
-        row = label.bounding_box()
+        label = self.page.locator(f".of-{lane}").nth(number)
+        label.scroll_into_view_if_needed()
+        surface, row = self.page.locator(".surface").first.bounding_box(), label.bounding_box()
         assert surface and row
         start, end = self.range("view") or (0.0, 1.0)
         return surface["x"] + surface["width"] * (second - start) / (end - start), row["y"] + row["height"] / 2

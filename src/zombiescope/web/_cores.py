@@ -27,6 +27,7 @@ class Modes:
     cells: int
     cpus: list[int]
     shares: npt.NDArray[np.uint8]
+    nodes: list[int]  # the NUMA node of each core; empty if that of any is unknown
 
 
 def modes(timeline: Timeline, axis: Axis) -> Modes | None:
@@ -51,7 +52,12 @@ def modes(timeline: Timeline, axis: Axis) -> Modes | None:
             share = np.diff(np.sum(clocks, axis=0)) / (cell / SECOND)
             shares[place, :, number] = np.clip(np.nan_to_num(share) * FULL, 0, FULL).round()
     shares[:, _unseen(times, edges)] = UNSEEN
-    return Modes(cell, cells, cpus, shares)
+    return Modes(cell, cells, cpus, shares, _nodes(timeline, cpus))
+
+
+def _nodes(timeline: Timeline, cpus: list[int]) -> list[int]:
+    told = [timeline.series("cpu_numa_node", f"cpu:{cpu}") for cpu in cpus]
+    return [int(it.values[-1]) for it in told] if all(len(it) for it in told) else []
 
 
 def _clock(timeline: Timeline, what: str, cpu: int, times: Floats, edges: Floats) -> Floats:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from zombiescope.core import Case, harmless
+from zombiescope.core import Case, Finding, harmless
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.kernel_log import lines_of as messages
-from zombiescope.outputs._story import headline, tellings
+from zombiescope.members.rooms import healthy
+from zombiescope.outputs._story import OTHERS, ground_kind, headline, tellings
 from zombiescope.outputs.json import shape
 from zombiescope.web._axis import SECOND, Axis
 
@@ -19,7 +20,14 @@ def told(case: Case) -> dict[str, Any]:
     """The case, with each chain as indices into the findings, in the order of the report."""
     place = {finding: number for number, finding in enumerate(case.findings)}
     state, says = headline(case)
-    return shape(case) | {
+    shaped = shape(case)
+    for finding, one in zip(case.findings, shaped["findings"], strict=True):
+        one["rivals"] = [
+            {"finding": place[it.cause], "grounds": [ground_kind(ground) for ground in it.grounds]}
+            for it in case.rivals_of(finding)[:OTHERS]
+        ]
+        one["unchecked"] = _unchecked(case, finding)
+    return shaped | {
         "state": state,
         "says": harmless(says, most=240),
         "tellings": [
@@ -30,7 +38,16 @@ def told(case: Case) -> dict[str, Any]:
             for telling in tellings(case)
         ],
         "roots": [place[finding] for finding in case.root_causes],
+        "noted": [place[finding] for finding in case.noted if finding in place],
+        "past": [place[finding] for finding in case.past if finding in place],
     }
+
+
+def _unchecked(case: Case, finding: Finding) -> list[str]:
+    """Signs of its possible causes that could not look: what is known of them is not that they are absent."""
+    blind = {it.sign for it in case.verdicts if it.state in ("blind", "broken")}
+    pairs = (law.partition("_to_") for law in healthy("laws"))
+    return sorted({cause for cause, _, effect in pairs if effect == finding.sign and cause in blind})
 
 
 def events(timeline: Timeline | None, case: Case | None, axis: Axis) -> list[dict[str, Any]]:

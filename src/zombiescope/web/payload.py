@@ -173,7 +173,13 @@ def _readings(timeline: Timeline, axis: Axis, columns: _Columns, header: dict[st
     found = modes(timeline, axis)
     if found is not None:
         columns.numbers("modes", found.shares)
-        header["cores"] = {"cell": found.cell, "cells": found.cells, "cpus": found.cpus, "modes": list(MODES)}
+        header["cores"] = {
+            "cell": found.cell,
+            "cells": found.cells,
+            "cpus": found.cpus,
+            "modes": list(MODES),
+            "nodes": found.nodes,
+        }
     cell, drawn = curves(timeline, axis)
     for number, curve in enumerate(drawn):
         columns.numbers(f"series{number}", curve.values.astype(np.float32))
