@@ -78,7 +78,7 @@ def test_a_core_without_interrupts_is_a_gap(start: Start) -> None:
                 took, reads = 1e9 * time_of(program), [sampler.read()]
                 for _ in range(13):
                     spells.append(time.monotonic_ns())
-                    assert bpf._BPF(10, buffer, len(attributes)) == 0
+                    assert bpf.BPF(10, buffer, len(attributes)) == 0
                     time.sleep(0.03)
                     reads.append(sampler.read())
     except Unreadable as no:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -118,3 +120,19 @@ def test_who_writes_to_a_pipe_that_nobody_reads() -> None:
         told = {it.what: it for it in look() if isinstance(it, Reading) and it.subject.endswith(f"[{writer}]")}
         assert 0 < told["pipe_writer_seconds"].value < 60
         assert told["pipe_reader"].text == f"zslab-neglects[{reader}]"
+
+
+@pytest.mark.kernel
+def test_a_pipeline_is_as_fast_as_the_slowest_of_it() -> None:
+    skip_without("root")
+    pipeline = ["sh", "-c", "cat /dev/zero | sleep 60"]
+    with subprocess.Popen(pipeline, start_new_session=True, stdin=subprocess.DEVNULL) as shell:
+        try:
+            with pipe_writers.watch(Host()) as look:
+                time.sleep(0.5)
+                told = [it for _ in range(2) for it in look() if isinstance(it, Reading)]
+                asleep = [it for it in Path("/proc").glob("[0-9]*/stat") if f" {shell.pid} " in it.read_text()]
+            assert len(asleep) >= 2  # cat and sleep, of the shell's group
+            assert not [it for it in told if it.subject.startswith("process:cat[")]
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)

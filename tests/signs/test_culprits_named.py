@@ -108,8 +108,7 @@ def test_a_pipe_that_nobody_reads() -> None:
     (found,) = case(pipe_full, *looked, *asleep("pipe_writer_seconds", "app[7]", PIPE), reader).root_causes
     assert found.subject == found.culprit == "process:logger[8]" and "keeps app[7] waiting to print" in found.says
     assert found.harm.whom == ("process:app[7]",)
-    (found,) = case(pipe_full, *looked, *asleep("pipe_writer_seconds", "app[7]", PIPE)).root_causes
-    assert found.subject == "process:app[7]"
+    assert not case(pipe_full, *looked, *asleep("pipe_writer_seconds", "app[7]", PIPE)).findings
     slowed = case(pipe_full, *looked, *asleep("pipe_writer_seconds", "tar[7]", PIPE)[:1])
     assert not slowed.findings and slowed.verdicts[0].state == "clear"
 

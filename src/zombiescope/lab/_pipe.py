@@ -28,6 +28,7 @@ def unread_pipe(pause: float = LONGEST) -> Iterator[tuple[int, int]]:
 
 def _neglects(pipe: str, pause: str) -> None:
     with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as held:
+        os.setpgid(0, 0)  # a service of its own, as a log driver is
         ready()
         until = time.monotonic() + LONGEST
         while time.monotonic() < until:

@@ -97,9 +97,9 @@ def parse(text: str, pid: str = "PID") -> Process:
         raise Unparsable(f"/proc/{pid}/stat", 1, text) from None
 
 
-def has_terminal(text: str) -> bool:
-    """Whether it was started at a terminal: field 7, tty_nr, is not 0."""
+def parse_job(text: str) -> tuple[str, bool]:
+    """Its process group (field 5), and whether it was started at a terminal: field 7, tty_nr, is not 0."""
     fields = text.rpartition(")")[2].split()
     if len(fields) < 5:
         raise Unparsable("/proc/PID/stat", 1, text)
-    return fields[4] != "0"
+    return fields[2], fields[4] != "0"

@@ -3,8 +3,9 @@
 Why it hurts: a service whose log driver, sidecar or parent does not read its output hangs in the middle of its work,
     with its locks held and its connections open. It uses no CPU, is not blocked by a disk, and answers nobody.
 False alarms: backpressure is what pipes are for: a writer that is slowed down by its reader still runs now and then,
-    and only one that never ran for that long counts. Who writes to a terminal's pager waits for a person and is left
-    out.
+    and only one that never ran for that long counts. Who writes to a terminal's pager waits for a person, and the
+    parts of a pipeline (one process group) for the slowest of them: both are left out, and so is a pipe of which
+    nobody was seen to have the other end.
 References: fs/pipe.c; pipe(7), pipe capacity.
 """
 
@@ -27,8 +28,8 @@ NAMED = 4  # writers named in a sentence
 def find(timeline: Timeline) -> Iterator[Finding]:
     readers: dict[str, list[Sleeper]] = {}
     for writer in sleepers(timeline, "pipe", least=LONG, what=WRITER):
-        reads = timeline.series(READER, writer.subject)
-        readers.setdefault(f"process:{reads.latest.text}" if len(reads) else "", []).append(writer)
+        if len(reads := timeline.series(READER, writer.subject)):
+            readers.setdefault(f"process:{reads.latest.text}", []).append(writer)
     for reader, writers in readers.items():
         yield _finding(timeline, reader, writers)
 
@@ -43,11 +44,10 @@ def _finding(timeline: Timeline, reader: str, writers: list[Sleeper]) -> Finding
     names = ", ".join(harmless(it.subject.partition(":")[2]) for it in writers[:NAMED])
     known = [it.latest for one in writers[:NAMED] if len(it := timeline.series(READER, one.subject))]
     longest = lasting(writers[0].span.seconds)
-    says = f"keeps {names} waiting to print for up to {longest}: it has the other end of the pipe and does not read it"
     return Finding(
-        subject=reader or writers[0].subject,
+        subject=reader,
         span=covering(writers),
-        says=says if reader else f"waits to print for {longest}: nobody was seen to have the other end of its pipe",
+        says=f"keeps {names} waiting to print for up to {longest}: it has the other end of the pipe and does not read it",
         evidence=(*(it.reading for it in writers[:NAMED]), *known),
         culprit=reader,
         harm=Harm(parts=tuple(Part(figure="waited", who=it.subject, amount=1.0, span=it.span) for it in writers)),
