@@ -47,7 +47,7 @@ def _finding(timeline: Timeline, reader: str, writers: list[Sleeper]) -> Finding
     return Finding(
         subject=reader,
         span=covering(writers),
-        says=f"keeps {names} waiting to print for up to {longest}: it has the other end of the pipe and does not read it",
+        says=f"keeps {names} waiting to print for up to {longest}: it has the pipe's other end and does not read it",
         evidence=(*(it.reading for it in writers[:NAMED]), *known),
         culprit=reader,
         harm=Harm(parts=tuple(Part(figure="waited", who=it.subject, amount=1.0, span=it.span) for it in writers)),
