@@ -228,6 +228,7 @@ def variants(offsets: Offsets) -> Iterator[tuple[str, Offsets]]:
 
 
 @kernel
+@pytest.mark.beside
 @needs_root
 @pytest.mark.parametrize("nodes", [1, 2, 8, 64])
 @pytest.mark.parametrize("armed", [False, True])
