@@ -1,7 +1,7 @@
 """BPF programs that watch other programs (tracepoints, probes, LSM), and which process holds each.
 
-Overhead: three calls for each loaded program, 3 µs, at most `MOST`. Only where one watches other programs: one readlink
-    for each open file of every process, 2 µs, as many in a sample as for inotify and in turns.
+Overhead: three calls for each loaded program, 3 µs, at most `MOST`. Only where a new one watches other programs: one
+    readlink for each open file of every process, 2 µs, as many in a sample as for inotify and in turns.
 Kernel: kernel/bpf/syscall.c. Listing programs takes CAP_SYS_ADMIN. A program is kept by who has it open, as a program
     or as a link; /proc/PID/fdinfo shows its number. One that is only pinned in a file, or attached through a perf
     event, has no holder there.
@@ -33,6 +33,7 @@ class _Known:
 
     turns: Turns = field(default_factory=Turns)
     holders: dict[str, tuple[str, frozenset[int]]] = field(default_factory=dict)  # by pid: its name, the programs
+    sought: frozenset[int] = frozenset()  # the programs whose holders were looked for in a whole round
 
 
 @contextmanager
@@ -54,8 +55,10 @@ def _told(host: Host, known: _Known) -> Iterator[Reading | Blind]:
         watching = [it for it in loaded_programs(MOST) if it.kind]
     except OSError as error:
         raise Unreadable(_SOURCE, f"{error.strerror}: listing BPF programs takes CAP_SYS_ADMIN") from error
-    if watching:
+    numbers = frozenset(it.number for it in watching)
+    if numbers - known.sought:
         _walk(host, known)
+        known.sought = numbers if not known.turns.waiting else known.sought
     for program in watching:
         holders = [name for name, numbers in known.holders.values() if program.number in numbers]
         subject = f"bpf:{program.name or program.number}"

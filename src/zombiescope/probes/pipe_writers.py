@@ -19,7 +19,7 @@ from zombiescope.probes._asleep import Asleep
 from zombiescope.probes._open_files import Turns
 from zombiescope.probes._process_stat import parse_job
 
-EVERY = 10.0
+EVERY = 30.0  # who stands still at a print does so until somebody comes
 SECONDS, READER, COUNT = "pipe_writer_seconds", "pipe_reader", "pipe_writers"
 GIVES = (SECONDS, READER, COUNT)
 _CALL = re.compile(r"[0-9]{1,4} 0x([0-9a-f]{1,8}) ")  # the file is the first argument of write, writev, splice
