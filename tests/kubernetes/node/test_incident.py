@@ -68,7 +68,11 @@ def test_the_table_shows_it(whole: Whole) -> None:
     assert "CrashLoopingContainer" in line and "default/crasher/web" in line
 
 
+@pytest.mark.long
 def test_diagnose_returns_the_chain(whole: Whole) -> None:
+    """Ten seconds see one end at most: it takes five restarts from before to call that a loop, five minutes here."""
+    count = "{.status.containerStatuses[0].restartCount}"
+    whole.until(lambda: int(whole.cluster.kubectl("get", "pod", "crasher", "-o", f"jsonpath={count}").stdout) >= 5, 420)
     done = whole.plugin("diagnose", NAME, "--seconds", "10", "--format", "json")
     assert done.returncode == 1, done.stderr
     told = json.loads(done.stdout)
