@@ -20,6 +20,7 @@ from zombiescope.core import UserError
 from zombiescope.core.samples import Samples
 from zombiescope.profile.chosen import Chosen
 from zombiescope.profile.heatmap import SECOND, heatmap
+from zombiescope.profile.perf_data_records import pieces
 from zombiescope.profile.tree import planted
 
 FOLDER = os.path.join(tempfile.gettempdir(), "zs-capture")
@@ -27,6 +28,7 @@ SECONDS = 105  # at 999 Hz, two busy cores give 200,000 samples in it
 FEWEST = 200_000
 RUNS = 5
 CELL = SECOND // 50
+_KSYMBOL, _KSYMBOL_FLAGS = 17, 22  # kind of the record, and where its flags are: behind head, address, length, type
 # Parsers, hashes and regular expressions, pipes, files, short programs by the thousand: kernel and user, deep and flat.
 LOAD = r"""
 end=$((SECONDS+$1))
@@ -73,8 +75,21 @@ def recorded() -> str:
         load.wait()
     if done.returncode:
         raise UserError(f"perf record: {done.stderr.decode(errors='replace')[-200:]}")
+    _make_readable(f"{path}.new")
     os.rename(f"{path}.new", path)
     return path
+
+
+def _make_readable(path: str) -> None:
+    """perf 6.1 ends with "failed to process type: 17" at some records of BPF programs that were loaded meanwhile
+    (KSYMBOL): as programs that were unloaded it passes over them."""
+    if subprocess.run(("perf", "script", "-i", path), capture_output=True).returncode == 0:
+        return
+    with open(path, "r+b") as file:
+        start, size = struct.unpack_from("<QQ", file.read(56), 40)
+        for piece in pieces(lambda at, most: os.pread(file.fileno(), most, at), start, start + size, []):
+            for place in piece.of(_KSYMBOL).tolist():
+                os.pwrite(file.fileno(), struct.pack("<H", 1), piece.offset + 8 * place + _KSYMBOL_FLAGS)
 
 
 @contextmanager
@@ -145,6 +160,7 @@ def _small(path: str) -> None:
     if not os.path.exists(path):
         argv = ("perf", "record", "-q", "--buildid-mmap", "-F", "999", "-g", "-o", path)
         subprocess.run((*argv, "--", "python3", "-c", "import json"), check=True, capture_output=True)
+        _make_readable(path)
 
 
 def _repeated(path: str, to: str, times: int) -> None:
