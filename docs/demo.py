@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.text import Text
 
 COLUMNS, ROWS = 118, 34
-SHORTEST, LONGEST = 0.08, 2.0  # seconds between two lines in the picture: a report comes at once, and is to be read
+SHORTEST, LONGEST = 0.08, 1.2  # seconds between two lines in the picture: a report comes at once, and is to be read
 HOLD = 8.0  # seconds that the end stays before it begins anew
 HIGH, WIDE, MARGIN = 17, 8.0, 12  # pixels
 CAST, SVG = (Path(__file__).resolve().parent / name for name in ("demo.cast", "demo.svg"))

@@ -1,5 +1,5 @@
 // The diagnosis beside the time axis: the chain, stage by stage. A click on a stage or on its evidence goes to its time.
-import type { Case, Remedy } from "./data";
+import type { Case, Ground, Remedy } from "./data";
 import { clock } from "./format";
 import { Proof, Stage } from "./Stage";
 import type { State } from "./state";
@@ -121,13 +121,19 @@ function Offer({ remedy }: { remedy: Remedy }) {
   );
 }
 
+/** A law may say itself how it knows: the badge does already. */
+function said({ kind, says }: Ground): string {
+  const words = `${GROUNDS[kind] ?? kind}: `;
+  return says.toLowerCase().startsWith(words) ? says.slice(words.length) : says;
+}
+
 function Grounds({ state, it, cause, effect }: { state: State; it: Case; cause: number; effect: number }) {
   const link = it.links.find((one) => one.cause === cause && one.effect === effect);
   return (
     <ul class="grounds">
       {(link?.grounds ?? []).map((ground, i) => (
         <li key={i}>
-          <span class={`badge ${ground.kind}`}>{GROUNDS[ground.kind] ?? ground.kind}</span> {ground.says}{" "}
+          <span class={`badge ${ground.kind}`}>{GROUNDS[ground.kind] ?? ground.kind}</span> {said(ground)}{" "}
           <Proof state={state} evidence={ground.evidence} />
         </li>
       ))}

@@ -7,7 +7,7 @@ import type { Flame } from "./samples";
 import { exactly } from "./search";
 import type { State } from "./state";
 
-const MOST = 100; // lines: the rest has less than those
+const MOST = 40; // lines: more are slow to lay out, and the tables have all frames
 const LEAST = 5e-4; // of all
 
 interface Line {

@@ -1,5 +1,6 @@
 // Callers above, callees below: all that leads to one function, and all that it does.
 import { useComputed } from "@preact/signals";
+import type { ReadonlySignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { Drawing } from "./flame";
 import { amount, percent } from "./format";
@@ -27,6 +28,17 @@ export function SandwichView({ state }: { state: State }) {
   });
   const callers = useComputed(() => of(both.value.callers, true));
   const callees = useComputed(() => of(both.value.callees, false));
+  const graph = (which: "callers" | "callees", drawing: ReadonlySignal<Drawing>) => (
+    <FrameCanvas
+      key={which}
+      state={state}
+      drawing={drawing}
+      name={which}
+      label={`${which} of ${tree.names[label.value]}`}
+      tell={tell(both.value[which])}
+      act={act(both.value[which])}
+    />
+  );
   const tell = (side: Side) => (node: number) => ({
     title: tree.names[side.tree.label[node]],
     lines: [`${amount(state.bundle, side.flame.total[node])} (${percent(side.flame.total[node] / (state.now.value.all || 1))} of all)`],
@@ -43,25 +55,11 @@ export function SandwichView({ state }: { state: State }) {
       </h3>
       {all && width.value ? (
         <>
-          <FrameCanvas
-            state={state}
-            drawing={callers}
-            name="callers"
-            label={`callers of ${name}`}
-            tell={tell(both.value.callers)}
-            act={act(both.value.callers)}
-          />
+          {graph("callers", callers)}
           <h3>
             What <b>{name}</b> does: {amount(state.bundle, all)}, {percent(all / (state.now.value.all || 1))} of all
           </h3>
-          <FrameCanvas
-            state={state}
-            drawing={callees}
-            name="callees"
-            label={`callees of ${name}`}
-            tell={tell(both.value.callees)}
-            act={act(both.value.callees)}
-          />
+          {graph("callees", callees)}
         </>
       ) : (
         <p class="nothing">no samples of it in this time range</p>

@@ -12,7 +12,8 @@ const MOSTLY = 0.5; // of a range: a finding that holds that long is what the ra
 /** Why `baseline` cannot be what `chosen` is compared with; null if it can. */
 export function refusal(bundle: Bundle, whole: Range, chosen: Range, baseline: Range): string | null {
   const overlap = shared(chosen, baseline);
-  if (overlap > 0 && !(chosen.start <= whole.start && chosen.end >= whole.end)) {
+  // Borders are moved outwards to ticks: ranges that touch may share one.
+  if (overlap > 2 * bundle.header.tick && !(chosen.start <= whole.start && chosen.end >= whole.end)) {
     return "the two ranges overlap: choose a baseline outside the selection";
   }
   const few = (range: Range, name: string) => {

@@ -1,47 +1,41 @@
-"""The pictures of docs/time-travel.md, taken anew: python -m tests.web.pictures."""
+"""The pictures of docs/, taken anew from the recording that comes with the tool: python -m tests.web.pictures."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 from tests.conftest import PROJECT
-from tests.outputs.incident_readings import STALLS
-from tests.web import scene
 
-from zombiescope.core import Case
-from zombiescope.web.onefile import one_file
-from zombiescope.web.payload import bundle
+from zombiescope.cli._sources import opened
+from zombiescope.places.sample import SAMPLE
+from zombiescope.web.onefile import write
 
-WIDE, TALL = 1600, 1000
-
-
-def tame(case: Case) -> Case:
-    """Without the neighbour whose name is an attack: a test needs it, a picture does not."""
-    findings = tuple(it for it in case.findings if it.sign != "defunct_processes")
-    return replace(case, findings=findings, unexplained=())
+WIDE, TALL = 1500, 1000
+LOGGED = "state.bundle.header.events.find((it) => it.lane === 'log')"
+PICTURES = (
+    ("page.png", "light", f"state.beforeEvent({LOGGED})"),
+    ("page-dark.png", "dark", "state.search.value = 'css_rstat|cgroup'"),
+    ("page-callers.png", "light", "state.search.value = '^vfs_read$'; state.about.value = NAMES.indexOf('vfs_read')"),
+    ("page-tables.png", "dark", "state.pane.value = 'tables'"),
+)
 
 
 def main() -> None:
-    made = one_file(bundle(scene.capture(), scene.timeline(), tame(scene.case())), "gpu-17")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         file = Path(folder, "page.html")
-        file.write_bytes(made)
+        with file.open("wb") as out:
+            write(opened(SAMPLE), out)
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        for theme, name, act in (
-            ("light", "page.png", "beforeEvent(state.bundle.header.events.find((it) => it.lane === 'log'))"),
-            ("dark", "page-dark.png", f"show({{ start: {STALLS[1] - 12}e9, end: {STALLS[1] + 18}e9 }})"),
-        ):
+        for name, theme, act in PICTURES:
             page = browser.new_page(viewport={"width": WIDE, "height": TALL}, color_scheme=theme)  # type: ignore[arg-type]
             page.goto(file.as_uri())
             page.wait_for_selector("html[data-ready]")
-            page.evaluate(f"() => {{ const {{ state }} = window.zombiescope; state.{act}; }}")
-            if theme == "dark":
-                page.locator(".chain .go", has_text="cgroup_walker").hover()
-                page.locator("#search").fill("mem_cgroup")
+            pane = "state.pane.value = 'callers';" if "callers" in name else ""
+            names = "const NAMES = state.bundle.tree.names;"
+            page.evaluate(f"() => {{ const {{ state }} = window.zombiescope; {names} {act}; {pane} }}")
             page.wait_for_timeout(300)
             page.screenshot(path=str(PROJECT / "docs" / name))
         browser.close()

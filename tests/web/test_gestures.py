@@ -208,6 +208,7 @@ def test_remedies_other_causes_and_what_was_not_checked_stand_beside_a_finding(v
 def test_callers_and_callees_of_a_function(viewer: Viewer) -> None:
     page = viewer.page
     viewer.drag(71, 77)
+    page.locator(".words table").last.get_by_role("button", name="total").click()
     page.locator(".words .name", has_text="vfs_read").first.click()
     page.get_by_role("button", name="callers and callees").click()
     assert "vfs_read" in viewer.text(".sandwich h3")
@@ -228,6 +229,7 @@ def test_the_table_is_sorted_by_any_column(viewer: Viewer) -> None:
     def shares() -> list[float]:
         return [float(it.rstrip("%")) for it in table.locator("td:last-child").all_inner_texts()]
 
+    table.get_by_role("button", name="self").click()
     table.get_by_role("button", name="total").click()
     assert shares() == sorted(shares(), reverse=True) and len(shares()) > 10
     assert table.locator("th[aria-sort=descending]").inner_text().startswith("total")

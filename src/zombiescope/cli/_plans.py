@@ -11,6 +11,7 @@ from zombiescope.core import Case, Plan, UserError, harmless
 from zombiescope.diagnosis.describe import describe
 from zombiescope.members.rooms import healthy
 from zombiescope.outputs._offers import first_of_each, kind, kind_of, meant, offers
+from zombiescope.places.sample import SAMPLE
 from zombiescope.treatment.apply import Machine, shown
 
 _WIDTH = 110
@@ -104,7 +105,8 @@ def write_text(
         print(file=out)
     if others:
         print("other plans, each by its name:", file=out)
-        of = f" --recording {harmless(shlex.quote(recording))}" if recording else ""
+        named = "--sample" if recording == SAMPLE else f"--recording {harmless(shlex.quote(recording))}"
+        of = f" {named}" if recording else ""
         lines = [f"  zombiescope fix {it.name}{of}  ({kind(it)}, for {harmless(it.cures.subject)})" for it in others]
         print("\n".join(dict.fromkeys(lines)), file=out)
 
