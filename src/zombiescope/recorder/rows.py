@@ -104,8 +104,6 @@ def in_order(at: npt.NDArray[np.float64], *, events: bool = False) -> Codes:
     What was written last holds then: the two mixed would be a counter that jumps up and down, and rates that never
     were. Events keep their times: the kernel's log has earlier ones.
     """
-    if len(at) < 2:  # so it is with half of them in a short look
-        return np.zeros(len(at), np.int64)
     gaps = np.diff(at)
     if events or not (gaps < 0).any():
         return np.argsort(at, kind="stable")
@@ -132,31 +130,32 @@ def series_of(table: Rows, *, events: bool = False) -> Iterator[Series]:
     """Rows grouped by what and subject, each in the order of time; by codes, never by strings."""
     if not len(table):
         return
-    columns = (table.what, table.subject, table.source, table.text)
-    names, codes = [it.words for it in columns], [it.codes.astype(np.int64) for it in columns]
-    at, values = _seconds(table.at), table.value
-    key = codes[0] * (len(names[1]) + 1) + codes[1]
+    names = [it.words for it in (table.what, table.subject, table.source, table.text)]
+    key = table.what.codes.astype(np.int64) * (len(names[1]) + 1) + table.subject.codes
     order = np.argsort(key, kind="stable")
+    what, subject, source, text = (it.codes[order] for it in (table.what, table.subject, table.source, table.text))
+    at, values = _seconds(table.at[order]), table.value[order]
     edges = np.flatnonzero(np.diff(key[order], prepend=-1, append=-1))
-    # Of all groups at once: most are of a few rows, and each call of numpy costs as much as a row.
-    sources, texts, starts = codes[2][order], codes[3][order], edges[:-1]
-    one_source = (np.minimum.reduceat(sources, starts) == np.maximum.reduceat(sources, starts)).tolist()
-    has_text = (np.maximum.reduceat(texts, starts) >= 0).tolist()
-    as_read = bool((np.diff(at) >= 0).all())  # unless the clock was set back, or lines of a log are among them
-    for (start, end), alike, worded in zip(pairwise(edges.tolist()), one_source, has_text, strict=True):
-        written = order[start:end]
-        what_said = names[0][codes[0][written[0]]]
-        placed = slice(None) if as_read else in_order(at[written], events=events)
-        rows = written[placed]
-        with_text = np.flatnonzero(codes[3][rows] >= 0).tolist() if worded else ()
+    # Nearly all were written in the order of time: those are parts of the columns as they are.
+    earlier = np.setdiff1d(np.flatnonzero(np.diff(at) < 0) + 1, edges)
+    unordered = set((np.searchsorted(edges, earlier, side="right") - 1).tolist())
+    for number, (start, end) in enumerate(pairwise(edges.tolist())):
+        own_at, own_values, sources, texts = at[start:end], values[start:end], source[start:end], text[start:end]
+        what_said = names[0][what[start]]
+        if number in unordered:
+            placed = in_order(own_at, events=events)
+            own_values = with_unknown(what_said, own_values, placed)
+            own_at, sources, texts = own_at[placed], sources[placed], texts[placed]
+        said = sources[:1].tolist() if end - start == 1 or (sources == sources[0]).all() else sources.tolist()
+        with_text = np.flatnonzero(texts >= 0).tolist()
         yield Series(
             what=what_said,
-            subject=names[1][codes[1][rows[0]]],
-            at=at[rows],
-            values=values[rows] if isinstance(placed, slice) else with_unknown(what_said, values[written], placed),
-            until=float(at[rows[-1]]),
-            sources=tuple(names[2][code] or "" for code in (sources[start : start + 1] if alike else codes[2][rows])),
-            texts={place: names[3][codes[3][rows[place]]] for place in with_text},
+            subject=names[1][subject[start]],
+            at=own_at,
+            values=own_values,
+            until=float(own_at[-1]),
+            sources=tuple([names[2][code] or "" for code in said]),
+            texts={place: names[3][texts[place]] for place in with_text},
         )
 
 

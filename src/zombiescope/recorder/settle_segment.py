@@ -35,6 +35,7 @@ def main(argv: Sequence[str]) -> int:
     if len(argv) < 2 or not all(map(is_segment, argv[1:])):
         print("usage: settle FOLDER SEGMENT [SEGMENT…]", file=sys.stderr)
         return 2
+    os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"  # read when it is loaded: its own allocator keeps its memory
     with suppress(AttributeError):  # each thread that reads a file would keep memory of its own
         ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
     failed = False
@@ -83,7 +84,6 @@ def write_segment(folder: int, found: Settled) -> None:
     # Not before: the 30 MB of Arrow, and what gave names, are not needed at the same time.
     import pyarrow as pa
 
-    pa.set_memory_pool(pa.system_memory_pool())  # its own allocator keeps its memory
     try:
         _write_files(folder, found)
     except pa.ArrowException as error:
