@@ -8,20 +8,13 @@ import pytest
 from tests.conftest import CANNOT
 from tests.kernels.packages import Lacking
 from tests.kubernetes.cluster import Cluster, running
+from tests.kubernetes.lent import or_skipped
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """A real API server."""
-    try:
-        started = running()
-        found = started.__enter__()
-    except Lacking as lacking:
-        pytest.skip(CANNOT + str(lacking))
-    try:
-        yield found
-    finally:
-        started.__exit__(None, None, None)
+    yield from or_skipped(running())
 
 
 @pytest.fixture

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.conftest import CANNOT
-from tests.kernels.packages import Lacking
 from tests.kubernetes.images import IMAGE, LIMITS, Podman, podman
+from tests.kubernetes.lent import or_skipped
 
 from zombiescope import __version__
 
@@ -17,15 +16,7 @@ LARGEST = 600 << 20  # bytes
 
 @pytest.fixture(scope="module")
 def run() -> Iterator[Podman]:
-    made = podman()
-    try:
-        found = made.__enter__()
-    except Lacking as lacking:
-        pytest.skip(CANNOT + str(lacking))
-    try:
-        yield found
-    finally:
-        made.__exit__(None, None, None)
+    yield from or_skipped(podman())
 
 
 def test_the_image(run: Podman) -> None:

@@ -41,15 +41,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ask-reboot", action="store_true", help=says)
     add_exit_style(parser, "ci")
     parser.add_argument("--check", action="store_true", help="say what would be blind here, and end")
-    complete(
-        parser,
-        config=FILE,
-        token_file=FILE,
-        webhook_token_file=FILE,
-        push_token_file=FILE,
-        ship_token_file=FILE,
-        kubeconfig=FILE,
-    )
+    tokens = ("token_file", "webhook_token_file", "push_token_file", "ship_token_file")
+    complete(parser, **dict.fromkeys(("config", *tokens, "kubeconfig"), FILE))
     complete(parser, tls_cert_file=FILE, tls_key_file=FILE, tls_client_ca_file=FILE)
     complete(parser, post_ca_file=FILE, post_cert_file=FILE, post_key_file=FILE)
     complete(parser, dir=FOLDER, host=FOLDER, textfile=FOLDER, ledger=FOLDER)

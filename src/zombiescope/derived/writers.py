@@ -14,15 +14,12 @@ MOSTLY = 0.5  # of what those who wrote most wrote: with less nobody in particul
 
 
 class Writer(NamedTuple):
-    """A process, what it wrote a second, and the readings that show it."""
+    """A process, what it wrote a second, that in words, and the readings that show it."""
 
     subject: str
     each: float
+    words: str
     evidence: tuple[Reading, ...]
-
-    @property
-    def words(self) -> str:
-        return f"; {harmless(self.subject.removeprefix('process:'))} wrote most, {amount(self.each)} a second"
 
 
 def writer(timeline: Timeline, span: Span) -> Writer | None:
@@ -31,7 +28,8 @@ def writer(timeline: Timeline, span: Span) -> Writer | None:
     for subject in timeline.subjects(WRITTEN, "process"):
         rate = timeline.rate(WRITTEN, subject, within=span)
         if len(rate) and (each := rate.mean()) > 0:
-            found.append(Writer(subject, each, (timeline.series(WRITTEN, subject).latest,)))
+            words = f"; {harmless(subject.removeprefix('process:'))} wrote most, {amount(each)} a second"
+            found.append(Writer(subject, each, words, (timeline.series(WRITTEN, subject).latest,)))
     most = max(found, key=lambda it: it.each, default=None)
     if most is None or most.each < MUCH or most.each < MOSTLY * sum(it.each for it in found):
         return None

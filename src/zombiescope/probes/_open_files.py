@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from zombiescope.core import Host, Unparsable, Unreadable
 
@@ -15,8 +16,7 @@ LINKS = 20_000  # open files asked in a sample, 2 µs each: a node of 500 proces
 _STATUS = re.compile(r"^Name:\t([^\n]*)\n(?:.*\n)?Uid:\t[0-9]+\t([0-9]{1,10})\t.*\nFDSize:\t([0-9]{1,10})\n", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(NamedTuple):
     """A process, its name and its effective user."""
 
     pid: str

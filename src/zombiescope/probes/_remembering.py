@@ -67,3 +67,19 @@ def remembered(
         return tell(host, find(host))
 
     return watch, read
+
+
+def keeping(
+    new: Callable[[], _Found], tell: Callable[[Host, _Found], Iterator[Reading | Blind]]
+) -> tuple[Callable[[Host], AbstractContextManager[Look]], Callable[[Host], Iterator[Reading | Blind]]]:
+    """The `watch` and the `read` of a probe that keeps something from one sample to the next; `new` is it at first."""
+
+    @contextmanager
+    def watch(host: Host) -> Iterator[Look]:
+        known = new()
+        yield lambda: tell(host, known)
+
+    def read(host: Host) -> Iterator[Reading | Blind]:
+        return tell(host, new())
+
+    return watch, read

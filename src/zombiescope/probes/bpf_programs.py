@@ -10,13 +10,13 @@ Kernel: kernel/bpf/syscall.c. Listing programs takes CAP_SYS_ADMIN. A program is
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Host, Reading, Unreadable
 from zombiescope.kernel.bpf_programs import loaded_programs
 from zombiescope.probes._open_files import Turns
+from zombiescope.probes._remembering import keeping
 
 EVERY = 60.0
 PROGRAM, COUNT = "bpf_program", "bpf_programs_watching"
@@ -34,17 +34,6 @@ class _Known:
     turns: Turns = field(default_factory=Turns)
     holders: dict[str, tuple[str, frozenset[int]]] = field(default_factory=dict)  # by pid: its name, the programs
     sought: frozenset[int] = frozenset()  # the programs whose holders were looked for in a whole round
-
-
-@contextmanager
-def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
-    """Keeps who holds what, so that a node with very many open files is walked in turns."""
-    known = _Known()
-    yield lambda: _told(host, known)
-
-
-def read(host: Host) -> Iterator[Reading | Blind]:
-    return _told(host, _Known())
 
 
 def _told(host: Host, known: _Known) -> Iterator[Reading | Blind]:
@@ -65,6 +54,9 @@ def _told(host: Host, known: _Known) -> Iterator[Reading | Blind]:
         text = holders[0] if holders else ""
         yield Reading(what=PROGRAM, subject=subject, value=program.number, at=at, source=_SOURCE, text=text)
     yield Reading(what=COUNT, subject="node", value=len(watching), at=at, source=_SOURCE)
+
+
+watch, read = keeping(_Known, _told)
 
 
 def _walk(host: Host, known: _Known) -> None:

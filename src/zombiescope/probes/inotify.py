@@ -10,13 +10,13 @@ Kernel: fs/notify/inotify/inotify_user.c; the limit is fs.inotify.max_user_insta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.text import count
 from zombiescope.probes._open_files import LINKS, Owner, Turns
+from zombiescope.probes._remembering import keeping
 
 EVERY = 30.0
 USED, LIMIT, UNREAD = "inotify_instances", "inotify_instances_limit", "inotify_processes_unread"
@@ -33,17 +33,6 @@ class _Known:
 
     turns: Turns = field(default_factory=Turns)
     own: dict[str, _Own] = field(default_factory=dict)
-
-
-@contextmanager
-def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
-    """Keeps what was counted, so that a node with very many open files is counted in turns."""
-    known = _Known()
-    yield lambda: _told(host, known)
-
-
-def read(host: Host) -> Iterator[Reading | Blind]:
-    return _told(host, _Known())
 
 
 def _told(host: Host, known: _Known) -> Iterator[Reading | Blind]:
@@ -65,6 +54,9 @@ def _told(host: Host, known: _Known) -> Iterator[Reading | Blind]:
         yield Reading(what=USED, subject=f"user:{uid}", value=total, at=at, source=source, text=most)
     yield Reading(what=LIMIT, subject="node", value=limit, at=at, source=_LIMIT)
     yield from _unseen(known.turns, at)
+
+
+watch, read = keeping(_Known, _told)
 
 
 def _unseen(turns: Turns, at: float) -> Iterator[Reading | Blind]:

@@ -10,14 +10,14 @@ Kernel: pipe_write() of fs/pipe.c sleeps interruptibly, so such a process does n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.probes._asleep import Asleep
 from zombiescope.probes._open_files import Turns
 from zombiescope.probes._process_stat import parse_job
+from zombiescope.probes._remembering import keeping
 
 EVERY = 30.0  # who stands still at a print does so until somebody comes
 SECONDS, READER, COUNT = "pipe_writer_seconds", "pipe_reader", "pipe_writers"
@@ -29,17 +29,6 @@ _CALL = re.compile(r"[0-9]{1,4} 0x([0-9a-f]{1,8}) ")  # the file is the first ar
 class _Known:
     asleep: Asleep = field(default_factory=lambda: Asleep(SECONDS, ("pipe_write", "pipe_wait", "anon_pipe_write")))
     readers: dict[str, str] = field(default_factory=dict)  # by the writer's pid: who may read; empty: its own pipeline
-
-
-@contextmanager
-def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
-    """Keeps who waited in the last sample."""
-    known = _Known()
-    yield lambda: _told(host, known)
-
-
-def read(host: Host) -> Iterator[Reading | Blind]:
-    return _told(host, _Known())
 
 
 def _told(host: Host, known: _Known) -> Iterator[Reading | Blind]:
@@ -57,6 +46,9 @@ def _told(host: Host, known: _Known) -> Iterator[Reading | Blind]:
             source = "$ ls -l /proc/[0-9]*/fd"
             yield Reading(what=READER, subject=reading.subject, value=1, at=at, source=source, text=name)
     yield Reading(what=COUNT, subject="node", value=len(alone), at=at, source="$ cat /proc/[0-9]*/wchan")
+
+
+watch, read = keeping(_Known, _told)
 
 
 def _job(host: Host, pid: str) -> tuple[str, bool]:

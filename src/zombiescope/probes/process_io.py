@@ -10,12 +10,12 @@ Kernel: Documentation/filesystems/proc.rst 3.3. What a process wrote is counted 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.text import count, lines
+from zombiescope.probes._remembering import keeping
 
 EVERY = 5.0
 WRITTEN, READ, ASKED = "process_written_bytes_total", "process_read_bytes_total", "process_io_asked"
@@ -33,17 +33,6 @@ class _Last:
     at: float = 0.0
     waited: float = 0.0
     done: dict[str, tuple[int, int]] = field(default_factory=dict)
-
-
-@contextmanager
-def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
-    """Keeps the last sample: what was done since is what counts."""
-    last = _Last()
-    yield lambda: _told(host, last)
-
-
-def read(host: Host) -> Iterator[Reading | Blind]:
-    return _told(host, _Last())
 
 
 def _told(host: Host, last: _Last) -> Iterator[Reading | Blind]:
@@ -64,6 +53,9 @@ def _told(host: Host, last: _Last) -> Iterator[Reading | Blind]:
                     what=what, subject=f"process:{name}[{pid}]", value=value, at=when, source=f"/proc/{pid}/io"
                 )
     last.at, last.waited, last.done = at, waited, done
+
+
+watch, read = keeping(_Last, _told)
 
 
 def _done(host: Host) -> Iterator[tuple[str, tuple[int, int]]]:

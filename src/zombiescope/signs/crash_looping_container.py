@@ -18,6 +18,7 @@ import numpy as np
 from zombiescope.core import Finding, Reading, Span, lasting
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
+from zombiescope.derived.restarts import most_restarted
 
 COUNTER, EXITS = "container_restarts_total", "container_exit"
 # Scale: restarts of one container: the same on any node.
@@ -48,12 +49,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     """The container restarted most, where none loops."""
-    most = sorted(timeline.latest(COUNTER), key=lambda reading: reading.value, reverse=True)
-    if not most or not most[0].value:
-        looked = timeline.looks(COUNTER if timeline.looked(COUNTER) else EXITS)
-        return f"none of {len(most)} containers was restarted", (looked.latest,) if len(looked) else ()
-    name = most[0].subject.removeprefix("container:")
-    return f"most restarted: {name}, {most[0].value:,.0f} times in all", (most[0],)
+    return most_restarted(timeline, COUNTER, EXITS, "containers")
 
 
 def _loops(timeline: Timeline, subject: str, counter: Series, exits: Series) -> Iterator[_Loop]:

@@ -18,6 +18,7 @@ from zombiescope.core import Blind, Finding, Reading, Span, lasting
 from zombiescope.core.harm import Harm
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.kernel_log import Line, lines_of
+from zombiescope.derived.restarts import most_restarted
 from zombiescope.derived.unit_results import WELL, crashes, ended
 
 COUNTER, LOG = "unit_restarts_total", "kernel_log"
@@ -45,12 +46,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     """The service restarted most, where none loops."""
-    most = sorted(timeline.latest(COUNTER), key=lambda reading: reading.value, reverse=True)
-    if not most or not most[0].value:
-        looked = timeline.looks(COUNTER if timeline.looked(COUNTER) else LOG)
-        return f"none of {len(most)} services was restarted", (looked.latest,) if len(looked) else ()
-    name = most[0].subject.removeprefix("unit:")
-    return f"most restarted: {name}, {most[0].value:,.0f} times in all", (most[0],)
+    return most_restarted(timeline, COUNTER, LOG, "services")
 
 
 def _counted(timeline: Timeline, counter: Series) -> Iterator[Finding]:
