@@ -75,9 +75,6 @@ def test_the_whole_chain_from_a_recording_that_outlives_the_fault(
             gives_up(logs)
 
         monkeypatch.setattr(pinterest, "say_reset", reset_and_lose_the_job)
-        # Five seconds of starvation are what a driver waits for; the job is lost two seconds later.
-        monkeypatch.setattr(pinterest, "RESET_AFTER", 8.0)
-        monkeypatch.setattr(pinterest, "SECONDS", 14.0)
         monkeypatch.setattr(pinterest, "missing", lambda needs: needs)  # no second job, where Ray is installed
         told = diagnosed("pinterest", pinterest, 1.0, folder).told
     chain = told["chains"][0]

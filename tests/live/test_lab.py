@@ -40,10 +40,8 @@ def judged() -> list[Any]:
 
 
 @pytest.mark.parametrize(("name", "scenario"), judged())
-def test_the_truth_is_told(name: str, scenario: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_truth_is_told(name: str, scenario: ModuleType) -> None:
     _skip_without(scenario)
-    if name in QUICK:
-        monkeypatch.setattr(scenario, "SECONDS", 6.0)  # a score looks longer, beside whatever its machine does
     try:
         for _ in range(ATTEMPTS):
             run = undisturbed(name, scenario, 1.0, print)

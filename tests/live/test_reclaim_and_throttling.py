@@ -17,7 +17,6 @@ from zombiescope.core import Host
 from zombiescope.kernel.mounts import cgroup_mounts
 from zombiescope.lab import _loads, throttled
 from zombiescope.lab._cgroups import remove
-from zombiescope.probes import cpu_throttling, pressure
 from zombiescope.questions import reclaim_explains_throttling
 from zombiescope.recorder.short import record
 
@@ -34,9 +33,8 @@ def test_a_quota_used_up_by_ordinary_work_is_not_explained_by_reclaim() -> None:
     assert fault.subject in {it.subject for it in answer.evidence}
 
 
-def test_a_quota_used_up_by_reclaim_is_explained_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for probe in (cpu_throttling, pressure):
-        monkeypatch.setattr(probe, "EVERY", 0.25)  # four intervals in each second that it runs or rests
+@pytest.mark.usefixtures("often")
+def test_a_quota_used_up_by_reclaim_is_explained_by_it() -> None:
     with (
         _loads.limited("tied", 16 << 20) as folder,
         quota(folder, 0.3),
@@ -45,7 +43,7 @@ def test_a_quota_used_up_by_reclaim_is_explained_by_it(monkeypatch: pytest.Monke
         now_and_then(pid),
     ):
         Path(_cpu_folder(folder), "cgroup.procs").write_text(str(pid))
-        timeline = record(Host(), 12.0, only=PROBES).timeline()
+        timeline = record(Host(), 20.0, only=PROBES).timeline()
     answer = reclaim_explains_throttling.answer(timeline)
     assert answer.state == "supported", answer.says
     assert "s a second with reclaim and" in answer.says
@@ -78,12 +76,12 @@ def quota(memory_folder: str, share: float) -> Iterator[None]:
 
 
 def now_and_then(pid: int) -> AbstractContextManager[None]:
-    """The process runs for a second, rests for one, and so on."""
+    """The process runs for two seconds, rests for two, and so on."""
 
     def conduct(done: threading.Event) -> None:
         for order in (signal.SIGSTOP, signal.SIGCONT) * 60:
             os.kill(pid, order)
-            if done.wait(1.0):
+            if done.wait(2.0):
                 return
 
     return meanwhile(conduct)

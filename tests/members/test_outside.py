@@ -53,7 +53,7 @@ BAD = {
     '[[kernel_message]]\nkind = "x"\nholds = "y"\npattern = "("\n[[function]]\nfamily = 3\nnames = []\nsays = ""\n'
     '[[kernel]]\nname = "x"\nfixed = 5\nfault = ""\nfix = ""\n[[unit]]\nunits = [1]\nwhy = "x"\n'
     '[[ray_message]]\nhow = "x"\nholds = ""\npattern = ""\n[[blind_cause]]\nholds = ""\ndo = "x"\n'
-    '[[package]]\npackages = "x"\nwhy = "y"\n[[symptom]]\nseen = "x"\nsigns = "y"\n',
+    '[[package]]\npackages = "x"\nwhy = "y"\n[[symptom]]\nseen = "x"\nsigns = "y"\n[[drop]]\ncounter = "x"\n',
 }
 
 
