@@ -46,7 +46,6 @@ from zombiescope.recorder.carry import loaded
 from zombiescope.recorder.segment import stack_batches
 from zombiescope.recorder.settle import Settled, settled
 from zombiescope.recorder.short import record
-from zombiescope.recorder.stack_names import StackNames
 from zombiescope.recorder.tasks import Tasks
 
 CODE = 0x55D000000000
@@ -245,7 +244,7 @@ def test_a_batch_names_as_one_by_one(lists: list[list[int]], pids: list[int]) ->
         pid.to_bytes(4, "little") + b"".join(it.to_bytes(8, "little") for it in chain)
         for pid, chain in zip(pids, lists, strict=False)
     ]
-    batch = StackNames(namer())
+    batch = stack_names.StackNames(namer())
     numbers = batch.numbers(raw, np.arange(len(raw)), np.zeros(len(raw), np.int64))
     frames = [tuple(it["frames"]) for it in (row for part in stack_batches(batch) for row in part.to_pylist())]
     ids = [it["stack"] for it in (row for part in stack_batches(batch) for row in part.to_pylist())]
