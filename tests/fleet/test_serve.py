@@ -23,9 +23,9 @@ from zombiescope.fleet import store
 from zombiescope.fleet.hour_parcel import hour_parcel
 from zombiescope.fleet.hours import INCOMING, SECONDS, Hour, hour_of, parcel_key
 from zombiescope.fleet.parcel import MOST_PARCEL
-from zombiescope.fleet.receiving import refused
 from zombiescope.fleet.store import Unwanted
 from zombiescope.recorder.replay import opened as replayed
+from zombiescope.web.receiver import refused
 
 TOKEN = "a-word-of-sixteen-letters-or-more"
 

@@ -67,7 +67,12 @@ def test_what_is_being_written_is_not_seen(tmp_path: Path) -> None:
             kept.read(f"a/{name}")
 
 
-@pytest.mark.parametrize("url", ["ftp://x/y", "file://host/x", "", "http://x"])
+@pytest.mark.parametrize("url", ["ftp://x/y", "file://host/x", ""])
 def test_what_is_no_store_is_said(url: str) -> None:
     with pytest.raises(UserError, match="not a store"):
         store.opened(url)
+
+
+def test_a_collector_cannot_be_read() -> None:
+    with pytest.raises(UserError, match="a collector only takes what nodes send"):
+        store.opened("https://collector:9480")

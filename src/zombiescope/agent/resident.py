@@ -14,6 +14,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from zombiescope import __version__
@@ -63,13 +64,9 @@ class Resident:
         self._recorder = Child(
             self._selector, "recorder", lambda: commands.recorder(self.settings), self._recorder_said
         )
-        self._examiner = Child(
-            self._selector,
-            "examiner",
-            lambda: commands.examiner(self.settings),
-            self._examiner_said,
-            bodies=True,
-            knows=STORES,
+        examiner = partial(Child, bodies=True, knows=STORES)
+        self._examiner = examiner(
+            self._selector, "examiner", lambda: commands.examiner(self.settings), self._examiner_said
         )
         self._asking = Asking(self._examiner.send)
         self._profiles = Profiles(self.out)

@@ -250,8 +250,9 @@ def tidy(args: argparse.Namespace) -> int:
 
 def serve(args: argparse.Namespace) -> int:
     from zombiescope.agent.settings import LOOPBACK, address, token
-    from zombiescope.fleet import serving, store
-    from zombiescope.fleet.receiving import application
+    from zombiescope.fleet import store
+    from zombiescope.web import fleet_server
+    from zombiescope.web.receiver import application
     from zombiescope.web.server import installed, listening
 
     installed()
@@ -270,7 +271,7 @@ def serve(args: argparse.Namespace) -> int:
     )
     keep = ("--detail", f"{args.detail:g}", "--summary", f"{args.summary:g}")
     app = application(where, secret)
-    serving.serve(app, door, where, args.compact_every, keep, args.tls_cert_file, args.tls_key_file)
+    fleet_server.serve(app, door, where, args.compact_every, keep, args.tls_cert_file, args.tls_key_file)
     return CLEAR
 
 

@@ -35,12 +35,12 @@ MAY_IMPORT = {
     "gate": {"places", "core", "members", "kernel", "knowledge", "cgroups", "audit", "gate"},
     "agent": {
         *("places", "core", "members", "knowledge", "cgroups", "diagnosis", "recorder", "outputs", "profile", "web"),
-        *("derived", "kubernetes", "agent"),
+        *("derived", "kubernetes", "fleet", "agent"),
     },
     "top": {
         *("places", "core", "kernel", "cgroups", "derived", "diagnosis", "recorder", "outputs", "agent", "top"),
     },
-    "fleet": {"core", "members", "cgroups", "derived", "diagnosis", "recorder", "fleet"},
+    "fleet": {"places", "core", "members", "cgroups", "derived", "diagnosis", "recorder", "fleet"},
     "lab": {"places", "core", "members", "kernel", "lab", "probes", "recorder"},
     "conformance": {"kernel", "core", "members", "knowledge", "diagnosis", "recorder", "gate", "lab", "conformance"},
 }

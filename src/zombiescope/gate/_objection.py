@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from zombiescope.core import Blind
 
@@ -20,7 +19,8 @@ def command(verb: str, unit: str) -> str:
     return f"systemctl {verb} {'-- ' if unit.startswith('-') else ''}{shlex.quote(unit)}"
 
 
-class Accepted(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
     """Why an objection is accepted, and until when."""
 
     reason: str

@@ -21,14 +21,14 @@ MOST_FILES = 100_000  # some 15 in a segment of five minutes: a month
 CHUNK = 1 << 20
 _NAME = re.compile(r"(?:[A-Za-z0-9][\w.-]{0,100}/){0,3}[A-Za-z0-9][\w.-]{0,100}", re.ASCII)
 # Runs in the pod with its own Python. A recording is added to while it is copied: a file that goes in between is left
-# out, and one that grows is cut at the length it had.
+# out, so is one that is half written (its name begins with a dot), and one that grows is cut at the length it had.
 PACK = """
 import os, stat, sys, tarfile
 top = sys.argv[1]
 with tarfile.open(fileobj=sys.stdout.buffer, mode="w|") as out:
     for folder, folders, files in os.walk(top):
         folders.sort()
-        for name in sorted(files):
+        for name in sorted(it for it in files if not it.startswith(".")):
             path = os.path.join(folder, name)
             try:
                 file = open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
