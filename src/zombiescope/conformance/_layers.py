@@ -50,7 +50,8 @@ PURE = (
 )
 DOORS = {"os", "subprocess", "socket", "pathlib", "shutil", "ctypes", "fcntl", "mmap"}
 HEAVY = {"duckdb": "fleet", "obstore": "fleet", "ray": "fleet", "starlette": "web", "uvicorn": "web"}
-COMMANDS = ("core/host.py",)  # who runs commands; the lab, the agent, top and the plugin make processes of their own
+# Who runs commands, or, as a server, our own; the lab, the agent, top and the plugin make processes of their own.
+COMMANDS = ("core/host.py", "web/fleet_server.py")
 ACTS = ("treatment/apply.py", "treatment/ready.py")  # who changes a machine
 
 
