@@ -1,10 +1,10 @@
 """Every test, in three passes: those that can share the machine on all cores; those that look only at what they made
 some at a time, as they mostly wait; then the others one after the other.
 
-The first two run at the same time: the first at the lowest priority, so that it takes what the second leaves idle, and
-is printed when it has ended. The marker of a test says in which pass it runs (see conftest.py). Arguments go to all;
-only when they leave all without a test is that a failure. A few tests of a real machine that fail are run once more,
-alone: neighbours take cores away. One that fails twice has failed; one that does not is listed at the end.
+One after the other: together the first two took as long as apart, and tests of the second failed. The marker of a test
+says in which pass it runs (see conftest.py). Arguments go to all; only when they leave all without a test is that a
+failure. A few tests of a real machine that fail are run once more, alone: neighbours take cores away. One that fails
+twice has failed; one that does not is listed at the end.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TextIO
 
 import pytest
 
@@ -24,7 +23,6 @@ import pytest
 SHARED = ("--machine=shared", f"--numprocesses={len(os.sched_getaffinity(0)) + 1}", "--dist=loadfile")
 BESIDE = ("--machine=beside", "--numprocesses=3", "--dist=loadfile")  # they wait more than they work
 ALONE = ("--machine=alone",)
-LOWEST = ("nice", "-n", "19")
 GO_ON = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 FEW = 5  # failures of a pass: more are no accident
 
@@ -32,19 +30,14 @@ FEW = 5  # failures of a pass: more are no accident
 def main(argv: list[str]) -> int:
     unsteady: list[str] = []
     nothing = pytest.ExitCode.NO_TESTS_COLLECTED
-    with tempfile.TemporaryDirectory(prefix="zombiescope-tests-") as passes, open(f"{passes}/shared.txt", "w+") as said:
+    codes = []
+    with tempfile.TemporaryDirectory(prefix="zombiescope-tests-") as passes:
         argv = [f"--passes={passes}", *argv]
-        with (
-            _started(*SHARED, *argv, before=LOWEST, said=said) as shared,
-            _started(*BESIDE, *argv) as beside,
-        ):
-            codes = [shared.wait(), beside.wait()]
-        said.seek(0)
-        sys.stdout.writelines(said)
-        codes[1] = _again(codes[1], BESIDE, argv, unsteady)
-        if all(code in GO_ON for code in codes):  # else stopped by Ctrl-C, or by a mistake in the arguments
-            with _started(*ALONE, *argv) as alone:
-                codes.append(_again(alone.wait(), ALONE, argv, unsteady))
+        for options in (SHARED, BESIDE, ALONE):
+            code = _run(*options, *argv)
+            codes.append(code if options is SHARED else _again(code, options, argv, unsteady))
+            if codes[-1] not in GO_ON:  # stopped by Ctrl-C, or by a mistake in the arguments
+                return codes[-1]
     for test in unsteady:
         print(f"failed, then passed when it was run again: {test}")
     return max((code for code in codes if code != nothing), default=nothing)
@@ -58,17 +51,16 @@ def _again(code: int, options: tuple[str, ...], argv: list[str], unsteady: list[
     failed = json.loads(Path(passes, f"{machine}.json").read_text())["failed"]
     if not 0 < len(failed) <= FEW:
         return code
-    with _started(*failed, *(it for it in argv if it == "--long")) as again:
-        if again.wait() != pytest.ExitCode.OK:
-            return code
+    if _run(*failed, *(it for it in argv if it == "--long")) != pytest.ExitCode.OK:
+        return code
     unsteady += failed
     return pytest.ExitCode.OK
 
 
-def _started(*argv: str, before: tuple[str, ...] = (), said: TextIO | None = None) -> subprocess.Popen[bytes]:
+def _run(*argv: str) -> int:
     # What the first pass compiled is there for the others: each of their processes would take 15 s for it.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return subprocess.Popen([*before, sys.executable, "-m", "pytest", *argv], env=environment, stdout=said)
+    return subprocess.run([sys.executable, "-m", "pytest", *argv], env=environment, check=False).returncode
 
 
 if __name__ == "__main__":

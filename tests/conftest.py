@@ -1,8 +1,8 @@
 """What tests of a real machine share: in which pass they run, when they may be skipped, loads that end with the test.
 
-`python -m tests` (see __main__.py) runs three passes: tests that can share the machine, on every core at once, and
-meanwhile those marked `beside`, some at a time; then others marked `kernel` or `alone`, one after the other. Without
-`--machine` all run in one pass, one after the other.
+`python -m tests` (see __main__.py) runs three passes: tests that can share the machine, on every core at once; those
+marked `beside`, some at a time; then others marked `kernel` or `alone`, one after the other. Without `--machine` all
+run in one pass, one after the other.
 """
 
 from __future__ import annotations

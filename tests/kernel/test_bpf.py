@@ -103,7 +103,7 @@ def test_without_capabilities_the_missing_ones_are_named() -> None:
 def test_a_seccomp_filter_is_suspected_where_capabilities_are_held() -> None:
     before = (
         "refuse, allow = (6, 0, 0, 0x50001), (6, 0, 0, 0x7FFF0000)\n"
-        "code = struct.pack('=' + 'HBBI' * 4, 0x20, 0, 0, 0, 0x15, 0, 1, bpf._BPF.number(), *refuse, *allow)\n"
+        "code = struct.pack('=' + 'HBBI' * 4, 0x20, 0, 0, 0, 0x15, 0, 1, bpf.BPF.number(), *refuse, *allow)\n"
         "program = ctypes.create_string_buffer(code, len(code))\n"
         "filter = ctypes.create_string_buffer(struct.pack('@HP', 4, ctypes.addressof(program)))\n"
         "assert ctypes.CDLL(None).prctl(22, 2, filter) == 0"
