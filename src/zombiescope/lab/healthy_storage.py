@@ -23,9 +23,9 @@ DUMPED = 8 << 20  # bytes a second
 def run(scale: float = 1.0) -> Iterator[Fault]:
     with ExitStack() as undo:
         _disk, folder = undo.enter_context(loop_disk("healthy", 128 << 20))
-        undo.callback(thawed, folder)
         undo.enter_context(file_system_user("logs", f"{folder}/log", "0.1", "synced"))
         undo.enter_context(file_system_user("fills", f"{folder}/dump", str(64 << 20), str(round(DUMPED * scale))))
+        undo.callback(thawed, folder)  # after who freezes it has ended, before who writes to it: they cannot be killed
         undo.enter_context(file_system_user("freezes", folder, str(FROZEN), str(BETWEEN)))
         slow, _daemon = undo.enter_context(fuse_mount("slow", ANSWERS))
         undo.enter_context(file_system_user("looks", slow, "0.01"))
