@@ -6,7 +6,6 @@ import hashlib
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from tests.conftest import PROJECT
 from tests.kernels.packages import Lacking
-from tests.kubernetes.binaries import base_image, cache_folder
+from tests.kubernetes.binaries import base_image, cache_folder, made
 
 BASE, IMAGE, PAUSE = "localhost/zstest-base:1", "localhost/zombiescope:test", "localhost/pause:1"
 LIMITS = "--ulimit nofile=4096:4096 --ulimit nproc=4096:4096"  # podman's own defaults need CAP_SYS_RESOURCE
@@ -96,8 +95,4 @@ def _source() -> str:
 
 
 if __name__ == "__main__":
-    try:
-        archives()
-    except (Lacking, OSError, subprocess.SubprocessError) as error:
-        print(f"no image can be built here: {error}", file=sys.stderr)
-        sys.exit(2)
+    made(archives, "no image can be built here")
