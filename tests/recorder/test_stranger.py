@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from tests.conftest import COMMAND, Run
@@ -216,3 +217,20 @@ def test_a_head_larger_than_any_recorder_s_is_refused(tmp_path: Path) -> None:
         file.truncate(raw_heads.MOST_BYTES + 1)
     with pytest.raises(UserError, match="a recorder ends a head far earlier: refused"):
         opened(str(folder)).timeline()
+
+
+def test_what_is_under_a_null_is_never_looked_up(tmp_path: Path) -> None:
+    """Arrow does, when it joins the dictionaries of two segments: far beyond their ends."""
+    folder = recording(tmp_path / "rec")
+    for number, word in enumerate(("load", "other")):
+        good = pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int32()), pa.array([word]))
+        wild = pa.array(np.array([-(10**8), 0], np.int32), mask=np.array([True, False]))
+        bad = pa.DictionaryArray.from_arrays(wild, pa.array([word]))
+        at = pa.array([10**18 + number, 10**18 + number + 1])
+        columns = {"at": at, "what": good, "subject": good, "value": pa.array([1.0, 2.0]), "source": bad, "text": bad}
+        batch = pa.record_batch([columns[it.name] for it in SCHEMAS["series"]], schema=SCHEMAS["series"])
+        write(folder / f"{1794000000 + 120 * number}" / "series.arrows", batch, 1)
+    ask = "import sys; from zombiescope.recorder.replay import opened as it; print(it(sys.argv[1]).timeline().span.end)"
+    command = [sys.executable, "-c", ask, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "1000000000.0\n"), done.stderr

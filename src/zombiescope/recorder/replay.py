@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from zombiescope.core import Span, UserError, amount
 from zombiescope.core.timeline import Timeline
-from zombiescope.recorder.arrow_functions import chosen
+from zombiescope.recorder.arrow_functions import chosen, sound
 from zombiescope.recorder.arrow_stream import Extent, extent
 from zombiescope.recorder.layout import FIRST, HEAD_FILE, LAST, META, file_name, is_segment
 from zombiescope.recorder.meta import is_recording, open_regular, read_meta
@@ -198,7 +198,7 @@ class Recording:
                 except StopIteration:
                     break
                 batch.validate(full=True)
-                yield batch
+                yield sound(batch)
         except (pa.ArrowException, OSError, ValueError) as error:
             if found.end:  # else it was torn before its first message was complete
                 damage = damage or str(error).splitlines()[0]

@@ -52,7 +52,9 @@ def _words(column: list[str | None]) -> pa.DictionaryArray:
 
 
 def _dictionary(words: Words) -> pa.DictionaryArray:
-    codes = pa.array(words.codes, pa.int32(), mask=words.codes < 0)
+    missing = words.codes < 0
+    # A number of a word under each null too: Arrow looks them up when it joins dictionaries.
+    codes = pa.array(np.where(missing, 0, words.codes), pa.int32(), mask=missing)
     return pa.DictionaryArray.from_arrays(codes, pa.array(list(words.words), pa.string()))
 
 
