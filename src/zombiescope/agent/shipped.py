@@ -1,4 +1,4 @@
-"""What the agent sends to a fleet's store, in the examiner: a round of shipping, or one hour for whoever asks."""
+"""What the agent sends to a fleet's store, in the examiner: a round of shipping, or one hour for a client that asks."""
 
 from __future__ import annotations
 

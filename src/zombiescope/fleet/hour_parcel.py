@@ -1,4 +1,4 @@
-"""One hour of a recording as a parcel: the same for a timer, the agent and whoever asks the agent."""
+"""One hour of a recording as a parcel: the same for a timer, the agent and its clients."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def _thawed() -> Iterator[str]:
 
 
 def _limits() -> Iterator[str]:
-    """I/O limits of the top cgroup on loop devices that nothing uses: whoever gets the device next would have them."""
+    """I/O limits of the top cgroup on loop devices that nothing uses: the next user of the device would have them."""
     path = next((f"{it.path}/{LIMIT}" for it in cgroup_mounts(Host()) if "blkio" in it.controllers), "")
     with suppress(OSError), open(path) as file:
         for number in (line.split()[0] for line in file if line.startswith("7:")):

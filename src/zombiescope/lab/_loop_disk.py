@@ -17,7 +17,7 @@ LIMIT = "blkio.throttle.write_bps_device"  # of the top cgroup: for all that rea
 
 
 def limit_speed(disk: str, speed: int) -> None:
-    """So many bytes a second at most, whoever writes, the kernel itself included; 0 lifts the limit."""
+    """So many bytes a second at most, for every writer, the kernel itself included; 0 lifts the limit."""
     number, path = os.stat(disk).st_rdev, f"{mount_of(Host(), 'blkio').path}/{LIMIT}"
     try:
         with open(path, "w") as file:

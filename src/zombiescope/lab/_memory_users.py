@@ -25,7 +25,7 @@ def memory_user(role: str, *argv: str, within: tuple[str, ...] = ()) -> Abstract
 def _protects(threads: str, size: str, pause: str) -> None:
     """Threads of one process that change the rights of their memory over and over: each change holds the memory map."""
     libc = ctypes.CDLL(None, use_errno=True)
-    with suppress(PermissionError):  # whoever is not on a core at the same time sleeps instead of spinning
+    with suppress(PermissionError):  # a thread that is not on a core at the same time sleeps instead of spinning
         os.setpriority(os.PRIO_PROCESS, 0, -15)
     pieces = [_touched(int(size)) for _ in range(int(threads))]
     workers = [threading.Thread(target=_protect, args=(libc, it, float(pause)), daemon=True) for it in pieces]

@@ -1,6 +1,6 @@
 """Say what to change in the program, the mount or the setting that the others wait for.
 
-Whether a hook, a metric, a firewall rule or a weight may go is for whoever put it there to decide: nothing on the node
+Whether a hook, a metric, a firewall rule or a weight may go is for its owner to decide: nothing on the node
 says what it is good for. So this is advice, with the name of who has to be asked.
 
 Safe: nothing is changed.
@@ -19,7 +19,7 @@ _ADVICE = {
         "unmount what is left over; a systemd of 249 or later reads the table of mounts less often",
     ),
     "dead_mount": (
-        "bring its server or daemon back: whoever waits goes on by itself",
+        "bring its server or daemon back: those who wait go on by themselves",
         "if it is gone for good: umount --force, then umount --lazy; for FUSE write 1 to its abort file below "
         "/sys/fs/fuse/connections",
     ),

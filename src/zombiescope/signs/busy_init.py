@@ -84,7 +84,7 @@ def _finding(timeline: Timeline, subject: str, busy: Series) -> Finding:
             f"{does}{asked}{table}"
         ),
         evidence=(busy.figure("process_cores"), *known, *shown, *slow),
-        # It is one thread: whoever asks waits while it is busy with something else, as we did.
+        # It is one thread: a client waits while it is busy with something else, as we did.
         harm=Harm(
             parts=(
                 Part(figure="burnt", who=subject, amount=busy.mean(), span=busy.span, contended=contended),

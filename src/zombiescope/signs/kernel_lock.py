@@ -119,7 +119,7 @@ def _finding(timeline: Timeline, site: str, work: Work, cores: float, kernel: fl
     if holder is not None:
         times = f"{holder[1].seconds:.1f} s in {harmless(plain(_asker(holder[1].hottest())))}"
         held = f"; held most by {harmless(holder[0].removeprefix('process:'))}, {times}"
-    # Who spins stands still: it is its time that is lost, whoever else waits for the core.
+    # Who spins stands still: its own time is lost, whether or not others wait for the core.
     parts = [
         Part(figure="waited", who=subject, amount=own.seconds / max(work.span.seconds, 1.0), span=work.span)
         for subject, own in who[:WAITERS]
