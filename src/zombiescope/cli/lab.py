@@ -177,6 +177,8 @@ def _score(args: argparse.Namespace) -> int:
                 "seconds": round(it.seconds, 1),
                 "idle_cores": round(it.idle, 1),
                 "disturbed": it.disturbed,
+                # What an answer that was not right rests on: the next run may well be right.
+                **({} if it.judgement.right else {"diagnosis": it.told}),
             }
             for it in runs
         ]
