@@ -54,6 +54,19 @@ def test_a_hog_is_named_with_its_policy_its_core_and_how_much_it_used() -> None:
     assert {it.what for it in found.evidence} == {"realtime_used_ratio", "process_realtime_priority", "process_cpu"}
 
 
+def test_who_waited_for_its_core_most_is_evidence() -> None:
+    waits = {"process:small[9]": 0.1, "process:large[10]": 0.4}
+    waiting = [
+        read(what, who, value, at)
+        for who, share in waits.items()
+        for at in (0.0, 5.0, 10.0)
+        for what, value in (("process_run_delay_seconds_total", 3 + share * at), ("process_cpu", 1))
+    ]
+    (found,) = case(node([*hogging(0.95), *waiting])).findings
+    (waiter,) = (it for it in found.evidence if it.what == "run_delay_ratio")
+    assert (waiter.subject, waiter.value) == ("process:large[10]", pytest.approx(0.4))
+
+
 def test_a_thread_in_an_ordinary_process_is_named_too() -> None:
     (found,) = case(hog(0.8, subject="thread:poll[71]", kind="thread")).findings
     assert found.subject == "thread:poll[71]" and "80 % of a core on cpu 1" in found.says

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from zombiescope.core.model import Span
+from zombiescope.core.model import Reading, Span
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.cores import busy_cores, cores, risen
 
@@ -24,6 +24,13 @@ def waited_for_core(timeline: Timeline, cpu: int, span: Span, *, but: str = "") 
     if not known and not (timeline.looked(PROCESS, 2) or timeline.looked(THREAD, 2)):
         return None
     return float(sum(known))
+
+
+def longest_waiter(timeline: Timeline, cpu: int, span: Span, *, but: str = "") -> Reading | None:
+    """Of those followed on one core, without one of them, who waited for it most: the share of the span."""
+    rates = [timeline.rate(what, it, within=span) for what, it in _on_core(timeline, cpu, span) if it != but]
+    known = [it for it in rates if len(it) and it.mean() > 0]
+    return max(known, key=lambda it: it.mean()).figure("run_delay_ratio") if known else None
 
 
 def waited_anywhere(timeline: Timeline, span: Span, *, spent: float | None = None) -> float | None:

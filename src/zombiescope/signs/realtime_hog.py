@@ -19,7 +19,7 @@ from zombiescope.core import Blind, Finding, Reading, harmless, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.threads import unread_threads
-from zombiescope.derived.waits import waited_for_core
+from zombiescope.derived.waits import longest_waiter, waited_for_core
 
 # Scale: a share of one core: the same on any node.
 NEEDS = ("process_realtime_priority", "process_user_seconds_total", "process_system_seconds_total")
@@ -70,7 +70,9 @@ def _used(timeline: Timeline, kind: str, subject: str) -> Series:
 def _finding(timeline: Timeline, kind: str, spell: Series) -> Finding:
     priority = timeline.series(f"{kind}_realtime_priority", spell.subject).between(spell.span).latest
     core = timeline.series(_CORE[kind], spell.subject).between(spell.span)
-    place = f" on cpu {core.latest.value:.0f}" if len(core) else ""
+    cpu = int(core.latest.value) if len(core) else None
+    place = f" on cpu {cpu}" if cpu is not None else ""
+    waiter = longest_waiter(timeline, cpu, spell.span, but=spell.subject) if cpu is not None else None
     return Finding(
         subject=spell.subject,
         span=spell.span,
@@ -78,8 +80,13 @@ def _finding(timeline: Timeline, kind: str, spell: Series) -> Finding:
             f"used {percent(spell.mean())} of a core{place} at {priority.text or 'real-time priority'} "
             f"for {lasting(spell.span.seconds)}: nothing of lower priority can run there"
         ),
-        evidence=(spell.figure("realtime_used_ratio"), priority, *([core.latest] if len(core) else [])),
-        harm=_harm(timeline, spell, int(core.latest.value) if len(core) else None),
+        evidence=(
+            spell.figure("realtime_used_ratio"),
+            priority,
+            *([core.latest] if len(core) else []),
+            *([waiter] if waiter else []),
+        ),
+        harm=_harm(timeline, spell, cpu),
     )
 
 
