@@ -1,21 +1,20 @@
-"""Every probe on a machine one of whose files is damaged: told as not seen, with the reason, and never a crash."""
+"""Every probe on a machine some of whose files are damaged: said to be not seen, with the reason, and never a crash."""
 
 from __future__ import annotations
 
 import io
 import json
 import os
-import random
-import re
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from types import FrameType, ModuleType
 
 import pytest
+from tests.probes.damages import ALL_UNSEEN, DAMAGES, NOT_CONTENT, Damage
 from tests.probes.machine import good, machine
 
 from zombiescope.core import Blind, Case, Host, Reading, Unparsable, Unreadable
@@ -29,7 +28,6 @@ PROBES = healthy("probes")
 OUTPUTS = [(name, output) for name, output in healthy("outputs").items() if name in ("text", "json", "dot")]
 LOOKS = (0, 10)  # seconds: counters need two
 PATIENCE = 20  # seconds for one damaged machine, a thousand times what it takes
-Damage = Callable[[Path, str], None]
 
 
 class Hung(BaseException):
@@ -84,81 +82,25 @@ ASKED = _asked()
 FILES = sorted({file for files in ASKED.values() for file in files})
 READERS = {file: [name for name, files in ASKED.items() if file in files] for file in FILES}
 TEXTS = {name for name in good() if not name.endswith("/") and "/ns/" not in name}
+TOGETHER = 6  # files damaged at once, of which no probe reads two: each look and each verdict is still that of one
 
 
-def content(make: Callable[[str], bytes | str]) -> Damage:
-    """The file with other content; a folder or a link becomes such a file."""
-
-    def damage(path: Path, text: str) -> None:
-        made = make(text)
-        path.write_bytes(made.encode("utf-8", "surrogateescape") if isinstance(made, str) else made)
-
-    return damage
-
-
-def numbers(other: str, *, in_names: bool = False) -> Damage:
-    """Every number another one, also those within names (cpu0) if asked."""
-    pattern = r"\d+" if in_names else r"(?<![\w.])\d[\d.]*"
-    return content(lambda text: re.sub(pattern, other, text))
+def _unrelated(files: Iterable[str]) -> list[tuple[str, ...]]:
+    """The files in groups. No two of a group have a reader in common, and none lies within another."""
+    groups: list[list[str]] = []
+    for file in files:
+        for group in groups:
+            if len(group) < TOGETHER and not any(_related(file, it) for it in group):
+                group.append(file)
+                break
+        else:
+            groups.append([file])
+    return [tuple(it) for it in groups]
 
 
-def names(other: str, *, keep: bool = True) -> Damage:
-    """Every name with something odd after it, or in its place, but for those that say what a line is."""
-    pattern = re.compile(r"\b(?!cgroup|cpu\d|CPU|nr_desc|MemTotal)[A-Za-z_]{3,}\b")
-    return content(lambda text: pattern.sub(lambda name: name[0] * keep + other, text))
-
-
-def root_of(path: Path) -> Path:
-    return next(parent for parent in path.parents if (parent / "at").exists())
-
-
-def outside(path: Path, text: str) -> None:
-    """A link to a good file, or folder, that is not in the root."""
-    root = root_of(path)
-    target = root.parent / f"outside-{root.name}"
-    if text:
-        target.write_text(text)
-    else:
-        target.mkdir()
-    path.symlink_to(target)
-
-
-def large(path: Path, _text: str) -> None:
-    """Twenty million letters, written once for all tests: more than any file that we read may have."""
-    letters = root_of(path).parent.parent / "letters"
-    if not letters.exists():
-        letters.write_bytes(b"A" * 20_000_000)
-    os.link(letters, path)
-
-
-DAMAGES: dict[str, Damage] = {
-    "missing": lambda _path, _text: None,
-    "empty": content(lambda _text: ""),
-    **{f"cut at {n}/7": content(lambda text, n=n: text[: len(text) * n // 7]) for n in range(1, 7)},  # type: ignore[misc]
-    "random": content(lambda text: random.Random(len(text)).randbytes(4096)),
-    "not UTF-8": content(lambda text: text.encode().replace(b"e", b"\xff").replace(b"1", b"\xfe")),
-    "a folder": lambda path, _text: path.mkdir(),
-    "a FIFO": lambda path, _text: os.mkfifo(path),
-    "leads out": outside,
-    "leads to itself": lambda path, _text: path.symlink_to(path),
-    "20 MB": large,
-    "long lines": content(lambda _text: ("A" * 1_000_000 + "\n") * 3),
-    "10**400": numbers("1" + "0" * 400),
-    "10**400 in names": numbers("1" + "0" * 400, in_names=True),
-    "10**308": numbers("1" + "0" * 308),
-    "5000 digits": numbers("9" * 5000),
-    "5000 digits in names": numbers("9" * 5000, in_names=True),
-    "negative": numbers("-7"),
-    "nan": numbers("nan"),
-    "inf": numbers("inf"),
-    "ANSI": names("\x1b[31m\x1b]0;evil\x07"),
-    "newlines": names("\n"),
-    "form feeds": names("\x0c"),
-    "digits for names": names("9" * 5000, keep=False),
-    "surrogates": names("\udcff"),
-}
-NOT_CONTENT = ("missing", "empty", "a folder", "a FIFO", "leads out", "leads to itself")  # for a folder or a link
-ALL_UNSEEN = (*NOT_CONTENT, "20 MB", "long lines", "random")
+def _related(one: str, other: str) -> bool:
+    within = os.path.commonpath([one, other]) in (one, other)
+    return within or not set(READERS[one]).isdisjoint(READERS[other])
 
 
 class Sound:
@@ -186,16 +128,17 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Sound]:
     return {later: Sound(machine(folder / str(later), good(later))) for later in LOOKS}
 
 
-def damaged(folder: Path, sound: dict[int, Sound], file: str, damage: Damage) -> tuple[Timeline, Case]:
-    """Two looks of all probes at a machine one of whose files is damaged, and what comes of it."""
-    readers = READERS.get(file, [])
+def damaged(folder: Path, sound: dict[int, Sound], hit: Iterable[str], damage: Damage) -> tuple[Timeline, Case]:
+    """Two looks of all probes at a machine some of whose files are damaged, and what comes of it."""
+    readers = [name for file in hit for name in READERS.get(file, [])]
     needed = ("at", *(asked for name in readers for asked in ASKED[name]))
     tape = Tape()
     for later in LOOKS:
         files = good(later)
         root = folder / str(later)
         hurt_host = machine(root, {name: text for name, text in files.items() if name.startswith(needed)})
-        hurt(root / file, damage, files.get(file, ""))
+        for file in hit:
+            hurt(root / file, damage, files.get(file, ""))
         for name, probe in PROBES.items():
             if name in readers:
                 look(hurt_host, name, probe, tape)
@@ -244,7 +187,7 @@ def check_case(case: Case, timeline: Timeline) -> None:
 
 
 def test_the_good_machine_is_seen_by_every_probe_that_reads_it(tmp_path: Path, sound: dict[int, Sound]) -> None:
-    timeline, case = damaged(tmp_path, sound, "elsewhere", DAMAGES["empty"])
+    timeline, case = damaged(tmp_path, sound, ["elsewhere"], DAMAGES["empty"])
     assert TEXTS - {"at"} <= set(FILES)
     for name, probe in PROBES.items():
         if set(ASKED[name]) & set(good()) and not hasattr(probe, "watch"):  # that needs a live machine
@@ -253,16 +196,18 @@ def test_the_good_machine_is_seen_by_every_probe_that_reads_it(tmp_path: Path, s
     check_case(case, timeline)
 
 
-@pytest.mark.parametrize(
-    ("file", "kind"), [(file, kind) for file in FILES for kind in DAMAGES if file in TEXTS or kind in NOT_CONTENT]
-)
-def test_damage(file: str, kind: str, tmp_path: Path, sound: dict[int, Sound]) -> None:
-    timeline, case = damaged(tmp_path, sound, file, DAMAGES[kind])
+GROUPS = {kind: _unrelated(it for it in FILES if it in TEXTS or kind in NOT_CONTENT) for kind in DAMAGES}
+
+
+@pytest.mark.parametrize(("files", "kind"), [(files, kind) for kind, groups in GROUPS.items() for files in groups])
+def test_damage(files: tuple[str, ...], kind: str, tmp_path: Path, sound: dict[int, Sound]) -> None:
+    timeline, case = damaged(tmp_path, sound, files, DAMAGES[kind])
     check_case(case, timeline)
-    for name in READERS[file]:
-        check_looks(PROBES[name], timeline)
-        if kind in ALL_UNSEEN and ASKED[name] == [file]:
-            assert not [what for what in PROBES[name].GIVES if timeline.looked(what)], name
+    for file in files:
+        for name in READERS[file]:
+            check_looks(PROBES[name], timeline)
+            if kind in ALL_UNSEEN and ASKED[name] == [file]:
+                assert not [what for what in PROBES[name].GIVES if timeline.looked(what)], name
 
 
 def test_a_count_that_was_cut_off_is_blind_and_not_clear(tmp_path: Path) -> None:
@@ -291,7 +236,7 @@ def test_forbidden(file: str, tmp_path: Path, sound: dict[int, Sound]) -> None:
         if os.access(path, os.R_OK):
             pytest.skip("nothing is forbidden to root: run the tests as another user, or without CAP_DAC_OVERRIDE")
 
-    timeline, case = damaged(tmp_path, sound, file, forbid)
+    timeline, case = damaged(tmp_path, sound, [file], forbid)
     check_case(case, timeline)
     for name in READERS[file]:
         check_looks(PROBES[name], timeline)
