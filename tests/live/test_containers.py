@@ -93,6 +93,7 @@ def made_again_and_again(runtime: Podman, name: str, shared: Path) -> Iterator[l
         yield cgroups
 
 
+@pytest.mark.long  # the lab has it as container_churn
 def test_a_container_that_is_made_anew_again_and_again_is_named_as_who_leaks(runtime: Podman, zombiescope: Run) -> None:
     stays, leaky = name_for("innocent"), name_for("leaky")
     runtime.run(stays, "sleep 600")

@@ -103,7 +103,7 @@ def test_undo_killed_before_the_unit_is_started_again_starts_it_the_next_time(
         assert systemd.show("ecs.service", "ActiveState") in ("activating", "active")
 
 
-KILLS = int(os.environ.get("ZOMBIESCOPE_KILLS", "12"))
+KILLS = int(os.environ.get("ZOMBIESCOPE_KILLS", "8"))
 QUICK = ("--apply", "--seconds", "2", "--hz", "0")
 PROVE = ("--prove", "3s")
 

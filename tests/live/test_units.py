@@ -50,6 +50,7 @@ def test_a_leaking_crash_loop_is_the_root_with_its_dose(zombiescope: Run) -> Non
     assert "its start limit is switched off" in loop["says"] and "last exit code 1" in loop["says"]
 
 
+@pytest.mark.long  # each score of the lab makes the same
 def test_of_a_loop_and_a_leak_at_once_the_leak_is_blamed(zombiescope: Run) -> None:
     with leak_beside_crash_loop.run():
         shape = diagnosed(zombiescope, leak_beside_crash_loop.SECONDS)

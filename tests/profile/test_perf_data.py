@@ -286,8 +286,8 @@ def test_what_is_no_perf_data_is_refused_with_offset_and_reason(data: bytes, why
     assert why in refused.value.text and refused.value.source == "perf.data"
 
 
-def test_two_thousand_damaged_files() -> None:
-    assert 0 < fuzz(2000, seed=6) < 2000
+def test_damaged_files() -> None:
+    assert 0 < fuzz(700, seed=6) < 700
 
 
 def test_an_id_tells_the_event_of_a_sample_wherever_it_is() -> None:

@@ -45,7 +45,7 @@ def wait_for(done: Callable[[], object], seconds: float = 30.0) -> None:
 
 
 @pytest.mark.alone  # it measures time
-@pytest.mark.parametrize("kills", [20, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.long)])
 def test_killed_at_any_moment_it_opens_and_lost_a_second_at_the_most(tmp_path: Path, kills: int) -> None:
     def recorded_and_killed(kill: int) -> tuple[Path, float]:
         folder = tmp_path / str(kill)

@@ -136,7 +136,7 @@ def test_several_heads_follow_each_other(tmp_path: Path) -> None:
     assert opened(str(folder)).table("stacks")["frames"].to_pylist() == [["long+0x8"]]
 
 
-@pytest.mark.parametrize("kills", [20, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.long)])
 def test_killed_at_any_moment_the_head_is_there_or_all_of_the_segment(
     busy: tuple[bytes, dict[str, Any]], tmp_path: Path, kills: int
 ) -> None:
