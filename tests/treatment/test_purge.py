@@ -153,7 +153,7 @@ def test_within_a_budget_no_file_in_use_and_no_large_one_loses_its_cache(
         freed = drop_pinning_files(below(folder), budget=2 << 20)
         # The kernel may reclaim a few pages of its own accord meanwhile.
         assert cached_pages(hot) >= 0.9 * before > 0 and cached_pages(log) == 0
-        assert 25 <= freed.freed <= 31 and freed.left >= 31, freed
+        assert 25 <= freed.freed <= 34 and freed.left >= 28, freed
         why = "open for writing" if spared == "written to" else "without disrupting anybody"
         assert any(why in it for it in freed.why_left), freed.why_left
     everything = drop_pinning_files(below(folder))
