@@ -61,7 +61,7 @@ test-cluster: $(VENV)/.dev tools  ## run a real cluster, kubelet included (built
 	$(BIN)/python -m tests.kubernetes.binaries
 	$(BIN)/python -m tests.kubernetes.images
 	$(BIN)/python -m pytest tests/kubernetes $(ARGS)
-	$(BIN)/python -m tests.kubernetes.apart -m pytest tests/kubernetes/node $(ARGS)
+	$(if $(findstring --long,$(ARGS)),,$(BIN)/python -m tests.kubernetes.apart -m pytest tests/kubernetes/node $(ARGS))
 
 test-images: TOOLS = mmdebstrap=mmdebstrap systemd=systemd-analyze
 test-images: $(VENV)/.dev tools  ## make Debian trees with mmdebstrap, compare what we say of them with systemd's own tools (ARGS="trixie")
