@@ -20,6 +20,7 @@ from typing import Any
 from zombiescope import __version__
 from zombiescope.agent import commands
 from zombiescope.agent.asking import Asking
+from zombiescope.agent.budget import FIRST
 from zombiescope.agent.children import Child
 from zombiescope.agent.cost import Cost
 from zombiescope.agent.events import POSTS, Events
@@ -94,7 +95,7 @@ class Resident:
         """Why it cannot be relied on now; before its first look nobody knows whether it can look at all."""
         children = (self._recorder, self._examiner)
         troubles = [f"the {it.name} does not run: {it.failing}" for it in children if it.failing]
-        late = time.time() - max(self._metrics.last_look, self._started) > LATE * self._turns.pause
+        late = time.time() - max(self._metrics.last_look, self._started) > LATE * max(self._turns.pause, FIRST)
         return troubles + ([self._trouble or "no look for too long"] if self._trouble or late else [])
 
     def case(self) -> str:

@@ -106,7 +106,8 @@ def _alarm(reading: Reading) -> None:
     """Whoever does not read it, or has gone, holds up nothing: the reading is in the recording anyway."""
     line = json.dumps({"alarm": reading.what, "subject": reading.subject, "at": reading.at, "text": reading.text})
     with suppress(OSError):
-        os.set_blocking(sys.stdout.fileno(), False)
+        if not sys.stdout.isatty():  # a terminal would stay so for the shell as well
+            os.set_blocking(sys.stdout.fileno(), False)
         os.write(sys.stdout.fileno(), line.encode() + b"\n")
 
 
