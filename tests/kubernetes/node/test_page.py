@@ -14,8 +14,9 @@ def test_without_helm(bare: Whole) -> None:
     bare.page.run("kubectl apply -k")
     bare.page.run("kubectl --namespace zombiescope rollout status")
     bare.until(lambda: bare.starved().get("reason") not in (None, "AgentStopped"), 60)
-    bare.page.run("kubectl delete -k")
+    bare.page.run("kubectl --namespace zombiescope delete daemonset")
     bare.until(lambda: bare.starved()["reason"] == "AgentStopped", 60)
+    bare.page.run("kubectl delete -k")
     assert bare.cluster.conditions(NAME)["Ready"]["status"] == "True"
 
 
