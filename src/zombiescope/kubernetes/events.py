@@ -52,7 +52,8 @@ def body(node: str, found: Mapping[str, Any], now: float, *, ended: bool) -> dic
 def with_owner(message: str, made: str) -> str:
     """With what made the pod it is about, if that is known, before the command to look further."""
     words, see, command = message.rpartition("; see: ")
-    return cut(f"{words}; its pod is of {made}", LONGEST - 7 - len(see + command)) + see + command if made else message
+    end = f"; its pod is of {made}{see}{command}"
+    return cut(words, max(LONGEST - 7 - len(end), 20)) + end if made else message
 
 
 def again(event: Mapping[str, Any], count: int, now: float) -> dict[str, Any]:

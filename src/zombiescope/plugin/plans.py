@@ -35,7 +35,8 @@ def as_script(told: Mapping[str, Any], node: str) -> Iterator[str]:
     """
     chosen: dict[tuple[str, str], Mapping[str, Any]] = {}
     for plan in told["remedies"]:
-        if plan["risk"] == SAFE and all(_command(it) for it in _acts(plan)):
+        commands = [_command(it) for it in _acts(plan)]
+        if plan["risk"] == SAFE and commands and all(commands):
             chosen.setdefault((str(plan["cures"]), str(plan["subject"])), plan)
     if chosen:
         yield f"# Nothing was changed: an agent in a pod sees the node read-only. On {harmless(node)}, as root:"
