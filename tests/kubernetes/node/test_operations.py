@@ -43,6 +43,23 @@ spec:
 """
 
 
+OPERATORS = ("PodMonitor", "PrometheusRule")
+KIND = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: {many}.monitoring.coreos.com}}
+spec:
+  group: monitoring.coreos.com
+  scope: Namespaced
+  names: {{kind: {kind}, plural: {many}}}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {{openAPIV3Schema: {{type: object, x-kubernetes-preserve-unknown-fields: true}}}}
+"""
+
+
 @pytest.fixture(scope="module")
 def sooner(whole: Whole) -> Whole:
     """Upgraded with Helm 4 to other settings while something crashes: the new pod knows of it."""
@@ -181,6 +198,17 @@ def test_a_drain_honours_a_budget(sooner: Whole, monkeypatch: pytest.MonkeyPatch
     uncordon(client, NAME)
     sooner.until(lambda: client.get(f"/api/v1/nodes/{NAME}").body["spec"] == before, 30)
     sooner.cluster.kubectl("delete", "deployment", "guarded", "--wait=false")
+
+
+def test_alerts_as_the_page_says(sooner: Whole) -> None:
+    """The operator's kinds are known here, and nobody acts on them."""
+    sooner.apply("\n---\n".join(KIND.format(kind=kind, many=kind.lower() + "s") for kind in OPERATORS))
+    for kind in OPERATORS:
+        sooner.cluster.kubectl("wait", "--for=condition=Established", f"crd/{kind.lower()}s.monitoring.coreos.com")
+    sooner.page.run("helm upgrade")
+    for kind in OPERATORS:
+        sooner.cluster.kubectl("get", f"{kind.lower()}s.monitoring.coreos.com", "zombiescope", "-n", NAMESPACE)
+    sooner.page.run("kubectl wait", expect=None if sooner.starved()["status"] == "True" else 0)
 
 
 def test_rolled_back_with_the_other_helm_and_removed_as_the_page_says(sooner: Whole) -> None:
