@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import CANNOT, COMMAND
+from tests.containerd import Containerd
 
 from zombiescope.core import Reading
 from zombiescope.recorder import alarms
@@ -79,34 +80,23 @@ def test_many_at_once_are_one_word(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.beside
 @pytest.mark.skipif(os.geteuid() != 0, reason=CANNOT + "mount as nobody")
 def test_a_real_recorder_says_that_a_container_crashed(tmp_path: Path) -> None:
-    """containerd's file of an end, in a /var/lib of the recorder's own; then nobody reads what it says any more."""
-    name = "ab" * 32
-    status = tmp_path / "lib/containerd/io.containerd.grpc.v1.cri/containers" / name / "status"
-    status.parent.mkdir(parents=True)
-    own = f'mount --bind {tmp_path}/lib /var/lib && exec "$@"'
-    through = ["unshare", "--mount", "--propagation=private", "sh", "-c", own, "sh"]
+    """containerd's file of an end; then nobody reads what the recorder says any more."""
+    node = Containerd(tmp_path)
     options = ["--hz", "0", "--alarms", "--set", "container_exits.EVERY=0.5"]
-    command = [*through, str(COMMAND), "record", str(tmp_path / "rec"), *options]
+    command = [*node.through, str(COMMAND), "record", str(tmp_path / "rec"), *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert process.stdout is not None
-        _end(status, 0)
+        node.ends(0)
         time.sleep(2.0)
-        _end(status, 5)
+        node.ends(5)
         said = json.loads(process.stdout.readline())
-        assert said["alarm"] == EXIT and said["subject"] == f"container:{name}" and "exit code 5" in said["text"]
+        assert said["alarm"] == EXIT and said["subject"] == f"container:{node.name}" and "exit code 5" in said["text"]
         process.stdout.close()
         time.sleep(alarms.APART)
-        _end(status, 6)
+        node.ends(6)
         time.sleep(2.0)
         assert process.poll() is None, "a reader that has gone ends no recording"
     finally:
         process.terminate()
         process.wait(30)
-
-
-def _end(status: Path, code: int) -> None:
-    told = {"ExitCode": code, "StartedAt": time.time_ns() - 10**9, "FinishedAt": time.time_ns(), "Reason": ""}
-    new = status.with_name("new")
-    new.write_text(json.dumps(told))
-    os.replace(new, status)
