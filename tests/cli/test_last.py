@@ -16,7 +16,7 @@ def test_the_last_seconds_of_a_recording(zombiescope: Run) -> None:
     done = zombiescope("diagnose", SAMPLE, "--last", "20s", "--format", "json")
     told = json.loads(done.stdout)["span"]
     assert told["end"] == pytest.approx(whole["end"], abs=2) and told["end"] - told["start"] == pytest.approx(20, abs=3)
-    assert "the last 20 s; it ends " in done.stderr and " ago" in done.stderr
+    assert "the last 20.0 s; it ends " in done.stderr and " ago" in done.stderr
 
 
 @pytest.mark.parametrize(

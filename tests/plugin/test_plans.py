@@ -32,9 +32,11 @@ def test_the_safe_plan_of_the_incident_is_a_script(told: Any) -> None:
     commands = [line for line in lines if not line.startswith("#")]
     assert "systemctl mask ecs.service" in commands or any("ecs.service" in it for it in commands)
     safe = [it for plan in told["remedies"] if plan["risk"] == "safe" for it in plan["steps"]]
-    assert set(commands) <= {shlex.join(it["argv"]) for it in safe if it["argv"]}, "as diagnose offers them, unchanged"
-    assert not any("reboot" in it for it in commands)
-    assert any(it.startswith("# left out: drain_and_reboot (disruptive)") for it in lines)
+    plain = {shlex.join(it["argv"]) for it in safe if it["argv"]}
+    assert {it.partition(" | ")[2] or it for it in commands} <= plain, "as diagnose offers them, unchanged"
+    assert not any("reboot" in it or "python" in it for it in commands), "nor what only the pod has"
+    assert any(it.startswith("# left out: drain_and_reboot (advice)") for it in lines)
+    assert any(it.startswith("# left out: purge_zombies (needs zombiescope on the node)") for it in lines)
     assert "On n1, as root" in lines[0]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from zombiescope.core import harmless
 
 SAFE = "safe"
+OURS = "/own_python.py"  # how a step runs a module of ours: by a path that the pod has and the node has not
 ON_THE_NODE = "On the node itself: zombiescope fix (shows the commands), zombiescope fix --apply (carries them out)"
 
 
@@ -48,7 +49,9 @@ def as_script(told: Mapping[str, Any], node: str) -> Iterator[str]:
             yield _command(step)
     for plan in told["remedies"]:
         if plan not in chosen.values():
-            yield harmless(f"# left out: {plan['name']} ({plan['risk']}), for {plan['cures']} of {plan['subject']}")
+            ours = any(str(word).endswith(OURS) for step in plan["steps"] for word in step.get("argv") or ())
+            why = "needs zombiescope on the node" if ours and plan["risk"] == SAFE else plan["risk"]
+            yield harmless(f"# left out: {plan['name']} ({why}), for {plan['cures']} of {plan['subject']}")
     if not chosen:
         yield "# there is no safe plan with commands for what was found"
 
@@ -59,9 +62,11 @@ def _acts(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _command(step: Mapping[str, Any]) -> str:
-    """As a shell takes it; empty if there is none, or if a terminal would change it."""
+    """As a shell takes it; empty if there is none, if a terminal would change it, or if it is a program of the pod."""
     words = [str(it) for it in step.get("argv") or ()]
     content = str(step.get("stdin") or "")
     if not words or not all(it.isprintable() for it in (*words, *content.split("\n"))):
+        return ""
+    if any(it.endswith(OURS) for it in words):
         return ""
     return (f"printf %s {shlex.quote(content)} | " if content else "") + shlex.join(words)
