@@ -61,7 +61,7 @@ test-cluster: $(VENV)/.dev tools  ## run a real cluster, kubelet included (built
 	$(BIN)/python -m tests.kubernetes.binaries
 	$(BIN)/python -m tests.kubernetes.images
 	$(BIN)/python -m pytest tests/kubernetes $(ARGS)
-	$(BIN)/python -m tests.kubernetes.apart -m pytest tests/kubernetes/node $(ARGS)
+	$(if $(findstring --long,$(ARGS)),,$(BIN)/python -m tests.kubernetes.apart -m pytest tests/kubernetes/node $(ARGS))
 
 test-images: TOOLS = mmdebstrap=mmdebstrap systemd=systemd-analyze
 test-images: $(VENV)/.dev tools  ## make Debian trees with mmdebstrap, compare what we say of them with systemd's own tools (ARGS="trixie")
@@ -86,10 +86,12 @@ plugin: $(VENV)/.run  ## write kubectl-zombiescope as one file, with its krew ma
 IMAGE ?= zombiescope:0.2.0
 PODMAN ?= podman
 BASE ?= docker.io/library/python:3.11-slim-bookworm
-image: dist  ## build the container image with podman (IMAGE=… BASE=…); the same source and base make the same image
+image: dist  ## build the container image with podman (IMAGE=… BASE=…), and its list of parts; the same source and base make the same image
 	rm -rf dist/wheels
 	$(BIN)/python -m pip wheel --quiet --wheel-dir dist/wheels 'zombiescope[web] @ file://$(CURDIR)/$(firstword $(wildcard dist/*.whl))'
 	$(PODMAN) build $(BUILD_OPTIONS) --network none --timestamp $(SOURCE_DATE_EPOCH) --build-arg BASE=$(BASE) -t $(IMAGE) -f deploy/Containerfile .
+	$(PODMAN) run --rm -i --network none --read-only --cap-drop ALL $(RUN_OPTIONS) --entrypoint python3 $(IMAGE) -I - \
+	  < deploy/image/sbom.py > dist/zombiescope.cdx.json
 
 # Into a venv of its own, with a configuration that is kept if there is one. DESTDIR=… for a package: a venv's scripts name their place, which
 # is then where it will be, not where it was made.

@@ -24,11 +24,18 @@ PATIENCE = 60.0  # seconds for what takes less than one on an idle machine
 class Agent:
     """A running one; `out` are its events, `log` what it says."""
 
-    def __init__(self, folder: Path, *options: str, env: dict[str, str] | None = None, listen: str = "127.0.0.1:0"):
+    def __init__(
+        self,
+        folder: Path,
+        *options: str,
+        env: dict[str, str] | None = None,
+        listen: str = "127.0.0.1:0",
+        through: tuple[str, ...] = (),  # a command that becomes the one after it, as nice does
+    ):
         self.folder, self.out, self.log = folder, list[str](), list[str]()
         self.began = time.monotonic()
         self.process = subprocess.Popen(
-            [str(COMMAND), "agent", "--dir", str(folder), "--listen", listen, "--hz", "0", *options],
+            [*through, str(COMMAND), "agent", "--dir", str(folder), "--listen", listen, "--hz", "0", *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

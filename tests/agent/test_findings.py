@@ -41,15 +41,17 @@ def test_it_begins_once_and_ends_once() -> None:
     assert told(Followed(), *there, *gone) == [("began", "warning"), ("ended", "warning")]
 
 
-def test_its_end_is_when_it_was_last_there_and_is_told_after_a_hold() -> None:
-    followed = Followed()
+@pytest.mark.parametrize("hold", [HOLD, 60.0, 900.0])
+def test_its_end_is_when_it_was_last_there_and_is_told_after_a_hold(hold: float) -> None:
+    followed = Followed(hold=hold)
     followed.update(look(T0 + 60, finding(T0 + 60)), T0 + 60)
     ends = []
     for n in range(2, 20):
         ends += followed.update(look(T0 + n * EVERY, state="clear"), T0 + n * EVERY)
     (end,) = ends
     assert (end["began"], end["ended"]) == (T0, T0 + 60)
-    assert HOLD <= end["at"] - end["ended"] <= HOLD + EVERY
+    # Of each look half the hold counts at most: a short one takes two looks.
+    assert hold <= end["at"] - end["ended"] <= max(hold, 2 * EVERY) + EVERY
 
 
 def test_one_that_stays_in_the_window_after_it_ended_neither_goes_on_nor_begins_again() -> None:

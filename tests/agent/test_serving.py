@@ -185,8 +185,9 @@ def test_a_token_opens_all_and_metrics_need_none(tmp_path: Path) -> None:
         bound = agent.said(r"listens on http://[^/]*:(\d+)/metrics")
         assert bound
         open_, port = int(bound[1]), agent.port
-        for path, code in ((b"/metrics", 200), (b"/healthz", 200), (b"/case", 404), (b"/", 404), (b"/events", 404)):
+        for path, code in ((b"/metrics", 200), (b"/case", 404), (b"/", 404), (b"/events", 404)):
             assert status(raw(open_, GET.replace(b"/metrics", path).replace(b"localhost", b"node-a"))) == code
+        assert b"not looked yet" in raw(open_, GET.replace(b"/metrics", b"/healthz"))
         for word, code in ((b"", 401), (b"wrong", 401), (TOKEN.encode(), 200), (TOKEN.encode() + b"x", 401)):
             header = b"Host: node-a\r\nAuthorization: Bearer " + word
             assert status(raw(port, GET.replace(b"Host: localhost", header))) == code

@@ -9,6 +9,7 @@ from tests.nodes import node, read
 
 from zombiescope.cgroups.families import family
 from zombiescope.cgroups.owners import Owner, by_path, owner, owners
+from zombiescope.cgroups.pod_owners import by_name, with_owner
 from zombiescope.core import Reading
 
 ID = "5f0c" * 16
@@ -109,3 +110,32 @@ def test_of_a_family_those_that_went_are_named() -> None:
     assert owner(timeline, subject) == AGENT
     many = [info(f"/docker/{place:064x}", f"container {place % 5} (docker)", 0) for place in range(10)]
     assert owner(node(many), "family:/docker/<id>") == "container 0 (docker), container 1 (docker) and 3 more"
+
+
+@pytest.mark.parametrize(
+    ("pod", "made"),
+    [
+        ("coredns-66bff467f8-p7q8x", "Deployment coredns"),
+        ("api-server-7c5ddbdf54-x2x4z", "Deployment api-server"),
+        ("backup-27123456-kx7zq", "CronJob backup"),
+        ("kube-proxy-7xk2p", "DaemonSet, Job or ReplicaSet kube-proxy"),
+        ("web-0", ""),
+        ("web", ""),
+        ("etcd-node-a", ""),
+        ("odd-ffffffffff-abcde", ""),  # neither a hash of 32 bits nor letters that are drawn
+        ("odd-ffffffffff-bcdfg", "DaemonSet, Job or ReplicaSet odd-ffffffffff"),  # 9,999,999,999 has more than 32 bits
+    ],
+)
+def test_what_made_a_pod_shows_in_its_name(pod: str, made: str) -> None:
+    assert by_name(pod) == made
+    words = f"container web of pod default/{pod}, image nginx (containerd)"
+    beside = f" (by its name of {made})" if made else ""
+    assert with_owner(words) == f"container web of pod default/{pod}{beside}, image nginx (containerd)"
+
+
+@given(st.integers(10**6, 2**32 - 1), st.text("bcdfghjklmnpqrstvwxz2456789", min_size=5, max_size=5))
+def test_every_hash_that_a_deployment_can_have_is_known(number: int, drawn: str) -> None:
+    """As SafeEncodeString writes its digits: the letter at the place of the digit's code, counted round."""
+    alphabet = "bcdfghjklmnpqrstvwxz2456789"
+    written = "".join(alphabet[ord(digit) % len(alphabet)] for digit in str(number))
+    assert by_name(f"web-{written}-{drawn}") == "Deployment web"

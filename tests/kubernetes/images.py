@@ -37,6 +37,7 @@ class Podman:
     def build(self, *options: str) -> None:
         """As `make image` does it, on the base from here."""
         words = [f"PODMAN={' '.join(self.command)}", f"BUILD_OPTIONS={' '.join((LIMITS, *options))}"]
+        words.append(f"RUN_OPTIONS={LIMITS}")
         make = ["make", "image", *words, f"BASE={BASE}", f"IMAGE={IMAGE}"]
         built = subprocess.run(make, cwd=PROJECT, capture_output=True, text=True, timeout=600, check=False)
         assert built.returncode == 0, built.stdout[-2000:] + built.stderr[-2000:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -15,10 +16,14 @@ from tests.kubernetes.apart import NODE, place
 from tests.kubernetes.binaries import cache_folder, program
 from tests.kubernetes.cluster import Cluster, ended, started
 
+from zombiescope.core import Host
+from zombiescope.kernel.mounts import cgroup_mounts
+
 NAME = "n1"  # of the node
 PAUSE = "localhost/pause:1"  # holds a pod's namespaces; not the image of anything else
 SOCKET = "/run/containerd/containerd.sock"
 PATIENCE = 120.0  # seconds for Ready: 25 on an idle machine
+_KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 _CONTAINERD = """version = 2
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "{pause}"
@@ -49,6 +54,21 @@ class Kubelet:
         done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def memory(self, uid: str) -> dict[str, int]:
+        """Bytes of a pod as the kernel counts them, and how often it had to kill there."""
+        found = place()
+        assert found is not None
+        tops = [Path(mount.path, found[1]) for mount in cgroup_mounts(Host()) if "memory" in mount.controllers]
+        (folder,) = [it for top in tops for it in top.glob(f"kubepods/**/pod{uid}")]
+        stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        kills = [int(it) for file in folder.glob("*/memory.oom_control") for it in _KILLS.findall(file.read_text())]
+        return {
+            "peak": int((folder / "memory.max_usage_in_bytes").read_text()),
+            "limit": int((folder / "memory.limit_in_bytes").read_text()),
+            "rss": int(stat["total_rss"]),
+            "oom_kills": sum(kills),
+        }
 
     def ready(self) -> bool:
         found = self.cluster.kubectl("get", "node", NAME, "-o", "json", expect=None)

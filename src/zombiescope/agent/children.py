@@ -6,14 +6,17 @@ import os
 import selectors
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import IO
 
+from zombiescope.core import harmless
 from zombiescope.places.own_python import FOLDER, environment
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before it is started again, doubled each time
 STEADY = 60.0  # seconds: what ran this long did not fail at its start
+LOADED = 10.0  # seconds in which one that cannot load what it needs has ended, on a busy node too
 MOST_LINE = 32 << 20  # bytes: more without a newline is no answer of ours
 Heard = Callable[[str, bytes, bytes], None]  # stream, line, and the bytes that follow it
 
@@ -40,6 +43,7 @@ class Child:
         self._selector, self._argv, self._heard = selector, argv, heard
         self._process: subprocess.Popen[bytes] | None = None
         self._pause, self._due, self._started = FIRST_PAUSE, 0.0, 0.0
+        self._failed, self._words = False, ""  # whether it ended by itself; the last line that it complained with
         self._parts: dict[str, bytearray] = {}
 
     @property
@@ -49,6 +53,12 @@ class Child:
     @property
     def pid(self) -> int:
         return self._process.pid if self._process else 0
+
+    @property
+    def failing(self) -> str:
+        """How it ended, if it does not run; one that has just been started again may end in the same way."""
+        starts = not self.up or time.monotonic() - self._started < LOADED
+        return self.ended if self._failed and starts else ""
 
     def start(self, now: float) -> None:
         """A node in trouble may have no process or memory left: then it is tried again, as if it had ended."""
@@ -63,7 +73,7 @@ class Child:
                 process_group=0,  # Ctrl-C is for the agent, which ends its children in order
             )
         except OSError as error:
-            self.ended = f"cannot be started: {error.strerror or error}"
+            self.ended, self._failed = f"cannot be started: {error.strerror or error}", True
             self._wait(now)
             return
         self.starts += 1
@@ -89,6 +99,7 @@ class Child:
             if self._process.poll() is None:
                 return 60.0
             self._over(now)
+            self._failed = True
         if now >= self._due:
             self.start(now)
         return 60.0 if self._process is not None else self._due - now
@@ -101,7 +112,7 @@ class Child:
     def restart(self, now: float) -> None:
         """With new arguments, at once."""
         self.stop(10.0)
-        self._due = now
+        self._due, self._failed = now, False
 
     def stop(self, patience: float) -> None:
         """SIGTERM, and once more if it is lost (Python may drop it while it loads a module); then SIGKILL."""
@@ -131,7 +142,9 @@ class Child:
         if self._process.stdin is not None:
             with suppress(OSError):
                 self._process.stdin.close()
-        self._process = None
+        if code > 0 and self._words:
+            self.ended += f": {self._words}"
+        self._process, self._words = None, ""
         self._pause = FIRST_PAUSE if now - self._started >= STEADY else self._pause
         self._wait(now)
 
@@ -166,6 +179,8 @@ class Child:
                 break  # the rest of its body is still to come
             body = bytes(part[end + 1 : end + 1 + length])
             del part[: end + 1 + length]
+            if name == "stderr" and line.strip():
+                self._words = harmless(line.decode("utf-8", "surrogateescape").strip(), most=200)
             self._heard(name, line, body)
 
     def _close(self, stream: IO[bytes]) -> None:

@@ -13,7 +13,7 @@ RECORDED = ("host", "hours", "max_bytes", "hz", "bpf", "budget", "set")  # setti
 
 def recorder(it: Settings) -> tuple[str, ...]:
     options = ["--hours", f"{it.hours:g}", "--max-bytes", str(it.max_bytes), "--hz", str(it.hz)]
-    options += ["--budget", f"{(1 - LEAST) * it.budget:.4%}"]  # the rest is for looks
+    options += ["--alarms", "--budget", f"{(1 - LEAST) * it.budget:.4%}"]  # the rest is for looks
     chosen = [word for one in it.set for word in ("--set", one)] + (["--host", it.host] if it.host else [])
     chosen += ["--no-bpf"] if it.bpf == "off" else []
     return own_python("zombiescope.agent.child", str(os.getpid()), "record", it.dir, *options, *chosen)

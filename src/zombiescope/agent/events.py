@@ -18,8 +18,11 @@ from zombiescope.kubernetes.node_report import NodeReport
 
 NEWEST = 500  # events kept in memory, for /events
 SCHEMA = 1
-# Settings that decide where events are posted, and how.
-POSTS = ("webhook", "webhook_token_file", "alertmanager", "kubernetes", "kubeconfig", "node_name", *POSTED_WITH)
+# Settings that decide when events end, where they are posted, and how.
+POSTS = (
+    *("quiet", "webhook", "webhook_token_file", "alertmanager"),
+    *("kubernetes", "kubeconfig", "node_name", *POSTED_WITH),
+)
 
 
 class Events:
@@ -68,6 +71,7 @@ class Events:
             self._alerts.heard(event)
 
     def connect(self, settings: Settings, node: str) -> None:
+        self._followed.hold = settings.quiet
         secret = ""
         if settings.webhook_token_file:
             secret = token(settings.webhook_token_file, "webhook-token-file")

@@ -22,8 +22,8 @@ from typing import Any
 
 from zombiescope.agent.apart import Act, Apart
 from zombiescope.agent.child import die_with_parent
-from zombiescope.core import UserError
-from zombiescope.outputs._exit_codes import USAGE
+from zombiescope.core import UserError, harmless
+from zombiescope.outputs._exit_codes import BLIND, USAGE
 
 LOOK, SERVE, SHIP = "look", "serve", "ship"  # the lanes
 PATIENCE = {LOOK: 15.0, SERVE: 2.0, SHIP: 300.0}  # seconds at idle priority; a look takes less than one on an idle core
@@ -35,10 +35,13 @@ def main(argv: list[str]) -> int:
     folder, parent, *overrides = argv
     die_with_parent(int(parent))
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # numpy starts a thread for each core otherwise
-    from zombiescope.agent import look  # noqa: F401  loaded once, for all copies
-    from zombiescope.diagnosis.settings import override
-    from zombiescope.members.rooms import members
-
+    try:
+        from zombiescope.agent import look  # noqa: F401  loaded once, for all copies
+        from zombiescope.diagnosis.settings import override
+        from zombiescope.members.rooms import members
+    except ImportError as error:  # numpy or Arrow is missing, or made for another machine
+        print("cannot load what a look needs:", harmless(str(_first_cause(error)), most=200), file=sys.stderr)
+        return BLIND
     try:
         override(overrides)
     except UserError as error:
@@ -50,6 +53,11 @@ def main(argv: list[str]) -> int:
     gc.freeze()  # what is shared with the copies stays shared
     _answer_all(folder)
     return 0
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    """numpy explains on a page what could be wrong, and names what is wrong as the cause."""
+    return _first_cause(error.__cause__) if error.__cause__ is not None else error
 
 
 def _answer_all(folder: str) -> None:

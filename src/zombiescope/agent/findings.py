@@ -1,6 +1,6 @@
 """Which findings go on: from one look to the next, a finding begins, changes its severity, or ends.
 
-A fault that comes and goes is one finding: it ends only after `HOLD` seconds in which its sign looked and did not see
+A fault that comes and goes is one finding: it ends only after `hold` seconds in which its sign looked and did not see
 it. What could not be looked at has not ended. A milder severity counts only once it has lasted as long.
 """
 
@@ -53,6 +53,7 @@ class Followed:
     open: dict[str, Open] = field(default_factory=dict)
     over: dict[str, float] = field(default_factory=dict)  # identity: when it ended
     looked: float = 0.0  # end of the last look
+    hold: float = HOLD
 
     def restore(self, events: Iterable[Mapping[str, Any]]) -> None:
         """As it was when the last of these events was written. Time without a look is not quiet."""
@@ -74,7 +75,7 @@ class Followed:
         """The events of one look, in the order: ended, changed, began."""
         start, end = look["span"]
         # A clock that was set forward has not made hours quiet: it takes two looks at least.
-        passed = min(max(end - max(self.looked, start), 0.0), HOLD / 2)
+        passed = min(max(end - max(self.looked, start), 0.0), self.hold / 2)
         self.looked = end
         self.over = {whose: at for whose, at in self.over.items() if at <= end + HOLD}  # else it was set back
         seen = self._merged(look["findings"])
@@ -86,7 +87,7 @@ class Followed:
                 continue
             if look["states"].get(it.told["sign"]) in ("found", "clear"):
                 it.quiet += passed
-            if it.quiet >= HOLD:
+            if it.quiet >= self.hold:
                 events.append(self._ended(whose, it, now))
         events += [self._began(whose, found, now) for whose, found in seen.items()]
         return sorted(events, key=lambda event: (ENDED, CHANGED, BEGAN).index(event["event"]))
@@ -117,7 +118,7 @@ class Followed:
         it.last = end if set_back else max(it.last, end)
         # In the window, but over: the time since then was quiet. Its end is known.
         it.quiet = 0.0 if fresh else it.quiet + passed
-        if it.quiet >= HOLD:
+        if it.quiet >= self.hold:
             whose = identity(found["sign"], found["subject"])
             yield self._ended(whose, it, now)
             return
@@ -127,7 +128,7 @@ class Followed:
         else:
             it.worst_since = graver(it.worst_since or new, new)
             it.milder += passed
-            new = it.worst_since if it.milder >= HOLD else it.severity
+            new = it.worst_since if it.milder >= self.hold else it.severity
         it.told |= {name: found[name] for name in ("says", "harm", "chain", "evidence")}
         if new != it.severity:
             before, it.severity, it.milder, it.worst_since = it.severity, new, 0.0, ""

@@ -38,8 +38,9 @@ from zombiescope.agent.settings import Settings, token
 from zombiescope.agent.severity import only_reboot
 from zombiescope.agent.shipping import Shipping
 from zombiescope.agent.systemd import Systemd
+from zombiescope.agent.turns import Turns
 from zombiescope.agent.written import Written
-from zombiescope.core import UserError
+from zombiescope.core import UserError, harmless
 from zombiescope.places.own_python import STORES
 
 DRAINS = 10.0  # seconds for the recorder to write its last segment
@@ -76,8 +77,7 @@ class Resident:
         self._server = Server(
             self._selector, pages(self, lambda: self._token, lambda: bool(self.settings.tls_client_ca_file))
         )
-        self._asked, self._asked_at = False, 0.0  # whether a look was asked for and the answer is awaited; since when
-        self._next_look = time.monotonic() + min(FIRST, settings.every)
+        self._turns = Turns(settings.every)
         self._cost = Cost((self._recorder, self._examiner), settings.every)
         self._trouble = "not looked yet"  # why there is no fresh look
         self._written = Written(self._metrics, self._own)
@@ -92,13 +92,11 @@ class Resident:
         return self._written.text(form, self.settings)
 
     def health(self) -> list[str]:
-        troubles = [] if self._recorder.up else [f"the recorder does not run: {self._recorder.ended}"]
-        late = time.time() - max(self._metrics.last_look, self._started) > LATE * max(self._cost.every, FIRST)
-        if self._trouble and (late or self._metrics.looks):
-            troubles.append(self._trouble)
-        elif late:
-            troubles.append("no look for too long")
-        return troubles
+        """Why it cannot be relied on now; before its first look nobody knows whether it can look at all."""
+        children = (self._recorder, self._examiner)
+        troubles = [f"the {it.name} does not run: {it.failing}" for it in children if it.failing]
+        late = time.time() - max(self._metrics.last_look, self._started) > LATE * max(self._turns.pause, FIRST)
+        return troubles + ([self._trouble or "no look for too long"] if self._trouble or late else [])
 
     def case(self) -> str:
         return str(self._metrics.last.get("case", ""))
@@ -162,14 +160,15 @@ class Resident:
         for news in self._server.news():
             self.out.log(news, "error")
         waits += [self._kept_alive(child, now) for child in (self._recorder, self._examiner)]
-        if self._asked and now - self._asked_at > ANSWERS:
+        turns = self._turns
+        if turns.waits and now - turns.asked_at > ANSWERS:
             self.out.log("the examiner does not answer: it is started anew", "error")
             self._examiner.kill()
-            self._asked = False
-        if now >= self._next_look and not self._asked and self._examiner.up:
+            turns.waits = False
+        if now >= turns.next and not turns.waits and self._examiner.up:
             self._ask(now)
-        if not self._asked and self._examiner.up:
-            waits.append(self._next_look - now)
+        if not turns.waits and self._examiner.up:
+            waits.append(turns.next - now)
         return max(min(waits), 0.01)
 
     def _kept_alive(self, child: Child, now: float) -> float:
@@ -178,14 +177,17 @@ class Resident:
         if (was_up and (not child.up or child.starts != starts)) or child.ended != ended:
             self.out.log(f"the {child.name} ended: {child.ended}; it is started anew", "error")
             if child is self._examiner:
-                self._asked = self._shipping.asked = False
+                self._turns.waits = self._shipping.asked = False
                 self._asking.gone("the examiner ended")
         return waits
 
     # The children
 
-    def _recorder_said(self, _: str, line: bytes, __: bytes) -> None:
-        self.out.log(f"recorder: {line.decode('utf-8', 'surrogateescape').strip()}")
+    def _recorder_said(self, stream: str, line: bytes, _: bytes) -> None:
+        if stream == "stderr":
+            self.out.log(f"recorder: {line.decode('utf-8', 'surrogateescape').strip()}")
+        elif self._turns.alarm(time.monotonic(), self.settings.every):
+            self.out.log(f"looks sooner, as something crashed: {harmless(line.decode('ascii', 'replace'), most=300)}")
 
     def _examiner_said(self, stream: str, line: bytes, body: bytes) -> None:
         if stream == "stderr":
@@ -202,7 +204,6 @@ class Resident:
         elif said.get("do") == "ship":
             self._shipping.heard(said)
         else:
-            self._asked = False
             self._looked(said)
             self._profiles.looked(said.get("push", {}), body)
 
@@ -210,15 +211,16 @@ class Resident:
         since = min(max(self._metrics.last_look, self._started), time.time())  # the clock may have been set back
         question = {"do": "look", "window": self.settings.window, "since": since, "push": self._profiles.wanted()}
         if self._examiner.send(json.dumps(question).encode() + b"\n"):
-            self._asked, self._asked_at = True, now
-        self._next_look = now + self._cost.every
+            self._turns.asked(now, self._cost.every)
+        else:
+            self._turns.next = now + self._cost.every
 
     def _looked(self, look: dict[str, Any]) -> None:
         cpu = look.get("cpu_seconds", 0.0)
         if self._cost.looked(cpu, self.settings, self._asking.cpu_seconds):
             every = f"the next one is in {self._cost.every:.0f} s, to keep to the budget"
             self.out.log(f"a look costs {cpu:.2f} s of CPU: {every}")
-        self._next_look = self._asked_at + self._cost.every
+        self._turns.looked(self._cost.every, self.settings.every, self.settings.window)
         trouble = look.get("error") or look.get("stale") or ""
         if trouble:
             self._metrics.failed_looks += 1
@@ -256,13 +258,13 @@ class Resident:
         self._remedies.use(new)
         self._shipping.use(new, self._node)
         self._cost.every = new.every
-        self._next_look = min(self._next_look, time.monotonic() + new.every)
+        self._turns.next = min(self._turns.next, time.monotonic() + new.every)
         listen_anew(self._server, old, new, self.out)
         if any(getattr(old, it) != getattr(new, it) for it in commands.RECORDED):
             self._recorder.restart(time.monotonic())
         if old.set != new.set:
             self._examiner.restart(time.monotonic())
-            self._asked = False
+            self._turns.waits = False
         if any(getattr(old, it) != getattr(new, it) for it in POSTS):
             self._events.disconnect(0.0)
             self._events.connect(new, self._node)

@@ -8,6 +8,7 @@ import stat
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from zombiescope.agent.findings import HOLD
 from zombiescope.agent.remedying import windows
 from zombiescope.core import UserError
 from zombiescope.kubernetes import node_report
@@ -36,6 +37,7 @@ class Settings:
     native_histograms: str = "off"  # on: for clients that take protocol buffers
     every: float = 60.0
     window: float = 600.0
+    quiet: float = HOLD
     # Of one core, for all processes together: three fifths for the recorder, the rest for looks.
     budget: float = field(default_factory=lambda: default_share(os.cpu_count() or 1))
     hours: float = 12.0

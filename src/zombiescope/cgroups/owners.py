@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from zombiescope.cgroups.families import family
+from zombiescope.cgroups.pod_owners import with_owner
 from zombiescope.core.model import Finding, Reading
 from zombiescope.core.timeline import Timeline
 from zombiescope.core.words import harmless
@@ -90,7 +91,7 @@ def owner(timeline: Timeline, subject: str) -> str:
     readings = owners(timeline, subject)
     if not readings:
         return by_path(_path(subject)).words
-    words = [words for words, _ in Counter(reading.text for reading in readings).most_common()]
+    words = [with_owner(words) for words, _ in Counter(reading.text for reading in readings).most_common()]
     more = f" and {len(words) - SHOWN} more" if len(words) > SHOWN else ""
     return ", ".join(words[:SHOWN]) + more
 

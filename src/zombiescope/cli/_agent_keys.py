@@ -83,6 +83,7 @@ KEYS: dict[str, Key] = {
     "native_histograms": Key(switch, "on|off", "native histograms for a Prometheus that asks for them [off]"),
     "every": Key(duration("seconds", 3600.0), "T", "time between looks; longer if they cost too much [60s]"),
     "window": Key(duration("seconds", 6 * 3600.0), "T", "how far back each look goes [10m]"),
+    "quiet": Key(duration("seconds", 3600.0), "T", "a finding ends once it was not seen for so long [5m]"),
     "budget": Key(share, "SHARE", "CPU for all processes together, of one core [1%%; beyond 48 cores 0.02%% of each]"),
     "hours": Key(duration("hours", 1e5), "T", "how much the recorder keeps: hours, or 90m, 2d [12]"),
     "max_bytes": Key(size, "B", "size limit of the recording [2G]"),

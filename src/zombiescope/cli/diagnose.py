@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ from zombiescope.cli._looking import (
     recorded_root,
 )
 from zombiescope.cli._sample import ABOUT, add_sample, sample_folder
-from zombiescope.core import Host, UserError, harmless
+from zombiescope.core import Host, UserError, harmless, lasting
 from zombiescope.core.model import Case, Span
 from zombiescope.members.rooms import load, names
 from zombiescope.outputs._exit_codes import EXIT_STYLES
@@ -49,6 +50,8 @@ EXAMPLES = """examples:
   zombiescope diagnose --set proc_stat.EVERY=0.05 --set saturated_core.SECONDS=0.3
                                                       also bursts of a third of a second
   zombiescope diagnose ./rec --from 05:10 --to 05:12  two minutes of a recording (UTC)
+  zombiescope diagnose /var/lib/zombiescope --last 10m
+                                                      what a running agent has recorded in the last ten minutes
   zombiescope diagnose ./copied-root                  a copy of another machine's /proc and /sys
   zombiescope diagnose kern.log.1.gz                  a kernel log alone: dmesg, journalctl -k, kern.log
   zombiescope diagnose --host /host                   in a pod with hostPID: the node whose / is mounted at /host
@@ -65,6 +68,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     add_hertz(parser, 99, "stack samples per second on each core, 0 for none [99]")
     end = "read the recording up to this time [its end]"
     add_range(parser, "read the recording from this time on, UTC [its start]", end, moment)
+    says = "read the last minutes of the recording alone, such as 10m [all of it]"
+    add_duration(parser, "--last", duration("seconds", OLDEST), 0.0, says)
     says = "what ended this long ago or later counts too, such as 30m or 2h [only what goes on during the look]"
     add_duration(parser, "--since", duration("seconds", OLDEST), 0.0, says)
     add_host(parser)
@@ -102,6 +107,10 @@ def _run(args: argparse.Namespace) -> int:
     reach_back(args.since)
     if args.recording and args.host:
         raise UserError("--host is for a live node: leave out the recording, or --host")
+    if args.last and not (args.recording and is_recording(args.recording)):
+        raise UserError("--last is for a recording, as `zombiescope record` and the agent make it")
+    if args.last and (args.start is not None or args.end is not None):
+        raise UserError("--last is counted from the end of the recording: leave out --from and --to, or --last")
     timeline, node, kernel = _recorded(args) if args.recording else _live(host_of(args), args.seconds, args.hz)
     case = examine(timeline, node=node, kernel=kernel, settings=settings, since=args.since)
     if args.recording and is_recording(args.recording):
@@ -131,6 +140,13 @@ def _recorded(args: argparse.Namespace) -> tuple[Timeline, str, str]:
 
 
 def _stretch(args: argparse.Namespace) -> Span | None:
+    if args.last:
+        from zombiescope.recorder.replay import opened
+
+        end = opened(args.recording).span.end
+        ago = lasting(max(time.time() - end, 0.0))
+        print(f"{harmless(args.recording)}: the last {lasting(args.last)}; it ends {ago} ago", file=sys.stderr)
+        return Span(end - args.last, float("inf"))
     if args.start is None and args.end is None:
         return None
     return Span(args.start if args.start is not None else 0.0, args.end if args.end is not None else float("inf"))

@@ -8,13 +8,19 @@ at most one second, a crash of the machine at most five. The folder can be copie
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import signal
 import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from zombiescope.cli._arguments import FOLDER, add_repeatable, complete
 from zombiescope.cli._looking import add_bpf, add_hertz, add_host, duration, host_of
+
+if TYPE_CHECKING:
+    from zombiescope.core import Reading
 
 EXAMPLES = """examples:
   zombiescope record /var/lib/zombiescope             keep the last 12 hours, at most 2 GB
@@ -58,6 +64,9 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         metavar="P",
         help="CPU that all of it may use, in percent of one core; 0: no limit [1%%; beyond 48 cores 0.02%% of each]",
     )
+    parser.add_argument(
+        "--alarms", action="store_true", help="print a line of JSON when a container or a unit crashes, at once"
+    )
     add_host(parser)
     add_bpf(parser)
     add_repeatable(parser, "--set", "MEMBER.CONST=VALUE", "override a threshold, as in diagnose; repeatable")
@@ -81,6 +90,7 @@ def run(args: argparse.Namespace) -> int:
         user=not args.no_user,
         settings=settings,
         budget=args.budget,
+        alarm=_alarm if args.alarms else None,
     ) as capture:
         for trouble in capture.blind:
             print(f"blind: {trouble}", file=sys.stderr)
@@ -90,6 +100,15 @@ def run(args: argparse.Namespace) -> int:
         print(file=sys.stderr)
     print(summary, file=sys.stderr)
     return 0
+
+
+def _alarm(reading: Reading) -> None:
+    """Whoever does not read it, or has gone, holds up nothing: the reading is in the recording anyway."""
+    line = json.dumps({"alarm": reading.what, "subject": reading.subject, "at": reading.at, "text": reading.text})
+    with suppress(OSError):
+        if not sys.stdout.isatty():  # a terminal would stay so for the shell as well
+            os.set_blocking(sys.stdout.fileno(), False)
+        os.write(sys.stdout.fileno(), line.encode() + b"\n")
 
 
 def _share(text: str) -> float:

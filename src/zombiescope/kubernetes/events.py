@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from zombiescope.kubernetes.conditions import camel_case, message
+from zombiescope.kubernetes.conditions import camel_case, cut, message
 
 PATH = "/api/v1/namespaces/default/events"
 COMPONENT = "zombiescope"
@@ -47,6 +47,13 @@ def body(node: str, found: Mapping[str, Any], now: float, *, ended: bool) -> dic
         "lastTimestamp": moment(now),
         "count": 1,
     }
+
+
+def with_owner(message: str, made: str) -> str:
+    """With what made the pod it is about, if that is known, before the command to look further."""
+    words, see, command = message.rpartition("; see: ")
+    end = f"; its pod is of {made}{see}{command}"
+    return cut(words, max(LONGEST - 7 - len(end), 20)) + end if made else message
 
 
 def again(event: Mapping[str, Any], count: int, now: float) -> dict[str, Any]:

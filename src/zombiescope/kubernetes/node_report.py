@@ -23,6 +23,7 @@ NODE_NAME = "NODE_NAME"  # set from spec.nodeName in the manifests
 FOLLOWED = 20  # findings that become events; a node with more has one cause to find
 REPEATED = 1200.0  # seconds: an event expires after an hour on the server, and a finding goes on for longer
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")  # of a node: a DNS subdomain
+_CONTAINER = re.compile(r"container:([a-z0-9-]{1,63}/[a-z0-9.-]{1,253})/[a-z0-9.-]{1,253}")
 
 
 def node_name(given: str) -> str:
@@ -39,6 +40,12 @@ def checked(kubeconfig: str, node: str) -> tuple[Access, str]:
     from zombiescope.kubernetes import kubeconfig as files
 
     return files.access(kubeconfig) if kubeconfig else access.in_cluster(), node_name(node)
+
+
+def _pod(found: Mapping[str, Any]) -> str:
+    """Namespace and name of the pod that it is about; they become part of a path, so nothing else will do."""
+    whose = _CONTAINER.fullmatch(str(found["subject"]))
+    return whose[1] if whose and ".." not in whose[1] else ""
 
 
 class NodeReport:
@@ -87,7 +94,7 @@ class NodeReport:
             if before.get("severity") == found["severity"] and 0 <= now - at < REPEATED:
                 self._told[whose] = (found, at)
                 continue
-            self._reporter.event(events.body(self._node, found, now, ended=False))
+            self._reporter.event(events.body(self._node, found, now, ended=False), _pod(found))
             self._told[whose] = (found, now)
         for whose in self._told.keys() - present.keys():
             found, _ = self._told.pop(whose)

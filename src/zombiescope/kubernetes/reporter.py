@@ -18,6 +18,7 @@ from zombiescope.kubernetes import events
 from zombiescope.kubernetes.client import Client, Refused
 from zombiescope.kubernetes.conditions import Condition
 from zombiescope.kubernetes.pausing import Pausing
+from zombiescope.kubernetes.pod_owners import PodOwners
 
 HEARTBEAT = 300.0  # seconds, as node-problem-detector has it: a fifth of a request a minute
 APART = 10.0  # seconds between two patches of conditions, whatever happens
@@ -64,6 +65,8 @@ class Reporter:
         self._since: dict[str, tuple[str, str]] | None = None  # by type: status and since when; None: not asked yet
         self._events: dict[str, dict[str, Any]] = {}  # what waits, by name
         self._counts: dict[str, int] = {}  # of events that are on the server, by name
+        self._pods: dict[str, str] = {}  # namespace/name of the pod that an event is about, by the event's name
+        self._owners = PodOwners(client)
         self._allowed, self._allowed_at = BURST, time.monotonic()
         self._beat = HEARTBEAT
         self._on_node, self._on_events = _Lane("node conditions", log), _Lane("events", log)
@@ -78,12 +81,14 @@ class Reporter:
             self._wanted = tuple(conditions)
             self._changed.notify()
 
-    def event(self, event: dict[str, Any]) -> None:
-        """A later one of the same name replaces what still waits."""
+    def event(self, event: dict[str, Any], pod: str = "") -> None:
+        """A later one of the same name replaces what still waits. What made its `pod` is asked before it is sent."""
         with self._changed:
+            self._pods[event["metadata"]["name"]] = pod
             self._events.pop(event["metadata"]["name"], None)
             while len(self._events) >= WAITING:
-                del self._events[next(iter(self._events))]
+                self._pods.pop(first := next(iter(self._events)), None)
+                del self._events[first]
                 self.lost += 1
             self._events[event["metadata"]["name"]] = event
             self._changed.notify()
@@ -171,12 +176,13 @@ class Reporter:
     def _post_one(self) -> None:
         with self._changed:
             name = next(iter(self._events))
-            event = self._events.pop(name)
+            event, pod = self._events.pop(name), self._pods.pop(name, "")
+        made = self._owners.of(pod) if pod else ""
         try:
-            self._count(name, event)
+            self._count(name, event | {"message": events.with_owner(event["message"], made)})
         except Refused as error:
             if error.later or error.denied:
-                self._put_back(name, event)
+                self._put_back(name, event, pod)
                 raise
             self.lost += 1  # it will not be taken, however often it is sent
             if str(error) != self._not_taken:
@@ -185,7 +191,7 @@ class Reporter:
         now = time.monotonic()
         self._allowed, self._allowed_at = self._tokens(now) - 1.0, now
 
-    def _put_back(self, name: str, event: dict[str, Any]) -> None:
+    def _put_back(self, name: str, event: dict[str, Any], pod: str) -> None:
         """First in line again, unless a newer one of the same name waits, or there is no room any more."""
         with self._changed:
             if name in self._events:
@@ -193,7 +199,7 @@ class Reporter:
             if len(self._events) >= WAITING:
                 self.lost += 1
             else:
-                self._events = {name: event, **self._events}
+                self._events, self._pods[name] = {name: event, **self._events}, pod
 
     def _count(self, name: str, event: dict[str, Any]) -> None:
         """Created, or counted up: events expire on the server after an hour, and may be there from before a restart."""

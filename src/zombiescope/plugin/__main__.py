@@ -10,29 +10,32 @@ import argparse
 import json
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
 import webbrowser
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from zombiescope import __version__
 from zombiescope.core import UserError, harmless
-from zombiescope.plugin import nodes, recording
+from zombiescope.plugin import nodes, plans, recording
 from zombiescope.plugin.kubectl import FAILED, Kubectl, talk
 from zombiescope.plugin.pods import Pod, agent, check_node, debug_pod
 
 RECORDING = "/var/lib/zombiescope"
+LAST = "10m"  # of it: as far back as each look of the agent goes
+SECONDS = 10  # of a look where no agent has recorded anything
+PATIENCE = 300.0  # seconds more, on a node that starves its work
 EXAMPLES = """examples:
   kubectl zombiescope nodes                        every node: starved or not, the root cause, since when
-  kubectl zombiescope diagnose NODE --seconds 30   look at one node, and print the chain
+  kubectl zombiescope diagnose NODE                what its agent saw in the last ten minutes, and the chain
+  kubectl zombiescope diagnose NODE --seconds 30   look anew for 30 s; without an agent, this is what it does
   kubectl zombiescope flame NODE > node.folded     what its CPUs did in the last minutes
   kubectl zombiescope view NODE                    the time-travel page of its recording
   kubectl zombiescope record NODE -o ./rec         copy its recording here, for zombiescope diagnose ./rec
   kubectl zombiescope fix NODE                     what would help, as commands; changes nothing
+  kubectl zombiescope fix NODE --apply             the commands of the safe plans, to type on the node
   kubectl zombiescope top NODE                     the live view
 
 exit codes: as zombiescope's own: 0 clear, 1 found, 2 usage or no answer, 3 could not look
@@ -75,11 +78,15 @@ def _parser() -> argparse.ArgumentParser:
     ):
         one = verbs.add_parser(verb, help=says)
         one.add_argument("node")
-        one.add_argument("--seconds", type=int, default=10, help="how long to look [10]")
+        says = "how long to record [10]" if verb == "record" else "look anew, for so long [what the agent has recorded]"
+        one.add_argument("--seconds", type=_seconds, help=says)
         one.add_argument("--image", default=f"zombiescope:{__version__}", help="of the pod, where no agent runs")
         one.add_argument("--namespace", "-n", default="default", help="of that pod [default]")
         if verb == "record":
             one.add_argument("-o", "--output", metavar="DIR", help="a new folder [NODE.zombiescope]")
+        if verb == "fix":
+            says = "print the commands of the safe plans alone: as they are typed on the node, by root"
+            one.add_argument("--apply", action="store_true", help=says)
         if verb == "diagnose":
             one.add_argument("--format", choices=("text", "json", "html", "dot"), default="text")
     for verb, says in (
@@ -90,6 +97,12 @@ def _parser() -> argparse.ArgumentParser:
         one = verbs.add_parser(verb, help=says + "; needs the agent")
         one.add_argument("node")
     return parser
+
+
+def _seconds(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not 0 < int(text[:9]) <= 3600:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 1 to 3600")
+    return int(text)
 
 
 def _run(args: argparse.Namespace, kubectl: Kubectl) -> int:
@@ -113,22 +126,27 @@ def _run(args: argparse.Namespace, kubectl: Kubectl) -> int:
 
 
 def _looked(args: argparse.Namespace, kubectl: Kubectl, pod: Pod) -> int:
-    look = ("diagnose", "--host", "/host", "--seconds", str(args.seconds))
-    talk(f"looking at {args.node} for {args.seconds} s")
+    if pod.ours or args.seconds:
+        seconds = args.seconds or SECONDS
+        look: tuple[str, ...] = ("diagnose", "--host", "/host", "--seconds", str(seconds))
+        talk(f"looking at {args.node} for {seconds} s")
+    else:
+        look, seconds = ("diagnose", RECORDING, "--last", LAST), 0
+        talk(f"what the agent on {args.node} saw in the last minutes; --seconds {SECONDS} looks anew")
     if args.verb == "diagnose":
         return kubectl.passed_on(*pod.run(*look, "--format", args.format))
     with kubectl.started(*pod.run(*look, "--format", "json")) as running:
         try:
-            out, complaint = running.communicate(timeout=args.seconds + 300)
+            out, complaint = running.communicate(timeout=seconds + PATIENCE)
         except subprocess.TimeoutExpired:
             running.kill()
-            raise UserError(f"no answer from {args.node} in {args.seconds + 300:.0f} s") from None
+            raise UserError(f"no answer from {args.node} in {seconds + PATIENCE:.0f} s") from None
     try:
-        lines = list(_plans(json.loads(out)))
+        told = json.loads(out)
+        shown = list(plans.as_script(told, args.node) if args.apply else plans.in_words(told))
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UserError(f"no answer from {args.node}: {harmless(complaint.strip()[-200:])}") from None
-    print(*lines, sep="\n")
-    print("On the node itself: zombiescope fix (shows the commands), zombiescope fix --apply (carries them out)")
+    print(*shown, sep="\n")
     return running.returncode
 
 
@@ -137,11 +155,11 @@ def _recorded(args: argparse.Namespace, kubectl: Kubectl, pod: Pod) -> int:
     place = Path(args.output or f"{args.node}.zombiescope")
     if os.path.lexists(place):
         raise UserError(f"{place} is there already")
-    folder = RECORDING
+    folder, seconds = RECORDING, args.seconds or SECONDS
     if pod.ours:
         folder = "/tmp/recording"
-        talk(f"recording {args.node} for {args.seconds} s")
-        told = kubectl.passed_on(*pod.run("record", folder, "--host", "/host", "--for", f"{args.seconds}s"))
+        talk(f"recording {args.node} for {seconds} s")
+        told = kubectl.passed_on(*pod.run("record", folder, "--host", "/host", "--for", f"{seconds}s"))
         if told:
             raise UserError(f"{args.node} could not be recorded: exit code {told}")
     talk(f"copying the recording of {args.node}")
@@ -155,15 +173,6 @@ def _recorded(args: argparse.Namespace, kubectl: Kubectl, pod: Pod) -> int:
     talk(f"{total / 1e6:,.1f} MB")
     print(place)
     return 0
-
-
-def _plans(told: Any) -> Iterator[str]:
-    for plan in told["remedies"]:
-        yield harmless(f"{plan['name']} ({plan['risk']}), for {plan['cures']}")
-        for step in plan["steps"]:
-            yield f"    {harmless(str(step['says']))}"
-            if step.get("argv"):
-                yield f"        $ {harmless(shlex.join(map(str, step['argv'])))}"
 
 
 def _view(kubectl: Kubectl, pod: Pod) -> int:

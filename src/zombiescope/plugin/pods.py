@@ -113,6 +113,7 @@ def _manifest(pod: Pod, node: str, image: str) -> dict[str, Any]:
             "runAsUser": 0,
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
             "capabilities": {"drop": ["ALL"], "add": list(CAPABILITIES)},
         },
         "resources": {"requests": {"cpu": "20m", "memory": "200Mi"}, "limits": {"memory": "600Mi"}},

@@ -21,7 +21,7 @@ from zombiescope.probes._remembering import Look
 
 EVERY = 10.0  # the kubelet waits that long before the second restart, and longer before each that follows
 GIVES = ("container_exit",)
-EVENTS = GIVES
+EVENTS = ALARMS = GIVES  # an end with another exit code than 0 is an alarm
 # Roots of containerd as Debian and most, k3s, and microk8s have them; a node has one of them.
 ROOTS = ("/var/lib/containerd", "/var/lib/rancher/k3s/agent/containerd", "/var/snap/microk8s/common/var/lib/containerd")
 LOGS = "/var/log/containers"

@@ -35,6 +35,7 @@ GIVES = (
     *("unit_restarts_total", "unit_active", "unit_cgroup", "unit_loops_for_ever", "units_failed"),
     *("unit_file", "unit_needed_by", "systemd_answer_seconds"),
 )
+ALARMS = GIVES[:1]
 CURVES = (("unit restarts", "per s", "unit_restarts_total", "all"),)
 MOST = 400  # services asked about in a sample, 20 ms; no normal node has more
 TOLD = 50  # restarting services reported in full: enough to find a cause

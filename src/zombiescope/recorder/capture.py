@@ -19,6 +19,7 @@ from typing import Any
 
 from zombiescope import __version__
 from zombiescope.core import Host, Reading, Unreadable, UserError, amount, harmless, lasting
+from zombiescope.recorder.alarms import Alarms
 from zombiescope.recorder.budget import Budget, default_share, spent
 from zombiescope.recorder.clock import ahead_ns
 from zombiescope.recorder.disk_thread import DiskThread
@@ -60,10 +61,12 @@ class Capture:
         user: bool,
         settings: tuple[str, ...] = (),
         budget: float | None = None,
+        alarm: Callable[[Reading], None] | None = None,
     ) -> None:
         self._host, self._folder, self._hours, self._most_bytes = host, folder, hours, most_bytes
         self._hz, self._user, self._settings = hz, user, settings
         self._share = default_share(os.cpu_count() or 1) if budget is None else budget
+        self._alarm = alarm  # gets what is worth a look
         self._stack = ExitStack()
         self._rings: RingStream | None = None
         self._number = 0  # of the head that is being written
@@ -78,8 +81,11 @@ class Capture:
         libc.prctl(_PR_SET_TIMERSLACK, SLACK_NS)
         _allow_files()
         self._sink = HeadSink(self._hand_over)
-        self._loop = Loop(self._host, self._sink)
+        alarms = Alarms(self._sink, self._alarm) if self._alarm else None
+        self._loop = Loop(self._host, alarms or self._sink)
         self._sink.events = frozenset((*self._loop.events, *EVENTS, TROUBLE, BUDGET_STEP))
+        if alarms:
+            alarms.told, alarms.events = frozenset(self._loop.alarms), self._sink.events
         with ExitStack() as undo:
             if self._hz:
                 self._rings = undo.enter_context(RingStream(self._host, self._sink, hz=self._hz, user=self._user))

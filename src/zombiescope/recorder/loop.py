@@ -85,7 +85,15 @@ class Loop:
     @property
     def events(self) -> tuple[str, ...]:
         """What is an event and not a value that holds: each one is kept."""
-        return tuple(what for probe in self._probes.values() for what in getattr(probe, "EVENTS", ()))
+        return self._flagged("EVENTS")
+
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """What is worth a look before the next one is due."""
+        return self._flagged("ALARMS")
+
+    def _flagged(self, flag: str) -> tuple[str, ...]:
+        return tuple(what for probe in self._probes.values() for what in getattr(probe, flag, ()))
 
     def look_at_all(self, slowest: float = float("inf")) -> None:
         """Sample every probe once, and wait for all of them; what is due in the meantime is done, with its samples."""

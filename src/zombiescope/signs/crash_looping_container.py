@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from zombiescope.cgroups.pod_owners import by_name
 from zombiescope.core import Finding, Reading, Span, lasting
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
@@ -93,7 +94,7 @@ def _finding(timeline: Timeline, loop: _Loop) -> Finding:
     return Finding(
         subject=loop.subject,
         span=loop.span,
-        says=f"{words[0]}: " + ", ".join([pace, *total, *_how(exits), *image[0]]),
+        says=f"{words[0]}: " + ", ".join([pace, *total, *_how(exits), *image[0], *_made_by(loop.subject)]),
         evidence=(*told, *counted, *image[1])[: SHOWN + 3],
         harm=_harm(loop, codes),
     )
@@ -120,6 +121,12 @@ def _image(timeline: Timeline, subject: str) -> tuple[list[str], list[Reading]]:
         if found and not before:
             return [f"image {image.split(', Ray cluster ')[0].split(' (')[0]}"], [reading]
     return [], []
+
+
+def _made_by(subject: str) -> list[str]:
+    """The Deployment, or what else made its pod, as far as the pod's name shows it."""
+    _, _, pod = subject.removeprefix("container:").rpartition("/")[0].partition("/")
+    return [f"its pod is by its name of {made}"] if (made := by_name(pod)) else []
 
 
 def _harm(loop: _Loop, codes: list[int]) -> Harm:

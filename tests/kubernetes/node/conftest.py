@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +14,19 @@ import pytest
 from tests.conftest import CANNOT, PROJECT
 from tests.kernels.packages import Lacking
 from tests.kubernetes.apart import place
-from tests.kubernetes.binaries import cache_folder, program
+from tests.kubernetes.binaries import program
 from tests.kubernetes.cluster import Cluster, running
 from tests.kubernetes.images import IMAGE, built
 from tests.kubernetes.kubelet import NAME, Kubelet, node
+from tests.kubernetes.node.documented import Documented
+
+from zombiescope import __version__
 
 CHART = PROJECT / "deploy" / "helm" / "zombiescope"
 NAMESPACE = "zombiescope"
-# Looks follow each other sooner than by default, and may cost more while other tests keep the machine busy: a look that
-# costs 1.5 s of CPU would else be followed by 150 s without one. Nothing else is changed.
-VALUES = (
-    f"image.repository={IMAGE.partition(':')[0]},image.tag={IMAGE.partition(':')[2]},agent.every=15s,agent.budget=5%"
-)
+REPOSITORY = IMAGE.partition(":")[0]
+SOONER = "agent.every=15s,agent.budget=5%,agent.quiet=1m"  # for what would else take five quiet minutes
+PROXY = f"/api/v1/namespaces/{NAMESPACE}/pods/{{pod}}:9480/proxy"  # to the agent's own port
 
 
 @dataclass
@@ -35,6 +35,9 @@ class Whole:
 
     cluster: Cluster
     kubelet: Kubelet
+    page: Documented
+    folder: Path
+    notes: dict[str, float] = field(default_factory=dict)  # what one test has to tell another
 
     def helm(self, *argv: str, program_name: str = "helm") -> str:
         command = [program(program_name), "--kubeconfig", str(self.cluster.kubeconfig), "--namespace", NAMESPACE]
@@ -43,13 +46,9 @@ class Whole:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def plugin(self, *argv: str, seconds: float = 120.0) -> subprocess.CompletedProcess[str]:
-        path = f"{Path(sys.executable).parent}:{cache_folder() / 'bin'}:{os.environ['PATH']}"
-        env = {"PATH": path, "KUBECONFIG": str(self.cluster.kubeconfig), "HOME": str(self.cluster.folder)}
-        command = ["kubectl", "zombiescope", *argv]
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=seconds, check=False, env=os.environ | env
-        )
+    def upgrade(self, values: str) -> None:
+        chosen = f"image.repository={REPOSITORY},{values}"
+        self.helm("upgrade", "zombiescope", str(CHART), "--set", chosen, "--wait", "--timeout", "180s")
 
     def apply(self, manifest: str) -> None:
         self.cluster.kubectl("apply", "-f", "-", stdin=manifest)
@@ -59,6 +58,28 @@ class Whole:
 
     def logs(self) -> str:
         return self.cluster.kubectl("logs", "-n", NAMESPACE, "daemonset/zombiescope", expect=None).stdout
+
+    def pods(self, selector: str, namespace: str = "default") -> list[dict[str, Any]]:
+        path = f"/api/v1/namespaces/{namespace}/pods?labelSelector={selector.replace('=', '%3D').replace('/', '%2F')}"
+        found: list[dict[str, Any]] = self.cluster.client.get(path).body["items"]
+        return [it for it in found if "deletionTimestamp" not in it["metadata"]]
+
+    @property
+    def agent(self) -> dict[str, Any]:
+        """The pod of the agent."""
+        (found,) = self.pods("app.kubernetes.io/name=zombiescope", NAMESPACE)
+        return found
+
+    def agent_says(self, path: str) -> str:
+        """A page that the agent serves to anybody, through the API server."""
+        where = PROXY.format(pod=self.agent["metadata"]["name"])
+        return self.cluster.kubectl("get", "--raw", where + path).stdout
+
+    def requests(self, since: float) -> list[dict[str, Any]]:
+        """Of the agent, answered since then; also those that were refused."""
+        begun = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since))
+        ours = [it for it in self.cluster.asked() if it.get("userAgent", "").startswith("zombiescope/")]
+        return [it for it in ours if it["requestReceivedTimestamp"] >= begun]
 
     def until(self, happened: Callable[[], Any], seconds: float) -> float:
         """How long it took; all that explains a failure is in its message."""
@@ -71,24 +92,28 @@ class Whole:
 
 
 @pytest.fixture(scope="session")
-def bare() -> Iterator[Whole]:
-    """A cluster with a node that is Ready."""
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
+    """A cluster with a node that is Ready and has our image by the names that the page and the manifests have."""
     if place() is None:
         pytest.skip(CANNOT + "a node of its own is needed: make test-cluster makes it")
     try:
         images = built()
     except Lacking as lacking:
         pytest.skip(CANNOT + str(lacking))
+    folder = tmp_path_factory.mktemp("reader")
+    names = {"registry.example/zombiescope": REPOSITORY, "./rec": f"{folder}/rec", "node.folded": f"{folder}/folded"}
     with running("0.0.0.0", 443) as cluster:
         cluster.start_controllers()
         with node(cluster, images) as kubelet:
-            yield Whole(cluster, kubelet)
+            for name in (f"{REPOSITORY}:{__version__}", f"docker.io/library/zombiescope:{__version__}"):
+                kubelet.ctr("images", "tag", IMAGE, name)
+            page = Documented(cluster.kubeconfig, cluster.folder, {"NODE": NAME, **names})
+            yield Whole(cluster, kubelet, page, folder)
 
 
 @pytest.fixture(scope="session")
 def whole(bare: Whole) -> Whole:
-    """The chart is installed there."""
-    bare.helm(
-        "install", "zombiescope", str(CHART), "--create-namespace", "--set", VALUES, "--wait", "--timeout", "180s"
-    )
+    """The chart is installed there, as the page says, with all its defaults."""
+    bare.page.run("helm install")
+    bare.page.run("kubectl --namespace zombiescope rollout status")
     return bare

@@ -1,0 +1,77 @@
+"""When the next look comes: as the budget allows, sooner after a crash, and what was borrowed is paid back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zombiescope.agent import turns
+from zombiescope.agent.turns import EARLY, SETTLES, Turns
+
+WANTED, WINDOW = 60.0, 600.0
+
+
+def looked(it: Turns, every: float) -> float:
+    """A look at the time it is due; when that was."""
+    now = it.next
+    it.asked(now, every)
+    it.looked(every, WANTED, WINDOW)
+    return now
+
+
+def test_a_crash_is_looked_at_soon_and_the_pause_after_it_is_longer() -> None:
+    it = Turns(WANTED)
+    first = looked(it, 200.0)
+    assert it.pause == 200.0
+    assert it.alarm(first + 30, WANTED)
+    assert it.next == first + WANTED, "a look every minute is what was asked for"
+    assert not it.alarm(first + 31, WANTED), "it is soon enough"
+    looked(it, 200.0)
+    assert it.pause == 300.0, "at most half of the window"
+    looked(it, 200.0)
+    assert it.pause == 240.0, "and the rest of 140 s"
+    looked(it, 200.0)
+    assert it.pause == 200.0
+
+
+def test_a_late_crash_waits_until_it_is_recorded() -> None:
+    it = Turns(WANTED)
+    first = looked(it, 300.0)
+    assert it.alarm(first + 250, WANTED) and it.next == first + 250 + SETTLES
+
+
+def test_a_crash_during_a_look_is_looked_at_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    it = Turns(WANTED)
+    now = it.next
+    it.asked(now, 200.0)
+    assert not it.alarm(now + 1, WANTED)
+    monkeypatch.setattr(turns.time, "monotonic", lambda: now + 2)
+    it.looked(200.0, WANTED, WINDOW)
+    assert it.next == now + WANTED
+
+
+def test_the_first_look_is_not_moved() -> None:
+    it = Turns(WANTED)
+    before = it.next
+    assert not it.alarm(it.asked_at + 1, WANTED) and it.next == before
+
+
+def test_crashes_without_end_get_few_looks() -> None:
+    """The clock does not move here, so none is refilled."""
+    it = Turns(WANTED)
+    early = 0
+    for _ in range(100):
+        now = looked(it, 300.0)
+        early += it.alarm(now + 1, WANTED)
+    assert early == EARLY
+
+
+@given(st.lists(st.tuples(st.floats(60, 400), st.booleans()), max_size=60))
+def test_never_less_often_than_twice_a_window_nor_more_than_asked_for(pauses: list[tuple[float, bool]]) -> None:
+    it = Turns(WANTED)
+    for every, crash in pauses:
+        now = looked(it, every)
+        if crash:
+            it.alarm(now, WANTED)
+        assert WANTED - 1e-6 <= it.pause <= max(every, WINDOW / 2) + 1e-6
