@@ -129,7 +129,7 @@ def test_of_a_family_those_that_went_are_named() -> None:
 def test_what_made_a_pod_shows_in_its_name(pod: str, made: str) -> None:
     assert by_name(pod) == made
     words = f"container web of pod default/{pod}, image nginx (containerd)"
-    beside = f" (by its name of {made})" if made else ""
+    beside = f" ({made}, by its name)" if made else ""
     assert with_owner(words) == f"container web of pod default/{pod}{beside}, image nginx (containerd)"
 
 

@@ -53,11 +53,11 @@ def test_the_command_stays_at_the_end_of_a_message() -> None:
         "container default/web/web keeps crashing; see: kubectl zombiescope diagnose n1", "Deployment web"
     )
     assert said == (
-        "container default/web/web keeps crashing; its pod is of Deployment web; see: kubectl zombiescope diagnose n1"
+        "container default/web/web keeps crashing; owner: Deployment web; see: kubectl zombiescope diagnose n1"
     )
     long = with_owner("x" * 2000 + "; see: kubectl zombiescope diagnose n1", "Deployment web")
     assert len(long) <= LONGEST
-    assert long.endswith("x…; its pod is of Deployment web; see: kubectl zombiescope diagnose n1")
+    assert long.endswith("x…; owner: Deployment web; see: kubectl zombiescope diagnose n1")
     assert with_owner("as it was", "") == "as it was"
 
 

@@ -39,4 +39,4 @@ def with_owner(words: str) -> str:
 def in_brackets(pod: str) -> str:
     """It is read off the name, and said so."""
     made = by_name(pod)
-    return f" (by its name of {made})" if made else ""
+    return f" ({made}, by its name)" if made else ""

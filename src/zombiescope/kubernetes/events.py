@@ -52,7 +52,7 @@ def body(node: str, found: Mapping[str, Any], now: float, *, ended: bool) -> dic
 def with_owner(message: str, made: str) -> str:
     """With what made the pod it is about, if that is known, before the command to look further."""
     words, see, command = message.rpartition("; see: ")
-    end = f"; its pod is of {made}{see}{command}"
+    end = f"; owner: {made}{see}{command}"
     return cut(words, max(LONGEST - 7 - len(end), 20)) + end if made else message
 
 

@@ -126,7 +126,7 @@ def _image(timeline: Timeline, subject: str) -> tuple[list[str], list[Reading]]:
 def _made_by(subject: str) -> list[str]:
     """The Deployment, or what else made its pod, as far as the pod's name shows it."""
     _, _, pod = subject.removeprefix("container:").rpartition("/")[0].partition("/")
-    return [f"its pod is by its name of {made}"] if (made := by_name(pod)) else []
+    return [f"made by {made}, as the pod's name shows"] if (made := by_name(pod)) else []
 
 
 def _harm(loop: _Loop, codes: list[int]) -> Harm:
