@@ -36,6 +36,8 @@ PACKETS = "asm_common_interrupt;handle_softirqs;net_rx_action;ip_rcv;tcp_v4_rcv"
 TIMER = "asm_sysvec_apic_timer_interrupt;handle_softirqs;run_timer_softirq;call_timer_fn;estimation_timer"
 BPF = CALL + "syscall_trace_enter;bpf_trace_run2;bpf_prog_6deef7357e7b4530_sys_enter"
 SECCOMP = CALL + "syscall_trace_enter;__seccomp_filter"
+AUDIT = CALL + "syscall_exit_work;__audit_syscall_exit;audit_log_exit;audit_log_start"
+KEEP_ALIVE = "asm_sysvec_apic_timer_interrupt;handle_softirqs;run_timer_softirq;call_timer_fn;tcp_keepalive_timer"
 CNI = "net_rx_action;tcf_classify;cls_bpf_classify;bpf_prog_aa_from_container"
 
 
@@ -110,6 +112,27 @@ def test_a_timer_that_goes_through_all_services() -> None:
 def test_a_program_at_every_system_call() -> None:
     (found,) = case(hook_tax, stacks("nginx[7]", BPF, 0.3), OTHERS).root_causes
     assert found.subject == "hook:BPF program sys_enter" and "most in nginx[7]" in found.says
+
+
+def test_filters_and_audit_at_every_system_call() -> None:
+    (found,) = case(hook_tax, stacks("nginx[7]", SECCOMP, 0.4), OTHERS).root_causes
+    assert found.subject == "hook:a seccomp filter" and "most in nginx[7]" in found.says
+    (found,) = case(hook_tax, stacks("nginx[7]", AUDIT, 0.4), OTHERS).root_causes
+    assert found.subject == "hook:audit" and found.harm.waited_cores
+
+
+def test_a_monitor_that_keeps_the_driver_busy_and_a_job_that_uses_it() -> None:
+    query = CALL + "__x64_sys_ioctl;nvidia_unlocked_ioctl"
+    (found,) = case(proc_walker, stacks("dcgm-exporter[7]", query, 0.5), stacks("trainer[9]", query, 0.5)).root_causes
+    assert found.subject == "process:dcgm-exporter[7]" and "asking a GPU's driver" in found.says
+
+
+def test_timers_that_expire_together() -> None:
+    runs = [(second + it / 100, 0, "swapper/0[0]", KEEP_ALIVE) for second in range(SECONDS) for it in range(6)]
+    (found,) = case(long_softirq, runs, OTHERS).root_causes
+    assert "ran tcp_keepalive_timer (keeping thousands of idle connections alive at the same moment)" in found.says
+    spread = [(second / 10, 0, "swapper/0[0]", KEEP_ALIVE) for second in range(SECONDS * 10)]
+    assert not case(long_softirq, spread, OTHERS).findings
 
 
 @pytest.mark.parametrize(

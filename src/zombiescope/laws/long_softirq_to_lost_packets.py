@@ -1,0 +1,15 @@
+"""While one softirq runs its core takes no packet from its backlog, so what comes meanwhile is dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zombiescope.core import Finding, Ground
+from zombiescope.core.timeline import Timeline
+from zombiescope.derived.backlog import same_backlog
+
+WITHIN = 5.0  # seconds: the backlog overflows while the softirq runs
+
+
+def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
+    yield from same_backlog(cause, effect)

@@ -1,0 +1,94 @@
+"""How fast each core runs against what it is sold for, and how long heat held it back.
+
+Overhead: up to three reads of 10 µs for each of at most `MOST` cores, the others in the next samples; on 192 cores
+    1 ms every three seconds. What a core is sold for is read once. The current speed of a busy core takes an interrupt
+    there on some drivers.
+Kernel: cpufreq/scaling_cur_freq (Documentation/admin-guide/pm/cpufreq.rst); cpufreq/base_frequency with intel_pstate,
+    acpi_cppc/nominal_freq with CPPC; thermal_throttle (drivers/thermal/intel/therm_throt.c), its times in ms of newer
+    kernels. A virtual machine mostly has none of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+
+from zombiescope.core import Blind, Host, Reading, Unreadable
+from zombiescope.kernel.text import only_count
+from zombiescope.probes._remembering import Look, remembering
+
+EVERY = 3.0
+CLOCK, NOMINAL, HEAT = "cpu_clock_hertz", "cpu_nominal_hertz", "cpu_heat_seconds_total"
+GIVES = (CLOCK, NOMINAL, HEAT)
+MOST = 32  # cores in a sample
+RENEWED = 600.0  # seconds: cores come and go seldom
+_FOLDER = "/sys/devices/system/cpu"
+_NOMINAL = (("cpufreq/base_frequency", 1e3), ("acpi_cppc/nominal_freq", 1e6))  # in kHz, in MHz
+_HEAT = ("core_throttle_total_time_ms", "package_throttle_total_time_ms")
+
+
+class _Cores:
+    """The cores with the speed that each is sold for, and whose turn it is."""
+
+    def __init__(self, host: Host) -> None:
+        numbers = sorted(int(it[3:]) for it in host.listing(_FOLDER) if re.fullmatch(r"cpu\d{1,5}", it))
+        self.nominal = {cpu: _nominal(host, cpu) for cpu in numbers}
+        self.turn = 0
+
+    def next(self) -> list[int]:
+        numbers = list(self.nominal)
+        chosen = numbers[self.turn : self.turn + MOST]
+        self.turn = self.turn + MOST if self.turn + MOST < len(numbers) else 0
+        return chosen
+
+
+def watch(host: Host) -> AbstractContextManager[Look]:
+    return remembering(lambda: _Cores(host), lambda cores: _told(host, cores), RENEWED)
+
+
+def read(host: Host) -> Iterator[Reading | Blind]:
+    return _told(host, _Cores(host))
+
+
+def _told(host: Host, cores: _Cores) -> Iterator[Reading | Blind]:
+    at, seen = host.now(), set()
+    for cpu in cores.next():
+        nominal, source = cores.nominal[cpu]
+        for what, value, path in (
+            (CLOCK, _scaled(host, cpu, "cpufreq/scaling_cur_freq", 1e3), "cpufreq/scaling_cur_freq"),
+            (NOMINAL, nominal, source),
+            (HEAT, _heat(host, cpu), f"thermal_throttle/{_HEAT[0]}"),
+        ):
+            if value is not None:
+                seen.add(what)
+                path = f"{_FOLDER}/cpu{cpu}/{path}"
+                yield Reading(what=what, subject=f"cpu:{cpu}", value=value, at=at, source=path)
+    if not seen:
+        raise Unreadable(f"{_FOLDER}/cpu0/cpufreq", "no such file or directory: nothing tells how fast the cores run")
+    for what, path in ((CLOCK, "cpufreq"), (NOMINAL, "cpufreq/base_frequency"), (HEAT, "thermal_throttle")):
+        if what not in seen:
+            yield Blind(what=what, source=f"{_FOLDER}/cpu0/{path}", why="no such file or directory")
+
+
+def _nominal(host: Host, cpu: int) -> tuple[float | None, str]:
+    for path, unit in _NOMINAL:
+        if (value := _scaled(host, cpu, path, unit)) is not None:
+            return value, path
+    return None, ""
+
+
+def _heat(host: Host, cpu: int) -> float | None:
+    """The longer of the core's own and its package's: both may hold it at once."""
+    known = [it for name in _HEAT if (it := _scaled(host, cpu, f"thermal_throttle/{name}", 1e-3)) is not None]
+    return max(known, default=None)
+
+
+def _scaled(host: Host, cpu: int, path: str, unit: float) -> float | None:
+    """A figure of a core; None where there is none: no such file, an offline core, a driver that does not know."""
+    path = f"{_FOLDER}/cpu{cpu}/{path}"
+    try:
+        text = host.read(path)
+    except Unreadable:
+        return None
+    return only_count(text, path) * unit if text.strip() and "<" not in text else None
