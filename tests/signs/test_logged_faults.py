@@ -14,6 +14,7 @@ from zombiescope.core import Reading
 from zombiescope.core.model import Case
 from zombiescope.diagnosis.examine import examine
 from zombiescope.laws import logged_faults_to_blocked_tasks, logged_faults_to_job_failure
+from zombiescope.members.rooms import healthy
 from zombiescope.signs import blocked_tasks, job_failure, logged_faults
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python3, GPU has fallen off the bus."
@@ -88,6 +89,32 @@ def test_every_recognised_kind_is_read_by_a_sign() -> None:
     lines = tomllib.loads((PROJECT / "tests/data/kernel_messages/formats.toml").read_text())["line"]
     texts = "".join(path.read_text() for path in (PROJECT / "src/zombiescope/signs").glob("*.py"))
     assert {it["kind"] for it in lines if f'"{it["kind"]}"' not in texts} == set()
+
+
+HARMLESS = {"mount_answers"}  # of what is recognised: a server that answers again
+
+
+def test_a_saved_log_alone_is_never_called_clear() -> None:
+    """Where nothing but the log was read, signs that need counters are blind: what they would read is noted here."""
+    lines = tomllib.loads((PROJECT / "tests/data/kernel_messages/formats.toml").read_text())["line"]
+    alone = {name: it for name, it in healthy("signs").items() if all("kernel_log" in need for need in it.NEEDS)}
+    assert len(alone) >= 8
+    for kind in {it["kind"] for it in lines} - HARMLESS:
+        texts = [it["text"] for it in lines if it["kind"] == kind]
+        every = log(*((place * 1.0, text) for place, text in enumerate(texts)))
+        assert examine(node(every), signs=alone, laws={}, questions={}, remedies={}).findings, kind
+
+
+def test_beside_its_counter_a_line_is_left_to_the_sign_that_reads_both() -> None:
+    full = log((0.0, "VFS: file-max limit 9223 reached"))
+    counted = [read("table_used", "table:file handles", 9_000, at) for at in (0.0, 5.0)]
+    assert (
+        case((0.0, "VFS: file-max limit 9223 reached"))
+        .noted[0]
+        .says.endswith("a full table in the kernel's log: file-max")
+    )
+    both = examine(node([*full, *counted]), signs={"logged_faults": logged_faults}, laws={})
+    assert not both.findings
 
 
 def test_hostile_names_stay_on_one_line() -> None:

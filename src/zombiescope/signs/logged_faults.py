@@ -25,7 +25,7 @@ NEEDS = (LOG,)
 EPISODE = 600.0  # seconds: as long as the log is read back; what comes again within it is the same trouble
 SHOWN = 4  # lines of one finding, as evidence
 NAMED = 3  # things named in a sentence: a driver that fails logs hundreds of lines
-# In words, one and several. Kinds that another sign reads (lockups, OOM kills, full tables, …) are not here.
+# In words, one and several. Kinds that another sign reads without anything else (lockups, OOM kills, …) are not here.
 _KINDS: dict[str, tuple[str, str]] = {
     "oops": ("a kernel bug (oops)", "kernel bugs (oops)"),
     "panic": ("a kernel panic", "kernel panics"),
@@ -49,7 +49,20 @@ _KINDS: dict[str, tuple[str, str]] = {
     "audit_backlog": ("a full queue of audit records", "reports that the queue of audit records is full"),
     "cgroup_exhausted": ("a cgroup that could not be made", "cgroups that could not be made"),
     "cgroup_stuck": ("a cgroup that could not be removed", "cgroups that could not be removed"),
+    "disk_timeout": ("a command that a disk did not answer in time", "commands that a disk did not answer in time"),
+    "table_full": ("a full table", "reports of a full table"),
+    "listen_overflow": ("a full accept queue", "full accept queues"),
+    "tcp_memory": ("TCP out of memory", "reports that TCP is out of memory"),
+    "cache_drop": ("a drop of the page cache", "drops of the page cache"),
     "unit_start_limit": ("a unit that is not started any more", "refusals to start a unit again"),
+}
+# Kinds that another sign reads beside a counter: where that was never read, as in a saved log, they are noted here.
+_BESIDE = {
+    "disk_timeout": "disk_requests_total",
+    "table_full": "table_used",
+    "listen_overflow": "net_segments_received_total",
+    "tcp_memory": "net_segments_received_total",
+    "cache_drop": "vmstat_drop_pagecache_total",
 }
 URGENT = 2  # level: critical, alert and emergency; at 3 (error) drivers complain at every boot of a healthy machine
 _TRACE = ("Call Trace:", "Call trace:")  # of x86 and of arm64: the kernel only prints its stack for a reason
@@ -61,7 +74,8 @@ _PROCESS = ("split_lock", "segfault")  # faults of a program; others only name t
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     found: dict[tuple[str, str], list[Line]] = {}
-    for line in lines_of(timeline, *_KINDS):
+    kinds = [it for it in _KINDS if it not in _BESIDE or not timeline.looked(_BESIDE[it])]
+    for line in lines_of(timeline, *kinds):
         found.setdefault((line.message.kind, _subject(line)), []).append(line)
     for (kind, subject), lines in found.items():
         for episode in episodes(lines, lambda line: line.reading.at, apart=EPISODE):
@@ -147,5 +161,5 @@ def _detail(kind: str, fields: Mapping[str, str]) -> str:
         return harmless(f"order {fields['order']} in {fields['process']}")
     if kind == "netdev_stuck":
         return harmless(f"{fields['device']}, {fields['references']} references")
-    names = ("where", "why", "what", "result", "then", "function", "path", "unit")
+    names = ("where", "why", "what", "result", "then", "function", "path", "unit", "table", "port")
     return harmless(", ".join(fields[name] for name in names if name in fields), most=120)
