@@ -56,6 +56,11 @@ def test_silent(readings: list[Reading]) -> None:
     assert not result.findings and result.verdicts[0].state == "clear" and result.verdicts[0].evidence
 
 
+def test_compressed_swap_is_accounted_for() -> None:
+    zram = [read("memory_compressed_pages", "node", 6e9 / 4096, at) for at in (0.0, 5.0)]
+    assert not case(*memory(6e9, 6e9, available=1e9), *zram).findings
+
+
 def gone(text: str) -> float:
     (found,) = [it for it in meminfo.readings([(T0, text.encode())]) if it.what == "memory_unaccounted_bytes"]
     assert isinstance(found, Reading)

@@ -48,16 +48,23 @@ def test_the_whole_machine_stood_still() -> None:
     assert found.harm.waited_cores
 
 
-def test_a_suspended_machine_lacks_the_time_of_every_core() -> None:
-    (found,) = case(*machine()).root_causes
+def up(*seconds: tuple[float, float]) -> list[Reading]:
+    return [read("uptime_seconds", "node", value, at) for at, value in seconds]
+
+
+def test_a_suspended_machine_lacks_the_time_of_every_core_and_a_clock_that_is_set_does_too() -> None:
+    (found,) = case(*machine(), *up((0.0, 1_000.0), (15.0, 1_015.0))).root_causes
     assert "and 4 that had work" in found.says
+    assert not case(*machine(), *up((0.0, 1_000.0), (15.0, 1_003.0))).findings  # set ahead by twelve seconds
+    assert not case(*machine(), *up((0.0, 1_000.0))).findings and not case(*machine()).findings
 
 
 def test_a_starved_recorder_is_no_pause() -> None:
     busy = {f"c{cpu}": {"user": PAUSE} for cpu in range(4)}
     one = {"c0": {"user": PAUSE}, **IDLE}  # the other busy core's ticks were lost: its interrupts were off
     idle = {f"c{cpu}": {"idle": PAUSE} for cpu in range(4)}
-    for gap in (busy, one, idle):
+    alone = {"c1": {"idle": PAUSE}, **IDLE}  # only one core lacks the time
+    for gap in (busy, one, idle, alone):
         result = case(*machine(**gap))
         assert not result.findings and result.verdicts[0].state == "clear" and result.verdicts[0].evidence
 

@@ -32,7 +32,10 @@ UNACCOUNTED = "memory_unaccounted_bytes"
 GIVES = (*_FIELDS.values(), UNACCOUNTED)
 # Lines that together are all memory in use. Shmem is part of Cached, huge pages of programs are part of AnonPages.
 _NEEDED = ("MemFree", "Buffers", "Cached", "AnonPages", "Slab", "KernelStack", "PageTables", "VmallocUsed")
-_IF_THERE = ("SwapCached", "SecPageTables", "Percpu", "Hugetlb", "Balloon", "Unaccepted", "GPUActive", "GPUReclaim")
+_IF_THERE = (
+    *("SwapCached", "SecPageTables", "Percpu", "Hugetlb", "WritebackTmp", "Balloon", "Unaccepted", "GPUActive"),
+    *("GPUReclaim",),
+)
 SOURCE = "/proc/meminfo"
 FILES = (SOURCE,)
 

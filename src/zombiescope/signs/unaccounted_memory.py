@@ -11,6 +11,9 @@ References: Documentation/filesystems/proc.rst (meminfo); fs/proc/meminfo.c; htt
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
 
 from zombiescope.core import Finding, Reading, Span, amount, lasting, percent
 from zombiescope.core.harm import Harm, Part
@@ -19,6 +22,7 @@ from zombiescope.core.timeline import Series, Timeline
 MISSING, TOTAL, AVAILABLE = "memory_unaccounted_bytes", "memory_total_bytes", "memory_available_bytes"
 # Scale: shares of all memory.
 NEEDS = (MISSING, TOTAL, AVAILABLE)
+COMPRESSED, PAGE = "memory_compressed_pages", 4_096  # bytes of a page: of larger ones too little is taken off
 LARGE = 0.2  # of all memory: an idle node has 0.3 to 1 %, one with several fast network cards up to a tenth
 GROWN = 0.05  # of all memory, more than when the recording began: rings and buffers are made once and stay
 SHORT = 0.1  # of all memory is available: below it, the next program makes the node reclaim
@@ -26,7 +30,7 @@ STEADY = 0.9  # of its rise is kept: what goes up and down is somebody's work, w
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
-    missing, total = timeline.series(MISSING), timeline.series(TOTAL).latest.value
+    missing, total = _missing(timeline), timeline.series(TOTAL).latest.value
     grown = _grown(missing)
     large = missing.latest.value >= LARGE * total
     if not large and grown < GROWN * total:
@@ -48,12 +52,21 @@ def find(timeline: Timeline) -> Iterator[Finding]:
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
-    missing, total = timeline.series(MISSING), timeline.series(TOTAL)
+    missing, total = _missing(timeline), timeline.series(TOTAL)
     if not len(missing) or not len(total):
         return "", ()
     share = missing.latest.value / max(total.latest.value, 1.0)
     words = f"{amount(missing.latest.value)} in no line of meminfo, {percent(share, 1)} of all memory"
     return words, (missing.latest, total.latest)
+
+
+def _missing(timeline: Timeline) -> Series:
+    """What no line of meminfo counts, without the compressed swap that another file of the kernel counts."""
+    missing, pages = timeline.series(MISSING), timeline.series(COMPRESSED)
+    if not len(pages) or not len(missing):
+        return missing
+    held = np.nan_to_num(pages.sampled(np.maximum(missing.at, pages.at[0]))) * PAGE
+    return replace(missing, values=np.maximum(missing.values - held, 0.0))
 
 
 def _grown(missing: Series) -> float:
