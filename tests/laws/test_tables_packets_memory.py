@@ -1,4 +1,4 @@
-"""Laws between full tables, lost packets, locks, NUMA nodes and disks: each joins what belongs together, and no more."""
+"""Laws between full tables, lost packets, locks, NUMA nodes and disks: each joins what belongs together, no more."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from zombiescope.laws import (
     proc_walker_to_kernel_lock,
     rule_walk_to_softirq_storm,
     starved_softirq_to_lost_packets,
+    stopped_tasks_to_pipe_full,
     table_full_to_crash_looping_unit,
 )
 
@@ -71,12 +72,22 @@ def test_the_unit_whose_threads_are_refused() -> None:
 
 
 def test_a_container_that_was_frozen_and_restarted() -> None:
-    path = "/kubepods/pod1/c7"
-    of = [read("cgroup_container", f"cgroup:{path}", 1, 0, "trainer")]
-    restarted = found("container:trainer", read("container_restarts_total", "container:trainer", 1, 5, "trainer"))
-    other = found("container:db", read("container_restarts_total", "container:db", 1, 5, "db"))
-    assert not kinds(frozen_cgroup_to_job_failure, found("process:a[1]"), restarted, node(of))
-    assert not kinds(frozen_cgroup_to_job_failure, found(f"cgroup:{path}"), other, node(of))
+    pod = "/kubepods/besteffort/pod3f9c2b61-7d1e-4a57-9a0c-5e2d8b7f1c34/" + "a" * 64
+    info = read("container_info", f"cgroup:{pod}", 1, 0, "container web of pod default/web-1, image x (containerd)")
+    name = "container web of pod default/web-1"
+    restarted, other = (
+        found(f"container:{it}", read("container_restarts_total", f"container:{it}", 2, 5, it)) for it in (name, "db")
+    )
+    timeline = node([info])
+    assert kinds(frozen_cgroup_to_job_failure, found(f"cgroup:{pod}"), restarted, timeline) == ["place"]
+    assert not kinds(frozen_cgroup_to_job_failure, found(f"cgroup:{pod}"), other, timeline)
+    assert not kinds(frozen_cgroup_to_job_failure, found("process:a[1]"), restarted, timeline)
+
+
+def test_a_reader_that_is_stopped() -> None:
+    stopped = found("node", read("stopped_processes", "node", 2, 0, "fluentd[41], vim[9]"))
+    assert kinds(stopped_tasks_to_pipe_full, stopped, found("process:fluentd[41]")) == ["mechanism"]
+    assert not kinds(stopped_tasks_to_pipe_full, stopped, found("process:fluentd[4]"))
 
 
 def test_memory_is_free_on_the_other_numa_node() -> None:

@@ -25,6 +25,7 @@ MOST = 32  # cores in a sample
 RENEWED = 600.0  # seconds: cores come and go seldom
 _FOLDER = "/sys/devices/system/cpu"
 _NOMINAL = (("cpufreq/base_frequency", 1e3), ("acpi_cppc/nominal_freq", 1e6))  # in kHz, in MHz
+_CLOCK, _NONE = "cpufreq/scaling_cur_freq", "no such file or directory"
 _HEAT = ("core_throttle_total_time_ms", "package_throttle_total_time_ms")
 
 
@@ -35,6 +36,8 @@ class _Cores:
         numbers = sorted(int(it[3:]) for it in host.listing(_FOLDER) if re.fullmatch(r"cpu\d{1,5}", it))
         self.nominal = {cpu: _nominal(host, cpu) for cpu in numbers}
         self.turn = 0
+        if not any(it is not None for cpu in numbers for it in _figures(host, cpu, self)):
+            raise Unreadable(f"{_FOLDER}/cpu0/cpufreq", f"{_NONE}: nothing tells how fast the cores run")
 
     def next(self) -> list[int]:
         numbers = list(self.nominal)
@@ -54,21 +57,20 @@ def read(host: Host) -> Iterator[Reading | Blind]:
 def _told(host: Host, cores: _Cores) -> Iterator[Reading | Blind]:
     at, seen = host.now(), set()
     for cpu in cores.next():
-        nominal, source = cores.nominal[cpu]
-        for what, value, path in (
-            (CLOCK, _scaled(host, cpu, "cpufreq/scaling_cur_freq", 1e3), "cpufreq/scaling_cur_freq"),
-            (NOMINAL, nominal, source),
-            (HEAT, _heat(host, cpu), f"thermal_throttle/{_HEAT[0]}"),
-        ):
+        sources = (_CLOCK, cores.nominal[cpu][1], f"thermal_throttle/{_HEAT[0]}")
+        for what, value, path in zip(GIVES, _figures(host, cpu, cores), sources, strict=True):
             if value is not None:
                 seen.add(what)
                 path = f"{_FOLDER}/cpu{cpu}/{path}"
                 yield Reading(what=what, subject=f"cpu:{cpu}", value=value, at=at, source=path)
-    if not seen:
-        raise Unreadable(f"{_FOLDER}/cpu0/cpufreq", "no such file or directory: nothing tells how fast the cores run")
-    for what, path in ((CLOCK, "cpufreq"), (NOMINAL, "cpufreq/base_frequency"), (HEAT, "thermal_throttle")):
+    for what, path in zip(GIVES, (_CLOCK, _NOMINAL[0][0], "thermal_throttle"), strict=True):
         if what not in seen:
-            yield Blind(what=what, source=f"{_FOLDER}/cpu0/{path}", why="no such file or directory")
+            yield Blind(what=what, source=f"{_FOLDER}/cpu0/{path}", why=_NONE)
+
+
+def _figures(host: Host, cpu: int, cores: _Cores) -> tuple[float | None, float | None, float | None]:
+    """How fast it runs, how fast it is sold for, and how long heat held it back."""
+    return _scaled(host, cpu, _CLOCK, 1e3), cores.nominal[cpu][0], _heat(host, cpu)
 
 
 def _nominal(host: Host, cpu: int) -> tuple[float | None, str]:
