@@ -38,6 +38,7 @@ _MORE_THAN_A_BATCH = 64
 _PATIENCE = 30.0  # seconds for the kernel's workers to let go of what nothing pins
 RECORD = "/record.json"
 _PR_SET_NAME = 15
+_LARGE, _DONTNEED, _HUGEPAGE = 2 << 20, 4, 14  # bytes; MADV_DONTNEED, MADV_HUGEPAGE
 _NETLINK_AUDIT, _AUDIT_SET, _AUDIT_ADD_RULE = 9, 1001, 1011
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -97,7 +98,7 @@ def record(result: dict[str, Any]) -> None:
         for core in plan["busy"]:  # now, so that their names are in the rings
             spin(plan["name"], core)
         for fault in plan.get("faults", ()):
-            {"clock": ask_for_the_time, "audit": audit_a_program}[fault](plan["name"])
+            {"clock": ask_for_the_time, "audit": audit_a_program, "pieces": want_large_pages}[fault](plan["name"])
         time.sleep(plan["seconds"])
         if recorder.poll() is None:
             result["ran"] = int(read(f"/proc/{recorder.pid}/schedstat").split()[0]) / 1e9
@@ -128,6 +129,37 @@ def ask_for_the_time(name: str) -> None:
         libc.prctl(_PR_SET_NAME, name.encode())
         while True:
             time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
+def want_large_pages(name: str) -> None:
+    """Memory is free, but one page of each 64 KB cannot be moved, and a program wants pages of 2 MB."""
+    write("/proc/sys/vm/compact_unevictable_allowed", "0")
+    write("/sys/kernel/mm/transparent_hugepage/enabled", "madvise")
+    write("/sys/kernel/mm/transparent_hugepage/defrag", "always")
+    free = next(int(it.split()[1]) << 10 for it in read("/proc/meminfo").splitlines() if it.startswith("MemFree"))
+    size = (free - (160 << 20)) & ~(_LARGE - 1)
+    start = anonymous(size)
+    libc.mlock(ctypes.c_void_p(start), ctypes.c_size_t(size))
+    for place in range(start, start + size, 16 * _PAGE):
+        rest = ctypes.c_void_p(place + _PAGE), ctypes.c_size_t(15 * _PAGE)
+        libc.munlock(*rest)
+        libc.madvise(*rest, _DONTNEED)
+    if os.fork() == 0:
+        libc.prctl(_PR_SET_NAME, name.encode())
+        room = 64 << 20
+        start = anonymous(room)
+        libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(room), _HUGEPAGE)
+        while True:
+            for place in range((start + _LARGE - 1) & ~(_LARGE - 1), start + room - _LARGE, _LARGE):
+                ctypes.memset(place, 1, 1)
+                libc.madvise(ctypes.c_void_p(place), ctypes.c_size_t(_LARGE), _DONTNEED)
+
+
+def anonymous(size: int) -> int:
+    """Memory of so many bytes, by its address; it stays until the process ends."""
+    libc.mmap.restype = ctypes.c_void_p
+    private = 0x22  # MAP_PRIVATE, MAP_ANONYMOUS
+    return int(libc.mmap(None, ctypes.c_size_t(size), 3, private, -1, ctypes.c_long(0)))
 
 
 def audit_a_program(name: str) -> None:

@@ -1,6 +1,6 @@
 """Boot Debian's kernels under emulation, run our census in each, and check every name, parent and pinning file.
 
-And one with 16 cores, in which the recorder runs and is killed, and one with faults that this machine cannot have.
+And one with 16 cores, in which the recorder runs and is killed, and two with faults that this machine cannot have.
 
 Exit codes: 0 all right, 1 something was told wrong, 2 something needed is missing.
 """
@@ -21,10 +21,12 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.kernels import incidents, initramfs
+from tests.kernels import initramfs
+from tests.kernels.incidents import GUESTS, judge_faults
 from tests.kernels.judge import DISK, PAGE_CACHE, Plan, Verdict, judge, plan
 from tests.kernels.many_cores import CORES, PLAN, judge_recording
 from tests.kernels.packages import Kernel, Lacking, install_tools, kernel, tool
@@ -37,7 +39,7 @@ _GUEST = Path(__file__).with_name("guest.py")
 # 16-byte exchanges (feature 141) go wrong in QEMU 7.2: a 6.12 guest crashed in kmalloc. The kernel is told to do
 # without them; they stay in the CPU model, as numpy may ask for them.
 _APPEND = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable random.trust_cpu=on clearcpuid=141"
-MANY, FAULTS = "cores", "faults"  # on the command line
+MANY = "cores"  # on the command line, as the names of GUESTS
 MANY_SUITE = "trixie"
 _HEADINGS = ("kernel", "cgroup", "to init", "in all", "expected", "named", "wrong", "longest batch", "verdict")
 
@@ -62,10 +64,12 @@ BOOTS = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tests.kernels.run", description=__doc__)
-    parser.add_argument("versions", nargs="*", metavar="VERSION", help=f"only these: 5.10 6.1 6.12 7.x {MANY} {FAULTS}")
+    parser.add_argument(
+        "versions", nargs="*", metavar="VERSION", help=f"only these: 5.10 6.1 6.12 7.x {MANY} {' '.join(GUESTS)}"
+    )
     parser.add_argument("--keep", metavar="DIR", help="leave consoles and results there")
     args = parser.parse_args(argv)
-    unknown = set(args.versions) - {boot.version for boot in BOOTS} - {MANY, FAULTS}
+    unknown = set(args.versions) - {boot.version for boot in BOOTS} - {MANY, *GUESTS}
     if unknown:
         parser.error(f"no such kernel: {' '.join(sorted(unknown))}")
     boots = [boot for boot in BOOTS if not args.versions or boot.version in args.versions]
@@ -92,9 +96,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         rows.append(row)
     if rows:
         _print_table(rows)
-    for label, tried in ((MANY, _record_and_kill), (FAULTS, _record_faults)):
+    for label in (MANY, *GUESTS):
         if args.versions and label not in args.versions:
             continue
+        tried = _record_and_kill if label == MANY else partial(_record_faults, label=label)
         try:
             code = code if tried(kernel(MANY_SUITE), args.keep) else WRONG
         except Lacking as lacking:
@@ -143,17 +148,17 @@ def _record_and_kill(booted: Kernel, keep: str | None) -> bool:
     return not wrong
 
 
-def _record_faults(booted: Kernel, keep: str | None) -> bool:
-    print("booting a guest with faults", flush=True)
-    started = time.monotonic()
+def _record_faults(booted: Kernel, keep: str | None, label: str) -> bool:
+    print(f"booting {label}", flush=True)
+    started, guest = time.monotonic(), GUESTS[label]
     with tempfile.TemporaryDirectory(prefix="zombiescope-kernels-") as folder:
-        files = {"/record.json": json.dumps(incidents.PLAN).encode()}
-        seen = _run(booted, files, Path(keep or folder), FAULTS, append=incidents.APPEND)
-        wrong = incidents.judge_faults(seen, Path(keep or folder))
+        place = Path(keep or folder) / label
+        seen = _run(booted, {"/record.json": guest.record()}, place, label, append=guest.append)
+        wrong = judge_faults(guest, seen, place)
     for words in wrong:
-        print(f"{FAULTS}: {words}", file=sys.stderr)
-    named = ", ".join(incidents.WANTED)
-    print(f"{FAULTS}: {named}: {'WRONG' if wrong else 'right'}; {time.monotonic() - started:.0f} s in all")
+        print(f"{label}: {words}", file=sys.stderr)
+    named = ", ".join(guest.wanted)
+    print(f"{label}: {named}: {'WRONG' if wrong else 'right'}; {time.monotonic() - started:.0f} s in all")
     return not wrong
 
 
