@@ -13,14 +13,12 @@ from zombiescope.laws import (
     disk_stall_to_page_fault_storm,
     frozen_cgroup_to_job_failure,
     irq_pile_up_to_lost_packets,
-    long_softirq_to_lost_packets,
     numa_lopsided_to_direct_reclaim,
     numa_lopsided_to_oom_kill,
     proc_walker_to_kernel_lock,
     rule_walk_to_softirq_storm,
     starved_softirq_to_lost_packets,
     stopped_tasks_to_pipe_full,
-    table_full_to_crash_looping_unit,
 )
 
 KILL = (
@@ -38,9 +36,7 @@ def kinds(law: ModuleType, cause: Finding, effect: Finding, timeline: Timeline |
     return [it.kind for it in law.grounds(cause, effect, timeline or Timeline())]
 
 
-@pytest.mark.parametrize(
-    "law", [irq_pile_up_to_lost_packets, long_softirq_to_lost_packets, starved_softirq_to_lost_packets]
-)
+@pytest.mark.parametrize("law", [irq_pile_up_to_lost_packets, starved_softirq_to_lost_packets])
 def test_packets_are_lost_on_the_core_that_does_not_take_them(law: ModuleType) -> None:
     assert kinds(law, found("cpu:3"), found("cpu:3")) == ["place"]
     assert not kinds(law, found("cpu:3"), found("cpu:4")) and not kinds(law, found("cpu:3"), found("netns:7"))
@@ -61,14 +57,6 @@ def test_the_walker_that_holds_the_lock() -> None:
         lock = found("lock:a memory map", spun, read("lock_held_sampled_seconds", holder, 3.0, 0))
         assert kinds(proc_walker_to_kernel_lock, found("process:cadvisor[9]"), lock) == tied
     assert not kinds(proc_walker_to_kernel_lock, found("process:cadvisor[9]"), found("lock:a memory map", spun))
-
-
-def test_the_unit_whose_threads_are_refused() -> None:
-    timeline = node([read("unit_cgroup", "unit:web.service", 1, 0, "/system.slice/web.service")])
-    unit = found("unit:web.service")
-    assert kinds(table_full_to_crash_looping_unit, found("cgroup:/system.slice/web.service"), unit, timeline)
-    assert not kinds(table_full_to_crash_looping_unit, found("cgroup:/system.slice/db.service"), unit, timeline)
-    assert not kinds(table_full_to_crash_looping_unit, found("table:threads"), unit, timeline)
 
 
 def test_a_container_that_was_frozen_and_restarted() -> None:

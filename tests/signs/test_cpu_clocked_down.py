@@ -17,7 +17,7 @@ NOMINAL = 2.9e9
 
 
 def clocks(hertz: float, *, heat: float = 0.0) -> list[Reading]:
-    found = []
+    found = [read("cpu_clocks_known", "node", 2, 0.0)]
     for at in (0.0, 3.0, 6.0, 9.0):
         for cpu in ("cpu:0", "cpu:1"):
             found.append(read("cpu_clock_hertz", cpu, hertz, at))
@@ -78,12 +78,17 @@ def test_the_files_of_intel_and_of_others(tmp_path: Path) -> None:
         ("cpu_nominal_hertz", "cpu:0"): 2.9e9,
         ("cpu_heat_seconds_total", "cpu:0"): 1.5,
         ("cpu_nominal_hertz", "cpu:1"): 2.45e9,
+        ("cpu_clocks_known", "node"): 2,
     }
 
 
-def test_a_virtual_machine_is_blind_and_odd_files_are_said(tmp_path: Path) -> None:
+def test_a_virtual_machine_says_that_its_host_knows_and_odd_files_are_said(tmp_path: Path) -> None:
+    guest = list(cpu_clock.read(node_of(tmp_path / "a", cpu(0, online="1\n"))))
+    assert [(it.what, it.value) for it in guest if isinstance(it, Reading)] == [("cpu_clocks_known", 0)]
+    verdict = case(read("cpu_clocks_known", "node", 0, 0.0), *busy(1.0)).verdicts[0]
+    assert verdict.state == "clear" and "ask its host" in verdict.says and verdict.evidence
     with pytest.raises(Unreadable):
-        list(cpu_clock.read(node_of(tmp_path / "a", cpu(0, online="1\n"))))
+        list(cpu_clock.read(node_of(tmp_path / "e", {"sys/devices/system/cpu/possible": "0-1\n"})))
     with pytest.raises(Unparsable):
         odd = cpu(0, **{"cpufreq/scaling_cur_freq": "fast\n"})
         list(cpu_clock.read(node_of(tmp_path / "b", odd)))
@@ -97,5 +102,5 @@ def test_many_cores_take_turns(tmp_path: Path) -> None:
     for number in range(40):
         files |= cpu(number, **{"cpufreq/scaling_cur_freq": "1200000\n"})
     with cpu_clock.watch(node_of(tmp_path, files)) as look:
-        first, second = ({it.subject for it in look() if isinstance(it, Reading)} for _ in range(2))
+        first, second = ({it.subject for it in look() if it.what == "cpu_clock_hertz"} for _ in range(2))
     assert len(first) == cpu_clock.MOST and len(second) == 8 and not first & second

@@ -5,7 +5,7 @@ Overhead: up to three reads of 10 µs for each of at most `MOST` cores, the othe
     there on some drivers.
 Kernel: cpufreq/scaling_cur_freq (Documentation/admin-guide/pm/cpufreq.rst); cpufreq/base_frequency with intel_pstate,
     acpi_cppc/nominal_freq with CPPC; thermal_throttle (drivers/thermal/intel/therm_throt.c), its times in ms of newer
-    kernels. A virtual machine mostly has none of them.
+    kernels. A virtual machine mostly has none of them, as its speed is its host's: then that is what is reported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from zombiescope.probes._remembering import Look, remembering
 
 EVERY = 3.0
 CLOCK, NOMINAL, HEAT = "cpu_clock_hertz", "cpu_nominal_hertz", "cpu_heat_seconds_total"
-GIVES = (CLOCK, NOMINAL, HEAT)
+KNOWN = "cpu_clocks_known"
+GIVES = (CLOCK, NOMINAL, HEAT, KNOWN)
+_OF_CORES = GIVES[:3]
 MOST = 32  # cores in a sample
 RENEWED = 600.0  # seconds: cores come and go seldom
 _FOLDER = "/sys/devices/system/cpu"
@@ -34,10 +36,12 @@ class _Cores:
 
     def __init__(self, host: Host) -> None:
         numbers = sorted(int(it[3:]) for it in host.listing(_FOLDER) if re.fullmatch(r"cpu\d{1,5}", it))
+        if not numbers:
+            raise Unreadable(_FOLDER, "no core is listed")
         self.nominal = {cpu: _nominal(host, cpu) for cpu in numbers}
         self.turn = 0
-        if not any(it is not None for cpu in numbers for it in _figures(host, cpu, self)):
-            raise Unreadable(f"{_FOLDER}/cpu0/cpufreq", f"{_NONE}: nothing tells how fast the cores run")
+        known = [cpu for cpu in numbers if any(it is not None for it in _figures(host, cpu, self))]
+        self.known = len(known)
 
     def next(self) -> list[int]:
         numbers = list(self.nominal)
@@ -56,14 +60,15 @@ def read(host: Host) -> Iterator[Reading | Blind]:
 
 def _told(host: Host, cores: _Cores) -> Iterator[Reading | Blind]:
     at, seen = host.now(), set()
-    for cpu in cores.next():
+    yield Reading(what=KNOWN, subject="node", value=cores.known, at=at, source=f"$ ls {_FOLDER}/*/cpufreq")
+    for cpu in cores.next() if cores.known else ():
         sources = (_CLOCK, cores.nominal[cpu][1], f"thermal_throttle/{_HEAT[0]}")
-        for what, value, path in zip(GIVES, _figures(host, cpu, cores), sources, strict=True):
+        for what, value, path in zip(_OF_CORES, _figures(host, cpu, cores), sources, strict=True):
             if value is not None:
                 seen.add(what)
                 path = f"{_FOLDER}/cpu{cpu}/{path}"
                 yield Reading(what=what, subject=f"cpu:{cpu}", value=value, at=at, source=path)
-    for what, path in zip(GIVES, (_CLOCK, _NOMINAL[0][0], "thermal_throttle"), strict=True):
+    for what, path in zip(_OF_CORES, (_CLOCK, _NOMINAL[0][0], "thermal_throttle"), strict=True):
         if what not in seen:
             yield Blind(what=what, source=f"{_FOLDER}/cpu0/{path}", why=_NONE)
 

@@ -21,9 +21,10 @@ from zombiescope.core.timeline import Timeline
 from zombiescope.derived.kernel_log import lines_of, logged
 
 CLOCK, NOMINAL, HEAT = "cpu_clock_hertz", "cpu_nominal_hertz", "cpu_heat_seconds_total"
+KNOWN = "cpu_clocks_known"
 IDLE, WAITS = "cpu_idle_seconds_total", "cpu_iowait_seconds_total"
 # Scale: shares of a core's own speed and time.
-NEEDS = ((CLOCK, HEAT), IDLE)
+NEEDS = (KNOWN, IDLE)
 SLOW = 0.7  # of the nominal speed: vector code costs a tenth, a deep power limit half and more
 BUSY = 0.5  # of the time: a core that is mostly idle may run as slowly as it likes
 HOT = 0.1  # of the time that heat held a core back: the kernel ignores shorter spikes as well
@@ -73,7 +74,9 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     shares = {cpu: _share(timeline, cpu) for cpu in timeline.subjects(CLOCK, "cpu")}
     known = {cpu: share for cpu, share in shares.items() if share is not None}
     if not known:
-        return "heat held no core back", tuple(timeline.latest(HEAT)[:SHOWN])
+        told = timeline.latest(HEAT)[:SHOWN]
+        words = "heat held no core back" if told else "its cores' speed is not this machine's to know: ask its host"
+        return words, tuple(told or timeline.latest(KNOWN))
     slowest = min(known, key=lambda cpu: known[cpu])
     words = f"slowest: {slowest.replace(':', ' ')} at {percent(known[slowest])} of its nominal speed"
     return words, (timeline.series(CLOCK, slowest).latest,)
