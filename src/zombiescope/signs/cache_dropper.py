@@ -50,7 +50,7 @@ def find(timeline: Timeline) -> Iterator[Finding]:
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     drops = timeline.series(DROPS)
-    return f"caches were not dropped ({drops.latest.value:,.0f} times since boot)", (drops.latest,)
+    return f"caches were not dropped meanwhile; since boot: {drops.latest.value:,.0f}", (drops.latest,)
 
 
 def _who(lines: list[Line]) -> str:
