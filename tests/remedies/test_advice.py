@@ -76,6 +76,7 @@ def test_a_queue_that_overflows_is_named_and_an_unknown_one_is_not_guessed(what:
         ("cpu_clocked_down", "turbostat"),
         ("long_softirq", "TCP_KEEPIDLE"),
         ("slow_clock", "current_clocksource"),
+        ("slow_fork", "posix_spawn"),
         ("stopped_tasks", "kill -CONT"),
         ("unaccounted_memory", "ss -0"),
         ("vm_paused", "whoever runs the host"),

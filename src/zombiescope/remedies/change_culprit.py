@@ -63,6 +63,10 @@ _ADVICE = {
         "/sys/devices/system/clocksource/clocksource0/current_clocksource, and boot with tsc=reliable",
         "if the host steals time or cores lock up: mend that first, or the clock is given up again",
     ),
+    "slow_fork": (
+        "start helpers with posix_spawn or vfork, from a small process, or not at all: read the files yourself",
+        "huge pages make page tables small: transparent_hugepage=madvise with MADV_HUGEPAGE for the large parts",
+    ),
     "stopped_tasks": (
         "kill -CONT PID lets it go on; ask first who stopped it: a debugger, a job control, a checkpoint",
     ),
