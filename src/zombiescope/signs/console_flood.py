@@ -102,9 +102,13 @@ def _bytes(printed: Series) -> Series:
         return replace(printed, at=printed.at[:0], values=printed.values[:0], texts={})
     at = printed.at[places]
     size = np.array([len(printed.texts[it]) + HEAD for it in places], float)
-    edges = np.arange(float(at[0]), float(at[-1]) + 2 * STEP, STEP)
-    summed, _ = np.histogram(at, edges, weights=size)
-    return replace(printed, at=edges[:-1], values=summed / STEP, until=float(edges[-1]), texts={}, pace=STEP)
+    second, where = np.unique(np.floor((at - at[0]) / STEP), return_inverse=True)
+    quiet = np.setdiff1d(second + 1, second)  # only these: a recording may be of hours, or hold a time that is wrong
+    edges = np.concatenate([second, quiet])
+    values = np.concatenate([np.bincount(where, weights=size) / STEP, np.zeros(len(quiet))])
+    order = np.argsort(edges)
+    starts = at[0] + edges[order] * STEP
+    return replace(printed, at=starts, values=values[order], until=float(starts[-1]) + STEP, texts={}, pace=STEP)
 
 
 def _most(printed: Series, lines: list[int]) -> tuple[float, str]:
