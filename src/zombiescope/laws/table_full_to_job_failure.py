@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from zombiescope.cgroups.restarted import restarted_in
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
-from zombiescope.derived.restarted import restarted_in
 
 WITHIN = 120.0  # seconds: container restarts are sampled once a minute
 
