@@ -21,7 +21,7 @@ from zombiescope.laws import (
     slow_fork_to_saturated_core,
     zombie_cgroups_to_kernel_lock,
 )
-from zombiescope.signs import hook_tax, kernel_lock, long_softirq, proc_walker, rule_walk, slow_fork
+from zombiescope.signs import hook_tax, kernel_lock, long_softirq, namespace_churn, proc_walker, rule_walk, slow_fork
 
 SECONDS = 10
 CALL = "entry_SYSCALL_64;do_syscall_64;"
@@ -129,6 +129,14 @@ def test_a_monitor_that_keeps_the_driver_busy_and_a_job_that_uses_it() -> None:
     assert found.subject == "process:dcgm-exporter[7]" and "asking a GPU's driver" in found.says
 
 
+def test_mounts_and_network_namespaces_that_come_and_go_are_noted_with_who_makes_them() -> None:
+    mounts = CALL + "__x64_sys_mount;path_mount;attach_recursive_mnt"
+    (found,) = case(namespace_churn, stacks("runc[7]", mounts, 0.4), OTHERS).noted
+    assert found.subject == "table:mounts" and found.culprit == "process:runc[7]" and "most by runc[7]" in found.says
+    (spaces,) = case(namespace_churn, stacks("kworker/u8:1[40]", "kthread;process_one_work;cleanup_net", 0.4)).noted
+    assert spaces.subject == "table:network namespaces"
+
+
 def forked(each: float, *samples: list[Sampled]) -> Case:
     made = [read("forks_total", "node", each * at, at) for at in range(SECONDS + 1)]
     timeline = node([*node_readings(), *made], samples=sorted(it for group in samples for it in group))
@@ -180,6 +188,8 @@ def test_timers_that_expire_together() -> None:
         (long_softirq, [(second + 0.0, 0, "swapper/0[0]", TIMER) for second in range(SECONDS)]),
         (hook_tax, stacks("swapper/0[0]", CNI, 0.5)),
         (hook_tax, stacks("nginx[7]", SECCOMP, 0.02)),
+        (namespace_churn, stacks("runc[7]", CALL + "path_mount;attach_recursive_mnt", 0.1)),
+        (namespace_churn, stacks("mount[7]", CALL + "path_mount;vfs_get_tree;ext4_fill_super", 0.8)),
     ],
     ids=lambda it: getattr(it, "__name__", "").rpartition(".")[2] or str(len(it)),
 )
