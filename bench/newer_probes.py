@@ -17,7 +17,7 @@ from zombiescope.recorder.budget import default_share
 
 NEWER = (
     *("bpf_programs", "clocksource", "conntrack_losses", "consoles", "cpu_clock", "cpu_weights", "diskstats"),
-    *("freezer", "fuse_connections", "inotify", "io_limits", "kernel_tables", "net_losses", "numa_memory"),
+    *("freezer", "fuse_connections", "inodes", "inotify", "io_limits", "kernel_tables", "net_losses", "numa_memory"),
     *("pids_limits", "pipe_writers", "process_io", "routing_rules", "writeback"),
 )
 NEVER = 86_400.0  # seconds until the next sample of a probe that is left out
