@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
-from bench._commands import command
+from bench._commands import command, cpu_of
 from zombiescope.core import UserError
 from zombiescope.kernel.perf_ring import Event
 from zombiescope.kernel.perf_rings import Drained, ring_size
@@ -101,10 +101,10 @@ def _beside(folder: str, hz: int) -> tuple[float, float, float, int, int, float]
     perf = subprocess.Popen([*PERF, f"{folder}/perf.data"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         time.sleep(WARM)
-        began, before = time.monotonic(), (_own(process.pid), _children(process.pid), _own(perf.pid), _forks())
+        began, before = time.monotonic(), (cpu_of(process.pid), _children(process.pid), cpu_of(perf.pid), _forks())
         time.sleep(SECONDS)
         passed = time.monotonic() - began
-        after = (_own(process.pid), _children(process.pid), _own(perf.pid), _forks())
+        after = (cpu_of(process.pid), _children(process.pid), cpu_of(perf.pid), _forks())
         memory = _anonymous(process.pid)
         process.wait()
     finally:
@@ -114,15 +114,6 @@ def _beside(folder: str, hz: int) -> tuple[float, float, float, int, int, float]
     capture, settle, other, forks = ((now - then) / passed for now, then in zip(after, before, strict=True))
     lost = opened(f"{folder}/rec").timeline().series("samples_lost_total")
     return capture, settle, other, memory, int(lost.latest.value) if len(lost) else -1, forks
-
-
-def _own(pid: int) -> float:
-    """CPU seconds so far, to the nanosecond (the tick of /proc/PID/stat is too coarse for a hundredth of a core)."""
-    total = 0
-    for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/schedstat") as file:
-            total += int(file.read().split()[0])
-    return total / 1e9
 
 
 def _children(pid: int) -> float:

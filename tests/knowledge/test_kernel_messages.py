@@ -94,6 +94,15 @@ HOSTILE = [
     "1-" * 950 + " GPs behind) idle=",
     "BUG: soft lockup - CPU#1 stuck for 1s! [" * 49,
     "workqueue: " * 150 + " hogged CPU for >",
+    ("XFS (a): a" + " detected" * 8) * 22 + "Shutting down filesystem",
+    "WARNING: a:1 at b" * 110 + ", CPU#",
+    "WARNING: at " + "a" * 120 + ", CPU#1: " + "/1" * 900,
+    ": a" * 640 + " [#",
+    "a[1]: unhandled " * 110,
+    "EXT4-fs error (device a) in " * 70,
+    "Unable to handle kernel " * 80,
+    "a (1): drop_caches: " * 95,
+    "[a] tag#1 " * 190 + "] tag#",
     "TX q 1 is paused for too long (threshold " + "9" * 1_900 + "). usecs since napi 1. napi scheduled: 1",
 ]
 

@@ -81,6 +81,7 @@ REST = [
         ("net_segments_received_total", "node", 5.0),
         ("numa_memory_bytes", "numa:0", 25e9),
         ("process_blocked_seconds", "process:init[1]", 0.0),
+        ("routing_rule_change", "node", 1.0),
         ("stopped_processes", "node", 0.0),
         ("table_used", "table:threads", 144.0),
         ("cgroup_births_total", "family:/system.slice/ssh.service", 0.0),

@@ -70,6 +70,16 @@ def test_a_queue_that_overflows_is_named_and_an_unknown_one_is_not_guessed(what:
         ("unfair_weight", "CPUWeight="),
         ("rule_walk", "uniq -d"),
         ("pipe_full", "non-blocking mode"),
+        ("cache_dropper", "drop_caches"),
+        ("compaction_stall", "transparent_hugepage/defrag"),
+        ("console_flood", "dmesg -n 4"),
+        ("cpu_clocked_down", "turbostat"),
+        ("long_softirq", "TCP_KEEPIDLE"),
+        ("slow_clock", "current_clocksource"),
+        ("slow_fork", "posix_spawn"),
+        ("stopped_tasks", "kill -CONT"),
+        ("unaccounted_memory", "ss -0"),
+        ("vm_paused", "whoever runs the host"),
     ],
 )
 def test_what_to_change_in_who_does_it(sign: str, names: str) -> None:

@@ -163,3 +163,14 @@ def test_memory_by_node(tmp_path: Path) -> None:
     for text in ("", "Node 0 MemTotal: x kB\n", "Node 0 MemTotal: 1 kB\n"):
         with pytest.raises(Unparsable):
             numa_memory.parse_meminfo(text, "/x")
+
+
+def test_a_kernel_without_numa_has_one_node(tmp_path: Path) -> None:
+    files = {"sys/devices/system/cpu/possible": "0-1\n", "proc/meminfo": "MemTotal: 1000 kB\nMemFree: 10 kB\n"}
+    found = [it for it in numa_memory.read(root(tmp_path / "a", files)) if isinstance(it, Reading)]
+    assert [(it.what, it.subject, it.value) for it in found] == [
+        ("numa_memory_bytes", "numa:0", 1_024_000),
+        ("numa_memory_free_bytes", "numa:0", 10_240),
+    ]
+    with pytest.raises(Unreadable):
+        list(numa_memory.read(root(tmp_path / "b", {"proc/meminfo": "MemTotal: 1000 kB\n"})))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 import pytest
-from tests.nodes import node, read
+from tests.nodes import Sampled, node, read
 
 from zombiescope.core import Case, Reading
 from zombiescope.diagnosis.examine import examine
@@ -34,6 +34,23 @@ def test_kernel_objects_take_a_fifth_of_the_memory_and_the_largest_kind_is_named
     assert "has 4.8 GB of kernel objects that cannot be freed, 20 % of all memory" in found.says
     assert "largest: kmalloc-4k 3.8 GB" in found.says
     assert "cache:kmalloc-4k" in {it.subject for it in found.evidence}
+
+
+def test_who_makes_names_that_do_not_exist_while_they_become_more() -> None:
+    def looks(stack: str) -> list[Sampled]:
+        return [(at / 10, 0, "curl-nss[77]", stack) for at in range(100)]
+
+    def rising(each: float) -> list[Reading]:
+        return [
+            *slabs(3e8, negative=20e6),
+            *(read("dentries_negative", "node", 20e6 + each * at, at) for at in (1.0, 10.0)),
+        ]
+
+    slow, cached = "do_sys_open;path_openat;lookup_open;d_alloc_parallel", "do_sys_open;path_openat;lookup_fast"
+    for each, stack, maker in ((50_000, slow, True), (50_000, cached, False), (10, slow, False)):
+        found = examine(node(rising(each), samples=looks(stack)), signs={"slab_bloat": slab_bloat}, laws={}).findings
+        assert ["made by curl-nss[77]" in it.says for it in found] == [maker]
+        assert found[0].culprit == ("process:curl-nss[77]" if maker else "")
 
 
 def test_names_that_do_not_exist() -> None:

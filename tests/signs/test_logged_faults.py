@@ -14,6 +14,7 @@ from zombiescope.core import Reading
 from zombiescope.core.model import Case
 from zombiescope.diagnosis.examine import examine
 from zombiescope.laws import logged_faults_to_blocked_tasks, logged_faults_to_job_failure
+from zombiescope.members.rooms import healthy
 from zombiescope.signs import blocked_tasks, job_failure, logged_faults
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python3, GPU has fallen off the bus."
@@ -58,6 +59,62 @@ def test_every_kind_is_noted_in_its_own_words(kind: str) -> None:
     found = case(*((place * 1.0, text) for place, text in enumerate(texts)))
     assert texts and found.noted and not found.root_causes
     assert all("in the kernel's log" in it.says for it in found.noted)
+
+
+def test_switches_and_other_cards_are_named_in_their_own_words() -> None:
+    switch = "nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 20034, Fatal, Link 30 LTSSM Fault Up"
+    found = case((0.0, switch), (1.0, "amdgpu 0000:c1:00.0: amdgpu: GPU reset begin!")).noted
+    assert [it.says.partition(": ")[2] for it in found] == ["SXid 20034 (Fatal, Link 30 LTSSM Fault Up)", "GPU reset"]
+
+
+def test_urgent_lines_of_no_known_kind_are_noted_once_and_those_after_a_known_one_are_its_own() -> None:
+    urgent = [read("kernel_log", "node", level, at=at, text=f"xyz: melted {at}") for at, level in ((0.0, 2), (1.0, 0))]
+    (found,) = examine(node(urgent), signs={"logged_faults": logged_faults}, laws={}).noted
+    assert found.says == "has 2 urgent lines of no known kind in the kernel's log: xyz: melted 0.0"
+    assert not case((0.0, "xyz: failed to probe")).noted
+    oops = read("kernel_log", "node", 1, at=0.0, text="BUG: kernel NULL pointer dereference, address: 0000000000000008")
+    after = [read("kernel_log", "node", 1, at=1.0, text="#PF: supervisor read access in kernel mode")]
+    after += [read("kernel_log", "node", 4, at=2.0, text="Call Trace:")]
+    (only,) = examine(node([oops, *after]), signs={"logged_faults": logged_faults}, laws={}).noted
+    assert "oops" in only.says
+
+
+def test_a_trace_of_the_stack_is_noted_where_the_log_has_no_levels() -> None:
+    (found,) = case((0.0, "something new happened"), (0.1, "Call Trace:")).noted
+    assert "an urgent line of no known kind" in found.says
+
+
+def test_every_recognised_kind_is_read_by_a_sign() -> None:
+    """What is recognised and read by nobody would be a log full of faults that is called clear."""
+    lines = tomllib.loads((PROJECT / "tests/data/kernel_messages/formats.toml").read_text())["line"]
+    texts = "".join(path.read_text() for path in (PROJECT / "src/zombiescope/signs").glob("*.py"))
+    assert {it["kind"] for it in lines if f'"{it["kind"]}"' not in texts} == set()
+
+
+HARMLESS = {"mount_answers"}  # of what is recognised: a server that answers again
+
+
+def test_a_saved_log_alone_is_never_called_clear() -> None:
+    """Where nothing but the log was read, signs that need counters are blind: what they would read is noted here."""
+    lines = tomllib.loads((PROJECT / "tests/data/kernel_messages/formats.toml").read_text())["line"]
+    alone = {name: it for name, it in healthy("signs").items() if all("kernel_log" in need for need in it.NEEDS)}
+    assert len(alone) >= 8
+    for kind in {it["kind"] for it in lines} - HARMLESS:
+        texts = [it["text"] for it in lines if it["kind"] == kind]
+        every = log(*((place * 1.0, text) for place, text in enumerate(texts)))
+        assert examine(node(every), signs=alone, laws={}, questions={}, remedies={}).findings, kind
+
+
+def test_beside_its_counter_a_line_is_left_to_the_sign_that_reads_both() -> None:
+    full = log((0.0, "VFS: file-max limit 9223 reached"))
+    counted = [read("table_used", "table:file handles", 9_000, at) for at in (0.0, 5.0)]
+    assert (
+        case((0.0, "VFS: file-max limit 9223 reached"))
+        .noted[0]
+        .says.endswith("a full table in the kernel's log: file-max")
+    )
+    both = examine(node([*full, *counted]), signs={"logged_faults": logged_faults}, laws={})
+    assert not both.findings
 
 
 def test_hostile_names_stay_on_one_line() -> None:

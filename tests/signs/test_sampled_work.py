@@ -18,9 +18,10 @@ from zombiescope.laws import (
     mount_explosion_to_kernel_lock,
     proc_walker_to_saturated_core,
     rule_walk_to_saturated_core,
+    slow_fork_to_saturated_core,
     zombie_cgroups_to_kernel_lock,
 )
-from zombiescope.signs import hook_tax, kernel_lock, long_softirq, proc_walker, rule_walk
+from zombiescope.signs import hook_tax, kernel_lock, long_softirq, namespace_churn, proc_walker, rule_walk, slow_fork
 
 SECONDS = 10
 CALL = "entry_SYSCALL_64;do_syscall_64;"
@@ -36,6 +37,9 @@ PACKETS = "asm_common_interrupt;handle_softirqs;net_rx_action;ip_rcv;tcp_v4_rcv"
 TIMER = "asm_sysvec_apic_timer_interrupt;handle_softirqs;run_timer_softirq;call_timer_fn;estimation_timer"
 BPF = CALL + "syscall_trace_enter;bpf_trace_run2;bpf_prog_6deef7357e7b4530_sys_enter"
 SECCOMP = CALL + "syscall_trace_enter;__seccomp_filter"
+FORK = CALL + "__do_sys_clone;kernel_clone;copy_process;dup_mm;dup_mmap;copy_page_range;copy_pte_range"
+AUDIT = CALL + "syscall_exit_work;__audit_syscall_exit;audit_log_exit;audit_log_start"
+KEEP_ALIVE = "asm_sysvec_apic_timer_interrupt;handle_softirqs;run_timer_softirq;call_timer_fn;tcp_keepalive_timer"
 CNI = "net_rx_action;tcf_classify;cls_bpf_classify;bpf_prog_aa_from_container"
 
 
@@ -112,6 +116,65 @@ def test_a_program_at_every_system_call() -> None:
     assert found.subject == "hook:BPF program sys_enter" and "most in nginx[7]" in found.says
 
 
+def test_filters_and_audit_at_every_system_call() -> None:
+    (found,) = case(hook_tax, stacks("nginx[7]", SECCOMP, 0.4), OTHERS).root_causes
+    assert found.subject == "hook:a seccomp filter" and "most in nginx[7]" in found.says
+    (found,) = case(hook_tax, stacks("nginx[7]", AUDIT, 0.4), OTHERS).root_causes
+    assert found.subject == "hook:audit" and found.harm.waited_cores
+
+
+def test_a_monitor_that_keeps_the_driver_busy_and_a_job_that_uses_it() -> None:
+    query = CALL + "__x64_sys_ioctl;nvidia_unlocked_ioctl"
+    (found,) = case(proc_walker, stacks("dcgm-exporter[7]", query, 0.5), stacks("trainer[9]", query, 0.5)).root_causes
+    assert found.subject == "process:dcgm-exporter[7]" and "asking a GPU's driver" in found.says
+
+
+def test_mounts_and_network_namespaces_that_come_and_go_are_noted_with_who_makes_them() -> None:
+    mounts = CALL + "__x64_sys_mount;path_mount;attach_recursive_mnt"
+    (found,) = case(namespace_churn, stacks("runc[7]", mounts, 0.4), OTHERS).noted
+    assert found.subject == "table:mounts" and found.culprit == "process:runc[7]" and "most by runc[7]" in found.says
+    (spaces,) = case(namespace_churn, stacks("kworker/u8:1[40]", "kthread;process_one_work;cleanup_net", 0.4)).noted
+    assert spaces.subject == "table:network namespaces"
+
+
+def forked(each: float, *samples: list[Sampled]) -> Case:
+    made = [read("forks_total", "node", each * at, at) for at in range(SECONDS + 1)]
+    timeline = node([*node_readings(), *made], samples=sorted(it for group in samples for it in group))
+    return examine(timeline, signs={"slow_fork": slow_fork}, laws={})
+
+
+def test_a_large_process_that_forks_all_the_time() -> None:
+    copies = stacks("kubelet[7]", FORK, 0.5)
+    (found,) = forked(20.0, copies, OTHERS).root_causes
+    assert found.subject == "process:kubelet[7]" and "page tables for new processes, 26 ms for each" in found.says
+    core = Finding(subject="cpu:0", span=found.span, says="", evidence=found.evidence)
+    there, elsewhere = node([], samples=copies), node([], samples=stacks("kubelet[7]", WORK, 0.5))
+    assert list(slow_fork_to_saturated_core.grounds(found, core, there))
+    assert not list(slow_fork_to_saturated_core.grounds(found, core, elsewhere))
+
+
+@pytest.mark.parametrize(
+    ("each", "samples"),
+    [
+        (2_000.0, stacks("sh[7]", FORK, 0.5)),
+        (20.0, stacks("kubelet[7]", FORK, 0.05)),
+        (1.0, [(it / 100, 0, "redis[7]", FORK) for it in range(200)]),
+    ],
+    ids=["many small ones", "a little", "one large one"],
+)
+def test_forks_that_are_no_fault(each: float, samples: list[Sampled]) -> None:
+    result = forked(each, samples, OTHERS)
+    assert not result.findings and result.verdicts[0].state == "clear" and result.verdicts[0].evidence
+
+
+def test_timers_that_expire_together() -> None:
+    runs = [(second + it / 100, 0, "swapper/0[0]", KEEP_ALIVE) for second in range(SECONDS) for it in range(6)]
+    (found,) = case(long_softirq, runs, OTHERS).root_causes
+    assert "ran tcp_keepalive_timer (keeping thousands of idle connections alive at the same moment)" in found.says
+    spread = [(second / 10, 0, "swapper/0[0]", KEEP_ALIVE) for second in range(SECONDS * 10)]
+    assert not case(long_softirq, spread, OTHERS).findings
+
+
 @pytest.mark.parametrize(
     ("sign", "samples"),
     [
@@ -125,6 +188,8 @@ def test_a_program_at_every_system_call() -> None:
         (long_softirq, [(second + 0.0, 0, "swapper/0[0]", TIMER) for second in range(SECONDS)]),
         (hook_tax, stacks("swapper/0[0]", CNI, 0.5)),
         (hook_tax, stacks("nginx[7]", SECCOMP, 0.02)),
+        (namespace_churn, stacks("runc[7]", CALL + "path_mount;attach_recursive_mnt", 0.1)),
+        (namespace_churn, stacks("mount[7]", CALL + "path_mount;vfs_get_tree;ext4_fill_super", 0.8)),
     ],
     ids=lambda it: getattr(it, "__name__", "").rpartition(".")[2] or str(len(it)),
 )

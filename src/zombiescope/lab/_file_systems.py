@@ -153,8 +153,32 @@ def _fills(path: str, size: str, each: str) -> None:
             file.seek(0)
 
 
+def _reads(path: str, pause: str) -> None:
+    """Read a whole file again and again, as a program reads its own code and data: from the page cache."""
+    ready()
+    until = time.monotonic() + LONGEST
+    while time.monotonic() < until:
+        with open(path, "rb", buffering=0) as file:
+            while file.read(1 << 20):
+                pass
+        time.sleep(float(pause))
+
+
+def _drops(first: str, pause: str) -> None:
+    """Drop the node's page cache, the first time after a while, as a job that is to free memory."""
+    ready()
+    until = time.monotonic() + LONGEST
+    time.sleep(float(first))
+    while time.monotonic() < until:
+        with open("/proc/sys/vm/drop_caches", "w") as file:
+            file.write("1")
+        time.sleep(float(pause))
+
+
 _ROLES: dict[str, Callable[..., None]] = {
     "serves": _serves,
+    "reads": _reads,
+    "drops": _drops,
     "looks": _looks,
     "logs": _logs,
     "fills": _fills,

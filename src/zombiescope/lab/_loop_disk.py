@@ -13,12 +13,12 @@ from zombiescope.kernel.mounts import mount_of
 from zombiescope.lab._scenario import name_for
 from zombiescope.places.own_python import FOLDER, environment
 
-LIMIT = "blkio.throttle.write_bps_device"  # of the top cgroup: for all that reaches the disk
+LIMIT, READ_LIMIT = (f"blkio.throttle.{way}_bps_device" for way in ("write", "read"))  # of the top cgroup: for all
 
 
-def limit_speed(disk: str, speed: int) -> None:
+def limit_speed(disk: str, speed: int, limit: str = LIMIT) -> None:
     """So many bytes a second at most, for every writer, the kernel itself included; 0 lifts the limit."""
-    number, path = os.stat(disk).st_rdev, f"{mount_of(Host(), 'blkio').path}/{LIMIT}"
+    number, path = os.stat(disk).st_rdev, f"{mount_of(Host(), 'blkio').path}/{limit}"
     try:
         with open(path, "w") as file:
             file.write(f"{os.major(number)}:{os.minor(number)} {speed}")

@@ -57,6 +57,21 @@ def _holds(size: str) -> None:
         time.sleep(0.01)
 
 
+def _starts(size: str, pause: str) -> None:
+    """A process with much memory in small pages, which forks for a helper again and again."""
+    memory = mmap.mmap(-1, int(size), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)
+    np.frombuffer(memory, np.uint8)[:: mmap.PAGESIZE] = 1
+    ready()
+    until = time.monotonic() + LONGEST
+    while time.monotonic() < until:
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        os.waitpid(child, 0)
+        time.sleep(float(pause))
+
+
 def _measures(pid: str, pause: str) -> None:
     """Ask which pages of a process were used lately, as cadvisor's referenced memory does: smaps, then clear_refs."""
     ready()
@@ -79,7 +94,12 @@ def _touched(size: int) -> mmap.mmap:
     return memory
 
 
-_ROLES: dict[str, Callable[..., None]] = {"protects": _protects, "holds": _holds, "measures": _measures}
+_ROLES: dict[str, Callable[..., None]] = {
+    "protects": _protects,
+    "holds": _holds,
+    "measures": _measures,
+    "starts": _starts,
+}
 
 if __name__ == "__main__":
     play(_ROLES)

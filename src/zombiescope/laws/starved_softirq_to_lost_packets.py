@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.backlog import same_backlog
 
 WITHIN = 5.0  # seconds: the backlog overflows while the core is starved
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
-    if effect.subject.startswith("cpu:") and cause.subject == effect.subject:
-        says = f"the backlog is that of {effect.subject.replace(':', ' ')}"
-        yield Ground(kind="place", says=says, evidence=(cause.evidence[0], effect.evidence[-1]))
+    yield from same_backlog(cause, effect)

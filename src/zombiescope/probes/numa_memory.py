@@ -3,6 +3,7 @@
 Overhead: two reads for each node, 40 µs each, and two settings; a node of two sockets 0.2 ms. At most `MOST` nodes.
 Kernel: drivers/base/node.c, Documentation/admin-guide/numastat.rst. numa_miss counts pages that were wanted elsewhere
     and taken here, numa_foreign those wanted here and taken elsewhere. Nodes without cores (CXL memory) are left out.
+    A kernel without NUMA does not have the folder: all memory is one node.
 """
 
 from __future__ import annotations
@@ -18,13 +19,20 @@ TOTAL, FREE, FOREIGN = "numa_memory_bytes", "numa_memory_free_bytes", "numa_fore
 RECLAIM_MODE, BALANCING = "zone_reclaim_mode", "numa_balancing"
 GIVES = (TOTAL, FREE, FOREIGN, RECLAIM_MODE, BALANCING)
 MOST = 64  # nodes: the largest machines have fewer
-_FOLDER = "/sys/devices/system/node"
+_FOLDER, _CORES = "/sys/devices/system/node", "/sys/devices/system/cpu"
 _SETTINGS = {RECLAIM_MODE: "/proc/sys/vm/zone_reclaim_mode", BALANCING: "/proc/sys/kernel/numa_balancing"}
 
 
 def read(host: Host) -> Iterator[Reading | Blind]:
     at = host.now()
-    nodes = [it for it in host.listing(_FOLDER) if re.fullmatch(r"node\d{1,4}", it)]
+    try:
+        listed = host.listing(_FOLDER)
+    except Unreadable:
+        if "possible" not in host.listing(_CORES):  # then sysfs itself is not there
+            raise
+        yield from _only_one(host, at)
+        return
+    nodes = [it for it in listed if re.fullmatch(r"node\d{1,4}", it)]
     if not nodes:
         raise Unreadable(_FOLDER, "no NUMA node is listed")
     told = 0
@@ -52,6 +60,16 @@ def read(host: Host) -> Iterator[Reading | Blind]:
             yield Blind(what=what, source=source, why=error.why)
         except ValueError:
             raise Unparsable(source, 1, "not a number") from None
+
+
+def _only_one(host: Host, at: float) -> Iterator[Reading | Blind]:
+    """A kernel without NUMA has one node: all memory."""
+    source = "/proc/meminfo"
+    text = "\n".join(f"Node 0 {line}" for line in lines(host.read(source)))
+    for what, value in zip((TOTAL, FREE), parse_meminfo(text, source), strict=True):
+        yield Reading(what=what, subject="numa:0", value=value, at=at, source=source)
+    for what in (FOREIGN, *_SETTINGS):
+        yield Blind(what=what, source=_FOLDER, why="this kernel is built without NUMA")
 
 
 # Node 0 MemTotal:       24682416 kB

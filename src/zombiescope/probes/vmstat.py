@@ -38,19 +38,23 @@ _COUNTERS = (
     "numa_pages_migrated",
 )
 _ZONES = ("dma", "dma32", "normal", "high", "movable", "device")
-GIVES = tuple(f"vmstat_{name}_total" for name in _COUNTERS)
+_COUNTED = tuple(f"vmstat_{name}_total" for name in _COUNTERS)
+COMPRESSED = "memory_compressed_pages"  # of zram and zswap: no line of /proc/meminfo has those of zram
+GIVES = (*_COUNTED, COMPRESSED)
 CURVES = (("direct reclaim", "pages/s", "vmstat_pgscan_direct_total", "most"),)
 
 
 def readings(samples: Samples) -> Iterator[Reading | Blind]:
     for at, text in texts(samples):
         found = parse(text)
-        for what, name in zip(GIVES, _COUNTERS, strict=True):
+        for what, name in zip(_COUNTED, _COUNTERS, strict=True):
             parts = [found[key] for key in (name, *(f"{name}_{zone}" for zone in _ZONES)) if key in found]
             if parts:
                 yield Reading(what=what, subject="node", value=sum(parts), at=at, source=SOURCE)
             else:
                 yield Blind(what=what, source=SOURCE, why=f"this kernel does not count {name}")
+        pages = found.get("nr_zspages", 0)  # none where the kernel is built without zsmalloc
+        yield Reading(what=COMPRESSED, subject="node", value=pages, at=at, source=SOURCE)
 
 
 read = reading(FILES, readings)

@@ -4,26 +4,28 @@ Why it hurts: an oops leaves locks held, a memory error or a GPU that fell off t
     that flaps drops every connection over it. Each is in the log, which is not read while a node looks healthy.
 False alarms: that a line was logged does not mean that it hurt anybody. So these are noted, with their count; they are
     accused only where a law ties one to a job that failed or a task that is blocked. Segmentation faults of a program
-    are its own, a link goes down when somebody pulls the cable, and one corrected memory error is ordinary.
+    are its own, a link goes down when somebody pulls the cable, and one corrected memory error is ordinary. Urgent
+    lines of no known kind are noted too, so that a log full of faults is never called clear.
 References: Documentation/admin-guide/bug-hunting.rst; Documentation/admin-guide/ras.rst; NVIDIA's list of Xid errors.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 
 from zombiescope.core import Blind, Finding, Reading, Span, harmless
 from zombiescope.core.harm import Harm
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.episodes import episodes
-from zombiescope.derived.kernel_log import LOG, Line, lines_of, unheard
+from zombiescope.derived.kernel_log import LOG, Line, lines_of, log_of, unheard
 
 # Scale: events of one device or process: the same on any node.
 NEEDS = (LOG,)
 EPISODE = 600.0  # seconds: as long as the log is read back; what comes again within it is the same trouble
 SHOWN = 4  # lines of one finding, as evidence
 NAMED = 3  # things named in a sentence: a driver that fails logs hundreds of lines
-# In words, one and several. Kinds that another sign reads (lockups, OOM kills, full tables, …) are not here.
+# In words, one and several. Kinds that another sign reads without anything else (lockups, OOM kills, …) are not here.
 _KINDS: dict[str, tuple[str, str]] = {
     "oops": ("a kernel bug (oops)", "kernel bugs (oops)"),
     "panic": ("a kernel panic", "kernel panics"),
@@ -47,24 +49,69 @@ _KINDS: dict[str, tuple[str, str]] = {
     "audit_backlog": ("a full queue of audit records", "reports that the queue of audit records is full"),
     "cgroup_exhausted": ("a cgroup that could not be made", "cgroups that could not be made"),
     "cgroup_stuck": ("a cgroup that could not be removed", "cgroups that could not be removed"),
+    "disk_timeout": ("a command that a disk did not answer in time", "commands that a disk did not answer in time"),
+    "table_full": ("a full table", "reports of a full table"),
+    "listen_overflow": ("a full accept queue", "full accept queues"),
+    "tcp_memory": ("TCP out of memory", "reports that TCP is out of memory"),
+    "cache_drop": ("a drop of the page cache", "drops of the page cache"),
+    "unit_start_limit": ("a unit that is not started any more", "refusals to start a unit again"),
 }
+# Kinds that another sign reads beside a counter: where that was never read, as in a saved log, they are noted here.
+_BESIDE = {
+    "disk_timeout": "disk_requests_total",
+    "table_full": "table_used",
+    "listen_overflow": "net_segments_received_total",
+    "tcp_memory": "net_segments_received_total",
+    "cache_drop": "vmstat_drop_pagecache_total",
+}
+URGENT = 2  # level: critical, alert and emergency; at 3 (error) drivers complain at every boot of a healthy machine
+_TRACE = ("Call Trace:", "Call trace:")  # of x86 and of arm64: the kernel only prints its stack for a reason
+PART = 10.0  # seconds after a known line: an oops or a lockup is followed by hundreds of lines of its own
 _SUBJECTS = (("gpu", "gpu"), ("nic", "nic"), ("device", "device"))
+_CODES = (("code", "Xid"), ("sxid", "SXid"))  # of NVIDIA's cards, and of its switches
 _PROCESS = ("split_lock", "segfault")  # faults of a program; others only name the one that ran then
 
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     found: dict[tuple[str, str], list[Line]] = {}
-    for line in lines_of(timeline, *_KINDS):
+    kinds = [it for it in _KINDS if it not in _BESIDE or not timeline.looked(_BESIDE[it])]
+    for line in lines_of(timeline, *kinds):
         found.setdefault((line.message.kind, _subject(line)), []).append(line)
     for (kind, subject), lines in found.items():
         for episode in episodes(lines, lambda line: line.reading.at, apart=EPISODE):
             yield _finding(kind, subject, episode)
+    for new in episodes(_unknown(timeline), lambda reading: reading.at, apart=EPISODE):
+        yield Finding(
+            subject="node",
+            span=Span(new[0].at, new[-1].at),
+            says=f"has {_urgent(len(new))} of no known kind in the kernel's log: {harmless(new[0].text, most=120)}",
+            evidence=tuple(new[:SHOWN]),
+            harm=Harm(),
+        )
     if deaf := unheard(timeline):
         yield deaf
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     return f"no fault in {len(timeline.series(LOG)):,} lines of the kernel's log", (timeline.looks(LOG).latest,)
+
+
+def _unknown(timeline: Timeline) -> list[Reading]:
+    """Urgent lines, and traces of the kernel's stack, that belong to nothing known: a fault whose words are new."""
+    log, known = log_of(timeline), [line.reading.at for line in lines_of(timeline)]
+    found: list[Reading] = []
+    for place in sorted(log.texts):
+        if log.values[place] > URGENT and not any(it in log.texts[place] for it in _TRACE):
+            continue
+        at = float(log.at[place])
+        before = bisect_right(known, at)
+        if not before or at - known[before - 1] > PART:
+            found.append(log.reading(place))
+    return found
+
+
+def _urgent(many: int) -> str:
+    return "an urgent line" if many == 1 else f"{many:,} urgent lines"
 
 
 def _subject(line: Line) -> str:
@@ -105,12 +152,14 @@ def _detail(kind: str, fields: Mapping[str, str]) -> str:
     """What a line says besides its kind."""
     if kind == "gpu_fault":
         by = f", in {fields['process']}[{fields.get('pid', '?')}]" if "process" in fields else ""
-        return harmless(f"Xid {fields['code']}{by}" + (f" ({fields['what']})" if "what" in fields else ""), most=120)
+        code = next((f"{word} {fields[name]}" for name, word in _CODES if name in fields), "")
+        what = f" ({fields['what']})" if code and "what" in fields else fields.get("what", "")
+        return harmless(f"{code}{by}{what}", most=120)
     if kind in _PROCESS:
         return f"pid {fields['pid']}"
     if kind == "page_allocation_failure":
         return harmless(f"order {fields['order']} in {fields['process']}")
     if kind == "netdev_stuck":
         return harmless(f"{fields['device']}, {fields['references']} references")
-    names = ("where", "why", "what", "result", "then", "function", "path", "unit")
+    names = ("where", "why", "what", "result", "then", "function", "path", "unit", "table", "port")
     return harmless(", ".join(fields[name] for name in names if name in fields), most=120)

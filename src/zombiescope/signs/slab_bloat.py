@@ -12,9 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from zombiescope.cgroups.owners import whose
 from zombiescope.core import Finding, Reading, Span, amount, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.culprits import Culprit, sampled_culprit
+from zombiescope.knowledge.functions import shows
 
 UNRECLAIMABLE, TOTAL, NEGATIVE = "memory_slab_unreclaimable_bytes", "memory_total_bytes", "dentries_negative"
 # Scale: shares of all memory.
@@ -24,6 +27,7 @@ NAMES = 0.1  # of all memory in negative dentries: at 192 bytes each, 13 million
 EACH = 192  # bytes of a dentry whose name has up to 39 letters; a longer one takes more
 SPACES = 1_000  # network namespaces that are worth saying: four times what a node of 250 pods has
 TOP = 3  # kinds of objects named
+RISING = 1_000.0  # more negative dentries a second: with fewer, whoever made most of them may be long gone
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
@@ -44,16 +48,27 @@ def find(timeline: Timeline) -> Iterator[Finding]:
         )
     for spell in timeline.series(NEGATIVE).runs(above=NAMES * total.value / EACH, lasting=0.0):
         held = spell.latest.value * EACH
+        maker = _maker(timeline)
         yield Finding(
             subject="cache:dentry",
             span=spell.span,
             says=(
                 f"holds {spell.latest.value:,.0f} negative dentries: "
                 f"{amount(held)}, {percent(held / total.value)} of all memory"
+                + (f"; most are made by {whose(timeline, maker.process, maker.cgroup)}" if maker else "")
             ),
-            evidence=(spell.latest, total),
+            evidence=(spell.latest, total, *(maker.evidence if maker else ())),
             harm=_held("cache:dentry", held, spell.span),
+            culprit=maker.subject if maker else "",
         )
+
+
+def _maker(timeline: Timeline) -> Culprit | None:
+    """Who looks up names that nobody looked up before, while negative dentries become more; None where they do not."""
+    negative = timeline.series(NEGATIVE)
+    if negative.latest.value - negative.first.value < RISING * max(negative.span.seconds, 1.0):
+        return None
+    return sampled_culprit(timeline, negative.span, lambda frames: shows(frames, "name_lookup"))
 
 
 def _held(cache: str, size: float, span: Span) -> Harm:

@@ -28,6 +28,7 @@ USED, LIMIT, REFUSED = "table_used", "table_limit", "table_refused_total"
 FORKS, THREADS, MOST_THREADS = "cgroup_forks_refused_total", "cgroup_threads", "cgroup_threads_limit"
 INOTIFY, MOST_INOTIFY = "inotify_instances", "inotify_instances_limit"
 UNREAD = "inotify_processes_unread"
+INODES, MOST_INODES = "inodes_used", "inodes_limit"
 NEEDS = (USED,)
 FULL = 0.95  # of the limit: at the pace of a busy node the rest is gone in minutes
 GROWN = 20  # more over a recording: fewer come and go
@@ -106,6 +107,11 @@ def _tables(timeline: Timeline) -> Iterator[_Table]:
         used = timeline.series(INOTIFY, subject)
         called = f"inotify instances of {subject.replace(':', ' ')}"
         yield _Table(subject, called, used, limits.latest.value, None, (used.latest, limits.latest))
+    for subject in timeline.subjects(INODES, "mount"):
+        used, limit = timeline.series(INODES, subject), timeline.series(MOST_INODES, subject)
+        if len(limit):
+            called = f"inodes of {subject.removeprefix('mount:')}"
+            yield _Table(subject, called, used, limit.latest.value, None, (used.latest, limit.latest))
 
 
 def _risen(timeline: Timeline, what: str, subject: str) -> tuple[float, tuple[Reading, ...]]:

@@ -1,0 +1,40 @@
+"""A capture whose packet rings take pages that no line of /proc/meminfo counts: a role of the lab."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from zombiescope.lab._worker import LONGEST, play, ready, worker
+
+_SOL_PACKET, _RX_RING = 263, 5  # include/uapi/linux/if_packet.h
+BLOCK, FRAME = 1 << 20, 2_048  # bytes
+
+
+def packet_rings(role: str, *argv: str) -> AbstractContextManager[int]:
+    """A process in the role below, already at work on entry."""
+    return worker(__name__, role, *argv, within=("unshare", "--net"))
+
+
+def _rings(each: str, most: str) -> None:
+    """One more ring a second, of so many bytes, until all have so many; in a network namespace without packets."""
+    kept: list[socket.socket] = []
+    blocks = max(int(each) // BLOCK, 1)
+    ready()
+    until = time.monotonic() + LONGEST
+    while time.monotonic() < until:
+        if (len(kept) + 1) * blocks * BLOCK <= int(most):
+            ring = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+            asked = struct.pack("4I", BLOCK, blocks, FRAME, blocks * (BLOCK // FRAME))
+            ring.setsockopt(_SOL_PACKET, _RX_RING, asked)
+            kept.append(ring)
+        time.sleep(1.0)
+
+
+_ROLES: dict[str, Callable[..., None]] = {"rings": _rings}
+
+if __name__ == "__main__":
+    play(_ROLES)
