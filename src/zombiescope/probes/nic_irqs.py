@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
+from typing import NamedTuple
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.text import core_columns, cores, counts, lines, only_count
@@ -27,8 +28,7 @@ INTERRUPTS, NICS = "/proc/interrupts", "/sys/class/net"
 _BETWEEN = re.compile(r"[-@:,.\s]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Nic:
+class Nic(NamedTuple):
     """An interface with a device behind it; bridges and tunnels have none."""
 
     name: str
@@ -36,8 +36,7 @@ class Nic:
     irqs: frozenset[str]  # as the bus lists them
 
 
-@dataclass(frozen=True, slots=True)
-class Irq:
+class Irq(NamedTuple):
     number: str
     by_core: dict[int, int] = field(repr=False)
     name: str  # the driver's name for it

@@ -79,6 +79,7 @@ class HeadWriter:
         self._parts: list[bytes] = [MAGIC]
         self._sources: dict[str, int] = {}
         self._last: dict[int, bytes] = {}
+        self._unseen: dict[int, tuple[Sequence[tuple[str, str, str, str]], str]] = {}
         self._ahead: int | None = None
         self.bytes = 0  # flushed
 
@@ -115,8 +116,10 @@ class HeadWriter:
         cost: float,
     ) -> None:
         """Readings as (what, subject, value, at, source, text), blind as (what, source, why, subject)."""
-        # By hand: most have neither, and an encoder takes 15 µs even for that.
-        news, unseen = (_json(it) if it else "[]" for it in (readings, blind))
+        # By hand: most have neither, and an encoder takes 15 µs even for that. What is not seen is mostly as it was.
+        news, (known, unseen) = _json(readings) if readings else "[]", self._unseen.get(source, ((), "[]"))
+        if blind != known:
+            self._unseen[source] = (blind, unseen := _json(blind))
         said = f'{{"at":{taken!r},"readings":{news},"blind":{unseen},"cost":{cost!r}}}'
         self._put(SAMPLE, source, at, said.encode())
 

@@ -244,8 +244,8 @@ class SettledProbes:
         """From which look on what could not be read."""
         columns: list[Column | Blind] = []
         if len(looks) > 1 and hasattr(probe, "columns"):
-            failed: object = guarded(lambda: columns.extend(probe.columns(looks) or ()))
-            if columns and failed is None:
+            broken = guarded(lambda: columns.extend(probe.columns(looks) or ()))
+            if columns and not isinstance(broken, Broken):
                 for column in columns:
                     if not isinstance(column, Blind):
                         self._rows.add_column(column)
