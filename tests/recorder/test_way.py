@@ -127,7 +127,8 @@ def sample_of(pid: int) -> Carries:
 
     def carries(it: Any, depth: int = 3) -> bool:
         if isinstance(it, bytes | memoryview):
-            return ids in (whole := bytes(it)) or (whole.startswith(first) and len(whole) % 8 == 4)
+            # A second of two cores is less than 2 MB; what is larger is the text of kallsyms, and files with symbols.
+            return len(it) < 2 << 20 and (ids in (whole := bytes(it)) or (whole.startswith(first) and len(it) % 8 == 4))
         if isinstance(it, np.ndarray):
             return it.dtype == np.uint64 and bool((it == (pid << 32) + pid).any())
         if isinstance(it, Samples):
@@ -181,7 +182,7 @@ def test_a_sample_passes_the_files_that_are_drawn() -> None:
     try:
         time.sleep(0.1)
         with trace.running():
-            look = record(Host(), 1.5, only=(), hz=99)
+            look = record(Host(), 0.7, only=(), hz=99)
             if not look.meta["hz"]:
                 pytest.skip(CANNOT + "sample")
             samples = look.timeline().samples()
@@ -192,7 +193,7 @@ def test_a_sample_passes_the_files_that_are_drawn() -> None:
     assert any(who.pid == busy.pid for who in samples.whos)
     assert trace.passed - asked <= set(way), sorted(trace.handed)
     # What makes a number of a stack, and a name of the number, hands on no more than that.
-    assert set(way) - trace.touched <= {"recorder/distinct_stacks", "core/samples"}
+    assert set(way) - trace.touched <= {"recorder/distinct_stacks"}
     assert len(way) <= 10
     rooms = [it.partition("/")[0] for it in way]
     assert list(dict.fromkeys(rooms)) == ["kernel", "recorder", "core", "profile"] and rooms == sorted(
