@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import field
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.text import core_columns, cores, counts, lines, only_count
@@ -28,7 +27,8 @@ INTERRUPTS, NICS = "/proc/interrupts", "/sys/class/net"
 _BETWEEN = re.compile(r"[-@:,.\s]+")
 
 
-class Nic(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Nic:
     """An interface with a device behind it; bridges and tunnels have none."""
 
     name: str
@@ -36,7 +36,8 @@ class Nic(NamedTuple):
     irqs: frozenset[str]  # as the bus lists them
 
 
-class Irq(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Irq:
     number: str
     by_core: dict[int, int] = field(repr=False)
     name: str  # the driver's name for it
