@@ -16,7 +16,7 @@ from contextlib import contextmanager, nullcontext
 
 from bench._commands import command, cpu_of
 from zombiescope.core import UserError
-from zombiescope.kernel.perf_ring import Event
+from zombiescope.kernel.perf_open import Event
 from zombiescope.kernel.perf_rings import Drained, ring_size
 from zombiescope.recorder.budget import default_share
 from zombiescope.recorder.head import HeadSink

@@ -17,9 +17,9 @@ import numpy.typing as npt
 from zombiescope.core.errors import Unparsable
 from zombiescope.kernel.closing import Closing
 from zombiescope.kernel.perf_changes import Record
-from zombiescope.kernel.perf_records import CONTEXT_KERNEL, CONTEXT_USER, LOWEST_CONTEXT, parse
 from zombiescope.kernel.perf_rings import Drained, Rings
 from zombiescope.kernel.perf_weights import Weights
+from zombiescope.recorder.perf_records import CONTEXT_KERNEL, CONTEXT_USER, LOWEST_CONTEXT, parse
 
 # With 28 addresses 340 bytes each: 22 MB. Two busy cores at 999 Hz made 3,000 to 6,000 in eight seconds.
 MOST = 65_536

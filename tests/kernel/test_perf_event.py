@@ -21,10 +21,10 @@ from tests.kernel.sampling import READ, SPIN, Start, collected, column, cpu_seco
 
 from zombiescope.core.errors import UserError
 from zombiescope.kernel.perf_changes import Comm, Exit, Fork, Ksymbol, Mmap, NewCgroup, Throttle
-from zombiescope.kernel.perf_records import parse
-from zombiescope.kernel.perf_ring import Event, Ring, blindness
-from zombiescope.kernel.perf_rings import MOST_BYTES, ROOMY, Rings, ring_size
+from zombiescope.kernel.perf_open import Event, blindness
+from zombiescope.kernel.perf_rings import MOST_BYTES, ROOMY, Ring, Rings, ring_size
 from zombiescope.naming.mappings import Mappings
+from zombiescope.recorder.perf_records import parse
 
 kernel = pytest.mark.kernel
 

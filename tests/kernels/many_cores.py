@@ -11,7 +11,9 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-from zombiescope.recorder.head import NAME, RING, records, whole
+from tests.recorder.heads import whole
+
+from zombiescope.recorder.head import NAME, RING, records
 from zombiescope.recorder.replay import opened
 
 CORES = 16

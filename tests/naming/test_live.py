@@ -24,7 +24,7 @@ from zombiescope.kernel import bpf
 from zombiescope.kernel.ebpf import R0, Assembler
 from zombiescope.kernel.perf_changes import Ksymbol
 from zombiescope.naming import kernel_names
-from zombiescope.naming.kallsyms import Kallsyms
+from zombiescope.naming.kallsyms_text import KallsymsText
 from zombiescope.naming.kernel_names import KernelNames, kernel_symbols
 from zombiescope.recorder.head import HeadSink
 from zombiescope.recorder.ring_stream import RingStream
@@ -193,7 +193,7 @@ def test_a_bpf_program_loaded_later_is_named_from_its_record() -> None:
 def test_without_records_kallsyms_is_read_again_at_most_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     host, now, reads = Host(), [1000.0], list[float]()
 
-    def counted(host: Host) -> Kallsyms:
+    def counted(host: Host) -> KallsymsText:
         reads.append(now[0])
         return kernel_symbols(host)
 

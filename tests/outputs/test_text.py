@@ -108,5 +108,5 @@ def test_a_long_end_is_cut_on_a_narrow_terminal() -> None:
     for width in (20, 40, 60, 80, 120):
         shown = list(wrapped("many words " * 40, width, rest="    ", end=f" → do {'this ' * 9}now", most=2))
         assert len(shown) == 2
-        assert all(len(line) <= max(width, 40) for line in shown)
-    assert shown[-1].plain.endswith("… → do this this this this this this this this this now")
+        assert all(len(line.text) <= max(width, 40) for line in shown)
+    assert shown[-1].text.endswith("… → do this this this this this this this this this now")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import struct
+from collections import deque
 from collections.abc import Sequence
 
-from zombiescope.recorder.head import HeadWriter
+from zombiescope.recorder.head import HeadReader, HeadWriter
 
 AHEAD = 1_794_000_000 * 10**9  # unix time minus the monotonic clock
 KERNEL, USER = (1 << 64) - 128, (1 << 64) - 512
@@ -49,6 +51,13 @@ class Head:
     def bytes(self) -> bytes:
         self.writer.flush()
         return b"".join(self._parts)
+
+
+def whole(head: bytes) -> int:
+    """How many of its bytes are intact."""
+    reader = HeadReader(io.BytesIO(head))
+    deque(reader, maxlen=0)
+    return reader.end
 
 
 def record(kind: int, body: bytes, misc: int = 0) -> bytes:

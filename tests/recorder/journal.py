@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from zombiescope.recorder.folder import Folder, create
 from zombiescope.recorder.layout import KINDS, META, OLDEST_FORMAT, file_name
-from zombiescope.recorder.reading_rows import ReadingRows
+from zombiescope.recorder.readings import ReadingRows
 from zombiescope.recorder.schemas import HEAD, SCHEMAS
 from zombiescope.recorder.segment import as_batch, reading_batch, write_whole
 
@@ -84,7 +84,8 @@ class Journal:
         """
         if self._segment is None:
             self._segment, self._started = Segment(self._folder, at), self._monotonic()
-        readings = ((kind, reading_batch(rows)) for kind, rows in self._readings.taken())
+        rows = ((kind, self._readings.taken(kind)) for kind in ("series", "events"))
+        readings = ((kind, reading_batch(own)) for kind, own in rows if len(own))
         for kind, batch in (*self._chunks, *readings):
             self._segment.write(kind, batch)
         self._chunks = []

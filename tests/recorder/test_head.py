@@ -6,6 +6,7 @@ import json
 import struct
 
 import pytest
+from tests.recorder.heads import whole
 
 from zombiescope.recorder.head import (
     CLOCK,
@@ -18,7 +19,6 @@ from zombiescope.recorder.head import (
     SAMPLE,
     HeadWriter,
     records,
-    whole,
 )
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from zombiescope.core import Blind, Reading
-from zombiescope.kernel.perf_ring import Event
+from zombiescope.kernel.perf_open import Event
 from zombiescope.kernel.perf_rings import Drained
 from zombiescope.recorder.changes import MINUTE
 from zombiescope.recorder.head import CLOCK, FETCHED, LOST, NAME, RING, SAME, SAMPLE, HeadSink, records

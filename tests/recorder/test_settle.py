@@ -14,7 +14,7 @@ from zombiescope.kernel.fetched import fetching
 from zombiescope.members.rooms import healthy, load
 from zombiescope.recorder.head import HeadWriter
 from zombiescope.recorder.layout import TROUBLE
-from zombiescope.recorder.reading_rows import ReadingRows
+from zombiescope.recorder.readings import ReadingRows
 from zombiescope.recorder.sampling import seen
 from zombiescope.recorder.segment import reading_batch
 from zombiescope.recorder.settle import settled
@@ -211,7 +211,7 @@ def test_rows_say_what_could_be_read_from_each_segment_s_beginning() -> None:
     rows.begin()
     rows.look("p", ("a", "b"), 2.0)
     rows.look("p", ("a", "b"), 3.0)
-    written = reading_batch(dict(rows.taken())["series"]).to_pylist()
+    written = reading_batch(rows.of("series")).to_pylist()
     assert [(it["what"], it["subject"], it["value"]) for it in written if it["at"] == 2 * SECOND] == [
         ("looked", "probe:p", 1.0),
         ("unseen", "a", 0.0),

@@ -80,7 +80,7 @@ def busy() -> tuple[bytes, dict[str, Any]]:
 
 def test_live_head_and_segment_give_the_same_answer(busy: tuple[bytes, dict[str, Any]], tmp_path: Path) -> None:
     head, meta = busy
-    live = answer(Short(Host(), head, meta).timeline())
+    live = answer(Short(Host(), io.BytesIO(head), meta).timeline())
     folder = folder_of(tmp_path / "rec", meta, **{f"s{FIRST}": head})
     raw = answer(opened(str(folder)).timeline())
     assert not (folder / FIRST / "series.arrows").exists()
@@ -99,7 +99,7 @@ def test_also_of_this_machine(tmp_path: Path) -> None:
     if not look.meta["hz"]:
         pytest.skip(CANNOT + "sample")
     meta = {**look.meta, "boot_id": "another"}  # processes that end between two readings would differ
-    live = answer(Short(look.host, look.head, meta).timeline())
+    live = answer(Short(look.host, look.file, meta).timeline())
     folder = folder_of(tmp_path / "rec", meta, **{f"s{FIRST}": look.head})
     raw = answer(opened(str(folder)).timeline())
     assert main([str(folder), FIRST]) == 0

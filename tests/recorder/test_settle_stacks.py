@@ -38,11 +38,11 @@ from tests.recorder.heads import record as perf_record
 from zombiescope.core import Host
 from zombiescope.derived import gaps
 from zombiescope.kernel.perf_changes import Mmap
-from zombiescope.kernel.perf_records import parse
 from zombiescope.naming.mappings import Mappings
 from zombiescope.naming.namer import Namer
 from zombiescope.recorder import stack_names, stack_series
 from zombiescope.recorder.carry import loaded
+from zombiescope.recorder.perf_records import parse
 from zombiescope.recorder.segment import stack_batches
 from zombiescope.recorder.settle import Settled, settled
 from zombiescope.recorder.short import record

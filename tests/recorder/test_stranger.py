@@ -17,7 +17,7 @@ from tests.conftest import COMMAND, Run
 from tests.recorder.heads import AHEAD, SECOND, Head
 
 from zombiescope.core import UserError
-from zombiescope.recorder import raw_heads, reading_rows, settle_probes
+from zombiescope.recorder import raw_heads, readings
 from zombiescope.recorder.arrow_stream import extent
 from zombiescope.recorder.head import SAMPLE
 from zombiescope.recorder.meta import MOST_BYTES
@@ -184,7 +184,7 @@ def test_a_sample_of_json_that_takes_thirty_times_its_size_is_not_read(tmp_path:
 
 
 def test_more_readings_than_are_kept_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading_rows, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(readings, "MOST_BYTES", 100_000)
     head = Head()
     for at in range(10):
         head.sample("processes", float(at), [("load", f"pid:{it}", at, AT, "/x", "") for it in range(at * 100)])
@@ -200,10 +200,10 @@ def test_more_readings_than_are_kept_are_counted(monkeypatch: pytest.MonkeyPatch
 def test_what_a_probe_reads_is_parsed_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     head = Head()
     head.fetched("vmstat", 1.0, b"pgscan 1\n")
-    head.fetched("vmstat", 2.0, b"x" * (settle_probes.MOST_FETCHED + 1))
+    head.fetched("vmstat", 2.0, b"x" * (readings.MOST_FETCHED + 1))
     found = settled(head.bytes(), META)
     assert found.damage == ["probe vmstat: 4,194,305 bytes: more than is parsed"]
-    monkeypatch.setattr(settle_probes, "MOST_READINGS", 3)
+    monkeypatch.setattr(readings, "MOST_READINGS", 3)
     head = Head()
     head.fetched("meminfo", 1.0, Path("/proc/meminfo").read_bytes())
     rows_of = settled(head.bytes(), META | {"gives": {"meminfo": ["memory_free_bytes"]}}).table("series").to_pylist()

@@ -8,7 +8,7 @@ away. On a running machine the name counts, as it does for a fix.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.audit.activation import is_off
 from zombiescope.audit.packages import Owner, owners
@@ -22,8 +22,7 @@ MOST_BYTES = 1 << 20  # of one drop-in
 _CHANGES = ("Exec", "Restart", "StartLimit")  # settings of a drop-in that make another service of it
 
 
-@dataclass(frozen=True, slots=True)
-class Essential:
+class Essential(NamedTuple):
     names: frozenset[str]  # of the units that are not judged
     unknown: str = ""  # why no package could be asked, if units are judged for that reason
 

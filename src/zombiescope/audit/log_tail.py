@@ -11,14 +11,13 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.core import Unreadable
 from zombiescope.core.host import why
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A file or folder by its path below a root, and how a person on the machine reaches it."""
 
     root: str

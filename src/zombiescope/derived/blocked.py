@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.core.model import Blind, Finding, Ground, Reading, Span
 from zombiescope.core.timeline import Timeline
@@ -11,8 +11,7 @@ from zombiescope.core.timeline import Timeline
 SECONDS = "process_blocked_seconds"
 
 
-@dataclass(frozen=True, slots=True)
-class Sleeper:
+class Sleeper(NamedTuple):
     """A task that was blocked, and the kernel function that it slept in."""
 
     subject: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,7 @@ LONG_SAYS = f"{LONG_US / 1e3:.0f} ms"
 _TEXT = re.compile(r"(?P<seconds>\d+\.\d+) s; (?P<total>\d+\.\d+) s in all; .*from µs: (?P<bins>[\d: ]*)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
+class Times(NamedTuple):
     """What was timed of one subject, over all samples that reach into a span."""
 
     longest: Reading

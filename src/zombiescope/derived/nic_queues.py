@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.core.model import Reading
 from zombiescope.core.timeline import Timeline
 
 
-@dataclass(frozen=True, slots=True)
-class Queue:
+class Queue(NamedTuple):
     """An interrupt of a network card."""
 
     irq: str  # its number

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,7 @@ PAUSE = 20.0  # seconds: agents come round every 10 to 15 s, which counts as one
 _WORKERS = ("kworker/", "ksoftirqd/", "swapper/")
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(NamedTuple):
     """One spell of work of one process, or of the kernel's own workers."""
 
     subject: str

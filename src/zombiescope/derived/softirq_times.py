@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.core import Finding, Ground, Reading
 from zombiescope.core.model import Span
@@ -13,8 +13,7 @@ from zombiescope.derived.histograms import LONG_SAYS, Times, times
 WAIT, RUN = "softirq_wait_seconds", "softirq_run_seconds"
 
 
-@dataclass(frozen=True, slots=True)
-class Timed:
+class Timed(NamedTuple):
     """One kind of softirq on one core."""
 
     kind: str

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from zombiescope.core.errors import Unreadable
 from zombiescope.kernel.closing import Closing
 from zombiescope.kernel.ebpf import INSTRUCTION_BYTES
-from zombiescope.kernel.perf_ring import PERF_EVENT_OPEN
+from zombiescope.kernel.perf_open import PERF_EVENT_OPEN
 from zombiescope.kernel.rights import CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN, own_rights, text_of
 from zombiescope.kernel.system_call import SystemCall
 

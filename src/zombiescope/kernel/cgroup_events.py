@@ -17,7 +17,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.core import Host, Unreadable
 from zombiescope.kernel.private_mount import USUAL, mounted
@@ -35,8 +35,7 @@ _LINE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CgroupEvent:
+class CgroupEvent(NamedTuple):
     """One cgroup was created (mkdir), removed (rmdir) or released (release)."""
 
     at: float  # unix seconds

@@ -11,7 +11,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.kernel import stopwatch
 from zombiescope.kernel.bpf import Array, PerCpuArray, Program
@@ -26,8 +26,7 @@ LEAST, MOST, FIRST = 3, 10, 4
 TABLES = {"waits": WAITS, "runs": RUNS}
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
+class Times(NamedTuple):
     """One histogram of one core and kind, of one round: how many took from 2**i to 2**(i+1) microseconds."""
 
     table: str  # "waits" or "runs"
@@ -38,8 +37,7 @@ class Times:
     total: float  # seconds, of all together
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class Round(NamedTuple):
     """What happened in the `seconds` since the last one; shorter than stopwatch.LONG, one in `every` was timed."""
 
     seconds: float

@@ -13,7 +13,7 @@ import fcntl
 import mmap
 import socket
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.core import Unreadable
 
@@ -25,8 +25,7 @@ _NAME = 32  # bytes of a name, ended by a NUL if it is shorter
 _DRVINFO = 196  # bytes of struct ethtool_drvinfo: the number of the call, driver[32], version[32], …
 
 
-@dataclass(frozen=True, slots=True)
-class Driver:
+class Driver(NamedTuple):
     name: str
     version: str
 

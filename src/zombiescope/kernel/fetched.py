@@ -20,8 +20,9 @@ from zombiescope.core.model import Blind, Reading
 Samples = Sequence[tuple[float, bytes]]  # one or more of a source, in order: when, and what was fetched
 Found = TypeVar("Found", bound=Reading | Blind)
 
-# Read ten times a second: single_open() in fs/proc/stat.c, so all of it comes at once, and asking for more costs 10 µs.
-_AT_ONCE = ("/proc/stat",)
+# All of it comes at once (single_open() of fs/seq_file.c, proc_sys_read()): to ask for more costs up to 10 µs.
+_AT_ONCE = ("/proc/stat", "/proc/loadavg", "/proc/meminfo", "/proc/softirqs", "/proc/uptime")
+_AT_ONCE_BELOW = ("/proc/sys/", "/proc/pressure/")
 _PART = struct.Struct("<?I")  # whether it was read, and how many bytes follow
 _MOST_WHY = 1000  # characters of a reason
 
@@ -65,7 +66,7 @@ def fetching(host: Host, files: Sequence[str]) -> Iterator[Callable[[], bytes]]:
 
 def _held_open(host: Host, path: str, held: ExitStack) -> Callable[[], bytes]:
     """Reads a file of the live kernel, each time from its beginning; opened when it is first there."""
-    handle, at_once = -1, path in _AT_ONCE
+    handle, at_once = -1, path in _AT_ONCE or path.startswith(_AT_ONCE_BELOW)
 
     def read() -> bytes:
         nonlocal handle

@@ -10,7 +10,7 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.core.errors import Unreadable
 from zombiescope.kernel.bpf import TRACEPOINT, Array, PerCpuArray, Program
@@ -31,8 +31,7 @@ TURN, HEAD_BYTES = 0, 8
 VALUE_BYTES = HEAD_BYTES + (SLOTS + 1) * SLOT_BYTES  # the last one is for names that found no slot
 
 
-@dataclass(frozen=True, slots=True)
-class Polls:
+class Polls(NamedTuple):
     """The polls of one device since the last round, by eighths of the budget that they used."""
 
     device: str  # as the kernel names it: "(no_device)" for a core's backlog; "" for those that found no slot

@@ -5,7 +5,6 @@ What comes by the thousand is a named tuple: it is made in a fifth of the time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 
@@ -53,8 +52,7 @@ class Mmap(NamedTuple):
     inode: int
 
 
-@dataclass(frozen=True, slots=True)
-class Throttle:
+class Throttle(NamedTuple):
     """The kernel stopped sampling a core because it took too long (on: True), or resumed (False)."""
 
     time_ns: int
@@ -62,8 +60,7 @@ class Throttle:
     on: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Ksymbol:
+class Ksymbol(NamedTuple):
     """Code was added to the kernel: a BPF program or a trampoline (not a module); `gone`: it was taken out again."""
 
     time_ns: int
@@ -73,8 +70,7 @@ class Ksymbol:
     gone: bool
 
 
-@dataclass(frozen=True, slots=True)
-class NewCgroup:
+class NewCgroup(NamedTuple):
     """A cgroup was created; its id is what samples carry, its path is in their hierarchy. Since 96aaab686505 (v5.7)."""
 
     time_ns: int

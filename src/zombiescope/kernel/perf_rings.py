@@ -12,16 +12,20 @@ Kernel: the hardware's cycles where there is a PMU: sampled by NMI on x86, so al
 from __future__ import annotations
 
 import errno
+import fcntl
 import mmap
+import os
 import select
+import struct
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import NamedTuple
 
 from zombiescope.core.errors import Unparsable, Unreadable, UserError
 from zombiescope.kernel.closing import Closing
-from zombiescope.kernel.perf_ring import Ring, blindness, refusal, richest
+from zombiescope.kernel.perf_open import SOURCE, Event, blindness, refusal, richest
 from zombiescope.kernel.text import cores
 
 ONLINE = "/sys/devices/system/cpu/online"
@@ -34,6 +38,10 @@ SMALLEST, MOST_BYTES = 1 << 18, 96 << 20
 _SMALLEST_OF_MANY = 1 << 16  # where so many cores would be more than MOST_BYTES together
 _MAX_RATE = "/proc/sys/kernel/perf_event_max_sample_rate"
 _MOST_CORES = 65_536  # more than any kernel can be built for
+# The longest record that can be missing from a ring for lack of space: a path of 4 KB, or 127 + 127 addresses.
+LONGEST = 8192
+_ENABLE = 0x2400  # PERF_EVENT_IOC_ENABLE
+_LOCK, _ENABLED, _RUNNING, _HEAD, _TAIL = 8 // 8, 24 // 8, 32 // 8, 1024 // 8, 1032 // 8  # struct perf_event_mmap_page
 
 
 class Drained(NamedTuple):
@@ -44,6 +52,103 @@ class Drained(NamedTuple):
     lost: int  # since the last time, as its event counted; the records themselves may report the same loss later
     damage: Unparsable | None
     share: float = 1.0  # of the time in which the event counted: less if there are too few counters for all events
+
+
+class Ring:
+    """An event that counts, and its records. `size` is a power of two, at least a page."""
+
+    def __init__(self, event: Event, cpu: int, size: int) -> None:
+        self.size = size
+        self.lost = 0  # since the beginning, as the event itself has counted
+        self._last_head = -1
+        self._last_times, self._last_share = (0, 0), 1.0
+        self._counts_lost = event.counts_lost
+        self._descriptor = event.open(cpu, wake_at=size // 4 * 3)
+        try:
+            self._mapped = mmap.mmap(self._descriptor, mmap.PAGESIZE + self.size)
+        except OSError as error:
+            os.close(self._descriptor)
+            why = f"a ring of {self.size >> 10} KB cannot be mapped ({(error.strerror or '').lower()})"
+            cure = "it needs CAP_IPC_LOCK, a greater kernel.perf_event_mlock_kb, or a smaller ring"
+            raise Unreadable(SOURCE, f"{why}: {cure}") from None
+        self._raw = memoryview(self._mapped)
+        # Loads and stores of a whole word are atomic; of single bytes, as struct may do them, they are not.
+        self._words = self._raw[: mmap.PAGESIZE].cast("Q")
+        self._data = self._raw[mmap.PAGESIZE :]
+        fcntl.ioctl(self._descriptor, _ENABLE, 0)
+
+    @property
+    def head(self) -> int:
+        """How many bytes the kernel has written since the beginning."""
+        return self._words[_HEAD]
+
+    def copy(self, head: int) -> bytes:
+        """What is unread, up to a head read before."""
+        return unwrap(self._data, self._words[_TAIL], head)
+
+    def release(self, head: int) -> None:
+        """Allow the kernel to overwrite everything up to head."""
+        self._words[_TAIL] = head
+
+    def fileno(self) -> int:
+        """For poll(2): readable when the ring is three quarters full."""
+        return self._descriptor
+
+    def count_lost(self, unread: int) -> int:
+        """Records lost since the last call, as the event itself has counted them; 0 where it does not (before v6.0).
+
+        The kernel reports a loss in the ring, too, but with the next record that fits: a ring that stays full reports
+        nothing. The event is read only if its ring was too full for a record, as reading it interrupts its core.
+        """
+        if not self._counts_lost or unread <= self.size - LONGEST:
+            return 0
+        before, self.lost = self.lost, max(self.lost, self._read()[1])
+        return self.lost - before
+
+    def counts(self) -> bool:
+        """Whether the event still counts: it wrote something since the last call, or two reads of it differ.
+
+        The clock counts on idle cores too, and for cycles the read itself wakes the core. It is the last resort: each
+        read interrupts the core and waits for it, 5 ms on a busy virtual machine.
+        """
+        head, self._last_head = self._last_head, self.head
+        return head != self._last_head or self._read()[0] != self._read()[0]
+
+    def share(self) -> float:
+        """The part of the time since the last call in which the event counted: less than 1 if counters are short.
+
+        The kernel writes both times beside the ring when a sample is made or counters change hands. A lock that has
+        changed says that it was writing just then: the next call will know.
+        """
+        words = self._words
+        lock = words[_LOCK]
+        times = words[_ENABLED], words[_RUNNING]
+        enabled, running = (now - before for now, before in zip(times, self._last_times, strict=True))
+        if words[_LOCK] == lock and enabled > 0 and 0 <= running <= enabled:
+            self._last_times, self._last_share = times, running / enabled
+        return self._last_share
+
+    # The count and, where offered, how many records were lost. An event that cannot be scheduled reads as nothing.
+    def _read(self) -> tuple[int, int]:
+        count, lost = struct.unpack("=QQ", os.read(self._descriptor, 16).ljust(16, b"\0"))
+        return count, lost
+
+    def close(self) -> None:
+        for view in (self._words, self._data, self._raw):
+            view.release()
+        self._mapped.close()
+        os.close(self._descriptor)
+
+
+def unwrap(ring: memoryview, tail: int, head: int) -> bytes:
+    """The bytes between tail and head, both counted since the start, of a ring that wraps around."""
+    size = len(ring)
+    if not 0 <= head - tail <= size:
+        raise Unparsable(SOURCE, tail, f"the ring has {size} bytes but claims {head - tail} unread ones")
+    first, last = tail % size, head % size
+    if head == tail or first < last:
+        return bytes(ring[first:last])
+    return bytes(ring[first:]) + bytes(ring[:last])
 
 
 class Rings(Closing):
@@ -95,6 +200,12 @@ class Rings(Closing):
         for _, ring, head in rings:
             ring.release(head)
         return [it for it in drained if it.content or it.lost or it.damage]
+
+    def hand_over(self, take: Callable[[Event, list[Drained]], object]) -> int:
+        """The same to somebody else, with how it was sampled; how many were lost."""
+        drained = self.drain()
+        take(self.event, drained)
+        return sum(it.lost for it in drained)
 
     def change(self, *, hz: int, user: bool) -> None:
         """Sample at another rate, or with other stacks, from now on. What is unread is kept."""

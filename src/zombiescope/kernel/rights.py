@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF = 21, 38, 39  # include/uapi/linux/capability.h
 _STATUS = "/proc/self/status"
 
 
-@dataclass(frozen=True, slots=True)
-class Rights:
+class Rights(NamedTuple):
     """The capabilities in force, and whether a seccomp filter may block calls all the same."""
 
     capabilities: int

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.kernel.bpf import Array, Program, Table
 from zombiescope.kernel.closing import Closing
@@ -32,8 +32,7 @@ _KEY, _VALUE = -8, -8 - CGROUP_BYTES  # places on the stack
 _PREEMPTED, _LEAVES, _COMES, _STATE = 0, 8, 16, 24  # the arguments of sched_switch
 
 
-@dataclass(frozen=True, slots=True)
-class Delays:
+class Delays(NamedTuple):
     """The waits of one cgroup's threads in one round: how many took from 2**i to 2**(i+1) microseconds."""
 
     cgroup: int  # its id, or OTHERS

@@ -11,7 +11,7 @@ import re
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.core import Host, Unparsable, Unreadable
 from zombiescope.kernel.text import cores, lines
@@ -22,8 +22,7 @@ NOHZ_FULL = "/sys/devices/system/cpu/nohz_full"  # "(null)" or empty where the k
 _PF_KTHREAD = 0x00200000  # of include/linux/sched.h: migration and watchdog threads run for microseconds
 
 
-@dataclass(frozen=True, slots=True)
-class TimedRead:
+class TimedRead(NamedTuple):
     """How long one read took, and on which core."""
 
     seconds: float  # wall-clock time, as the reader experiences it

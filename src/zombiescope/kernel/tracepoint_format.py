@@ -6,7 +6,7 @@ Kernel: Documentation/trace/events.rst. Field offsets differ between kernels, so
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.core.errors import Unparsable, Unreadable
 from zombiescope.kernel.private_mount import USUAL, mounted
@@ -19,8 +19,7 @@ _FIELD = re.compile(
 _SYMBOL = re.compile(r'\{ (\d{1,4}), "(\w{1,32})" \}')  # { 3, "NET_RX" }
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """Where a field is in a record; `elsewhere`: it only says where (its offset in the low 16 bits)."""
 
     offset: int
@@ -28,8 +27,7 @@ class Field:
     elsewhere: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(NamedTuple):
     """One tracepoint's record, without the fields that all of them have (common_…)."""
 
     source: str

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import NamedTuple
 
 from zombiescope.knowledge.line_format import LineFormat
 from zombiescope.knowledge.shapes import shaped
@@ -20,8 +21,7 @@ _LEVEL = re.compile(r"\[\S+ \S+ ([A-Z]) ")
 LEVELS = {"D": 7, "I": 6, "W": 4, "E": 3, "C": 2, "F": 2}  # as the kernel's log counts them
 
 
-@dataclass(frozen=True, slots=True)
-class Death:
+class Death(NamedTuple):
     """What a line reports: the cause of death, and the fields of the line. `dead` is false for a warning before it."""
 
     how: str

@@ -13,11 +13,10 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pkgutil import get_data  # importlib.resources takes 30 ms to import
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from zombiescope.core.errors import Unreadable
 from zombiescope.members.entry_points import entry_points, folder_of
@@ -44,8 +43,7 @@ KINDS = {
 _added: list[str] = []
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(NamedTuple):
     """What a knowledge file holds by kind, and what is wrong with it: where in it, and what."""
 
     path: str

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from zombiescope.core.errors import Unparsable, Unreadable, UserError
 from zombiescope.core.words import harmless
@@ -45,8 +45,7 @@ class Broken:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Stranger:
+class Stranger(NamedTuple):
     """A member from outside the package: a file in a folder, or a module that a package declares."""
 
     room: str

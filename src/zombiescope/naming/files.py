@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,8 +45,7 @@ class File:
     names: dict[int, str | None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Loaded:
+class _Loaded(NamedTuple):
     identity: Identity
     elf: Elf | None  # None: it is one that is known already
 

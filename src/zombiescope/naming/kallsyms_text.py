@@ -11,7 +11,7 @@ import numpy.typing as npt
 from zombiescope.naming.kallsyms import LARGEST, LINE, Kallsyms, not_understood, text_base_of
 from zombiescope.naming.ranges import Addresses, distinct
 
-_FEW = 500  # addresses: 20 µs each; to read 122,000 lines takes 30 ms
+_FEW = 500  # addresses, those of all questions together: 20 µs each; to read 122,000 lines takes 30 ms
 _NEAR = 2048  # bytes of text before an address that hold its other names
 
 
@@ -24,6 +24,7 @@ class KallsymsText:
         if not first or len(text) > LARGEST:
             raise not_understood(source, text, 0, 1)
         self._width = len(first[1])
+        self._asked = 0  # addresses so far
         self.text_base = text_base_of(text, self._width) or None
 
     @cached_property
@@ -48,7 +49,8 @@ class KallsymsText:
     def names(self, addresses: Addresses) -> list[str]:
         """As in Kallsyms: for few addresses only the lines of their functions are read."""
         once = distinct(addresses)
-        if len(once) > _FEW or "whole" in self.__dict__:
+        self._asked += len(once)
+        if self._asked > _FEW or "whole" in self.__dict__:
             return self.whole.names(addresses)
         lines = dict.fromkeys(map(self._lines, once.tolist()))
         if None in lines or not lines:

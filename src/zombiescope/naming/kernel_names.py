@@ -16,7 +16,8 @@ from zombiescope.core import Host
 from zombiescope.core.errors import Unparsable, Unreadable
 from zombiescope.kernel.perf_changes import Ksymbol, Record
 from zombiescope.naming.clean import clean
-from zombiescope.naming.kallsyms import UNKNOWN, Kallsyms
+from zombiescope.naming.kallsyms import UNKNOWN
+from zombiescope.naming.kallsyms_text import KallsymsText
 
 KALLSYMS, MODULES = "/proc/kallsyms", "/proc/modules"
 AGAIN = 60.0  # seconds
@@ -24,9 +25,9 @@ _MOST_NAMES = 65_536
 _MOST_LOADED = 16_384  # BPF programs; a node with Cilium has some hundred
 
 
-def kernel_symbols(host: Host) -> Kallsyms:
+def kernel_symbols(host: Host) -> KallsymsText:
     """Those of the running kernel; Unreadable if their addresses are hidden."""
-    symbols = Kallsyms.parse(host.read_bytes(KALLSYMS, most=64 << 20))
+    symbols = KallsymsText(host.read_bytes(KALLSYMS, most=64 << 20))
     if symbols.zeroed:
         raise Unreadable(
             KALLSYMS,
@@ -39,7 +40,7 @@ class KernelNames:
     """By address. `reported`: BPF programs arrive as records, so only another module is a reason to read again."""
 
     def __init__(
-        self, host: Host, symbols: Kallsyms, *, reported: bool, clock: Callable[[], float] = time.monotonic
+        self, host: Host, symbols: KallsymsText, *, reported: bool, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._host, self._symbols, self._reported, self._clock = host, symbols, reported, clock
         self._modules = self._loaded_modules()

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.core.errors import Unparsable, Unreadable
 from zombiescope.naming.aside import Aside, Task
@@ -31,8 +32,7 @@ _STATUS = re.compile(r"^Uid:\s+\d+\s+(\d+)|^NSpid:.*?(\d+)$", re.MULTILINE)
 _ABSENT = "no such file or directory"
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(NamedTuple):
     """A map as far as it was read."""
 
     map: PerfMap

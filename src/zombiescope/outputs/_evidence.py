@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.text import Text
-
 from zombiescope.core import Case, Finding, Reading, Unexplained
 from zombiescope.knowledge.blind_causes import what_to_do
-from zombiescope.outputs._lines import wrapped
+from zombiescope.outputs._lines import Line, wrapped
 from zombiescope.outputs._story import OTHERS, consistency, ground_kind, ground_words, number, sentence, unseen
 from zombiescope.outputs._times import utc
 
 READINGS = 3  # shown for one claim; JSON and HTML have them all
-Lines = Iterator[Text]
+Lines = Iterator[Line]
 
 
 class Shown:
@@ -32,7 +30,7 @@ class Shown:
             words = f"{utc(it.at)}  {it.what} {number(it.value)}  {it.source}{quoted}"
             yield from wrapped(words, width, first="      ", rest=" " * 8, style="dim")
         if len(fresh) > READINGS:
-            yield Text(f"      … {len(fresh) - READINGS} more readings", "dim")
+            yield Line(f"      … {len(fresh) - READINGS} more readings", "dim")
 
 
 def link(case: Case, finding: Finding, width: int, shown: Shown) -> Lines:
@@ -53,7 +51,7 @@ def link(case: Case, finding: Finding, width: int, shown: Shown) -> Lines:
         words = f"other possible cause: {sentence(other.cause)} ({other.cause.sign}; {kinds}){cost}"
         yield from wrapped(words, width, first="    ? ", style="dim")
     if len(besides) > OTHERS:
-        yield Text(f"    ? … and {len(besides) - OTHERS} more", "dim")
+        yield Line(f"    ? … and {len(besides) - OTHERS} more", "dim")
 
 
 def candidates(puzzle: Unexplained, width: int) -> Lines:
@@ -69,7 +67,7 @@ def candidates(puzzle: Unexplained, width: int) -> Lines:
 def consistently(case: Case, width: int) -> Lines:
     for place, (_, words) in enumerate(consistency(case)):
         if not place:
-            yield Text()
+            yield Line()
         yield from wrapped(words, width, first="  ")
 
 

@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-from rich.console import Console
-from rich.text import Text
-
 from zombiescope import __version__
 from zombiescope.core import Case, Finding, Verdict, harmless
 from zombiescope.core.timeline import Timeline
 from zombiescope.outputs import _evidence
 from zombiescope.outputs._aside import asides, in_one_line
-from zombiescope.outputs._lines import wrapped
+from zombiescope.outputs._lines import Line, width_of, wrapped, written
 from zombiescope.outputs._story import (
     NAMED,
     NOT_SURE,
@@ -41,7 +38,7 @@ LINES = 2  # of a stage: a longer sentence is cut, and is whole with -v
 _LABEL = 9  # characters before a row's answer
 _STYLES = {PROBLEM: "bold red", OK: "bold green", NOT_SURE: "bold yellow"}
 _ANSWERS = {"supported": "red", "refuted": "green", "cannot tell": "yellow"}
-Lines = Iterator[Text]
+Lines = Iterator[Line]
 
 
 def write(case: Case, timeline: Timeline, out: TextIO) -> None:
@@ -53,10 +50,7 @@ def write_evidence(case: Case, timeline: Timeline, out: TextIO) -> None:
 
 
 def _print(case: Case, out: TextIO, *, evidence: bool) -> None:
-    console = Console(file=out, highlight=False, soft_wrap=True)
-    width = console.width if console.is_terminal else WIDTH
-    for line in _lines(case, width, evidence):
-        console.print(line)
+    written(_lines(case, width_of(out, WIDTH), evidence), out)
 
 
 def _lines(case: Case, width: int, evidence: bool) -> Lines:
@@ -91,7 +85,7 @@ def _answer(case: Case, width: int) -> Lines:
         for label, words in rows(case, root):
             yield from wrapped(words, width, first=f"  {label:<{_LABEL - 2}}", rest=" " * _LABEL, most=LINES)
     if len(roots) > NAMED:
-        yield Text(f"… and {len(roots) - NAMED} more root causes", "bold red")
+        yield Line(f"… and {len(roots) - NAMED} more root causes", "bold red")
     for puzzle in case.riddles[:NAMED] if not roots else ():
         yield from _problem(puzzle.finding, width)
         if says := puzzle.finding.harm.says:
@@ -109,12 +103,12 @@ def _problem(finding: Finding, width: int) -> Lines:
 def _chain(case: Case, telling: Telling, width: int, evidence: bool) -> Lines:
     """One line a stage with its strongest ground, first cause first; then when it happened again."""
     zone = local(telling.chain[0].span.start).rpartition(" ")[2]
-    yield Text()
+    yield Line()
     if telling.before:  # a branch: its first stages are those of a chain above
         parted = telling.chain[telling.before - 1]
         yield from wrapped(f"Also from {in_words(parted.subject)} ({parted.sign}):", width, most=1, style="bold")
     else:
-        yield Text(f"How it happened, first cause first (UTC{f' and {zone}' if zone else ''}):", "bold")
+        yield Line(f"How it happened, first cause first (UTC{f' and {zone}' if zone else ''}):", "bold")
     roots = case.root_causes[:NAMED]
     show = _evidence.Shown()
     for place, finding in enumerate(telling.chain):
@@ -131,7 +125,7 @@ def _chain(case: Case, telling: Telling, width: int, evidence: bool) -> Lines:
         stages = " → ".join(in_words(it.subject, most=40) for it in chain)
         yield from _stage(chain[-1], f"again: {stages}", width, 0 if evidence else 1)
     if len(telling.again) > AGAIN:
-        yield Text(f"  … and {len(telling.again) - AGAIN} more like it", "dim")
+        yield Line(f"  … and {len(telling.again) - AGAIN} more like it", "dim")
 
 
 def _ground(case: Case, finding: Finding, width: int) -> Lines:
@@ -148,13 +142,13 @@ def _alone(case: Case, telling: Telling, width: int, evidence: bool) -> Lines:
     """A finding that nothing is joined to. Without -v the answer, or the line about its cause, has said it."""
     again: Sequence[tuple[Finding, ...]] = telling.again
     if evidence:
-        yield Text()
+        yield Line()
         yield from _stage(telling.chain[0], sentence(telling.chain[0]), width, 0)
         yield from _evidence.Shown().readings(telling.chain[0].evidence, width)
     for chain in again[:AGAIN]:
         yield from _stage(chain[0], f"again: {sentence(chain[0])}", width, 0 if evidence else LINES)
     if len(again) > AGAIN:
-        yield Text(f"  … and {len(again) - AGAIN} more like it ({telling.chain[0].sign})", "dim")
+        yield Line(f"  … and {len(again) - AGAIN} more like it ({telling.chain[0].sign})", "dim")
 
 
 def _puzzles(case: Case, width: int, evidence: bool) -> Lines:
@@ -162,28 +156,28 @@ def _puzzles(case: Case, width: int, evidence: bool) -> Lines:
     roots, puzzles = case.root_causes, case.riddles
     for place, puzzle in enumerate(puzzles[: len(puzzles) if evidence else AGAIN]):
         if not place and (roots or evidence):
-            yield Text()
+            yield Line()
         if roots or evidence:
             words = f"{sentence(puzzle.finding)} ({puzzle.finding.sign}): {no_cause(puzzle)}"
             yield from wrapped(words, width, first="  ", most=0 if evidence else LINES, style="yellow")
         if evidence:
             yield from _evidence.candidates(puzzle, width)
     if len(puzzles) > AGAIN and not evidence:
-        yield Text(f"  … and {len(puzzles) - AGAIN} more without a cause", "dim")
+        yield Line(f"  … and {len(puzzles) - AGAIN} more without a cause", "dim")
 
 
 def _asides(case: Case, width: int, evidence: bool) -> Lines:
     """What accuses nobody, a line each: what is over with its age, what could not be weighed, what harms nobody."""
     for aside in asides(case):
-        yield Text()
-        yield Text(aside.heading, "bold")
+        yield Line()
+        yield Line(aside.heading, "bold")
         for finding in aside.findings if evidence else aside.findings[:AGAIN]:
             words = in_one_line(case, aside, finding)
             yield from wrapped(
                 words, width, first="  ", rest="    ", end=f" ({finding.sign})", most=0 if evidence else 1
             )
         if len(aside.findings) > AGAIN and not evidence:
-            yield Text(f"  … and {len(aside.findings) - AGAIN} more (-v lists them)", "dim")
+            yield Line(f"  … and {len(aside.findings) - AGAIN} more (-v lists them)", "dim")
 
 
 def _answers(case: Case, width: int, evidence: bool) -> Lines:
@@ -198,7 +192,7 @@ def _checks(case: Case, width: int, evidence: bool) -> Lines:
     clear = [verdict for verdict in case.verdicts if verdict.state == "clear"]
     if len(clear) == len(case.verdicts) and not evidence:
         return  # the answer has said so
-    yield Text()
+    yield Line()
     yield from (_evidence.unchecked if evidence else _unchecked)(case, width)
     if clear and not evidence:
         yield from wrapped(_in_one_line(clear, width), width, style="green")

@@ -12,7 +12,7 @@ Kernel: cpu_cfs_stat_show() and cpu_extra_stat_show() in kernel/sched/core.c. v1
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.mounts import CgroupMount, tree_of
@@ -33,8 +33,7 @@ WALKED = 10_000  # live cgroups walked for quotas: 0.3 s a minute
 RENEWED = 60.0  # seconds: a new pod's throttling is seen a minute later at worst
 
 
-@dataclass(frozen=True, slots=True)
-class CpuStat:
+class CpuStat(NamedTuple):
     periods: int
     throttled_periods: int
     throttled_seconds: float

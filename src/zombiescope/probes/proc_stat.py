@@ -10,8 +10,7 @@ Kernel: Documentation/filesystems/proc.rst, 1.7. Times are in ticks of 1/100 s o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from zombiescope.core import Blind, Reading, Unparsable
 from zombiescope.kernel.fetched import Samples, reading, texts
@@ -37,8 +36,7 @@ FILES = (SOURCE,)
 _USER_HZ = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Stat:
+class Stat(NamedTuple):
     cores: dict[int, tuple[float, ...]]  # seconds by mode, in the order of MODES
     counts: dict[str, int]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.core import Blind, Reading, Unparsable
 from zombiescope.kernel.fetched import Samples, reading, texts
@@ -23,8 +23,7 @@ SOURCE = "/proc/slabinfo"
 FILES = (SOURCE,)
 
 
-@dataclass(frozen=True, slots=True)
-class Cache:
+class Cache(NamedTuple):
     name: str
     in_use: int
     objects: int

@@ -22,9 +22,8 @@ from zombiescope.core import Host, Reading, Unreadable, UserError, amount, harml
 from zombiescope.recorder.alarms import Alarms
 from zombiescope.recorder.budget import Budget, default_share, spent
 from zombiescope.recorder.clock import ahead_ns
-from zombiescope.recorder.disk_thread import DiskThread
 from zombiescope.recorder.head import RECORDER, HeadSink
-from zombiescope.recorder.heads import Heads
+from zombiescope.recorder.heads import DiskThread, Heads
 from zombiescope.recorder.layout import BUDGET_STEP, TROUBLE
 from zombiescope.recorder.loop import Loop
 from zombiescope.recorder.priority import SCHEDSTAT, Priority
@@ -69,7 +68,6 @@ class Capture:
         self._alarm = alarm  # gets what is worth a look
         self._stack = ExitStack()
         self._rings: RingStream | None = None
-        self._number = 0  # of the head that is being written
         self._head_began = time.monotonic()
         self._say_next = 0.0
         self._priority = Priority()
@@ -80,7 +78,8 @@ class Capture:
         libc.mallopt(_M_ARENA_MAX, 1)  # a heap for each thread would keep 1 MB more
         libc.prctl(_PR_SET_TIMERSLACK, SLACK_NS)
         _allow_files()
-        self._sink = HeadSink(self._hand_over)
+        self._disk = DiskThread()
+        self._sink = HeadSink(self._disk.write)
         alarms = Alarms(self._sink, self._alarm) if self._alarm else None
         self._loop = Loop(self._host, alarms or self._sink)
         self._sink.events = frozenset((*self._loop.events, *EVENTS, TROUBLE, BUDGET_STEP))
@@ -91,7 +90,7 @@ class Capture:
                 self._rings = undo.enter_context(RingStream(self._host, self._sink, hz=self._hz, user=self._user))
                 self._loop.sleep = self._rings.sleep
             self._heads = Heads(self._folder, self._meta(), hours=self._hours, most_bytes=self._most_bytes)
-            self._disk = DiskThread(self._heads)
+            self._disk.start(self._heads)
             undo.callback(self._disk.close)
             undo.enter_context(self._loop)
             self._stack = undo.pop_all()
@@ -164,7 +163,7 @@ class Capture:
         return [f"{amount(self._sink.ring_bytes / passed)}/s of stacks", f"{self._rings.lost} lost"]
 
     def _flush(self) -> float:
-        if self._heads.lost == self._number:  # its rest has no place, and the next begins with every value
+        if self._disk.lost:  # the next one begins with every value
             self._heads.happened.extend(self._noted)
             self._next_head()
         if self._rings is not None:
@@ -208,19 +207,15 @@ class Capture:
             at, *(Reading(what=it, subject="node", value=said[it][0], at=at, source=said[it][1]) for it in said)
         )
 
-    def _hand_over(self, content: bytes) -> None:
-        if not self._disk.write(self._number, content):
-            self._heads.lost = self._number
-
     def _is_full(self) -> bool:
         most = min(LARGEST, max(SMALLEST, SEGMENT_SHARE * self._most_bytes))
         return time.monotonic() - self._head_began >= SEGMENT_SECONDS or self._sink.bytes >= most
 
     def _next_head(self) -> None:
-        self._number += 1
+        self._disk.next_head()
         self._head_began = time.monotonic()
         self._noted.clear()
-        self._sink.begin(self._hand_over)
+        self._sink.begin(self._disk.write)
 
     def _note_troubles(self) -> None:
         """Once in each head, where `info` finds it."""

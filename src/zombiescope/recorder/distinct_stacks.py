@@ -6,8 +6,7 @@ The same stacks come again in every segment, and their ids are hashes of their c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +30,7 @@ class Stacks(Protocol):
         """With functions by number."""
 
 
-@dataclass(frozen=True, slots=True)
-class CodedStacks:
+class CodedStacks(NamedTuple):
     """Stacks whose functions are numbers: places in `words`."""
 
     ids: Ids

@@ -22,23 +22,26 @@ Standard library only: the capture process imports this.
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import struct
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
-from zombiescope.core import Reading
-from zombiescope.kernel.perf_ring import Event
+from zombiescope.core import Blind, Reading
+from zombiescope.kernel.perf_open import Event
 from zombiescope.kernel.perf_rings import Drained
 from zombiescope.recorder.changes import Changes
-from zombiescope.recorder.clock import ahead_ns
+from zombiescope.recorder.clock import ahead_ns, seconds
 from zombiescope.recorder.sampling import Fetched, Sample
 
 MAGIC = b"zombiescope head 1\n"
 MOST_CONTENT = 64 << 20  # bytes of one record: the ring of one core is at most 8 MB, a file at most 16 MB
 MOST_SOURCES = 0xFFFF
+LATEST = 9e9  # unix seconds: the year 2255. Beyond it a time is damage, and its nanoseconds soon are no 64-bit number
 STILL_NS = 100_000  # a clock that moved less is not written down again
 
 CLOCK = 1  # i64: unix time minus CLOCK_MONOTONIC in nanoseconds, from here on
@@ -65,6 +68,9 @@ class Record(NamedTuple):
     content: memoryview
 
 
+Take = Callable[[Record, int | None], object]  # a record, and unix time minus its clock if that is known
+
+
 class HeadWriter:
     """Builds a head. Nothing is written before `flush`: one call for all that a second brought."""
 
@@ -73,6 +79,7 @@ class HeadWriter:
         self._parts: list[bytes] = [MAGIC]
         self._sources: dict[str, int] = {}
         self._last: dict[int, bytes] = {}
+        self._unseen: dict[int, tuple[Sequence[tuple[str, str, str, str]], str]] = {}
         self._ahead: int | None = None
         self.bytes = 0  # flushed
 
@@ -109,8 +116,10 @@ class HeadWriter:
         cost: float,
     ) -> None:
         """Readings as (what, subject, value, at, source, text), blind as (what, source, why, subject)."""
-        # By hand: most have neither, and an encoder takes 15 µs even for that.
-        news, unseen = (_json(it) if it else "[]" for it in (readings, blind))
+        # By hand: most have neither, and an encoder takes 15 µs even for that. What is not seen is mostly as it was.
+        news, (known, unseen) = _json(readings) if readings else "[]", self._unseen.get(source, ((), "[]"))
+        if blind != known:
+            self._unseen[source] = (blind, unseen := _json(blind))
         said = f'{{"at":{taken!r},"readings":{news},"blind":{unseen},"cost":{cost!r}}}'
         self._put(SAMPLE, source, at, said.encode())
 
@@ -206,28 +215,6 @@ def _row(reading: Reading) -> tuple[str, str, float, float, str, str]:
     return (reading.what, reading.subject, reading.value, reading.at, reading.source, reading.text)
 
 
-def records(head: bytes) -> Iterator[Record]:
-    """All records that are whole, in the order they were written."""
-    view = memoryview(head)
-    place = len(MAGIC) if head.startswith(MAGIC) else len(head)
-    while place + _HEADER.size <= len(view):
-        crc, length, at, source, kind = _HEADER.unpack_from(view, place)
-        begin = place + _HEADER.size
-        if length > MOST_CONTENT or begin + length > len(view):
-            return
-        if zlib.crc32(view[place + _CRC : begin + length]) != crc:
-            return
-        yield Record(kind, source, at, view[begin : begin + length])
-        place = begin + length
-
-
-def whole(head: bytes) -> int:
-    """How many of its bytes are intact."""
-    if not head.startswith(MAGIC):
-        return 0
-    return len(MAGIC) + sum(_HEADER.size + len(it.content) for it in records(head))
-
-
 class HeadReader:
     """The records of a head in a file, one at a time: a head may be larger than the memory that a reader has."""
 
@@ -236,6 +223,7 @@ class HeadReader:
         self._file, self._checked = file, checked
         self.end = 0  # bytes that are intact, as far as it was read
         self.damage = ""  # why it ended; empty at its end, and where a kill may have torn it
+        self.at = 0.0  # unix seconds: of the last record that was delivered
 
     def __iter__(self) -> Iterator[Record]:
         self._file.seek(0)
@@ -257,3 +245,54 @@ class HeadReader:
                 return
             self.end = end
             yield Record(kind, source, at, memoryview(content))
+
+    def deliver(self, named: Callable[[memoryview], Take | None]) -> None:
+        """Each record to who takes its source; `named` finds out who, from what the head says of a source."""
+        ahead: int | None = None
+        takers: dict[int, Take | None] = {}
+        for record in self:
+            if record.kind == NAME:
+                takers[record.source] = named(record.content)
+            elif record.kind == CLOCK:
+                ahead = struct.unpack("<q", record.content)[0] if len(record.content) == 8 else ahead
+            else:
+                if ahead is not None and 0 <= record.at + ahead < LATEST * 1e9:
+                    self.at = seconds(record.at + ahead)
+                if (take := takers.get(record.source)) is not None:
+                    take(record, ahead)
+
+
+def records(head: bytes) -> Iterator[Record]:
+    """All records that are whole, in the order they were written."""
+    return iter(HeadReader(io.BytesIO(head)))
+
+
+def sample_of(content: memoryview) -> Sample | None:
+    """What a SAMPLE record says, which may come from a stranger; None if it is anything else."""
+    try:
+        return _sampled(json.loads(bytes(content)))
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return None
+
+
+def _sampled(said: Any) -> Sample:
+    at, cost = _typed((said["at"], said["cost"]), "tn")
+    readings = [
+        Reading(what=what, subject=subject, value=float(value), at=float(its_at), source=source, text=text)
+        for what, subject, value, its_at, source, text in (_typed(it, "ssntss") for it in said["readings"])
+    ]
+    blind = [
+        Blind(what=what, source=source, why=why, subject=subject)
+        for what, source, why, subject in (_typed(it, "ssss") for it in said["blind"])
+    ]
+    return Sample(float(at), tuple(readings), blind, float(cost) if math.isfinite(cost) else 0.0)
+
+
+def _typed(said: Any, kinds: str) -> Any:
+    """A row of texts (s), numbers (n) and times (t)."""
+    for it, kind in zip(said, kinds, strict=True):
+        if isinstance(it, bool) or not isinstance(it, str if kind == "s" else int | float):
+            raise TypeError
+        if kind == "t" and not 0 <= it < LATEST:
+            raise ValueError
+    return said

@@ -10,6 +10,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import queue
+import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -23,6 +25,8 @@ from zombiescope.recorder.settling import Settling
 
 SYNC = 5.0  # seconds between two fdatasync: each costs some ms of a disk that others need
 MOST_TROUBLES = 20  # distinct ones that are kept
+MOST_WAITING = 64 << 20  # bytes that may wait for a disk that does not answer: some minutes
+LAST_WAIT = 20.0  # seconds at the end, for the last heads to be settled
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -168,3 +172,73 @@ class Heads:
         for troubles in (self.troubles, self.happened):
             if what not in troubles and len(troubles) < MOST_TROUBLES:
                 troubles.append(what)
+
+
+class DiskThread:
+    """Hands over to Heads, in a thread: a disk that does not answer stops nothing else. Its counts may be read at any
+    time."""
+
+    def __init__(self) -> None:
+        """What is written before `start` waits."""
+        self._number = 0  # of the head that is being written
+        self._tasks: queue.SimpleQueue[tuple[int, bytes, float] | None] = queue.SimpleQueue()
+        self._waiting = 0  # bytes, and one for each task: those that are being done included
+        self._lock = threading.Lock()
+        self.dropped = 0  # bytes that had no room to wait
+
+    def start(self, heads: Heads) -> None:
+        self._heads = heads
+        self._thread = threading.Thread(target=self._run, name="disk", daemon=True)
+        self._thread.start()
+
+    @property
+    def lost(self) -> bool:
+        """A part of the head that is being written could not be: its rest has no place."""
+        return self._heads.lost == self._number
+
+    def write(self, content: bytes) -> None:
+        """To the head that is being written; if there is no room to wait, its rest is lost."""
+        if not self._put(self._number, content):
+            self._heads.lost = self._number
+
+    def next_head(self) -> None:
+        """All that comes from now on."""
+        self._number += 1
+
+    def end(self) -> None:
+        """End the head that is being written, when all of it is."""
+        self._put(-1, b"")
+
+    def _put(self, number: int, content: bytes) -> bool:
+        with self._lock:
+            if self._waiting + len(content) > MOST_WAITING:
+                self.dropped += len(content)
+                return False
+            self._waiting += len(content) + 1
+        self._tasks.put((number, content, time.time()))
+        return True
+
+    def wait(self, seconds: float) -> bool:
+        """For all of it to be written; whether it was."""
+        end = time.monotonic() + seconds
+        while self._waiting:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.005)
+        return True
+
+    def close(self, seconds: float = LAST_WAIT) -> None:
+        self._tasks.put(None)
+        self._thread.join(seconds + 10)
+
+    def _run(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            number, content, at = task
+            if number < 0:
+                self._heads.end()
+            else:
+                self._heads.write(number, content, at)
+            self._heads.tend()
+            with self._lock:
+                self._waiting -= len(content) + 1
+        self._heads.close(LAST_WAIT)

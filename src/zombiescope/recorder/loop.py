@@ -18,9 +18,10 @@ from functools import partial
 from types import ModuleType
 from typing import Protocol
 
-from zombiescope.core import Host, Unparsable, Unreadable
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.kernel.fetched import fetching
 from zombiescope.members.rooms import Broken, guarded, member, names
-from zombiescope.recorder.sampling import Eye, Fetched, Files, Sample, all_blind, raiser, taken
+from zombiescope.recorder.sampling import Eye, Fetched, Sample, all_blind, failure, raiser
 from zombiescope.recorder.worker import DEADLINE, Worker
 
 SHARE = 0.005  # of one core, for one probe: a dozen expensive probes together stay below a tenth of a core
@@ -49,15 +50,20 @@ class Loop:
         self._probes = {name: it for name, it in loaded.items() if not isinstance(it, Broken)}
         self._eyes: dict[str, Eye] = {}
         # A recorded root does not change: its files are read and parsed at once, once.
-        self._files = {name: Files(host, it) for name, it in self._probes.items() if host.live and hasattr(it, "FILES")}
-        self._often = {name: it for name, it in self._files.items() if self._probes[name].EVERY < OFTEN}
+        files = {name: it for name, it in self._probes.items() if host.live and hasattr(it, "FILES")}
+        self._often = [name for name, it in files.items() if it.EVERY < OFTEN]
+        self._held_often, self._watched = ExitStack(), ExitStack()  # what each of the two threads opens, it closes
+        self._fetches = {
+            name: (self._held_often if name in self._often else self._watched).enter_context(fetching(host, it.FILES))
+            for name, it in files.items()
+        }
         self._often_at: dict[str, float] = {}  # when each is due, and the first of them
         self._often_due = math.inf
         self._not_before = dict.fromkeys(self._probes, 0.0)  # a costly or late probe waits, by the monotonic clock
         self._pause = dict.fromkeys(self._probes, DEADLINE)  # seconds after the next time it is late
-        self._worker: Worker[Sample | Fetched | None] | None = None  # none for a recorded root: nothing in it blocks
+        self._worker: Worker | None = None  # none for a recorded root: nothing in it blocks
+        self._taken: dict[str, Sample | Fetched] = {}  # by the worker, the last of each probe
         self._unnoted: list[tuple[str, Sample | Fetched]] = []  # of the main thread, noted with the others
-        self._watched = ExitStack()
         self._due: list[tuple[float, int, Act]] = []
         self._turn = itertools.count()  # ties are broken by who was first
         self._scheduled = self.stopped = False
@@ -69,12 +75,11 @@ class Loop:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for often in self._often.values():
-            often.close()
+        self._held_often.close()
         if self._worker is not None:  # it closes what it opened, by its deadline: what hangs goes with the process
             self._worker.ask("", self._close)
             while self._worker.waiting:
-                self._worker.answers(wait=0.1)
+                self._worker.done(wait=0.1)
                 self._worker.late()
             self._worker.close()
 
@@ -132,10 +137,9 @@ class Loop:
             self._note(name, fetched)
         if self._worker is None:
             return
-        for name, sample in self._worker.answers(wait):
-            if sample is not None:
-                self._not_before[name] += self._note(name, sample) / SHARE
-                self._pause[name] = DEADLINE
+        for name in self._worker.done(wait):
+            self._not_before[name] += self._note(name, self._taken.pop(name)) / SHARE
+            self._pause[name] = DEADLINE
         for name in self._worker.late():
             self._note_late(name)
 
@@ -171,9 +175,9 @@ class Loop:
 
     def _fetch(self) -> None:
         due = self._often_due
-        for name, often in self._often.items():
+        for name in self._often:
             if self._often_at[name] <= due:
-                sample = often.sample()
+                sample = self._sampled(name)
                 self._unnoted.append((name, sample))
                 pause = max(self.stretch * self._probes[name].EVERY, sample.cost / SHARE)
                 self._often_at[name] = max(_on_grid(due, pause), time.monotonic())
@@ -193,21 +197,33 @@ class Loop:
         self._ask(self._worker, name)
         return every
 
-    def _ask(self, worker: Worker[Sample | Fetched | None], name: str) -> None:
+    def _ask(self, worker: Worker, name: str) -> None:
         if worker.hangs(name):
             self._note_late(name)
         elif not worker.waits(name):
             self._not_before[name] = time.monotonic()
-            worker.ask(name, partial(self._sampled, name))
+            worker.ask(name, partial(self._take, name))
+
+    def _take(self, name: str) -> None:
+        """In the worker's thread: whatever blocks, blocks there; opening, too."""
+        self._taken[name] = self._sampled(name)
 
     def _sampled(self, name: str) -> Sample | Fetched:
-        """In the worker's thread, but for the few: whatever blocks, blocks there; opening, too."""
-        if name in self._files:
-            return self._files[name].sample()
-        probe = self._probes[name]
-        if name not in self._eyes:
-            self._eyes[name] = self._opened(probe)
-        return taken(self._host, name, probe, self._eyes[name])
+        started, probe, fetch = time.thread_time(), self._probes[name], self._fetches.get(name)
+        said: list[Reading | Blind] = []
+        if fetch is not None:  # parsed when it is read
+            try:
+                content = fetch()
+                return Fetched(time.monotonic_ns(), content, time.thread_time() - started)
+            except Unreadable as error:
+                failed: list[Blind] | None = all_blind(probe, error)
+        else:
+            eye = self._eyes.get(name) or self._eyes.setdefault(name, self._opened(probe))
+            failed = failure(name, probe, said, lambda: said.extend(eye()))
+        readings = () if failed is not None else tuple(it for it in said if not isinstance(it, Blind))
+        blind = [it for it in said if isinstance(it, Blind)] if failed is None else failed
+        # The time after the read, so that what was read holds at the time of the sample.
+        return Sample(self._host.now(), readings, blind, time.thread_time() - started)
 
     def _note(self, name: str, sample: Sample | Fetched) -> float:
         """Returns what it cost."""
@@ -218,9 +234,6 @@ class Loop:
         return sample.cost
 
     def _close(self) -> None:
-        for name, files in self._files.items():
-            if name not in self._often:
-                files.close()
         with suppress(Unreadable, Unparsable):
             guarded(self._watched.close)
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.kernel.perf_changes import Comm, Fork
-from zombiescope.kernel.perf_records import Parsed
+from zombiescope.recorder.perf_records import Parsed
 from zombiescope.recorder.places import places
 
 MOST = 1 << 17  # processes: more than fit into one head of ours

@@ -22,7 +22,7 @@ from zombiescope.recorder.arrow_stream import Extent, extent
 from zombiescope.recorder.layout import FIRST, HEAD_FILE, LAST, META, file_name, is_segment
 from zombiescope.recorder.meta import is_recording, open_regular, read_meta
 from zombiescope.recorder.raw_heads import RawHeads
-from zombiescope.recorder.rows import timeline_of
+from zombiescope.recorder.rows import Rows, timeline_of
 from zombiescope.recorder.sample_reader import Columns, SampleReader
 from zombiescope.recorder.schemas import SCHEMAS, WITHOUT_WEIGHT
 from zombiescope.recorder.segment import TableOfStacks, rows_of, samples_of
@@ -75,8 +75,11 @@ class Recording:
 
     def timeline(self, span: Span | None = None) -> Timeline:
         """What signs need: every series and event, with every sample time; the stacks when they are needed."""
-        tables = {kind: rows_of(self._whole_segments(kind, span)) for kind in ("series", "events")}
-        return timeline_of(tables, self.meta.get("gives", {}), partial(self._sample_reader, span), span)
+        gives = self.meta.get("gives", {})
+        return timeline_of(partial(self._rows, span), gives, partial(self._sample_reader, span), span)
+
+    def _rows(self, span: Span | None, kind: str) -> Rows:
+        return rows_of(self._whole_segments(kind, span))
 
     def _sample_reader(self, span: Span | None, cgroups: Mapping[int, str]) -> SampleReader:
         return SampleReader(

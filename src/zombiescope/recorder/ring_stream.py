@@ -82,6 +82,4 @@ class RingStream:
             self._rings.change(hz=hz, user=user)
 
     def _drain(self, rings: Rings) -> None:
-        drained = rings.drain()
-        self.lost += sum(it.lost for it in drained)
-        self._sink.drained(rings.event, drained)
+        self.lost += rings.hand_over(self._sink.drained)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from zombiescope.core import Span
 from zombiescope.core.timeline import ReadSamples, Series, Timeline
+from zombiescope.kernel.columns import Column
 from zombiescope.recorder.layout import CGROUP, LOOKED, UNSEEN
 
 Codes = npt.NDArray[np.int64]
@@ -57,6 +58,28 @@ def coded(column: Sequence[str | None]) -> Words:
     codes: dict[str, int] = {}
     found = [-1 if word is None else codes.setdefault(word, len(codes)) for word in column]
     return Words(np.array(found, np.int32), list(codes))
+
+
+def of_lists(lists: dict[str, list[Any]]) -> Rows:
+    what, subject, source, text = (coded(lists[name]) for name in ("what", "subject", "source", "text"))
+    return Rows(np.array(lists["at"], np.int64), what, subject, np.array(lists["value"]), source, text)
+
+
+def of_columns(columns: Sequence[tuple[Column, npt.NDArray[np.int64], npt.NDArray[np.float64]]]) -> Rows:
+    sizes = [len(values) for _, _, values in columns]
+
+    def words(name: str) -> Words:
+        own = coded([utf8(getattr(it, name)) for it, _, _ in columns])
+        return own._replace(codes=np.repeat(own.codes, sizes))
+
+    at, values = (np.concatenate([it[place] for it in columns]) for place in (1, 2))
+    no_text = Words(np.full(len(at), -1, np.int32), ())
+    return Rows(at, words("what"), words("subject"), values, words("source"), no_text)
+
+
+def utf8(text: str) -> str:
+    """Files of a segment hold UTF-8 only; other bytes are escaped."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
@@ -166,20 +189,21 @@ def _seconds(ns: Codes) -> npt.NDArray[np.float64]:
 
 
 def timeline_of(
-    tables: Mapping[str, Rows],
+    tables: Callable[[str], Rows],
     gives: Mapping[str, Sequence[str]],
     samples: Callable[[Mapping[int, str]], ReadSamples | None],
     span: Span | None = None,
 ) -> Timeline:
     """What signs need, out of the rows of whole segments: every series and event, with every sample time.
 
-    The one reader of rows, from disk and from memory. `samples` makes what reads the samples, given paths of cgroups.
+    The one reader of rows, from disk and from memory. `tables` gives those of a kind; `samples` makes what reads the
+    samples, given paths of cgroups.
     """
     series: dict[tuple[str, str], Series] = {}
     unseen: dict[tuple[str, str], Series] = {}
     cgroups: dict[int, str] = {}
     for kind in ("series", "events"):
-        whole = tables[kind]
+        whole = tables(kind)
         # These are written once a segment, maybe before the span began: a cgroup's path, and what is not seen.
         cgroups |= cgroup_paths(whole) if kind == "events" else {}
         unseen |= {(one.what, one.subject): one for one in series_of(only(whole, UNSEEN))}

@@ -7,8 +7,8 @@ they are judged first: a segment without any that is wanted is not read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,13 @@ from zombiescope.core import Span, UserError, harmless
 from zombiescope.core.samples import SECOND, Ints, Mask, Samples, Wanted, Who, inside
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.gaps import core_gaps
-from zombiescope.recorder.distinct_stacks import DistinctStacks, Ids, Stacks
+from zombiescope.recorder.distinct_stacks import CodedStacks, DistinctStacks, Ids, Stacks
 from zombiescope.recorder.rows import Words
 
+if TYPE_CHECKING:
+    from zombiescope.recorder.stack_names import StackNames
+
+ALWAYS = Span(float("-inf"), float("inf"))
 MOST = 20_000_000  # samples: 640 MB. Two cores, at 99 Hz and always busy, take 28 hours for them; 96 cores half an hour
 _NEAR = 10_000  # nanoseconds: a gap's end was kept as a float, and so rounded
 _KINDS = {"at": np.int64, "cpu": np.int32, "tid": np.int32, "who": np.int32, "stack": np.int32}
@@ -42,6 +46,44 @@ class Part(Protocol):
 
     def samples(self, columns: Sequence[str]) -> Columns | None:
         """Some columns of its samples."""
+
+
+class SettledSamples:
+    """The part that one settled head is, in columns: what is read here, and what is written to disk.
+
+    In `chunks` stacks and threads' names are numbers: of `names`, and places in `comms`."""
+
+    def __init__(self, chunks: Sequence[dict[str, npt.NDArray[Any]]], names: StackNames, comms: Iterable[str]) -> None:
+        self.chunks, self.names = chunks, names
+        self.comms = [it.encode("utf-8", "backslashreplace").decode() for it in comms]
+
+    @property
+    def span(self) -> Span:
+        return ALWAYS
+
+    @property
+    def times(self) -> tuple[int, int] | None:
+        """Of the first sample and the last."""
+        if not self.chunks:
+            return None
+        return min(int(it["at"].min()) for it in self.chunks), max(int(it["at"].max()) for it in self.chunks)
+
+    def stacks(self) -> tuple[CodedStacks, bool]:
+        rows = self.names.kept()
+        codes, lengths, kernel = self.names.coded(rows)
+        words = [it.decode() for it in self.names.words()]
+        return CodedStacks(self.names.ids[rows], codes, lengths, kernel, words), True
+
+    def samples(self, columns: Sequence[str]) -> Columns | None:
+        return {name: self._column(name) for name in columns} if self.chunks else None
+
+    def _column(self, name: str) -> npt.NDArray[Any] | Words:
+        if name == "weight":  # 0: one period of the rate
+            return np.concatenate([it.get(name, np.zeros(len(it["at"]), np.int64)) for it in self.chunks])
+        column = np.concatenate([it[name] for it in self.chunks])
+        if name == "comm":
+            return Words(column.astype(np.int32, copy=False), self.comms)
+        return self.names.ids[column] if name == "stack" else column
 
 
 class SampleReader:

@@ -6,7 +6,7 @@ None has a name until it is complete (O_TMPFILE), so a kill leaves no leftovers.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -22,9 +22,8 @@ from zombiescope.recorder.distinct_stacks import CodedStacks, Ids
 from zombiescope.recorder.folder import PRIVATE_FILE, create
 from zombiescope.recorder.layout import FIRST, LAST, file_name
 from zombiescope.recorder.rows import Rows, Words, coded, joined
-from zombiescope.recorder.sample_reader import Columns
+from zombiescope.recorder.sample_reader import ALWAYS, Columns, SettledSamples
 from zombiescope.recorder.schemas import SCHEMAS, WHOLE
-from zombiescope.recorder.settled_samples import ALWAYS, SettledSamples
 from zombiescope.recorder.stack_names import StackNames
 
 _AT_ONCE = 1024  # stacks in one batch: some 600 KB of names
@@ -88,11 +87,11 @@ def stack_batches(names: StackNames) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([pa.array(ids[own]), listed, pa.array(kernel)], schema=SCHEMAS["stacks"])
 
 
-def table_of(kind: str, readings: Sequence[Rows], samples: SettledSamples) -> pa.Table:
+def table_of(kind: str, readings: Callable[[str], Rows], samples: SettledSamples) -> pa.Table:
     if kind == "samples":
         batches = list(sample_batches(samples))
     else:
-        batches = list(stack_batches(samples.names)) if kind == "stacks" else [reading_batch(joined(readings))]
+        batches = list(stack_batches(samples.names)) if kind == "stacks" else [reading_batch(readings(kind))]
     return pa.Table.from_batches(batches, SCHEMAS[kind]).unify_dictionaries()
 
 
@@ -160,6 +159,20 @@ def _coded(column: pa.ChunkedArray) -> Words:
     whole = column.unify_dictionaries().combine_chunks()
     codes: npt.NDArray[np.int32] = filled(whole.indices, -1).to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
     return Words(codes, whole.dictionary.to_pylist())
+
+
+def write_tables(folder: int, readings: Callable[[str], Rows], samples: Callable[[], SettledSamples]) -> None:
+    """The files of a segment, one after the other: what is written is let go before the next is made."""
+    for kind in ("series", "events"):
+        rows = readings(kind)
+        if len(rows):
+            write_whole(folder, kind, [reading_batch(rows)], (int(rows.at.min()), int(rows.at.max())))
+        del rows
+    found = samples()
+    if found.times is not None:
+        write_whole(folder, "stacks", stack_batches(found.names), None)
+        write_whole(folder, "samples", sample_batches(found), found.times)
+    os.fsync(folder)
 
 
 def write_whole(folder: int, kind: str, batches: Iterable[pa.RecordBatch], times: tuple[int, int] | None) -> None:

@@ -23,7 +23,6 @@ from zombiescope.recorder.carry import Carry
 from zombiescope.recorder.folder import create
 from zombiescope.recorder.layout import CARRY, HEAD_FILE, META, is_segment
 from zombiescope.recorder.meta import read_meta
-from zombiescope.recorder.rows import joined
 from zombiescope.recorder.settle import Settled, settled
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -84,25 +83,12 @@ def write_segment(folder: int, found: Settled) -> None:
     # Not before: the 30 MB of Arrow, and what gave names, are not needed at the same time.
     import pyarrow as pa
 
+    from zombiescope.recorder.segment import write_tables
+
     try:
-        _write_files(folder, found)
+        write_tables(folder, found.rows.taken, found.stacks.samples)
     except pa.ArrowException as error:
         raise UserError(str(error)) from error
-
-
-def _write_files(folder: int, found: Settled) -> None:
-    from zombiescope.recorder.segment import reading_batch, sample_batches, stack_batches, write_whole
-
-    for kind in ("series", "events"):
-        rows = joined(found.readings.pop(kind))
-        if len(rows):
-            write_whole(folder, kind, [reading_batch(rows)], (int(rows.at.min()), int(rows.at.max())))
-        del rows
-    samples = found.stacks.samples()
-    if samples.times is not None:
-        write_whole(folder, "stacks", stack_batches(samples.names), None)
-        write_whole(folder, "samples", sample_batches(samples), samples.times)
-    os.fsync(folder)
 
 
 def read_carry(folder: int) -> Carry:

@@ -6,8 +6,9 @@ softirq work on top of the idle task is kept.
 
 from __future__ import annotations
 
+import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -17,7 +18,6 @@ import numpy.typing as npt
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.perf_changes import Fork, NewCgroup, Throttle
 from zombiescope.kernel.perf_event import gaps
-from zombiescope.kernel.perf_records import Parsed, parse
 from zombiescope.kernel.perf_weights import Weights
 from zombiescope.naming.kernel_names import KALLSYMS, KernelNames, kernel_symbols
 from zombiescope.naming.namer import Namer
@@ -25,11 +25,15 @@ from zombiescope.naming.ranges import distinct
 from zombiescope.recorder.carry import Carry, carried, kept_mappings, restored
 from zombiescope.recorder.cgroup_paths import CgroupPaths
 from zombiescope.recorder.clock import seconds
+from zombiescope.recorder.head import LOST as LOST_RECORDS
+from zombiescope.recorder.head import RING, Record
 from zombiescope.recorder.layout import CGROUP
+from zombiescope.recorder.perf_records import Parsed, parse
 from zombiescope.recorder.programs import Programs
-from zombiescope.recorder.reading_rows import ReadingRows
+from zombiescope.recorder.readings import ReadingRows
 from zombiescope.recorder.running import Running, not_idle
-from zombiescope.recorder.settled_samples import SettledSamples
+from zombiescope.recorder.sample_reader import SettledSamples
+from zombiescope.recorder.sources import Ring
 from zombiescope.recorder.stack_names import StackNames
 from zombiescope.recorder.stack_series import GAP, GIVES, LOST, NAME, SOURCE, SYMBOLS, TAKEN, USER_SYMBOLS
 from zombiescope.recorder.tasks import Tasks
@@ -39,17 +43,6 @@ BATCH_BYTES, BATCH_NS = 2 << 20, 10_000_000_000
 SNAPSHOTS = 256  # processes whose mappings are read for one batch
 MOST_DAMAGE = 20
 _ELSEWHERE = "recorded on another machine, or before it was started again"
-
-
-class Ring(NamedTuple):
-    """What a source of RING records is."""
-
-    cpu: int
-    event: str
-    hz: float
-    cgroup: bool
-    side: bool
-    share: float = 1.0  # of the time in which its event counted
 
 
 class _Part(NamedTuple):
@@ -122,7 +115,14 @@ class SettledStacks:
             self._unseen.append(Blind(what=SYMBOLS, source=error.source, why=error.why))
             return None
 
-    def ring(self, ring: Ring, at: int, ahead: int, content: memoryview) -> None:
+    def take(self, ring: Ring, record: Record, ahead: int | None) -> None:
+        """One record of a head; `ahead`: unix time minus its clock, if that is known."""
+        if record.kind == RING and ahead is not None and record.at < 1 << 62:
+            self._wait(ring, record.at, ahead, record.content)
+        elif record.kind == LOST_RECORDS and len(record.content) == 8:
+            self._counted[ring.cpu] = self._counted.get(ring.cpu, 0) + struct.unpack("<Q", record.content)[0]
+
+    def _wait(self, ring: Ring, at: int, ahead: int, content: memoryview) -> None:
         first = self._waiting[0] if self._waiting else None
         if first is not None and (
             ahead != self._ahead
@@ -138,13 +138,10 @@ class SettledStacks:
         self._waiting.append(_Part(ring, at, bytes(content)))
         self._size += len(content)
 
-    def look(self, at: int, ahead: int, blind: list[Blind]) -> None:
+    def look(self, at: int, ahead: int, blind: Sequence[Blind]) -> None:
         """The rings were read, whether or not there was anything in them; and what the capture could not see."""
-        self.blind = blind
+        self.blind = list(blind)
         self._drains.append((at, ahead))
-
-    def lost(self, ring: Ring, count: int) -> None:
-        self._counted[ring.cpu] = self._counted.get(ring.cpu, 0) + count
 
     def _settle(self) -> None:
         parts, self._waiting, self._size = self._waiting, [], 0

@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Container
 from dataclasses import dataclass
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from zombiescope.core import Host
@@ -27,13 +28,17 @@ class Short:
     """What was captured, as a recorder would have written it."""
 
     host: Host
-    head: bytes
+    file: BytesIO
     meta: dict[str, Any]
+
+    @property
+    def head(self) -> bytes:
+        return self.file.getvalue()
 
     def timeline(self) -> Timeline:
         from zombiescope.recorder.settle import settled
 
-        found = settled(self.head, self.meta, host=self.host if self.host.live else None)
+        found = settled(self.file, self.meta, host=self.host if self.host.live else None)
         return found.timeline(self.meta["gives"], hz=self.meta["hz"])
 
 
@@ -49,8 +54,8 @@ def record(
     With `hz` the stacks of every core are sampled too. A recorded root does not change, so it is read once. Ctrl-C
     ends the recording early and keeps it.
     """
-    parts: list[bytes] = []
-    sink = HeadSink(parts.append)
+    file = BytesIO()
+    sink = HeadSink(file.write)
     rings: RingStream | None = None
     with contextlib.ExitStack() as stack:
         loop = stack.enter_context(Loop(host, sink, only))
@@ -83,4 +88,4 @@ def record(
         "gives": loop.gives | ({NAME: GIVES} if rings else {}),
         "events": sorted(sink.events),
     }
-    return Short(host, b"".join(parts), meta)
+    return Short(host, file, meta)

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.kernel.perf_records import CONTEXT_KERNEL, CONTEXT_USER, LOWEST_CONTEXT
 from zombiescope.knowledge.functions import is_idle
 from zombiescope.naming.namer import Namer
 from zombiescope.profile.perf_data_records import spread
+from zombiescope.recorder.perf_records import CONTEXT_KERNEL, CONTEXT_USER, LOWEST_CONTEXT
 
 Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]

@@ -9,8 +9,8 @@ from zombiescope.core import Blind
 from zombiescope.core.timeline import Timeline
 from zombiescope.members.rooms import healthy
 from zombiescope.recorder.layout import TROUBLE
-from zombiescope.recorder.reading_rows import ReadingRows
-from zombiescope.recorder.rows import Rows, joined, timeline_of
+from zombiescope.recorder.readings import ReadingRows
+from zombiescope.recorder.rows import timeline_of
 from zombiescope.recorder.sample_reader import SampleReader
 from zombiescope.recorder.stack_series import EVENTS
 
@@ -26,7 +26,6 @@ class Tape:
     def __init__(self, events: Iterable[str] | None = None) -> None:
         """`events`: what is an event and not a value that holds; else what the probes say."""
         self.hz = 0
-        self._kept: dict[str, list[Rows]] = {"series": [], "events": []}
         self._batches: dict[str, list[pa.RecordBatch]] = {"samples": [], "stacks": []}
         self._rows = ReadingRows(probe_events() if events is None else events)
         self._gives: dict[str, tuple[str, ...]] = {}
@@ -47,10 +46,7 @@ class Tape:
         self._batches[kind].append(as_batch(kind, columns))
 
     def timeline(self) -> Timeline:
-        for kind, rows in self._rows.taken():
-            self._kept[kind].append(rows)
-        tables = {kind: joined(rows) for kind, rows in self._kept.items()}
-        return timeline_of(tables, self._gives, self._samples)
+        return timeline_of(self._rows.of, self._gives, self._samples)
 
     def _samples(self, cgroups: Mapping[int, str]) -> SampleReader | None:
         if not self._batches["samples"]:

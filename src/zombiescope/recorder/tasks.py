@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from zombiescope.naming.ranges import distinct
 from zombiescope.profile.perf_data_records import COMM, FORK, MMAP2, SAMPLE, Piece, cut, spread
+from zombiescope.recorder.head import NAME, RING, HeadReader
+from zombiescope.recorder.sources import Ring, named
 
+AT_ONCE = 2 << 20  # bytes of rings
 EXIT = 4
 MOST = 1 << 17  # processes: more than fit into one head of ours
 MOST_PAGES = 1 << 20  # 8 MB; five minutes of a busy machine have some 50,000
@@ -132,6 +135,28 @@ class Tasks:
         gone = [pid for pid, at in self._exited.items() if at >= self._forked.get(pid, 0)]
         pages = distinct(np.concatenate(self._pages)) if self._pages and self._many_pages <= MOST_PAGES else None
         return Needed(_sorted(self._exited.keys() - needed), _sorted(gone), pages)
+
+
+def first_look(file: BinaryIO) -> tuple[int, Tasks, int]:
+    """Of a head: when its rings were first read, what became of processes until its end, how many bytes are intact."""
+    began, tasks, rings = 0, Tasks(), set[int]()
+    waiting: list[bytes] = []
+    size = 0
+    reader = HeadReader(file)
+    for record in reader:
+        if record.kind == NAME and isinstance(named(record.content, 0.0), Ring):
+            rings.add(record.source)
+        elif record.kind == RING and record.source in rings:
+            began = began or record.at
+            waiting.append(bytes(record.content))
+            size += len(record.content)
+            if size > AT_ONCE:
+                tasks.feed(waiting)
+                waiting, size = [], 0
+                if tasks.too_many:
+                    break
+    tasks.feed(waiting)
+    return began, tasks, reader.end
 
 
 def _among(pids: Pids, some: Pids) -> npt.NDArray[np.bool_]:

@@ -11,29 +11,27 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import Generic, TypeVar
 
 DEADLINE = 5.0  # seconds: a read of a kernel file takes milliseconds, a busy system bus gets 3 s for each question
-Answer = TypeVar("Answer")
 
 
-class Worker(Generic[Answer]):
-    """Takes tasks by name from one thread, which also collects the answers."""
+class Worker:
+    """Takes tasks by name from one thread, which also asks which of them are done. What they found they keep."""
 
     def __init__(self, deadline: float = DEADLINE) -> None:
         self.deadline = deadline
-        self._tasks: queue.SimpleQueue[tuple[str, Callable[[], Answer]] | None] = queue.SimpleQueue()
-        self._done: queue.SimpleQueue[tuple[str, Answer]] = queue.SimpleQueue()
-        self._asked: list[tuple[str, Callable[[], Answer]]] = []  # not begun yet
-        self._waiting: set[str] = set()  # asked, not answered, not late
-        self._hung: set[str] = set()  # late, and still not answered
+        self._tasks: queue.SimpleQueue[tuple[str, Callable[[], object]] | None] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._asked: list[tuple[str, Callable[[], object]]] = []  # not begun yet
+        self._waiting: set[str] = set()  # asked, not done, not late
+        self._hung: set[str] = set()  # late, and still not done
         self._lock = threading.Lock()
         self._generation = 0
         self._now: tuple[str, float] | None = None  # the task that runs, and since when
         self._start()
 
-    def ask(self, name: str, task: Callable[[], Answer]) -> None:
-        """It is begun when who asks waits for an answer, or sleeps."""
+    def ask(self, name: str, task: Callable[[], object]) -> None:
+        """It is begun when who asks waits for it, or sleeps."""
         self._waiting.add(name)
         self._asked.append((name, task))
 
@@ -44,7 +42,7 @@ class Worker(Generic[Answer]):
         self._asked.clear()
 
     def waits(self, name: str) -> bool:
-        """It was asked, and may still answer in time."""
+        """It was asked, and may still be done in time."""
         return name in self._waiting
 
     def hangs(self, name: str) -> bool:
@@ -55,17 +53,17 @@ class Worker(Generic[Answer]):
     def waiting(self) -> bool:
         return bool(self._waiting)
 
-    def answers(self, wait: float = 0.0) -> list[tuple[str, Answer]]:
-        """What was answered in time since the last call; waits for the first one at most `wait` seconds."""
+    def done(self, wait: float = 0.0) -> list[str]:
+        """What was done in time since the last call; waits for the first one at most `wait` seconds."""
         if wait > 0:
             self.begin()
-        found: list[tuple[str, Answer]] = []
+        found: list[str] = []
         try:
             while True:
-                name, answer = self._done.get(timeout=wait) if wait > 0 and not found else self._done.get_nowait()
+                name = self._done.get(timeout=wait) if wait > 0 and not found else self._done.get_nowait()
                 if name in self._waiting:
                     self._waiting.discard(name)
-                    found.append((name, answer))
+                    found.append(name)
                 self._hung.discard(name)  # it came back, too late to be of use
         except queue.Empty:
             return found
@@ -93,9 +91,9 @@ class Worker(Generic[Answer]):
         while (task := self._tasks.get()) is not None:
             name, act = task
             self._now = (name, time.monotonic())
-            answer = act()
+            act()
             with self._lock:
-                self._done.put((name, answer))
+                self._done.put(name)
                 if generation != self._generation:
                     return
                 self._now = None

@@ -11,7 +11,7 @@ References: Documentation/filesystems/proc.rst 1.2; the kernel's own complaint (
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zombiescope.core import Blind, Finding, Reading, Span, harmless, lasting, percent
 from zombiescope.core.harm import Harm, Part
@@ -30,8 +30,7 @@ PILED = 4.0  # seconds for a pile: from one sample to the next
 SHOWN = 8  # readings in a finding
 
 
-@dataclass(frozen=True, slots=True)
-class _Stuck:
+class _Stuck(NamedTuple):
     """A process that was blocked without running, seen in a sample or in the kernel's log."""
 
     subject: str

@@ -11,7 +11,7 @@ References: the kubelet waits 10 s before a restart, twice as long each time, 5 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,8 +31,7 @@ SHOWN = 6  # readings, as evidence
 KILLED, TERMINATED = 137, 143  # 128 and the signal: SIGKILL, SIGTERM
 
 
-@dataclass(frozen=True, slots=True)
-class _Loop:
+class _Loop(NamedTuple):
     subject: str
     span: Span
     times: int  # ends or restarts within the span

@@ -10,7 +10,7 @@ import numpy as np
 from zombiescope.core import Blind, Reading
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.kernel.columns import Column
-from zombiescope.recorder.reading_rows import ReadingRows
+from zombiescope.recorder.readings import ReadingRows
 from zombiescope.top.frame import CENSUS, CPU, NEEDS
 
 KEPT = 6  # readings of what is read each second

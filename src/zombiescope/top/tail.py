@@ -6,6 +6,7 @@ that is shown, and stacks and findings now and then from a look at all of it (lo
 
 from __future__ import annotations
 
+import io
 import os
 import struct
 from typing import BinaryIO
@@ -13,11 +14,11 @@ from typing import BinaryIO
 from zombiescope.core import UserError
 from zombiescope.core.timeline import Timeline
 from zombiescope.recorder.clock import seconds
-from zombiescope.recorder.head import CLOCK, FETCHED, MAGIC, NAME, SAME, SAMPLE, Record, records, whole
+from zombiescope.recorder.head import CLOCK, FETCHED, MAGIC, NAME, SAME, SAMPLE, HeadReader, Record
 from zombiescope.recorder.layout import HEAD_FILE, META, is_segment
 from zombiescope.recorder.meta import open_regular, read_meta
-from zombiescope.recorder.settle import _source as named
-from zombiescope.recorder.settle_probes import SettledProbes
+from zombiescope.recorder.readings import SettledProbes
+from zombiescope.recorder.sources import named
 from zombiescope.top.frame import NEEDS
 from zombiescope.top.store import Store
 
@@ -97,9 +98,10 @@ class Tail:
             content = self._rest + piece
             if not content.startswith(MAGIC):
                 content = MAGIC + content
-            for record in records(content):
+            reader = HeadReader(io.BytesIO(content))
+            for record in reader:
                 self._take(record, now)
-            self._rest = content[whole(content) :]
+            self._rest = content[reader.end :]
 
     def _take(self, record: Record, now: float) -> None:
         if record.kind == CLOCK and len(record.content) == 8:

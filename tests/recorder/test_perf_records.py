@@ -12,8 +12,8 @@ from tests.kernel.sampler import RawStack, StackTable
 
 from zombiescope.core.errors import Unparsable
 from zombiescope.kernel.perf_changes import Comm, Exit, Fork, Ksymbol, Mmap, Throttle
-from zombiescope.kernel.perf_records import Parsed, parse
-from zombiescope.kernel.perf_ring import unwrap
+from zombiescope.kernel.perf_rings import unwrap
+from zombiescope.recorder.perf_records import Parsed, parse
 
 KERNEL, USER = (1 << 64) - 128, (1 << 64) - 512
 IN_KERNEL, IN_PROCESS = 0xFFFFFFFF81000000, 0x55D000001000

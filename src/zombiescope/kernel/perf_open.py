@@ -1,4 +1,4 @@
-"""Call perf_event_open(2): one sampling event on one core and the ring its records arrive in; through ctypes.
+"""Call perf_event_open(2): one sampling event on one core, as detailed as the kernel grants it; through ctypes.
 
 Attributes are packed by hand after include/uapi/linux/perf_event.h, as long as Linux 4.8 knows them (112 bytes). What
 later kernels added is requested and, if refused, left out. Refusals become Unreadable, with how to fix it.
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import fcntl
-import mmap
 import os
 import platform
 import re
@@ -19,17 +17,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from zombiescope.core.errors import Unparsable, Unreadable
+from zombiescope.core.errors import Unreadable
 from zombiescope.kernel.rights import CAP_PERFMON, CAP_SYS_ADMIN, own_rights, text_of
 from zombiescope.kernel.system_call import SystemCall
 
 SOURCE = "perf_event_open(2)"
-# The longest record that can be missing from a ring for lack of space: a path of 4 KB, or 127 + 127 addresses.
-LONGEST = 8192
-
 PERF_EVENT_OPEN = SystemCall(SOURCE, {"x86_64": 298, "aarch64": 241})
 _CLOEXEC = 8
-_ENABLE = 0x2400  # PERF_EVENT_IOC_ENABLE
 # type and config: cycles are counted by the PMU and sampled by NMI (x86); the clock is a timer, also when idle.
 _EVENTS = {"cycles": (0, 0), "cpu-clock": (1, 0)}
 _IP, _TID, _TIME, _CALLCHAIN, _CPU, _PERIOD, _CGROUP = 1, 1 << 1, 1 << 2, 1 << 5, 1 << 7, 1 << 8, 1 << 21
@@ -46,7 +40,6 @@ _DISABLED, _EXCLUDE_KERNEL, _EXCLUDE_HV, _MMAP, _COMM, _FREQ, _TASK, _WATERMARK 
 _SAMPLE_ID_ALL, _NO_KERNEL_CHAIN, _NO_USER_CHAIN, _MMAP2 = 1 << 18, 1 << 21, 1 << 22, 1 << 23
 _COMM_EXEC, _USE_CLOCKID, _KSYMBOL, _NEW_CGROUPS, _BUILD_ID = 1 << 24, 1 << 25, 1 << 29, 1 << 32, 1 << 34
 _FORMAT_LOST = 1 << 4
-_LOCK, _ENABLED, _RUNNING, _HEAD, _TAIL = 8 // 8, 24 // 8, 32 // 8, 1024 // 8, 1032 // 8  # struct perf_event_mmap_page
 
 _PARANOID = "/proc/sys/kernel/perf_event_paranoid"
 _BOOT_OPTIONS = "/proc/cmdline"
@@ -90,103 +83,6 @@ class Event:
         lost = _FORMAT_LOST if self.counts_lost else 0
         start = struct.pack("=IIQQQQQ", kind, 112, config, self.hz, sample, lost, flags)
         return start + struct.pack("=I40xi16x", wake_at, time.CLOCK_MONOTONIC)
-
-
-class Ring:
-    """An event that counts, and its records. `size` is a power of two, at least a page."""
-
-    def __init__(self, event: Event, cpu: int, size: int) -> None:
-        self.size = size
-        self.lost = 0  # since the beginning, as the event itself has counted
-        self._last_head = -1
-        self._last_times, self._last_share = (0, 0), 1.0
-        self._counts_lost = event.counts_lost
-        self._descriptor = event.open(cpu, wake_at=size // 4 * 3)
-        try:
-            self._mapped = mmap.mmap(self._descriptor, mmap.PAGESIZE + self.size)
-        except OSError as error:
-            os.close(self._descriptor)
-            why = f"a ring of {self.size >> 10} KB cannot be mapped ({(error.strerror or '').lower()})"
-            cure = "it needs CAP_IPC_LOCK, a greater kernel.perf_event_mlock_kb, or a smaller ring"
-            raise Unreadable(SOURCE, f"{why}: {cure}") from None
-        self._raw = memoryview(self._mapped)
-        # Loads and stores of a whole word are atomic; of single bytes, as struct may do them, they are not.
-        self._words = self._raw[: mmap.PAGESIZE].cast("Q")
-        self._data = self._raw[mmap.PAGESIZE :]
-        fcntl.ioctl(self._descriptor, _ENABLE, 0)
-
-    @property
-    def head(self) -> int:
-        """How many bytes the kernel has written since the beginning."""
-        return self._words[_HEAD]
-
-    def copy(self, head: int) -> bytes:
-        """What is unread, up to a head read before."""
-        return unwrap(self._data, self._words[_TAIL], head)
-
-    def release(self, head: int) -> None:
-        """Allow the kernel to overwrite everything up to head."""
-        self._words[_TAIL] = head
-
-    def fileno(self) -> int:
-        """For poll(2): readable when the ring is three quarters full."""
-        return self._descriptor
-
-    def count_lost(self, unread: int) -> int:
-        """Records lost since the last call, as the event itself has counted them; 0 where it does not (before v6.0).
-
-        The kernel reports a loss in the ring, too, but with the next record that fits: a ring that stays full reports
-        nothing. The event is read only if its ring was too full for a record, as reading it interrupts its core.
-        """
-        if not self._counts_lost or unread <= self.size - LONGEST:
-            return 0
-        before, self.lost = self.lost, max(self.lost, self._read()[1])
-        return self.lost - before
-
-    def counts(self) -> bool:
-        """Whether the event still counts: it wrote something since the last call, or two reads of it differ.
-
-        The clock counts on idle cores too, and for cycles the read itself wakes the core. It is the last resort: each
-        read interrupts the core and waits for it, 5 ms on a busy virtual machine.
-        """
-        head, self._last_head = self._last_head, self.head
-        return head != self._last_head or self._read()[0] != self._read()[0]
-
-    def share(self) -> float:
-        """The part of the time since the last call in which the event counted: less than 1 if counters are short.
-
-        The kernel writes both times beside the ring when a sample is made or counters change hands. A lock that has
-        changed says that it was writing just then: the next call will know.
-        """
-        words = self._words
-        lock = words[_LOCK]
-        times = words[_ENABLED], words[_RUNNING]
-        enabled, running = (now - before for now, before in zip(times, self._last_times, strict=True))
-        if words[_LOCK] == lock and enabled > 0 and 0 <= running <= enabled:
-            self._last_times, self._last_share = times, running / enabled
-        return self._last_share
-
-    # The count and, where offered, how many records were lost. An event that cannot be scheduled reads as nothing.
-    def _read(self) -> tuple[int, int]:
-        count, lost = struct.unpack("=QQ", os.read(self._descriptor, 16).ljust(16, b"\0"))
-        return count, lost
-
-    def close(self) -> None:
-        for view in (self._words, self._data, self._raw):
-            view.release()
-        self._mapped.close()
-        os.close(self._descriptor)
-
-
-def unwrap(ring: memoryview, tail: int, head: int) -> bytes:
-    """The bytes between tail and head, both counted since the start, of a ring that wraps around."""
-    size = len(ring)
-    if not 0 <= head - tail <= size:
-        raise Unparsable(SOURCE, tail, f"the ring has {size} bytes but claims {head - tail} unread ones")
-    first, last = tail % size, head % size
-    if head == tail or first < last:
-        return bytes(ring[first:last])
-    return bytes(ring[first:]) + bytes(ring[:last])
 
 
 def richest(cpus: Sequence[int], hz: int, user: bool) -> Event:

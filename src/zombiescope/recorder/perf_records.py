@@ -4,7 +4,7 @@ A ring is a stream of records: eight bytes of header (kind, flags, size), a body
 says who, when and where. Every size is a multiple of eight, so a ring is an array of 64-bit words. Of each sample two
 pieces are cut out, the fixed part and the call chain; nothing is done per address.
 
-A sample, with the sample_type that perf_ring asks for, in words:
+A sample, with the sample_type that perf_open asks for, in words:
 
     header | ip | pid, tid | time | cpu | period | nr | nr addresses, leaf first, with markers | cgroup, where offered
 
@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from zombiescope.core.errors import Unparsable
 from zombiescope.kernel.perf_changes import Comm, Exit, Fork, Ksymbol, Mmap, NewCgroup, Record, Throttle
-from zombiescope.kernel.perf_ring import SOURCE
+from zombiescope.kernel.perf_open import SOURCE
 
 # Markers among the addresses of a call chain (enum perf_callchain_context); every address is below the lowest marker.
 CONTEXT_KERNEL, CONTEXT_USER, LOWEST_CONTEXT = -128, -512, -4095
