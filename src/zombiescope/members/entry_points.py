@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from typing import NamedTuple
 
 from zombiescope.core.errors import Unreadable
 from zombiescope.members.outside import read_regular
@@ -19,8 +19,7 @@ from zombiescope.members.outside import read_regular
 _PREFIX = "zombiescope."
 
 
-@dataclass(frozen=True, slots=True)
-class EntryPoint:
+class EntryPoint(NamedTuple):
     """One line of a package's entry_points.txt."""
 
     name: str

@@ -17,10 +17,9 @@ import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from zombiescope.core.errors import Unparsable, Unreadable, UserError
 from zombiescope.core.words import harmless
@@ -38,15 +37,13 @@ _added: list[str] = []
 _failed: dict[tuple[str, str], str] = {}  # members of ours that could not be loaded, and why
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(NamedTuple):
     """A member that failed by our own fault or a stranger's, and how."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Stranger:
+class Stranger(NamedTuple):
     """A member from outside the package: a file in a folder, or a module that a package declares."""
 
     room: str
