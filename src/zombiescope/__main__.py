@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 from zombiescope import __version__
 from zombiescope.cli._parser import Parser
+from zombiescope.cli._streams import add_quiet, streams_of
 from zombiescope.core.errors import Unparsable, Unreadable, UserError
 from zombiescope.members.rooms import Broken, guarded, member, names, strangers
 from zombiescope.outputs._exit_codes import BLIND, USAGE
@@ -58,8 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     try:
-        code: int = args.run(args)
-        sys.stdout.flush()
+        with streams_of(args):
+            code: int = args.run(args)
+            sys.stdout.flush()
         return code
     except SystemExit as stop:  # what a verb uses may end itself: a server that cannot listen
         if isinstance(stop.__context__, BrokenPipeError):  # rich turns a broken pipe into an exit with code 1
@@ -114,7 +116,8 @@ def _command() -> tuple[argparse.ArgumentParser, Any]:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"zombiescope {__version__}")
-    return parser, parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    # With `prog` argparse need not work out the usage, for which it loads shutil and all that packs files: 4 ms.
+    return parser, parser.add_subparsers(title="verbs", metavar="VERB", required=True, prog="zombiescope")
 
 
 def _summary(docstring: str) -> str:
@@ -137,6 +140,7 @@ def _add_verb(verbs: Any, name: str, verb: ModuleType | Broken) -> None:
     added = guarded(lambda: verb.add_args(sub))
     if isinstance(added, Broken):
         _add_broken(sub, name, added)
+    add_quiet(sub)
 
 
 def _add_broken(sub: argparse.ArgumentParser, name: str, broken: Broken) -> None:

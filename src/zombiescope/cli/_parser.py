@@ -25,12 +25,12 @@ class Parser(argparse.ArgumentParser):
         super().error(harmless(message, most=_LONGEST))
 
 
-def did_you_mean(typed: Iterable[str], known: Iterable[str]) -> str:
-    """The end of an error line; empty if nothing known is near."""
+def did_you_mean(typed: Iterable[str], known: Iterable[str], most: int = 1) -> str:
+    """The end of an error line, with so many for each at most; empty if nothing known is near."""
     from difflib import get_close_matches  # 5 ms, and only after a mistake
 
     known = sorted(set(known))
-    near = dict.fromkeys(it for each in typed for it in get_close_matches(each, known, n=1))
+    near = dict.fromkeys(it for each in typed for it in get_close_matches(each, known, n=most))
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
