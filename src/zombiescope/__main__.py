@@ -28,6 +28,19 @@ EXAMPLES = """examples:
 exit codes: 0 clear, 1 found, 2 usage, 3 blind: something that matters could not be read
 """
 
+# Without a word: one small screen. All verbs with a line each are in --help.
+FIRST = f"""{DESCRIPTION}
+
+  zombiescope diagnose              look at this machine for 10 s and say what
+                                    is wrong and why; changes nothing
+  zombiescope diagnose --sample     the same of a recorded incident
+  zombiescope fix                   how to fix what was found; changes nothing
+  zombiescope explain NAME          what a word of the report means
+  zombiescope top                   the live view on a terminal
+  zombiescope record ./rec          keep the last 12 hours on disk
+  zombiescope view --sample --open  any second of a recording in the browser
+"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb. A user's mistake, or a source we cannot read, is one line on stderr and never a traceback."""
@@ -37,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a C locale cannot show every name
     words = sys.argv[1:] if argv is None else list(argv)
     if not words:
-        _overview().print_help()
+        print(_short())
         return 0
     named = words[0] in names("cli")
     args = (command_parser(words[0]) if named else _overview()).parse_args(words)
@@ -94,6 +107,14 @@ def command_parser(verb: str = "") -> argparse.ArgumentParser:
     for name in [verb] if verb in names("cli") else names("cli"):
         _add_verb(verbs, name, member("cli", name))
     return parser
+
+
+def _short() -> str:
+    import textwrap
+
+    others = " ".join(name for name in names("cli") if f"zombiescope {name} " not in FIRST)
+    more = textwrap.wrap(f"more verbs: {others}", 78, subsequent_indent=" " * len("more verbs: "))
+    return "\n".join([FIRST, *more, "`zombiescope --help` has a line on each, `zombiescope VERB --help` examples"])
 
 
 def _overview() -> argparse.ArgumentParser:
