@@ -22,7 +22,10 @@ from zombiescope.members.rooms import names
     ],
 )
 def test_what_is_near(argv: tuple[str, ...], answer: str, zombiescope: Run) -> None:
-    assert zombiescope(*argv, expect=2).stderr.splitlines()[-1].endswith(answer)
+    said = zombiescope(*argv, expect=2).stderr.splitlines()
+    assert len(said) == 2 and said[-1].endswith(answer)
+    verb = f" {argv[0]}" if argv[0] in names("cli") else ""
+    assert said[0] == f"see `zombiescope{verb} --help`"
 
 
 def test_what_was_typed_does_nothing_to_the_terminal(zombiescope: Run) -> None:

@@ -16,13 +16,22 @@ _LONGEST = 4_000  # characters of what was typed that are shown
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
+        """Where to read on, then the mistake in one line; the usage of a verb would be a screen of options."""
         if unknown := _UNKNOWN.fullmatch(message):
             typed = [it.partition("=")[0] for it in unknown[1].split() if it.startswith("-")]
             message += did_you_mean(typed, _flags(self))
         elif choice := _NO_CHOICE.fullmatch(message):
             choices = [it.strip("' ") for it in choice[3].split(",")]
             message = choice[1] + (did_you_mean([choice[2]], choices) or f" (choose from {choice[3]})")
-        super().error(harmless(message, most=_LONGEST))
+        self.exit(2, f"see `{_typed(self)} --help`\nzombiescope: error: {harmless(message, most=_LONGEST)}\n")
+
+
+def _typed(parser: argparse.ArgumentParser) -> str:
+    """The command with the verb that was typed: it alone was loaded, if it is one."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction) and len(action.choices) == 1:
+            return next(iter(action.choices.values())).prog
+    return parser.prog
 
 
 def did_you_mean(typed: Iterable[str], known: Iterable[str], most: int = 1) -> str:
