@@ -107,7 +107,7 @@ def moment(text: str) -> float:
 
 def moment_of_recording(text: str) -> float:
     """The same; and plain seconds since it began."""
-    return SinceStart(text) if re.fullmatch(r"\d{1,8}(\.\d{1,9})?", text) else moment(text)
+    return SinceStart(text) if re.fullmatch(r"[0-9]{1,8}(\.[0-9]{1,9})?", text) else moment(text)
 
 
 def placed(at: float, own: Span) -> float:
