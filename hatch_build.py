@@ -1,4 +1,4 @@
-"""What is made while the wheel is built: man pages and completion scripts, by the code that is being packed."""
+"""What the wheel has beside the code: the docs, and man pages and completion scripts, made by what is being packed."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ class Shipped(BuildHookInterface):  # type: ignore[type-arg]
         env |= {"PYTHONPATH": str(Path(self.root, "src")), "PYTHONDONTWRITEBYTECODE": "1"}
         subprocess.run([sys.executable, "-m", "zombiescope.cli._shipped", self._folder.name], env=env, check=True)
         build_data["shared_data"][f"{self._folder.name}/share"] = "share"
+        docs = Path(self.root, "docs")
+        for page in sorted((*docs.rglob("*.md"), *docs.glob("*.svg"))):  # screenshots are left out: a megabyte
+            build_data["shared_data"][str(page)] = f"share/doc/zombiescope/{page.relative_to(docs).as_posix()}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
         if version != "editable":

@@ -6,13 +6,16 @@ import os
 import subprocess
 import sys
 
+from zombiescope.core import UserError
+
 
 def weigh(*argv: str) -> tuple[float, float]:
     """CPU seconds (user and system) and largest resident bytes of one run."""
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode in (0, 1, 3), f"{argv} ended with {process.returncode}"
+    if process.returncode not in (0, 1, 3):
+        raise UserError(f"{' '.join(argv)[:200]} ended with {process.returncode}")
     return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
 
 

@@ -26,7 +26,7 @@ from zombiescope.profile.tree import planted
 FOLDER = os.path.join(tempfile.gettempdir(), "zs-capture")
 SECONDS = 105  # at 999 Hz, two busy cores give 200,000 samples in it
 FEWEST = 200_000
-RUNS = 5
+RUNS = 3  # of whole processes, in turns; what takes milliseconds is run more often
 CELL = SECOND // 50
 _KSYMBOL, _KSYMBOL_FLAGS = 17, 22  # kind of the record, and where its flags are: behind head, address, length, type
 # Parsers, hashes and regular expressions, pipes, files, short programs by the thousand: kernel and user, deep and flat.
@@ -61,10 +61,12 @@ def ratios() -> Iterator[tuple[str, float, float, str]]:
 
 
 def recorded() -> str:
-    """The capture, made once and kept."""
+    """The capture, made once and kept; perf script can read it."""
     path = os.path.join(FOLDER, "main.data")
     if os.path.exists(path):
+        _make_readable(path)
         return path
+    print(f"recording {path}: {SECONDS} s, once", file=sys.stderr)
     os.makedirs(FOLDER, exist_ok=True)
     load = subprocess.Popen(["bash", "-c", LOAD, "load", str(SECONDS)], stdout=subprocess.DEVNULL)
     try:
@@ -83,13 +85,22 @@ def recorded() -> str:
 def _make_readable(path: str) -> None:
     """perf 6.1 ends with "failed to process type: 17" at some records of BPF programs that were loaded meanwhile
     (KSYMBOL): as programs that were unloaded it passes over them."""
-    if subprocess.run(("perf", "script", "-i", path), capture_output=True).returncode == 0:
+    if not _trouble_of_perf(path):
         return
     with open(path, "r+b") as file:
         start, size = struct.unpack_from("<QQ", file.read(56), 40)
         for piece in pieces(lambda at, most: os.pread(file.fileno(), most, at), start, start + size, []):
             for place in piece.of(_KSYMBOL).tolist():
                 os.pwrite(file.fileno(), struct.pack("<H", 1), piece.offset + 8 * place + _KSYMBOL_FLAGS)
+    if trouble := _trouble_of_perf(path):
+        raise UserError(f"perf script cannot read {path}: {trouble}; remove it to record another")
+
+
+def _trouble_of_perf(path: str) -> str:
+    """Why perf script ends early; empty if it does not."""
+    argv = ("perf", "script", "-i", path)
+    done = subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
+    return "" if not done.returncode else f"{done.returncode} {done.stderr.strip()[-200:]}"
 
 
 @contextmanager
@@ -205,7 +216,7 @@ def _from(capture: Samples, second: int, length: int) -> Chosen:
 
 def _quickest(ask: Callable[[], object]) -> float:
     best = float("inf")
-    for _ in range(RUNS):
+    for _ in range(5):
         started = time.process_time()
         ask()
         best = min(best, time.process_time() - started)

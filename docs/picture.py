@@ -1,4 +1,4 @@
-"""Draw docs/report.svg: let the incident happen here, run the command as on a terminal, keep what it printed."""
+"""Draw docs/report.svg: run the README's first command as on a terminal, keep what it printed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from zombiescope.lab import pinterest
-
-COLUMNS, ROWS = 150, 58  # what a reader takes in at one glance; the rest of the report follows in a terminal
+COLUMNS, ROWS = 110, 46  # what a reader takes in at one glance; the rest of the report follows in a terminal
 # rich's own frame, without the web font that it would fetch.
 FRAME = """<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve"
 viewBox="0 0 {terminal_width} {terminal_height}">
@@ -26,11 +24,10 @@ viewBox="0 0 {terminal_width} {terminal_height}">
 
 
 def main() -> None:
-    argv = ["diagnose", "--seconds", f"{pinterest.SECONDS:.0f}", "--set", "kmsg.PAST=0"]
-    with pinterest.run():
-        printed = on_a_terminal([sys.executable, "-m", "zombiescope", *argv])
+    argv = ["diagnose", "--sample"]
+    printed = on_a_terminal([sys.executable, "-m", "zombiescope", *argv])
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
-    console.print(Text("$ zombiescope diagnose --seconds 20", "bold"))
+    console.print(Text(f"$ zombiescope {' '.join(argv)}", "bold"))
     lines = [line for text in Text.from_ansi(printed).split("\n") for line in text.wrap(console, COLUMNS)]
     for line in lines[:ROWS]:
         console.print(line)
@@ -39,7 +36,7 @@ def main() -> None:
 
 def on_a_terminal(argv: list[str]) -> str:
     mine, theirs = pty.openpty()
-    env = {**os.environ, "COLUMNS": str(COLUMNS), "TERM": "xterm-256color"}
+    env = {**os.environ, "COLUMNS": str(COLUMNS), "TERM": "xterm-256color", "TZ": "UTC"}
     process = subprocess.Popen(argv, stdout=theirs, stderr=subprocess.DEVNULL, env=env)
     os.close(theirs)
     printed = b""

@@ -60,6 +60,8 @@ def test_everything_is_in_the_archives(built: Path) -> None:
     for verb in names("cli"):
         assert f"{share}/man/man1/zombiescope-{verb}.1" in inside
     assert f"{share}/man/man1/zombiescope.1" in inside
+    for page in ("README.md", "exports.md", "signs/zombie_cgroups.md", "report.svg"):
+        assert f"{share}/doc/zombiescope/{page}" in inside
     assert f"{share}/bash-completion/completions/zombiescope" in inside
     assert f"{share}/zsh/site-functions/_zombiescope" in inside
     assert f"{share}/fish/vendor_completions.d/zombiescope.fish" in inside
@@ -91,6 +93,28 @@ def test_the_installed_command_shows_a_recording(installed: Path, tmp_path: Path
         refused = clean(command, *argv, cwd=tmp_path, codes=(2,)).stderr.splitlines()
         assert "pipx install --force 'zombiescope[web]'" in refused[-1]
     assert sorted(it.name for it in tmp_path.iterdir()) == ["rec", "rec.html"]
+
+
+def test_the_readme_s_commands_from_the_wheel_alone(installed: Path, tmp_path: Path) -> None:
+    """As they stand; of those that need the extra, the refusal names the README's own way to install it."""
+    readme = (PROJECT / "README.md").read_text()
+    command = str(installed / "bin/zombiescope")
+    shown = re.findall(r"^    zombiescope (.*?) *(?:#.*)?$", readme, re.MULTILINE)
+    assert shown == ["diagnose --sample", "diagnose", "view --sample --open"]
+    report = clean(command, *shown[0].split(), cwd=tmp_path, codes=(1,)).stdout
+    assert "PROBLEM" in report and "zombiescope fix --sample" in report
+    next_command = re.findall(r"^  next   zombiescope (\S+ \S+)", report, re.MULTILINE)[0]
+    assert "stop_leaking_unit" in clean(command, *next_command.split(), cwd=tmp_path, codes=(1,)).stdout
+    clean(command, *shown[1].split(), "--seconds", "1", cwd=tmp_path, codes=(0, 1, 3))
+    if PAGE.exists():
+        refused = clean(command, *shown[2].split(), cwd=tmp_path, codes=(2,)).stderr
+        extra = re.findall(r"zombiescope\[web\]", readme)
+        assert extra and extra[0] in refused
+        clean(command, "view", "--sample", "-o", "page.html", cwd=tmp_path)
+    verbs = set(re.findall(r"`([a-z]+)`", readme[readme.index("Next: ") : readme.index("Needs Linux")]))
+    assert {"top", "record", "agent", "before", "audit", "census", "gate", "flame", "fleet"} <= verbs <= {*names("cli")}
+    for verb in sorted(verbs):
+        assert clean(command, verb, "--help", cwd=tmp_path).stdout.startswith(f"usage: zombiescope {verb} ")
 
 
 def test_what_is_imported_is_declared() -> None:

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 from zombiescope import __version__
 from zombiescope.cli._parser import Parser
+from zombiescope.cli._streams import add_quiet, streams_of
 from zombiescope.core.errors import Unparsable, Unreadable, UserError
 from zombiescope.members.rooms import Broken, guarded, member, names, strangers
 from zombiescope.outputs._exit_codes import BLIND, USAGE
@@ -27,6 +28,19 @@ EXAMPLES = """examples:
 exit codes: 0 clear, 1 found, 2 usage, 3 blind: something that matters could not be read
 """
 
+# Without a word: one small screen. All verbs with a line each are in --help.
+FIRST = f"""{DESCRIPTION}
+
+  zombiescope diagnose              look at this machine for 10 s and say what
+                                    is wrong and why; changes nothing
+  zombiescope diagnose --sample     the same of a recorded incident
+  zombiescope fix                   how to fix what was found; changes nothing
+  zombiescope explain NAME          what a word of the report means
+  zombiescope top                   the live view on a terminal
+  zombiescope record ./rec          keep the last 12 hours on disk
+  zombiescope view --sample --open  any second of a recording in the browser
+"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb. A user's mistake, or a source we cannot read, is one line on stderr and never a traceback."""
@@ -36,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a C locale cannot show every name
     words = sys.argv[1:] if argv is None else list(argv)
     if not words:
-        _overview().print_help()
+        print(_short())
         return 0
     named = words[0] in names("cli")
     args = (command_parser(words[0]) if named else _overview()).parse_args(words)
@@ -58,8 +72,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     try:
-        code: int = args.run(args)
-        sys.stdout.flush()
+        with streams_of(args):
+            code: int = args.run(args)
+            sys.stdout.flush()
         return code
     except SystemExit as stop:  # what a verb uses may end itself: a server that cannot listen
         if isinstance(stop.__context__, BrokenPipeError):  # rich turns a broken pipe into an exit with code 1
@@ -94,6 +109,14 @@ def command_parser(verb: str = "") -> argparse.ArgumentParser:
     return parser
 
 
+def _short() -> str:
+    import textwrap
+
+    others = " ".join(name for name in names("cli") if f"zombiescope {name} " not in FIRST)
+    more = textwrap.wrap(f"more verbs: {others}", 78, subsequent_indent=" " * len("more verbs: "))
+    return "\n".join([FIRST, *more, "`zombiescope --help` has a line on each, `zombiescope VERB --help` examples"])
+
+
 def _overview() -> argparse.ArgumentParser:
     """For --help, --version and a verb that does not exist: the verbs by their first lines. None of ours is loaded."""
     parser, verbs = _command()
@@ -114,7 +137,8 @@ def _command() -> tuple[argparse.ArgumentParser, Any]:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"zombiescope {__version__}")
-    return parser, parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    # With `prog` argparse need not work out the usage, for which it loads shutil and all that packs files: 4 ms.
+    return parser, parser.add_subparsers(title="verbs", metavar="VERB", required=True, prog="zombiescope")
 
 
 def _summary(docstring: str) -> str:
@@ -137,6 +161,7 @@ def _add_verb(verbs: Any, name: str, verb: ModuleType | Broken) -> None:
     added = guarded(lambda: verb.add_args(sub))
     if isinstance(added, Broken):
         _add_broken(sub, name, added)
+    add_quiet(sub)
 
 
 def _add_broken(sub: argparse.ArgumentParser, name: str, broken: Broken) -> None:

@@ -44,7 +44,8 @@ def test_a_file_and_flags_before_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("lisen = 1", "no such key: lisen; there are dir, host, listen"),
+        ("lisen = 1", "no such key: lisen; did you mean listen?"),
+        ("zzz = 1", "no such key: zzz; there are dir, host, listen"),
         ("every = true", "every: neither a text nor a number"),
         ("every = '5 parsecs'", "every: '5 parsecs' is not a number of seconds"),
         ("[agent]\nevery = 1", "no such key: agent"),

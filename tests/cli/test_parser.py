@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from tests.conftest import Run
+
+from zombiescope.members.rooms import names
 
 
 @pytest.mark.parametrize(
@@ -18,7 +22,10 @@ from tests.conftest import Run
     ],
 )
 def test_what_is_near(argv: tuple[str, ...], answer: str, zombiescope: Run) -> None:
-    assert zombiescope(*argv, expect=2).stderr.splitlines()[-1].endswith(answer)
+    said = zombiescope(*argv, expect=2).stderr.splitlines()
+    assert len(said) == 2 and said[-1].endswith(answer)
+    verb = f" {argv[0]}" if argv[0] in names("cli") else ""
+    assert said[0] == f"see `zombiescope{verb} --help`"
 
 
 def test_what_was_typed_does_nothing_to_the_terminal(zombiescope: Run) -> None:
@@ -30,5 +37,10 @@ def test_nothing_near_lists_what_there_is(zombiescope: Run) -> None:
     assert "(choose from 'agent', 'audit'" in zombiescope("xyzzy", expect=2).stderr
 
 
-def test_no_word_at_all_shows_the_help(zombiescope: Run) -> None:
-    assert zombiescope(expect=0).stdout == zombiescope("--help", expect=0).stdout
+def test_no_word_at_all_shows_the_first_steps_on_one_small_screen(zombiescope: Run) -> None:
+    said = zombiescope(expect=0).stdout
+    assert set(names("cli")) <= set(re.findall(r"[a-z]+", said)), "every verb is named"
+    lines = said.splitlines()
+    assert len(lines) < 24 and max(map(len, lines)) <= 80
+    for verb in re.findall(r"^  zombiescope ([a-z]+) ", said, re.MULTILINE):
+        assert f"\n    {verb} " in zombiescope("--help", expect=0).stdout

@@ -15,7 +15,7 @@ from tests.profile.perf_data_file import KERNEL, PerfData, one_of_everything, te
 from tests.recorder.test_log_file import zstd
 
 from zombiescope.cli._files import Asked
-from zombiescope.cli._sources import instant, opened
+from zombiescope.cli._sources import Source, instant, opened
 from zombiescope.core import UserError
 from zombiescope.core.samples import Function, Who
 from zombiescope.profile.about import line
@@ -138,18 +138,19 @@ def test_files_of_two_clocks_are_not_one(tmp_path: Path) -> None:
 
 def test_times_on_the_command_line() -> None:
     made = capture([(5_000_000_000, 0, Who(1, "a"), (Function("f", False),), 1)])
-    assert instant("12.5", made) == 17_500_000_000
-    assert instant("0.000000001", made) == 5_000_000_001
+    assert instant("12.5", Source(made, "")) == 17_500_000_000
+    assert instant("0.000000001", Source(made, "")) == 5_000_000_001
     for text in ("05:10", "-1", "soon", "1e3", "2025-01-01"):
         with pytest.raises(UserError, match="give seconds since it began"):
-            instant(text, made)
+            instant(text, Source(made, ""))
     from dataclasses import replace
 
-    unix = replace(made, clock="unix")
+    unix = Source(replace(made, clock="unix"), "")
     assert instant("1700000000.5", unix) == 1_700_000_000_500_000_000
     assert instant("2025-03-04T05:06:07", unix) == 1_741_064_767_000_000_000
+    assert instant("00:00:07", unix) == 7_000_000_000  # its own day, not today
     with pytest.raises(UserError, match="no times"):
-        instant("1", replace(made, clock="none"))
+        instant("1", Source(replace(made, clock="none"), ""))
 
 
 @pytest.mark.skipif(not EXTERNAL.is_dir(), reason=f"no captures of others at {EXTERNAL}")

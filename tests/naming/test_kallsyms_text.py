@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 import numpy as np
 import pytest
@@ -21,7 +22,9 @@ names = st.sampled_from(["do_idle", "vfs_read", "__pi_do_idle", "a.isra.0"])
 def test_both_say_the_same(symbols: list[tuple[int, str]], asked: list[int], module: bool) -> None:
     text = "".join(f"{at:016x} T {name}\n" for at, name in sorted(dict(symbols).items())).encode()
     text += b"ffffffffc0000000 t do_idle\t[processor]\nffffffffbf000000 t other\t[processor]\n" * module
-    where = np.array([*asked, 0xFFFFFFFFBF000001, 0xFFFFFFFFC0000001, 0x1000][: len(asked) + 3 * module], np.uint64)
+    text += b"ffffffff81000210 t near\t[bpf]\nffffffff80f00000 t below\t[virtio]\n" * module
+    strange = [0xFFFFFFFFBF000001, 0xFFFFFFFFC0000001, 0x1000, 0xFFFFFFFF81000215, 0xFFFFFFFF80F00001]
+    where = np.array([*asked, *strange[: len(strange) * module]], np.uint64)
     wanted = "do_idle".__eq__
     short, whole = KallsymsText(text), Kallsyms.parse(text)
     found = short.those(where, lambda name: wanted(name.split(" ")[0]))
@@ -49,6 +52,18 @@ def test_this_kernel() -> None:
     where = np.arange(0, 1 << 22, 1 << 15, dtype=np.uint64) + np.uint64(text.text_base or 0)
     for at, name in zip(where, text.whole.names(where), strict=True):
         assert name == UNKNOWN or text.those(np.array([at]), name.__eq__).tolist() == [True]
-    few = KallsymsText(text._text)
-    assert few.names(where) == text.whole.names(where)
+    few = KallsymsText(text._text + b"ffffffffc0fff000 t bpf_prog_1\t[bpf]\n")
+    where = np.append(where, np.array([0xFFFFFFFFC0FFF010, 0x1000], np.uint64))
+    assert few.names(where) == [*text.whole.names(where[:-2]), "bpf_prog_1 [bpf]", UNKNOWN]
+    assert few.names(np.empty(0, np.uint64)) == []
     assert "whole" not in vars(few), "a few names do not need all of the text"
+
+
+def test_hidden_addresses_and_one_address_of_very_many_names_take_no_time() -> None:
+    hidden = KallsymsText(b"0000000000000000 T _text\n" * 100_000)
+    assert hidden.names(np.arange(300, dtype=np.uint64)) == [UNKNOWN] * 300 and hidden.zeroed
+    lines = [b"ffffffff81000000 T _text\n", *(b"ffffffff81000100 t f%05d\n" % it for it in range(50_000))]
+    where = np.arange(0xFFFFFFFF81000100, 0xFFFFFFFF81000200, dtype=np.uint64)
+    begun = time.process_time()
+    assert len(set(KallsymsText(b"".join(lines)).names(where))) == 1
+    assert time.process_time() - begun < 2

@@ -17,6 +17,7 @@ import pytest
 from tests.conftest import CANNOT
 from tests.kernel.sampler import Sampler
 from tests.naming.programs import children, compiled
+from tests.pythons import HAS_FRAMES, python_that
 
 from zombiescope.core import Host
 from zombiescope.core.errors import Unreadable
@@ -97,14 +98,8 @@ def runtime(language: str) -> tuple[list[str], dict[str, str]]:
         if shutil.which("node") is None:
             pytest.skip(CANNOT + "run JavaScript: no node")
         return ["node", "--perf-basic-prof", "-e", JAVASCRIPT], {}
-    installed = [shutil.which(f"python3.{minor}") for minor in range(12, 16)]
-    kept = sorted(Path.home().glob(".pyenv/versions/3.1[2-9]*/bin/python3"))
-    for python in [sys.executable, *filter(None, installed), *map(str, kept)]:
-        # Without frame pointers in the interpreter the kernel finds its way to the Python frames only by luck.
-        ask = "import sys, sysconfig as it; flags = it.get_config_var('PY_CORE_CFLAGS') or ''; "
-        ask += "sys.exit(not it.get_config_var('PY_HAVE_PERF_TRAMPOLINE') or 'no-omit-frame-pointer' not in flags)"
-        if subprocess.run([python, "-c", ask], check=False, capture_output=True).returncode == 0:
-            return [python, "-c", PYTHON], {"PYTHONPERFSUPPORT": "1"}
+    if python := python_that(HAS_FRAMES):
+        return [python, "-c", PYTHON], {"PYTHONPERFSUPPORT": "1"}
     return pytest.skip(CANNOT + "run a Python that writes a perf map: none from 3.12 on, with frame pointers")
 
 

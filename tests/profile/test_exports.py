@@ -164,6 +164,22 @@ def test_folded() -> None:
     ]
 
 
+@pytest.mark.parametrize("at_once", [1, 30, 1 << 20])
+def test_folded_names_are_all_that_counts_and_lines_are_gathered_some_at_a_time(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load("profile.exports", "folded"), "_AT_ONCE", at_once)
+    alike = [(at, 0, Who(at, "x"), (Function("main", False, f"/bin/{at % 3}"),) * (1 + at % 2), 1) for at in range(60)]
+    text = written("folded", Picture(capture=capture([*ROWS, *alike]))).decode()
+    assert sorted(text.splitlines()) == [
+        "java;run 100",
+        "kubelet;main;read_[k];mem_cgroup_nr_lru_pages_[k] 30",
+        "x;main 30",
+        "x;main;main 30",
+    ]
+    assert written("folded", Picture(capture=capture([]))) == b""
+
+
 def test_a_folded_difference_has_the_baseline_first_and_of_the_same_size() -> None:
     lines = dict(line.split(" ", 1) for line in written("folded", LATE).decode().splitlines())
     assert lines == {"java;run": "60 30", "kubelet;main;read_[k];mem_cgroup_nr_lru_pages_[k]": "0 30"}

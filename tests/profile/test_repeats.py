@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from zombiescope.profile.repeats import distinct, first_of_each
+from zombiescope.profile.repeats import distinct, first_of_each, sums_of_rows
 
 
 @pytest.mark.parametrize(("rows", "kinds"), [(0, 1), (1, 1), (50, 7), (5_000, 3), (60_000, 900), (60_000, 50_000)])
@@ -29,3 +29,11 @@ def test_many_values_of_one_place_in_the_table_are_still_told_apart() -> None:
     values = np.arange(3_000_000, dtype=np.int64) * 4096
     first, which = first_of_each(values)
     assert len(first) == len(values) and (values[first][which] == values).all()
+
+
+def test_rows_that_differ_in_anything_have_different_sums() -> None:
+    rows = [(), (1,), (2,), (1, 2), (2, 1), (0,), (0, 0), (1, 1, 2), (1, 2, 1), (2, 1, 1), (1 << 40,), (), (2, 1)]
+    flat = np.array([it for row in rows for it in row], np.int64)
+    sums = sums_of_rows(flat, np.cumsum([0, *map(len, rows)])).tolist()
+    assert len(set(sums)) == len(set(rows))
+    assert all((one == other) == (sums[i] == sums[j]) for i, one in enumerate(rows) for j, other in enumerate(rows))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -56,11 +57,23 @@ def user_stacks(capture: Samples) -> list[list[str]]:
     return [it for it in stacks if "innermost" in it]
 
 
+def printed(path: Path) -> list[list[str]]:
+    """The same as perf unwinds it."""
+    argv = ["perf", "script", "--no-inline", "-F", "time,ip,sym,dso", "-i", str(path)]
+    text = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    frames = [re.findall(r"^\s+[0-9a-f]+ (.*) \(([^()]*)\)$", it, re.MULTILINE) for it in text.split("\n\n")]
+    stacks = [[name for name, file in reversed(it) if not file.startswith("[kernel")] for it in frames]
+    return [it for it in stacks if "innermost" in it]
+
+
 @pytest.mark.kernel
 @pytest.mark.beside
 def test_a_program_without_frame_pointers(tmp_path: Path) -> None:
     path = recorded(tmp_path)
     found = user_stacks(opened(str(path)).capture)
+    theirs = printed(path)
+    assert len(theirs) == len(found)
+    assert sum(a == b for a, b in zip(theirs, found, strict=True)) >= 0.99 * len(found), (theirs[0], found[0])
     want = ["main", *["deeper"] * 6, "with_alloca", "innermost"]
     whole = [it for it in found if it[-len(want) :] == want]
     assert len(found) > 100 and len(whole) >= 0.99 * len(found), [it for it in found if it not in whole][:3]

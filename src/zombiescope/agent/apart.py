@@ -61,7 +61,7 @@ class Apart:
         elif passed > self._patience and not self._raised:
             self._raised = True
             with suppress(OSError):  # it has just ended
-                os.sched_setscheduler(self._pid, os.SCHED_OTHER, os.sched_param(0))
+                _schedule(self._pid, "SCHED_OTHER")
 
     def kill(self, why: str) -> None:
         os.kill(self._pid, signal.SIGKILL)
@@ -90,7 +90,7 @@ def _work(act: Act, writing: int, most_memory: int) -> None:
     """In the copy. It ends here, whatever happens."""
     code = 1
     try:
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        _schedule(0, "SCHED_IDLE")
         if most_memory:
             resource.setrlimit(resource.RLIMIT_DATA, (most_memory, most_memory))
         head, body = _guarded(act, most_memory)
@@ -100,6 +100,12 @@ def _work(act: Act, writing: int, most_memory: int) -> None:
         code = 0
     finally:
         os._exit(code)
+
+
+def _schedule(pid: int, policy: str) -> None:
+    """Only Linux has these policies; `top` shows a recording on any system."""
+    if hasattr(os, policy):
+        os.sched_setscheduler(pid, getattr(os, policy), os.sched_param(0))
 
 
 def _guarded(act: Act, most_memory: int) -> tuple[dict[str, Any], bytes]:

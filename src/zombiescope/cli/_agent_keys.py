@@ -15,6 +15,7 @@ from zombiescope.agent import tls
 from zombiescope.agent.settings import Settings, checked
 from zombiescope.agent.thresholds import why_not
 from zombiescope.cli._looking import duration, hertz
+from zombiescope.cli._parser import did_you_mean
 from zombiescope.cli.record import _bytes as size
 from zombiescope.core import UserError
 
@@ -146,7 +147,8 @@ def _from_file(file: str) -> dict[str, Any]:
             found[key] = tuple(value)
             continue
         if key not in KEYS:
-            raise UserError(f"{file}: no such key: {name}; there are {', '.join([*KEYS, 'set'])}")
+            meant = did_you_mean([key], KEYS) or f"; there are {', '.join([*KEYS, 'set'])}"
+            raise UserError(f"{file}: no such key: {name}{meant}")
         if not isinstance(value, str | int | float) or isinstance(value, bool):
             raise UserError(f"{file}: {name}: neither a text nor a number")
         try:

@@ -10,8 +10,15 @@ _KEPT = "completes"
 
 
 def add_format(parser: argparse.ArgumentParser, *formats: str) -> None:
-    """--format, one of these; the first unless another is asked for."""
+    """--format, one of these, the first unless another is asked for; and -o."""
     parser.add_argument("--format", choices=formats, default=formats[0], help=f"output format [{formats[0]}]")
+    add_output(parser)
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """-o: a file in place of stdout, whatever the verb writes there (`streams_of`)."""
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to this file [stdout]")
+    complete(parser, output=FILE)
 
 
 def add_optional(parser: argparse.ArgumentParser, name: str, says: str, default: str | None = None) -> None:

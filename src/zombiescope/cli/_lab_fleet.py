@@ -16,7 +16,7 @@ MOST_NODES = 200_000
 def add_simulation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="a new or empty folder")
     parser.add_argument("--nodes", type=_count(1, MOST_NODES), default=1000, metavar="N", help="how many nodes [1000]")
-    parser.add_argument("--hours", type=duration("hours", 24 * 31), default=12.0, metavar="H", help="for how long [12]")
+    parser.add_argument("--hours", type=duration("hours", 24 * 31), default=12.0, metavar="T", help="for how long [12]")
     parser.add_argument(
         "--seed", type=_count(0, 2**31), default=1, metavar="S", help="the same seed, the same fleet [1]"
     )
@@ -27,9 +27,8 @@ def add_simulation(parser: argparse.ArgumentParser) -> None:
         help="what makes nodes sick: the incident's agent, a kernel, a driver; collinear: nothing separates two "
         "candidates; two: two causes; canary: half of the sick are cured midway; null: chance alone [incident]",
     )
-    parser.add_argument(
-        "--every", type=_count(1, 600), default=10, metavar="T", help="seconds between two readings [10]"
-    )
+    every = "time between two readings: whole seconds, or 90s, 10m [10]"
+    parser.add_argument("--every", type=duration("seconds", 600.0), default=10.0, metavar="T", help=every)
     complete(parser, folder=FOLDER)
 
 
@@ -42,8 +41,8 @@ def simulated(args: argparse.Namespace) -> int:
         if watched:
             print(f"\r{text} ", end="", file=sys.stderr, flush=True)
 
-    hours = max(1, round(args.hours))
-    truth = simulate(args.folder, args.nodes, hours, args.seed, args.story, args.every, say=say)
+    hours, every = max(1, round(args.hours)), max(1, round(args.every))
+    truth = simulate(args.folder, args.nodes, hours, args.seed, args.story, every, say=say)
     if watched:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
     print(f"{args.folder}: {args.nodes:,} nodes, {hours} hours, {len(truth['sick']):,} sick; the truth is in {TRUTH}")

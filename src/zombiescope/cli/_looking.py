@@ -29,6 +29,7 @@ _SECONDS = {
     "hours": 3600.0,
     "days": 86400.0,
 }
+_DAY = _SECONDS["d"]
 
 
 def add_exit_style(parser: argparse.ArgumentParser, default: str | None) -> None:
@@ -81,19 +82,50 @@ def hertz(text: str) -> int:
     return int(text)
 
 
+class TimeOfDay(float):
+    """05:06:07 without a date: that of today, until it is known of which day a recording is (`placed`)."""
+
+
+class SinceStart(float):
+    """12.5: so many seconds since a recording began, which is known once it is open (`placed`)."""
+
+
 def moment(text: str) -> float:
-    """A time as people write it: unix seconds, 2025-03-04T05:06:07 (UTC unless it says so), or 05:06:07 today."""
+    """A time as people write it: unix seconds, 2025-03-04T05:06:07 (UTC unless it says so), or 05:06:07."""
     try:
         if re.fullmatch(r"\d{9,11}(\.\d+)?", text):
             return float(text)
         if re.fullmatch(r"\d\d:\d\d(:\d\d(\.\d+)?)?", text):
-            text = f"{datetime.now(UTC):%Y-%m-%d}T{text}"
+            return TimeOfDay(datetime.fromisoformat(f"{datetime.now(UTC):%Y-%m-%d}T{text}+00:00").timestamp())
         told = datetime.fromisoformat(text)
         return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError, OSError):
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a time: unix seconds, 2025-03-04T05:06:07 or 05:06:07, in UTC"
         ) from None
+
+
+def moment_of_recording(text: str) -> float:
+    """The same; and plain seconds since it began."""
+    return SinceStart(text) if re.fullmatch(r"[0-9]{1,8}(\.[0-9]{1,9})?", text) else moment(text)
+
+
+def placed(at: float, own: Span) -> float:
+    """A time within a recording. Of a time of day, the last in it, or the nearest to it."""
+    if isinstance(at, SinceStart):
+        return own.start + at
+    if not isinstance(at, TimeOfDay):
+        return at
+    last = at + (own.end - at) // _DAY * _DAY  # the last before its end
+    return last if own.start - last <= max(last + _DAY - own.end, 0.0) else last + _DAY
+
+
+def span_within(asked: Span | None, own: Span) -> Span | None:
+    """A range within a recording; 23:50 to 00:10 is over midnight."""
+    if asked is None:
+        return None
+    start, end = placed(asked.start, own), placed(asked.end, own)
+    return Span(start, end + _DAY if isinstance(asked.end, TimeOfDay) and end <= start else end)
 
 
 def add_host(parser: argparse.ArgumentParser) -> None:
@@ -109,8 +141,15 @@ def add_bpf(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-bpf", action="store_true", help=says)
 
 
+def needs_linux() -> None:
+    """Called before anything that looks at a running machine is loaded; recordings are read on any system."""
+    if not sys.platform.startswith("linux"):
+        raise UserError("looking at a machine needs Linux; here, give a recording, or --sample")
+
+
 def host_of(args: argparse.Namespace) -> Host:
     """This machine, or the node whose root --host names."""
+    needs_linux()
     if args.host is None:
         host = Host()
     else:
@@ -135,6 +174,7 @@ def recorded(folder: str, span: Span | None = None) -> tuple[Timeline, str, str]
     from zombiescope.recorder.replay import opened
 
     recording = opened(folder)
+    span = span_within(span, recording.span)
     refuse_outside(span, recording.span, folder)
     timeline = recording.timeline(span)
     for trouble in recording.damage:
@@ -158,6 +198,8 @@ def lasts(span: Span) -> str:
 
 def look(host: Host, length: float, only: Container[str] | None = None, hz: int = 0) -> Timeline:
     """A short recording in memory, with a progress line for a person who waits."""
+    if host.live:
+        needs_linux()
     from zombiescope.recorder.short import record
 
     shown = host.live and length >= 1 and sys.stderr.isatty()

@@ -16,21 +16,30 @@ _LONGEST = 4_000  # characters of what was typed that are shown
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
+        """Where to read on, then the mistake in one line; the usage of a verb would be a screen of options."""
         if unknown := _UNKNOWN.fullmatch(message):
             typed = [it.partition("=")[0] for it in unknown[1].split() if it.startswith("-")]
             message += did_you_mean(typed, _flags(self))
         elif choice := _NO_CHOICE.fullmatch(message):
             choices = [it.strip("' ") for it in choice[3].split(",")]
             message = choice[1] + (did_you_mean([choice[2]], choices) or f" (choose from {choice[3]})")
-        super().error(harmless(message, most=_LONGEST))
+        self.exit(2, f"see `{_typed(self)} --help`\nzombiescope: error: {harmless(message, most=_LONGEST)}\n")
 
 
-def did_you_mean(typed: Iterable[str], known: Iterable[str]) -> str:
-    """The end of an error line; empty if nothing known is near."""
+def _typed(parser: argparse.ArgumentParser) -> str:
+    """The command with the verb that was typed: it alone was loaded, if it is one."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction) and len(action.choices) == 1:
+            return next(iter(action.choices.values())).prog
+    return parser.prog
+
+
+def did_you_mean(typed: Iterable[str], known: Iterable[str], most: int = 1) -> str:
+    """The end of an error line, with so many for each at most; empty if nothing known is near."""
     from difflib import get_close_matches  # 5 ms, and only after a mistake
 
     known = sorted(set(known))
-    near = dict.fromkeys(it for each in typed for it in get_close_matches(each, known, n=1))
+    near = dict.fromkeys(it for each in typed for it in get_close_matches(each, known, n=most))
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Collection, Iterator
 from typing import Any, TextIO
 
+from zombiescope.cli._parser import did_you_mean
 from zombiescope.core import Case, Plan, UserError, harmless
 from zombiescope.diagnosis.describe import describe
 from zombiescope.members.rooms import healthy
@@ -48,6 +49,9 @@ def _no_such(case: Case, wanted: str, machine: Machine) -> None:
         )
     if verdict is not None and verdict.state == "clear":
         raise UserError(f"{wanted} is clear: nothing to fix")
+    there = {it for plan in case.plans for it in names_of(plan.name, plan.cures.sign, plan.cures.subject)}
+    if meant := did_you_mean([wanted], map(harmless, {*there, *(it.sign for it in case.verdicts)})):
+        raise UserError(f"{harmless(wanted)!r}: no plan for it{meant}")
     known = ", ".join(sorted({f"{harmless(plan.cures.subject)}" for plan in case.plans})) or "nothing"
     found = ", ".join(sorted({it.sign for it in case.findings})) or "nothing"
     raise UserError(f"{harmless(wanted)!r}: no plan for it; findings: {found}; plans for: {known}")

@@ -79,11 +79,12 @@ def _say(source: Source, *lines: str) -> None:
 
 
 def _recording(path: str, span: Span | None) -> Source:
-    from zombiescope.cli._looking import refuse_outside
+    from zombiescope.cli._looking import refuse_outside, span_within
     from zombiescope.recorder import replay
 
     recording = replay.opened(path)
     label = str(recording.meta.get("node") or os.path.basename(os.path.normpath(path)))
+    span = span_within(span, recording.span)
     refuse_outside(span, recording.span, label)
     timeline = recording.timeline(span)
     producer = f"zombiescope on {label}, Linux {recording.meta.get('kernel') or 'unknown'}"
@@ -110,12 +111,13 @@ def _files(path: str) -> list[str]:
     return rolling
 
 
-def instant(text: str, capture: Samples) -> int:
-    """A time on the command line, in nanoseconds of the capture's clock.
+def instant(text: str, source: Source) -> int:
+    """A time on the command line, in nanoseconds of the samples' clock.
 
-    Plain seconds count from the start of the capture ("12.5"). If the capture has wall-clock times, every form that
+    Plain seconds count from the first sample ("12.5"). If the samples have wall-clock times, every form that
     `diagnose --from` takes works too.
     """
+    capture = source.capture
     if capture.clock == "none":
         raise UserError(
             "the source has no times, so no time range can be chosen: leave out --from, --to, --at and --baseline"
@@ -126,9 +128,18 @@ def instant(text: str, capture: Samples) -> int:
         raise UserError(f"{text!r} is not a time in this capture: give seconds since it began, such as 12.5")
     import argparse
 
-    from zombiescope.cli._looking import moment
+    from zombiescope.cli._looking import moment, placed
 
     try:
-        return round(moment(text) * SECOND)
+        return round(placed(moment(text), span_of(source)) * SECOND)
     except argparse.ArgumentTypeError as error:
         raise UserError(f"{error}; or seconds since the capture began, such as 12.5") from None
+
+
+def span_of(source: Source) -> Span:
+    """How long it lasts; a recording may last longer than its samples."""
+    from zombiescope.core.model import Span
+
+    if source.recording is not None:
+        return source.recording.span
+    return Span(source.capture.start / SECOND, source.capture.end / SECOND)

@@ -12,7 +12,7 @@ import os
 
 from zombiescope.cli._agent_keys import add_keys, settings_of
 from zombiescope.cli._arguments import FILE, FOLDER, add_repeatable, complete
-from zombiescope.cli._looking import add_exit_style, host_of
+from zombiescope.cli._looking import add_exit_style, host_of, needs_linux
 
 EXAMPLES = """examples:
   zombiescope agent                                            record into /var/lib/zombiescope, serve 127.0.0.1:9479
@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
         from zombiescope.cli._agent_check import report
 
         return report(host_of(args))
+    needs_linux()
     from zombiescope.agent.resident import Resident
 
     os.umask(0o077)

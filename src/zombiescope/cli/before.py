@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
 from zombiescope.cli._arguments import FILE, add_format, add_range, add_repeatable, complete
-from zombiescope.cli._looking import add_seconds, moment
+from zombiescope.cli._looking import add_seconds, moment_of_recording
 from zombiescope.core import UserError, harmless
 from zombiescope.core.model import Span
 from zombiescope.outputs._exit_codes import BLIND, CLEAR, FOUND
@@ -54,7 +54,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     add_repeatable(parser, "--at", "T", "an event's time, instead of --event; repeatable")
     add_seconds(parser, 30.0, "how long before each event: seconds, or 90s, 10m [30]")
     end = "read the recording up to this time [its end]"
-    add_range(parser, "read the recording from this time on [its start]", end, moment)
+    add_range(parser, "read the recording from this time on [its start]", end, moment_of_recording)
     add_format(parser, "text", "json")
     complete(parser, source=FILE, event="signs")
 
@@ -91,7 +91,7 @@ def _events(source: Source, args: argparse.Namespace) -> list[Event]:
     from zombiescope.compare.quiet_time import Event
 
     if args.at:
-        return [Event(at=instant(it, source.capture) / 1e9, says="as asked") for it in args.at]
+        return [Event(at=instant(it, source) / 1e9, says="as asked") for it in args.at]
     if source.timeline is None:
         raise UserError(f"{args.source} has no kernel log: give the times of the events with --at")
     found, unseen = events_of(source.timeline, args.event or default_event())

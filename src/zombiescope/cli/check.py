@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from zombiescope.cli._arguments import FOLDER, complete
+from zombiescope.cli._arguments import FOLDER, add_format, complete
 from zombiescope.core import harmless
 from zombiescope.outputs._exit_codes import CLEAR, FOUND
 
@@ -29,7 +29,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="the folder with signs/, laws/, knowledge/, …, or a project with one package that has them",
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format [text]")
+    add_format(parser, "text", "json")
     complete(parser, folder=FOLDER)
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 
+from zombiescope.cli._arguments import add_output
+
 SHELLS = ("bash", "zsh", "fish")
 EXAMPLES = """examples:
   zombiescope completion bash > ~/.local/share/bash-completion/completions/zombiescope
@@ -19,6 +21,7 @@ EXAMPLES = """examples:
 
 def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=SHELLS, metavar="|".join(SHELLS), help="which shell it is for")
+    add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:

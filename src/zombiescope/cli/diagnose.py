@@ -14,7 +14,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from zombiescope.cli._arguments import FILE, add_optional, add_range, add_repeatable, complete
+from zombiescope.cli._arguments import FILE, add_optional, add_output, add_range, add_repeatable, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import (
     add_bpf,
@@ -26,8 +26,9 @@ from zombiescope.cli._looking import (
     duration,
     host_of,
     look,
-    moment,
+    moment_of_recording,
     name_of,
+    needs_linux,
     recorded,
     recorded_root,
 )
@@ -49,7 +50,7 @@ EXAMPLES = """examples:
   zombiescope diagnose --seconds 60 --format json     for a program
   zombiescope diagnose --set proc_stat.EVERY=0.05 --set saturated_core.SECONDS=0.3
                                                       also bursts of a third of a second
-  zombiescope diagnose ./rec --from 05:10 --to 05:12  two minutes of a recording (UTC)
+  zombiescope diagnose ./rec --from 05:10 --to 05:12  two minutes of a recording (UTC; or seconds since it began)
   zombiescope diagnose /var/lib/zombiescope --last 10m
                                                       what a running agent has recorded in the last ten minutes
   zombiescope diagnose ./copied-root                  a copy of another machine's /proc and /sys
@@ -67,7 +68,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     add_seconds(parser, 10.0, "how long to record: seconds, or 90s, 10m [10]")
     add_hertz(parser, 99, "stack samples per second on each core, 0 for none [99]")
     end = "read the recording up to this time [its end]"
-    add_range(parser, "read the recording from this time on, UTC [its start]", end, moment)
+    add_range(parser, "read the recording from this time on, UTC [its start]", end, moment_of_recording)
     says = "read the last minutes of the recording alone, such as 10m [all of it]"
     add_duration(parser, "--last", duration("seconds", OLDEST), 0.0, says)
     says = "what ended this long ago or later counts too, such as 30m or 2h [only what goes on during the look]"
@@ -75,6 +76,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     add_host(parser)
     add_bpf(parser)
     parser.add_argument("--format", choices=names("outputs"), default="text", help="output format [text]")
+    add_output(parser)
     parser.add_argument(
         "-v", "--evidence", action="store_true", help="add the evidence: every reason, reading and check"
     )
@@ -86,13 +88,14 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from zombiescope.recorder.priority import keeping_up
-
     if args.sample:
         args.recording = sample_folder(args.recording, args.host)
         print(ABOUT, file=sys.stderr)
     if args.recording:
         return _run(args)
+    needs_linux()
+    from zombiescope.recorder.priority import keeping_up
+
     with keeping_up():
         return _run(args)
 

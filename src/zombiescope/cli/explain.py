@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import json
 import sys
 import textwrap
 from importlib import import_module
 from types import ModuleType
 
-from zombiescope.cli._arguments import add_optional, complete
+from zombiescope.cli._arguments import add_optional, add_output, complete
 from zombiescope.cli._causal_map import FORMATS, causal_map
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
+from zombiescope.cli._parser import did_you_mean
 from zombiescope.cli._tables import write_table
 from zombiescope.core import UserError, harmless
 from zombiescope.members.rooms import healthy, names
@@ -25,7 +25,7 @@ EXAMPLES = """examples:
   zombiescope explain                    every name, with one line each
   zombiescope explain --symptom "exec hangs"     which signs explain what you see
   zombiescope explain --map              every cause and effect that is known
-  zombiescope explain --map --format svg > map.svg
+  zombiescope explain --map --format svg -o map.svg
 
 exit codes: 0 shown, 2 usage
 """
@@ -38,6 +38,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=FORMATS, default="text", help="output format; dot and svg need --map [text]"
     )
+    add_output(parser)
     complete(parser, name=ROOMS)
     add_knowledge(parser)
 
@@ -91,11 +92,8 @@ def _members(name: str) -> list[tuple[str, ModuleType]]:
         known.setdefault(found, [("engine", import_module(module))])
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name, known, n=3)
-    raise UserError(
-        f"{name!r}: no such name; "
-        + (f"did you mean {', '.join(near)}?" if near else "`zombiescope explain` lists all")
-    )
+    meant = did_you_mean([name], known, most=3)
+    raise UserError(f"{harmless(name)!r}: no such name" + (meant or "; `zombiescope explain` lists all"))
 
 
 def _tell_of_broken() -> None:

@@ -20,6 +20,7 @@ from zombiescope.core import UserError
 from zombiescope.outputs._exit_codes import BLIND, CLEAR
 
 if TYPE_CHECKING:
+    from zombiescope.cli._sources import Source
     from zombiescope.core.model import Span
     from zombiescope.core.samples import Ints, Samples
     from zombiescope.profile.chosen import Chosen
@@ -54,7 +55,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     add_measure(parser)
     add_kallsyms(parser)
     parser.add_argument("--format", choices=FORMATS, help="output format [by the suffix of -o FILE, else text]")
-    parser.add_argument("-o", dest="out", metavar="FILE", help="write to this file [stdout]")
+    parser.add_argument("-o", "--output", dest="out", metavar="FILE", help="write to this file [stdout]")
     complete(parser, source=FILE, out=FILE, kallsyms=FILE)
 
 
@@ -76,13 +77,13 @@ def run(args: argparse.Namespace) -> int:
     source = opened(*args.source, span=span, asked=Asked(args.event, args.value, args.kallsyms, stacks))
     capture = source.capture
     say(source)
-    start, end = _times(args.start, args.end, capture)
+    start, end = _times(args.start, args.end, source)
     chosen = Chosen(start=start, end=end, cpu=args.cpu, pid=args.pid, comm=args.comm, cgroup=args.cgroup)
     baseline = None
     if capture.parted is not None:
         chosen, baseline = _halves(chosen, capture.parted, form, compares=export is not None and export.COMPARES)
     elif args.baseline:
-        start, end = _times(*_stretch(args.baseline), capture)
+        start, end = _times(*_stretch(args.baseline), source)
         baseline = replace(chosen, start=start, end=end)
     source = in_full(source, *((it.start, it.end) for it in (chosen, baseline) if it is not None))
     capture = source.capture
@@ -113,11 +114,11 @@ def _meant(capture: Samples, *choices: Chosen | None) -> Ints:
 
 
 def _judged(picture: Picture) -> int:
-    if picture.baseline is not None and not picture.before.all:
+    if picture.baseline is not None and not picture.sum_before:
         print("no samples in the baseline range", file=sys.stderr)
-    if not picture.now.all:
+    if not picture.sum:
         print("no samples of busy cores in that range", file=sys.stderr)
-    return CLEAR if picture.now.all and (picture.baseline is None or picture.before.all) else BLIND
+    return CLEAR if picture.sum and (picture.baseline is None or picture.sum_before) else BLIND
 
 
 def _by_name(path: str | None) -> str:
@@ -136,11 +137,11 @@ def _by_name(path: str | None) -> str:
     return found
 
 
-def _times(start: str | None, end: str | None, capture: Samples) -> tuple[int | None, int | None]:
+def _times(start: str | None, end: str | None, source: Source) -> tuple[int | None, int | None]:
     from zombiescope.cli._sources import instant
 
-    begin = None if start is None else instant(start, capture)
-    finish = None if end is None else instant(end, capture)
+    begin = None if start is None else instant(start, source)
+    finish = None if end is None else instant(end, source)
     if begin is not None and finish is not None and begin >= finish:
         raise UserError(f"--from {start} is not before --to {end}")
     return begin, finish

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from zombiescope.cli._arguments import FILE, FOLDER, add_range, add_repeatable, complete
+from zombiescope.cli._arguments import FILE, FOLDER, add_output, add_range, add_repeatable, complete
 from zombiescope.cli._fleet_out import FORMATS
 from zombiescope.cli._looking import duration, moment
 from zombiescope.core import UserError
@@ -56,6 +56,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         one.add_argument("--store", metavar="URL", default=store, help="a folder, file:///PATH or s3://BUCKET/PREFIX")
         complete(one, store=FOLDER)
         one.add_argument("--format", choices=FORMATS, help="output format [a table on a terminal, else tsv]")
+        add_output(one)
         if name in ("gather", "serve", "compact", "tidy"):
             continue
         one.add_argument(

@@ -8,7 +8,6 @@ not read; what could not be read never passes.
 from __future__ import annotations
 
 import argparse
-import io
 import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING
 from zombiescope.cli._arguments import FILE, add_format, add_repeatable, complete
 from zombiescope.cli._knowledge import add_knowledge, use_knowledge
 from zombiescope.cli._looking import LONGEST, add_exit_style, duration, look
-from zombiescope.cli._whole_file import whole_file
 from zombiescope.core import Host, UserError, harmless
 from zombiescope.members.rooms import load, names
 from zombiescope.outputs._exit_codes import EXIT_STYLES
@@ -68,10 +66,9 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     add_repeatable(parser, "--skip", "RULE", "skip a rule, by its name in the report; repeatable", names("gate"))
     parser.add_argument("--strict", action="store_true", help="treat notes as errors")
     add_format(parser, *FORMATS)
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the report to this file [stdout]")
     add_knowledge(parser)
     add_exit_style(parser, "ci")
-    complete(parser, root=FILE, allow=FILE, baseline=FILE, output=FILE)
+    complete(parser, root=FILE, allow=FILE, baseline=FILE)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -124,13 +121,8 @@ def _image(args: argparse.Namespace, host: Host, allowed: list[Allowance] | None
 
 
 def _write(args: argparse.Namespace, report: Report) -> None:
-    """The report where it was asked for; if that is not a terminal report, the reasons go to stderr too."""
-    write = load("cli", f"_gate_{args.format}").write
-    if args.output:
-        with whole_file(args.output) as file, io.TextIOWrapper(file, "utf-8", write_through=True) as out:
-            write(report, out)  # a program that waits for the file never reads half of it
-    else:
-        write(report, sys.stdout)
+    """The report; if it is not for a terminal, the reasons go to stderr too."""
+    load("cli", f"_gate_{args.format}").write(report, sys.stdout)
     if args.output or args.format != "text":
         for line in report.reasons():
             print(harmless(line, most=1000), file=sys.stderr)

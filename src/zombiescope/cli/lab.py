@@ -18,6 +18,7 @@ from types import ModuleType
 from zombiescope.cli._arguments import FOLDER, add_format, complete
 from zombiescope.cli._lab_fleet import add_simulation, simulated
 from zombiescope.cli._looking import duration
+from zombiescope.cli._parser import did_you_mean
 from zombiescope.cli._tables import write_table
 from zombiescope.core import UserError, harmless
 from zombiescope.members.rooms import healthy, names
@@ -205,7 +206,7 @@ def _chosen(wanted: list[str]) -> dict[str, ModuleType]:
         "short": {name for name, it in known.items() if getattr(it, "SHORT", False)},
     }
     if unknown := [it for it in wanted if it not in known and it not in groups]:
-        raise UserError(f"{unknown[0]!r}: no such scenario; there are {', '.join([*known, *groups])}")
+        raise UserError(_no_scenario(unknown[0], [*known, *groups]))
     meant = set().union(*(groups.get(it, {it}) for it in wanted or known))
     chosen = {}
     for name, it in known.items():
@@ -233,10 +234,14 @@ def _scenario(name: str) -> ModuleType:
 
     found = healthy("lab").get(name)
     if found is None:
-        raise UserError(f"{name!r}: no such scenario; there are {', '.join(names('lab'))}")
+        raise UserError(_no_scenario(name, names("lab")))
     if lacking := missing(found.NEEDS):
         raise UserError(f"{name} cannot run here: it needs {'; '.join(lacking)}")
     return found
+
+
+def _no_scenario(name: str, known: list[str]) -> str:
+    return f"{name!r}: no such scenario" + (did_you_mean([name], known) or f"; there are {', '.join(known)}")
 
 
 def _positive(text: str) -> float:

@@ -74,10 +74,11 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    host = host_of(args)
     from zombiescope.diagnosis.settings import override
     from zombiescope.recorder.capture import Capture
 
-    settings, host = override(args.set), host_of(args)
+    settings = override(args.set)
     os.umask(0o077)  # all that is made is private, also folders on the way
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # both end it cleanly
     status = _status if sys.stderr.isatty() else None

@@ -13,7 +13,7 @@ import time
 from contextlib import ExitStack
 
 from zombiescope.cli._arguments import FOLDER, complete
-from zombiescope.cli._looking import add_hertz, moment
+from zombiescope.cli._looking import add_hertz, lasts, moment_of_recording, needs_linux, placed
 from zombiescope.cli._sample import add_sample, sample_folder
 from zombiescope.core import UserError
 from zombiescope.places.own_folders import LEDGER_FOLDER
@@ -37,7 +37,9 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         "--recording", metavar="DIR", help="show this recording, of this node or another [the one that is being made]"
     )
     add_sample(parser)
-    parser.add_argument("--at", type=moment, metavar="T", help="the moment to begin with, UTC [the newest]")
+    parser.add_argument(
+        "--at", type=moment_of_recording, metavar="T", help="the moment to begin with, UTC [the newest]"
+    )
     add_hertz(parser, 49, "stack samples per second on each core if nothing records yet, 0 for none [49]")
     complete(parser, recording=FOLDER)
 
@@ -55,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
         elif os.access(LEDGER_FOLDER, os.R_OK | os.X_OK) and grows(LEDGER_FOLDER, time.time()):
             folder = LEDGER_FOLDER
         else:
+            needs_linux()
             own = undo.enter_context(OwnRecorder(args.hz))
             print("nothing records on this node: recording for as long as this runs …", file=sys.stderr)
             folder = own.ready()
@@ -62,11 +65,10 @@ def run(args: argparse.Namespace) -> int:
         undo.callback(moments.close)
         if args.at is not None:
             span = moments.span
-            if not span.start <= args.at <= span.end:
-                from zombiescope.cli._looking import lasts
-
+            at = placed(args.at, span)
+            if not span.holds(at):
                 raise UserError(f"nothing at that time: {lasts(span)}")
-            moments.at = args.at
+            moments.at = at
         if sys.stdin.isatty() and sys.stdout.isatty():
             from zombiescope.top.terminal import show
 

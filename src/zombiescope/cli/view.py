@@ -53,6 +53,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     add_kallsyms(parser)
     parser.add_argument(
         "-o",
+        "--output",
         dest="out",
         metavar="FILE",
         help="write one .html file, or the heatmap alone as .png, .svg or .json [serve it]",
@@ -95,7 +96,7 @@ def _opened(args: argparse.Namespace) -> Source:
     from dataclasses import replace
 
     from zombiescope.cli._files import NEVER, NOW, Asked
-    from zombiescope.cli._sources import SECOND, instant, opened
+    from zombiescope.cli._sources import SECOND, instant, opened, span_of
     from zombiescope.core.model import Span
 
     stacks = NOW if not args.out or args.out.endswith(".html") else NEVER  # a picture of the heatmap has none
@@ -106,14 +107,14 @@ def _opened(args: argparse.Namespace) -> Source:
         return replace(source, capture=capture.only(capture.at >= capture.parted))
     if args.start is None and args.end is None:
         return source
-    start = 0 if args.start is None else instant(args.start, capture)
-    end = _NEVER if args.end is None else instant(args.end, capture)
+    own = span_of(source)
+    start = 0 if args.start is None else instant(args.start, source)
+    end = _NEVER if args.end is None else instant(args.end, source)
     if start >= end:
         raise UserError(f"--from {args.start} is not before --to {args.end}")
-    if source.recording is not None or len(capture):
-        own = source.recording.span if source.recording else Span(capture.start / SECOND, capture.end / SECOND)
-        if start > own.end * SECOND or end < own.start * SECOND:
-            raise UserError(f"{harmless(source.label)} has nothing in that range: {_lasts(own, capture.clock)}")
+    known = source.recording is not None or len(capture)
+    if known and (start > own.end * SECOND or end < own.start * SECOND):
+        raise UserError(f"{harmless(source.label)} has nothing in that range: {_lasts(own, capture.clock)}")
     part = capture.only((capture.at >= start) & (capture.at < end))
     span = Span(start / SECOND, end / SECOND)
     return replace(source, capture=part, timeline=source.recording.timeline(span) if source.recording else None)

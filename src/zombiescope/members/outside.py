@@ -11,6 +11,7 @@ from zombiescope.core.errors import Unreadable
 MOST_BYTES = 1 << 20  # a member or a knowledge file has a few KB
 MOST_FILES = 1000  # in one folder: more is not a folder of members
 MOST_LINKS = 40  # on the way to a file, as the kernel allows
+_PLACE: int | None = getattr(os, "O_PATH", None)  # a descriptor that opens nothing; only Linux has it
 
 
 def why_untrusted(path: str) -> str:
@@ -33,12 +34,12 @@ def read_trusted(path: str) -> bytes:
 def read_regular(path: str) -> bytes:
     """A small regular file. Its type is known before it is opened: a FIFO would wait, a device might act."""
     try:
-        found = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        found = os.open(path, _PLACE | os.O_CLOEXEC) if _PLACE else _known_before(path)
         try:
             if not stat.S_ISREG(os.fstat(found).st_mode):
                 raise Unreadable(path, "not a regular file")
             # The very file whose type is known now, whatever has been put in its place.
-            with open(f"/proc/self/fd/{found}", "rb") as file:
+            with open(f"/proc/self/fd/{found}", "rb") if _PLACE else os.fdopen(os.dup(found), "rb") as file:
                 content = file.read(MOST_BYTES + 1)
         finally:
             os.close(found)
@@ -47,6 +48,13 @@ def read_regular(path: str) -> bytes:
     if len(content) > MOST_BYTES:
         raise Unreadable(path, f"larger than {MOST_BYTES:,} bytes")
     return content
+
+
+def _known_before(path: str) -> int:
+    """Where only Linux's way is lacking: asked for its type first, then opened without waiting."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise Unreadable(path, "not a regular file")
+    return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def listed(folder: str) -> list[str]:

@@ -17,7 +17,6 @@ import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 from typing import NamedTuple, TypeVar
@@ -38,8 +37,7 @@ _added: list[str] = []
 _failed: dict[tuple[str, str], str] = {}  # members of ours that could not be loaded, and why
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(NamedTuple):
     """A member that failed by our own fault or a stranger's, and how."""
 
     why: str

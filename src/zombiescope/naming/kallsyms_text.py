@@ -8,10 +8,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.naming.kallsyms import LARGEST, LINE, Kallsyms, not_understood, text_base_of
+from zombiescope.naming.kallsyms import LARGEST, LINE, UNKNOWN, Kallsyms, not_understood, text_base_of
 from zombiescope.naming.ranges import Addresses, distinct
 
 _FEW = 500  # addresses, those of all questions together: 20 µs each; to read 122,000 lines takes 30 ms
+_ALIASES = 1000  # names of one address; a kernel has thirty, where empty sections begin
 _NEAR = 2048  # bytes of text before an address that hold its other names
 
 
@@ -47,41 +48,52 @@ class KallsymsText:
         return found[which.reshape(-1)]
 
     def names(self, addresses: Addresses) -> list[str]:
-        """As in Kallsyms: for few addresses only the lines of their functions are read."""
+        """As in Kallsyms: for few addresses only the lines of their functions are read, and those of modules."""
+        if not len(addresses):
+            return []
         once = distinct(addresses)
         self._asked += len(once)
-        if self._asked > _FEW or "whole" in self.__dict__:
+        hidden = self._after(0) == self._modules_at
+        if self._asked > _FEW or "whole" in self.__dict__ or hidden:
             return self.whole.names(addresses)
-        lines = dict.fromkeys(map(self._lines, once.tolist()))
-        if None in lines or not lines:
-            return self.whole.names(addresses)
-        return Kallsyms.parse(b"".join(filter(None, lines)), self._source).names(addresses)
+        lines = b"".join(dict.fromkeys(map(self._lines, once.tolist())))
+        if self._after(int(once[-1])) < self._modules_at:
+            found = Kallsyms.parse(lines, self._source).names(addresses)
+            if UNKNOWN not in found:
+                return found
+        return Kallsyms.parse(lines + self._text[self._modules_at :], self._source).names(addresses)
 
-    def _lines(self, address: int) -> bytes | None:
-        """The lines of the function at an address, up to the one of the next; None in modules."""
+    @cached_property
+    def _modules_at(self) -> int:
+        """Where the kernel's own symbols end, which are sorted: what follows is of modules, of BPF and so on."""
+        at = self._text.find(b"\t[")
+        return self._text.rfind(b"\n", 0, at) + 1 if at >= 0 else len(self._text)
+
+    def _lines(self, address: int) -> bytes:
+        """The lines of the kernel's own function at an address, and the one of the next, where it ends."""
         end = self._after(address)
         begin = self._text.rfind(b"\n", 0, max(end - 1, 0)) + 1
-        line = self._text[begin:end]
-        if not line or b"[" in line:
-            return None
-        same = line[: self._width + 1]
-        while begin and self._text.startswith(same, above := self._text.rfind(b"\n", 0, begin - 1) + 1):
+        same = self._text[begin : begin + self._width + 1]
+        for _ in range(_ALIASES):
+            above = self._text.rfind(b"\n", 0, max(begin - 1, 0)) + 1
+            if not begin or not self._text.startswith(same, above):
+                break
             begin = above
-        following = self._text[end : self._text.find(b"\n", end) + 1]
-        return None if not following or b"[" in following else self._text[begin:end] + following
+        following = self._text[end : self._text.find(b"\n", end) + 1] if end < self._modules_at else b""
+        return self._text[begin:end] + following
 
     def _names(self, address: int) -> list[str] | None:
         """All names of the function at an address, by binary search; None in modules, which are not sorted."""
         low = self._after(address)
         lines = self._text[max(low - _NEAR, 0) : low].split(b"\n")[:-1]
-        if not lines or b"[" in lines[-1]:
+        if not lines or low == self._modules_at:
             return None
         same = lines[-1][: self._width + 1]
         return [line[self._width + 3 :].decode("utf-8", "replace") for line in lines if line.startswith(same)]
 
     def _after(self, address: int) -> int:
-        """Where the line of the first symbol above an address begins."""
-        low, high = 0, len(self._text)
+        """Where the line of the first symbol of the kernel's own above an address begins."""
+        low, high = 0, self._modules_at
         while low < high:
             begin = self._text.rfind(b"\n", low, (low + high) // 2) + 1 or low
             digits = self._text[begin : begin + self._width]

@@ -26,7 +26,8 @@ _OPENAT2 = 437  # the same on all architectures
 _STATX = {"x86_64": 332, "aarch64": 291}
 _IN_ROOT, _NO_MAGIC_LINKS = 0x10, 0x02
 _EMPTY_PATH, _DONT_SYNC, _BASIC = 0x1000, 0x4000, 0x7FF
-_PLACE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_PATH = getattr(os, "O_PATH", 0)  # only Linux has it; recordings, which have their names inside, are read anywhere
+_PLACE = _PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -44,8 +45,10 @@ class Identity(NamedTuple):
 @contextmanager
 def place(path: str) -> Iterator[int]:
     """A descriptor of a path of the kernel's own (/proc/PID/root, /proc/PID/map_files/…), whose link is followed."""
+    if not _PATH:
+        raise Unreadable(path, "programs are looked into on Linux only")
     try:
-        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        descriptor = os.open(path, _PATH | os.O_CLOEXEC)
     except OSError as error:
         raise Unreadable(path, (error.strerror or "").lower()) from None
     try:

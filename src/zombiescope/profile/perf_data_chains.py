@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from zombiescope.core.samples import Ints, Mask
 from zombiescope.profile.perf_data_records import Places, Words, spread
+from zombiescope.profile.repeats import mixed, sums_of_rows
 
 # Marks among the addresses: whose addresses follow (enum perf_callchain_context). No address is as high as the lowest.
 USER_MARK, KERNEL_MARK, LOWEST_MARK = ((1 << 64) - below for below in (512, 128, 4095))
@@ -21,8 +22,7 @@ USER_MARK, KERNEL_MARK, LOWEST_MARK = ((1 << 64) - below for below in (512, 128,
 MOST_WORDS = 60_000_000  # addresses and marks: 480 MB. A chain has some ten, and few chains are new after a while
 # All marks: hypervisor, kernel, user, deferred user, guest, guest's kernel, guest's user.
 MARKS = np.array([(1 << 64) - below for below in (32, 128, 512, 640, 2048, 2176, 2560)], np.uint64)
-_A, _B, _C = (np.uint64(it) for it in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))  # splitmix64's
-_27, _30, _31 = np.uint64(27), np.uint64(30), np.uint64(31)
+_A = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Chains:
@@ -79,29 +79,14 @@ class Chains:
 
 def _told_apart(words: Words, starts: Places, lengths: Places, pids: Words) -> tuple[Words, Mask]:
     """The hash of each chain: its words mixed with their positions; and which have addresses of a process."""
-    found, users = np.zeros(len(starts), np.uint64), np.zeros(len(starts), np.bool_)
-    there = np.flatnonzero(lengths)  # reduceat cannot sum an empty range
+    users = np.zeros(len(starts), np.bool_)
+    there = np.flatnonzero(lengths)  # reduceat cannot judge an empty range
     if not len(there):
-        return found, users
-    with np.errstate(over="ignore"):
-        place = np.arange(len(words), dtype=np.uint64)
-        place -= np.repeat(starts.astype(np.uint64), lengths)
-        place *= _A
-        place += words
-        found[there] = np.add.reduceat(_mixed(place), starts[there])
-        users[there] = np.logical_or.reduceat(words == np.uint64(USER_MARK), starts[there])
-        found[users] += _mixed(pids[users] * _A + np.uint64(1))
+        return np.zeros(len(starts), np.uint64), users
+    users[there] = np.logical_or.reduceat(words == np.uint64(USER_MARK), starts[there])
+    found = sums_of_rows(words, np.append(starts, starts[-1] + lengths[-1]))
+    found[users] += mixed(pids[users] * _A + np.uint64(1))
     return found, users
-
-
-def _mixed(words: Words) -> Words:
-    """In place: every bit of a word changes half of all bits."""
-    words ^= words >> _30
-    words *= _B
-    words ^= words >> _27
-    words *= _C
-    words ^= words >> _31
-    return words
 
 
 def among(words: Words, few: Words) -> Mask:

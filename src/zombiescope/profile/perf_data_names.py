@@ -61,7 +61,10 @@ def _block(stacks: Stacks, block: Ints, spaces: Ints, naming: _Naming) -> tuple[
     """Some of the stacks: the functions of each in a row, and how many they are."""
     chains = stacks.chain[block]
     begins, lengths = stacks.starts[chains], np.diff(stacks.starts)[chains]
-    words = stacks.words[spread(begins, lengths)]
+    if len(chains) and (np.diff(chains) == 1).all():  # as they are unless some were left out, or are in two stacks
+        words = stacks.words[begins[0] : begins[-1] + lengths[-1]]
+    else:
+        words = stacks.words[spread(begins, lengths)]
     kept, kernel = _judged(words)
     stack = np.repeat(np.arange(len(chains)), lengths)[kept]
     addresses, kernel = words[kept], kernel[kept]

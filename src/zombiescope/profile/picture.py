@@ -53,12 +53,26 @@ class Picture:
     @property
     def scale(self) -> float:
         """What the baseline is multiplied by, so that both are of the same size."""
-        return self.now.all / self.before.all if self.before.all else 0.0
+        return self.sum / self.sum_before if self.sum_before else 0.0
 
-    @property
+    @cached_property
     def rows(self) -> Ints:
         """The indices of the chosen samples."""
         return self.chosen.rows(self.capture)
+
+    @cached_property
+    def rows_before(self) -> Ints:
+        """Those of the baseline; none if there is none."""
+        return self.baseline.rows(self.capture) if self.baseline is not None else np.empty(0, np.int64)
+
+    @cached_property
+    def sum(self) -> int:
+        """What all of them weigh: the total of the flame graph, for which no tree is needed."""
+        return int(self.capture.weight[self.rows].sum())
+
+    @cached_property
+    def sum_before(self) -> int:
+        return int(self.capture.weight[self.rows_before].sum())
 
     def __iter__(self) -> Iterator[Compared]:
         """Each frame that either has, its parent before it."""
