@@ -161,7 +161,7 @@ function Details({ state, it }: { state: FleetState; it: Sent }) {
 }
 
 function costs(found: Found): string {
-  const parts = [`${hourOf(found.start)} to ${hourOf(found.end)} UTC, in ${many(found.times, "look")}`];
+  const parts = [`${hourOf(found.start)} to ${hourOf(found.end)} UTC, seen ${many(found.times, "time")}`];
   if (found.cost_unknown) parts.push("cost unknown");
   else if (found.core_hours) parts.push(`${short(found.core_hours)} core-hours`);
   if (found.broken) parts.push(`${found.broken} broken`);

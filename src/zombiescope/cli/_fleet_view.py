@@ -18,7 +18,6 @@ def add_view(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--agents",
         type=_template,
-        default="",
         metavar="URL",
         help="where each node's own page is, such as https://{node}:9479/page/ [none: the command to type is shown]",
     )
@@ -36,7 +35,7 @@ def view(args: argparse.Namespace) -> int:
         return reading.opened(store.opened(args.store), args.hours, args.start, args.end)
 
     label = harmless(args.store, most=80)
-    answers = Answers(opened, label, args.price, args.agents)
+    answers = Answers(opened, label, args.price, args.agents or "")
     print(answers.says, file=sys.stderr)
     files = files_of("fleet", f"{label} – zombiescope fleet")
     return serve_page(args, lambda token, came: guarded(files, token, came, answers))

@@ -52,8 +52,8 @@ def growth(fleet: Fleet) -> dict[str, Any]:
     """Dying cgroups a node by the hour (the mean of those that sent it), and what `fleet leaks` says, shortened."""
     found = leaks(fleet)
     rows = fleet.rows(f"""
-        SELECT at, avg(dying) FROM (
-            SELECT node_id, {HOUR.format("ts")} AS at, avg(memcg_dying) AS dying FROM metrics GROUP BY ALL)
+        SELECT hour, avg(dying) FROM (
+            SELECT node_id, {HOUR.format("ts")} AS hour, avg(memcg_dying) AS dying FROM metrics GROUP BY ALL)
         GROUP BY 1""")
     means = dict(rows)
     return found | {
