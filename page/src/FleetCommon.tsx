@@ -1,10 +1,13 @@
 // What sick nodes have in common and healthy ones have not: causes with their figures, and what cannot be told.
 import { json, useAnswer } from "./ask";
 import { SickChoice } from "./FleetBar";
+import { groupings } from "./fleetOrder";
 import type { FleetState } from "./fleetState";
 import { many } from "./fleetTold";
 import { short } from "./format";
 import { Waiting } from "./Waiting";
+
+const SHOWN = 5; // ways to the nodes
 
 interface Cause {
   factor: string;
@@ -58,15 +61,9 @@ function Told({ state, it }: { state: FleetState; it: Compared }) {
       ))}
       {it.cannot_tell.map((tie) => (
         <article key={tie.factors.join()} class="cause tie">
-          <h3>
-            Cannot tell: {tie.factors.join(" or ")}
-          </h3>
+          <h3>Cannot tell: {tie.factors.join(" or ")}</h3>
           <p>These nodes do not separate them. {tie.would_tell}.</p>
-          <p class="buttons">
-            {tie.factors.slice(0, 4).map((factor) => (
-              <Show key={factor} state={state} factor={factor} />
-            ))}
-          </p>
+          <Groups state={state} factors={tie.factors} />
         </article>
       ))}
       {it.left_out.length ? <p class="soft">Not compared, as nearly every node has its own: {it.left_out.join("; ")}</p> : null}
@@ -116,12 +113,7 @@ function CauseBox({ state, cause, first }: { state: FleetState; cause: Cause; fi
           Explained by it: <span class="subject">{cause.explains_away.join(", ")}</span>
         </p>
       ) : null}
-      <p class="buttons">
-        <Show state={state} factor={cause.factor} />
-        {cause.explains_away.slice(0, 3).map((factor) => (
-          <Show key={factor} state={state} factor={factor} />
-        ))}
-      </p>
+      <Groups state={state} factors={[cause.factor, ...cause.explains_away]} />
     </article>
   );
 }
@@ -142,21 +134,27 @@ function Interval({ low, best, high }: { low: number | null; best: number | null
   );
 }
 
-/** The nodes, grouped by a factor: "unit:a.service=active", "zone=1a". A pair has no group of its own. */
-function Show({ state, factor }: { state: FleetState; factor: string }) {
-  const trait = factor.slice(0, factor.lastIndexOf("="));
-  const group = trait.startsWith("unit:") ? trait : `trait:${trait}`;
-  const known = state.fleet.units.some((it) => `unit:${it.name}` === group) || state.fleet.traits.some((it) => it.groups && `trait:${it.name}` === group);
-  if (!known || factor.includes(" & ")) return null;
+/** To the nodes, grouped by each trait of some factors: "unit:a.service=active", "zone=1a". A pair has no group of its own. */
+function Groups({ state, factors }: { state: FleetState; factors: string[] }) {
+  const known = new Map(groupings(state.fleet));
+  const traits = new Set(factors.filter((it) => !it.includes(" & ")).map((it) => it.slice(0, it.lastIndexOf("="))));
   return (
-    <button
-      onClick={() => {
-        state.group.value = group;
-        state.pane.value = "nodes";
-      }}
-    >
-      nodes by {trait}
-    </button>
+    <p class="buttons">
+      {[...traits].slice(0, SHOWN).map((trait) => {
+        const group = trait.startsWith("unit:") ? trait : `trait:${trait}`;
+        return known.has(group) ? (
+          <button
+            key={trait}
+            onClick={() => {
+              state.group.value = group;
+              state.pane.value = "nodes";
+            }}
+          >
+            nodes by {trait}
+          </button>
+        ) : null;
+      })}
+    </p>
   );
 }
 

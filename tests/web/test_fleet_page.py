@@ -300,7 +300,7 @@ def test_a_link_leads_to_the_same_view(page: Viewer, url: str, browser: Browser)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_no_serious_fault(page: Viewer, theme: str) -> None:
     of(page, f"(state.theme.value = '{theme}', state.group.value = 'trait:zone', state.node.value = 0)")
-    page.page.wait_for_selector(".case .findings", timeout=LOADS)
+    page.page.wait_for_selector(".case .commands", timeout=LOADS)
     for pane, there in (
         ("nodes", ".node-grid"),
         ("common", ".cause"),
