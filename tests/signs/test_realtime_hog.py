@@ -64,7 +64,7 @@ def test_who_waited_for_its_core_most_is_evidence() -> None:
     ]
     (found,) = case(node([*hogging(0.95), *waiting])).findings
     (waiter,) = (it for it in found.evidence if it.what == "run_delay_ratio")
-    assert (waiter.subject, waiter.value) == ("process:large[10]", pytest.approx(0.4))
+    assert waiter.subject == "process:large[10]" and waiter.value == pytest.approx(0.4)
 
 
 def test_a_thread_in_an_ordinary_process_is_named_too() -> None:
