@@ -205,7 +205,7 @@ class Timeline:
 
     def look_times(self, what: str, over: float = 0.0) -> Floats:
         """When `what` was read, at least `over` seconds apart. Kept: the cores of a large node ask a thousand times."""
-        return self.once(_look_times, what, over)
+        return self.once(_steps, what, over)[0]
 
     def rate(self, what: str, subject: str = "node", *, over: float = 0.0, within: Span | None = None) -> Series:
         """How fast a counter rose between each look and the next, per second; `over` so many seconds at least.
@@ -215,28 +215,28 @@ class Timeline:
         no rise: the kernel's idle and iowait times do go backwards by a tick (Documentation/filesystems/proc.rst).
         """
         counter = self.series(what, subject)
-        looked = len(self.looks(what)) > 0
-        times = self.look_times(what, over) if looked else _apart(counter.at, over)
+        times, steps, pace = self.once(_steps, what, over) if self.looks(what) else _stepped(_apart(counter.at, over))
         if len(times) < 2:
             return _empty(what, subject)
-        pace = self.once(_pace, what, over) if looked else float(np.median(np.diff(times)))
         if within is not None:
             first = max(int(np.searchsorted(times[:-1], within.start, side="right")) - 1, 0)
-            times = times[first : max(int(np.searchsorted(times[:-1], within.end, side="right")), first + 1) + 1]
-        values, sources = _rises(counter.sampled(times)) / np.diff(times), counter.sources[-1:]
+            last = max(int(np.searchsorted(times[:-1], within.end, side="right")), first + 1)
+            times, steps = times[first : last + 1], steps[first:last]
+        values, sources = _rises(counter.sampled(times)) / steps, counter.sources[-1:]
         found = replace(
             counter, at=times[:-1], values=values, until=float(times[-1]), sources=sources, texts={}, pace=pace
         )
         return found if within is None else found.between(within)
 
 
-def _look_times(timeline: Timeline, what: str, over: float) -> Floats:
+def _steps(timeline: Timeline, what: str, over: float) -> tuple[Floats, Floats, float]:
     looks = timeline.looks(what)
-    return _apart(np.unique(looks.at[looks.values > 0]), over)
+    return _stepped(_apart(np.unique(looks.at[looks.values > 0]), over))
 
 
-def _pace(timeline: Timeline, what: str, over: float) -> float:
-    return float(np.median(np.diff(timeline.look_times(what, over))))
+def _stepped(times: Floats) -> tuple[Floats, Floats, float]:
+    """The times, the seconds from each to the next, and what these mostly are."""
+    return times, (steps := np.diff(times)), float(np.median(steps)) if len(steps) else 0.0
 
 
 def _rises(held: Floats) -> Floats:

@@ -8,6 +8,7 @@ they are judged first: a segment without any that is wanted is not read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -110,11 +111,11 @@ class SampleReader:
     ) -> Samples:
         """Those within a span, on one core, in a stack that is wanted."""
         spans = [it for it in (self._span, span) if it is not None]
-        chosen = [
-            place
-            for place, part in enumerate(self._parts)
-            if all(part.span.start <= it.end and part.span.end >= it.start for it in spans)
-        ]
+        begins, ends = self._edges
+        within = np.ones(len(self._parts), bool)
+        for it in spans:
+            within &= (begins <= it.end) & (ends >= it.start)
+        chosen = np.flatnonzero(within).tolist()
         known = self._learnt(chosen)
         good = None if wanted is None else self._judged(known, wanted)
         found = _Found()
@@ -122,6 +123,12 @@ class SampleReader:
             if good is None or place not in self._whole or good[self._stacks.places(known[place])].any():
                 self._read(self._parts[place], spans, cpu, good, found)
         return self._samples(found, timeline)
+
+    @cached_property
+    def _edges(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """When each part begins and ends: a large node's signs ask for hundreds of spans."""
+        spans = [part.span for part in self._parts]
+        return np.array([it.start for it in spans], float), np.array([it.end for it in spans], float)
 
     def _learnt(self, chosen: Sequence[int]) -> dict[int, Ids]:
         """The stacks of the chosen parts. What a damaged one has lost, any other may know: then all are read."""

@@ -57,10 +57,10 @@ def _served(queue: Queue, finding: Finding, timeline: Timeline) -> float:
 
 def _idlest(cpu: int, finding: Finding, timeline: Timeline) -> list[int]:
     """Other cores of the same NUMA node, or all others where there is none, the idlest first."""
-    idle = {}
+    idle, edges = {}, np.array([finding.span.start, finding.span.end])
     for subject in timeline.subjects("cpu_idle_seconds_total", "cpu"):
-        rate = timeline.rate("cpu_idle_seconds_total", subject, within=finding.span)
-        idle[int(subject[4:])] = float(np.nan_to_num(rate.mean())) if len(rate) else 0.0
+        before, after = timeline.series("cpu_idle_seconds_total", subject).sampled(edges)
+        idle[int(subject[4:])] = float(np.nan_to_num(after - before))
     nodes = {int(it.subject[4:]): it.value for it in timeline.latest("cpu_numa_node")}
     # Set apart for somebody's own work: an interrupt there is what its owner wanted to avoid.
     reserved = {int(it.subject[4:]) for it in timeline.latest("cpu_reserved")}
