@@ -68,7 +68,7 @@ class Trace:
             yield
         finally:
             sys.setprofile(None)
-            threading.setprofile(None)  # type: ignore[arg-type]
+            threading.setprofile(None)
 
     def _event(self, frame: FrameType, event: str, result: object) -> None:
         if event not in ("call", "return") or not (own := _file(frame)):

@@ -19,7 +19,8 @@ _NEAR = 2048  # bytes of text before an address that hold its other names
 class KallsymsText:
     """The same, read when names are needed: a heatmap only asks whether cores were idle, for few addresses."""
 
-    def __init__(self, text: bytes, source: str = "/proc/kallsyms") -> None:
+    def __init__(self, text: bytes, source: str = "/proc/kallsyms", *, all_of_it: bool = False) -> None:
+        """`all_of_it`: it will be needed, and is cheapest now: reading it takes 10 MB for a moment."""
         self._text, self._source = text if text.endswith(b"\n") else text + b"\n", source
         first = LINE.match(text)
         if not first or len(text) > LARGEST:
@@ -27,6 +28,8 @@ class KallsymsText:
         self._width = len(first[1])
         self._asked = 0  # addresses so far
         self.text_base = text_base_of(text, self._width) or None
+        if all_of_it:
+            self.whole  # noqa: B018
 
     @cached_property
     def whole(self) -> Kallsyms:

@@ -25,9 +25,9 @@ _MOST_NAMES = 65_536
 _MOST_LOADED = 16_384  # BPF programs; a node with Cilium has some hundred
 
 
-def kernel_symbols(host: Host) -> KallsymsText:
-    """Those of the running kernel; Unreadable if their addresses are hidden."""
-    symbols = KallsymsText(host.read_bytes(KALLSYMS, most=64 << 20))
+def kernel_symbols(host: Host, *, many: bool = False) -> KallsymsText:
+    """Those of the running kernel; Unreadable if their addresses are hidden. `many`: of a lot of them."""
+    symbols = KallsymsText(host.read_bytes(KALLSYMS, most=64 << 20), all_of_it=many)
     if symbols.zeroed:
         raise Unreadable(
             KALLSYMS,

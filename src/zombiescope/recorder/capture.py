@@ -39,8 +39,9 @@ OWN_COST, OWN_MEMORY, OWN_RINGS = "recorder_cpu_seconds_total", "recorder_memory
 OWN_DELAY = "recorder_run_delay_seconds_total"  # that it had no core: a node that starves its recorder starves others
 OWN = (OWN_COST, OWN_MEMORY, OWN_RINGS, OWN_DELAY)
 FILES = 8192  # that it may open
-# It may be woken that much later, with a timer that fires anyway: samples of a core come every 10 or 20 ms. A timer of
-# its own costs a virtual machine an exit to set and another when it fires. When something was read is noted after it.
+# It may be woken that much later, with a timer that fires anyway: samples of a core come every 10 or 20 ms. What this
+# saves is not known: with both cores busy it took 0.233 % of a core, with the usual 50 µs 0.240 %, which is noise; on
+# an idle machine it was not measured. It costs no accuracy: when something was read is noted after it.
 SLACK_NS = 8_000_000
 _M_ARENA_MAX = -8  # of malloc.h
 _PR_SET_TIMERSLACK = 29  # of prctl.h

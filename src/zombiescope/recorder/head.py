@@ -169,11 +169,16 @@ class HeadSink:
         self._head.fetched(self._probe(name), fetched.at, fetched.content)
 
     def sample(self, name: str, sample: Sample) -> None:
+        events, is_new = self.events, self._changes.is_new
         self._head.sample(
             self._probe(name),
             time.monotonic_ns(),
             taken=sample.at,
-            readings=[_row(it) for it in sample.readings if it.what in self.events or self._changes.is_new(it)],
+            readings=[
+                (it.what, it.subject, it.value, it.at, it.source, it.text)
+                for it in sample.readings
+                if it.what in events or is_new(it)
+            ],
             blind=[(it.what, it.source, it.why, it.subject) for it in sample.blind],
             cost=sample.cost,
         )
@@ -209,10 +214,6 @@ class HeadSink:
         if key not in self._sources:
             self._sources[key] = self._head.source(what, time.monotonic_ns())
         return self._sources[key]
-
-
-def _row(reading: Reading) -> tuple[str, str, float, float, str, str]:
-    return (reading.what, reading.subject, reading.value, reading.at, reading.source, reading.text)
 
 
 class HeadReader:
@@ -293,6 +294,6 @@ def _typed(said: Any, kinds: str) -> Any:
     for it, kind in zip(said, kinds, strict=True):
         if isinstance(it, bool) or not isinstance(it, str if kind == "s" else int | float):
             raise TypeError
-        if kind == "t" and not 0 <= it < LATEST:
+        if kind == "t" and not 0 <= float(it) < LATEST:
             raise ValueError
     return said

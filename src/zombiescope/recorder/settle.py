@@ -76,6 +76,7 @@ def settled(
     began, tasks, checked = first_look(file)
     with ExitStack() as stack:
         stacks = stack.enter_context(SettledStacks(here, rows, (carry or Carry()).before(began, boot_id), tasks, hz))
+        del tasks  # 10 MB on a node that starts many processes
         reader = HeadReader(file, checked)
         reader.deliver(_Takers(probes, stacks, hz).of)
         probes.finish()

@@ -42,6 +42,7 @@ from zombiescope.recorder.thread_names import UNKNOWN, ThreadNames
 BATCH_BYTES, BATCH_NS = 2 << 20, 10_000_000_000
 SNAPSHOTS = 256  # processes whose mappings are read for one batch
 MOST_DAMAGE = 20
+FEW_PAGES = 300  # in which programs were sampled: then some hundred functions of the kernel are in stacks
 _ELSEWHERE = "recorded on another machine, or before it was started again"
 
 
@@ -110,7 +111,8 @@ class SettledStacks:
         try:
             if host is None:
                 raise Unreadable(KALLSYMS, _ELSEWHERE)
-            return KernelNames(host, kernel_symbols(host), reported=True)
+            pages = self._needed.pages
+            return KernelNames(host, kernel_symbols(host, many=pages is None or len(pages) > FEW_PAGES), reported=True)
         except (Unreadable, Unparsable) as error:
             self._unseen.append(Blind(what=SYMBOLS, source=error.source, why=error.why))
             return None
