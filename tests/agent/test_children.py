@@ -74,9 +74,9 @@ def test_one_that_fails_is_failing_until_it_has_run_for_a_while() -> None:
     child = Child(selector, "x", lambda: (sys.executable, "-c", code, seconds[0]), lambda *_: None)
     now = time.monotonic()
     child.start(now)
-    assert not child.failing
+    assert child.failing == ""
     run(child, selector, now)
-    assert child.failing == "exit code 1: no numpy"
+    assert str(child.failing) == "exit code 1: no numpy"
     seconds[0] = "60"
     child.start(time.monotonic())
     assert child.up and child.failing, "nobody knows yet whether it will end in the same way"

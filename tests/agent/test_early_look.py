@@ -20,7 +20,7 @@ def test_a_crash_is_looked_at_before_the_next_look_is_due(tmp_path: Path) -> Non
     options = ("--every", "4s", "--window", "600s", "--budget", "0.05%", "--set", "container_exits.EVERY=0.5")
     with running(tmp_path / "rec", *options, through=node.through) as agent:
         agent.looked()
-        interval = re.search(rb"look_interval_seconds (\S+)", agent.get("/metrics"))
+        interval = re.search(rb"look_interval_seconds (\d\S*)", agent.get("/metrics"))
         assert interval is not None and float(interval[1]) > 60, "a look is too dear for this budget"
         time.sleep(5.0)
         node.ends(5)

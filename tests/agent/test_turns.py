@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zombiescope.agent import turns
 from zombiescope.agent.turns import EARLY, SETTLES, Turns
 
 WANTED, WINDOW = 60.0, 600.0
@@ -46,7 +47,7 @@ def test_a_crash_during_a_look_is_looked_at_after_it(monkeypatch: pytest.MonkeyP
     now = it.next
     it.asked(now, 200.0)
     assert not it.alarm(now + 1, WANTED)
-    monkeypatch.setattr(turns.time, "monotonic", lambda: now + 2)
+    monkeypatch.setattr(time, "monotonic", lambda: now + 2)
     it.looked(200.0, WANTED, WINDOW)
     assert it.next == now + WANTED
 

@@ -62,6 +62,7 @@ def test_the_command_stays_at_the_end_of_a_message() -> None:
 
 
 @pytest.mark.alone
+@pytest.mark.long
 def test_a_real_deployment(controlled: Cluster, tmp_path: Path) -> None:
     cluster = controlled
     until(lambda: cluster.kubectl("get", "serviceaccount", "default", expect=None).returncode == 0, 60)

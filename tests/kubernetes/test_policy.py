@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -127,12 +128,13 @@ RULES: dict[Callable[[Object], Iterator[str]], tuple[str, ...]] = {
 }
 
 
+@cache
 def every() -> dict[str, list[Object]]:
     """All that we start or grant, by what it is."""
     debug = _manifest(Pod("default", "zombiescope-debug-1", ours=True), "n1", "zombiescope:0.2.0")
-    shipped = [*kustomized("remediate").values(), *templated(*ALL).values()]
+    objects = [*kustomized("remediate").values(), *templated(*ALL).values()]
     found: dict[str, list[Object]] = {"agent": [debug | {"kind": "Pod"}], "other": []}
-    for it in shipped:
+    for it in objects:
         found["agent" if it["kind"] == "DaemonSet" else "other"].append(it)
     return found
 
@@ -151,9 +153,14 @@ def test_the_rules_hold(rule: Callable[[Object], Iterator[str]]) -> None:
             assert not complaints
 
 
+@cache
+def shipped() -> Object:
+    return kustomized("base")["DaemonSet", "zombiescope"]
+
+
 def spoilt(change: Callable[[Object, Object], object]) -> Object:
     """The agent's DaemonSet with something wrong: `change` gets its pod and its container."""
-    it = copy.deepcopy(kustomized("base")["DaemonSet", "zombiescope"])
+    it = copy.deepcopy(shipped())
     spec = it["spec"]["template"]["spec"]
     change(spec, spec["containers"][0])
     return it

@@ -78,6 +78,7 @@ def test_many_at_once_are_one_word(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.beside
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason=CANNOT + "mount as nobody")
 def test_a_real_recorder_says_that_a_container_crashed(tmp_path: Path) -> None:
     """containerd's file of an end; then nobody reads what the recorder says any more."""

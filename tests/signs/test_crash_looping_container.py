@@ -34,6 +34,14 @@ def loops(*readings: Reading) -> list[str]:
     return [it.says for it in case(*readings).findings if it.sign == "crash_looping_container"]
 
 
+def test_what_made_its_pod_is_said_before_the_image() -> None:
+    """A condition's message has 256 characters: the end of it may be cut."""
+    subject = "container:default/web-7c5ddbdf54-x2x4z/web"
+    ends = [read("container_exit", subject, 5, at, "exit code 5 after 1.4 s") for at in (5, 20, 45)]
+    (says,) = loops(*ends)
+    assert says.endswith("last exit code 5, of Deployment web (by its pod's name)")
+
+
 def test_a_loop_is_named_with_image_and_exit_code() -> None:
     info = read("container_info", "cgroup:/kubepods/podx/1", 0, 20, IMAGE)
     found = case(*exits(5, 20, 45, 90), *counts(0, 2, 3), info)

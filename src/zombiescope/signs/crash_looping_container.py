@@ -93,7 +93,7 @@ def _finding(timeline: Timeline, loop: _Loop) -> Finding:
     return Finding(
         subject=loop.subject,
         span=loop.span,
-        says=f"{words[0]}: " + ", ".join([pace, *total, *_how(exits), *image[0], *_made_by(loop.subject)]),
+        says=f"{words[0]}: " + ", ".join([pace, *total, *_how(exits), *_made_by(loop.subject), *image[0]]),
         evidence=(*told, *counted, *image[1])[: SHOWN + 3],
         harm=_harm(loop, codes),
     )
@@ -125,7 +125,7 @@ def _image(timeline: Timeline, subject: str) -> tuple[list[str], list[Reading]]:
 def _made_by(subject: str) -> list[str]:
     """The Deployment, or what else made its pod, as far as the pod's name shows it."""
     _, _, pod = subject.removeprefix("container:").rpartition("/")[0].partition("/")
-    return [f"made by {made}, as the pod's name shows"] if (made := by_name(pod)) else []
+    return [f"of {made} (by its pod's name)"] if (made := by_name(pod)) else []
 
 
 def _harm(loop: _Loop, codes: list[int]) -> Harm:

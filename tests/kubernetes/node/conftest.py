@@ -21,6 +21,7 @@ from tests.kubernetes.kubelet import NAME, Kubelet, node
 from tests.kubernetes.node.documented import Documented
 
 from zombiescope import __version__
+from zombiescope.kubernetes.client import Refused
 
 CHART = PROJECT / "deploy" / "helm" / "zombiescope"
 NAMESPACE = "zombiescope"
@@ -82,13 +83,17 @@ class Whole:
         return [it for it in ours if it["requestReceivedTimestamp"] >= begun]
 
     def until(self, happened: Callable[[], Any], seconds: float) -> float:
-        """How long it took; all that explains a failure is in its message."""
-        began = time.monotonic()
-        while not happened():
-            waited = time.monotonic() - began
-            assert waited < seconds, (waited, self.starved(), self.logs()[-3000:])
+        """How long it took; all that explains a failure is in its message. A busy server may not answer at once."""
+        began, trouble = time.monotonic(), ""
+        while True:
+            try:
+                if happened():
+                    return time.monotonic() - began
+            except Refused as error:
+                trouble = str(error)
+            if time.monotonic() - began > seconds:
+                raise AssertionError(f"{seconds:.0f} s; {trouble}; {self.starved()}; {self.logs()[-3000:]}")
             time.sleep(1.0)
-        return time.monotonic() - began
 
 
 @pytest.fixture(scope="session")
