@@ -147,8 +147,11 @@ def want_large_pages(name: str) -> None:
     if os.fork() == 0:
         libc.prctl(_PR_SET_NAME, name.encode())
         room = 64 << 20
-        start = anonymous(room)
-        libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(room), _HUGEPAGE)
+        for wanted in (256 << 20, room):  # first what is left in one piece
+            start = anonymous(wanted)
+            libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(wanted), _HUGEPAGE)
+            for place in range((start + _LARGE - 1) & ~(_LARGE - 1), start + wanted - _LARGE, _LARGE):
+                ctypes.memset(place, 1, 1)
         while True:
             for place in range((start + _LARGE - 1) & ~(_LARGE - 1), start + room - _LARGE, _LARGE):
                 ctypes.memset(place, 1, 1)

@@ -25,8 +25,8 @@ _KILLED = -9
 
 def judge_recording(seen: dict[str, Any], folder: Path) -> list[str]:
     """What is wrong, in words."""
-    if wrong := unpacked(seen, folder):
-        return [wrong]
+    if none := unpacked(seen, folder):
+        return [none]
     place = str(folder / "recording")
     recorded = opened(place)
     timeline = recorded.timeline()

@@ -53,6 +53,7 @@ def test_read_by_zone(tmp_path: Path) -> None:
         ("vmstat_pgscan_direct_total", "node"): 4321,
         ("vmstat_pgsteal_kswapd_total", "node"): 65,
         ("vmstat_allocstall_total", "node"): 9,
+        ("memory_compressed_pages", "node"): 0,
     }
     assert unseen(vmstat, host)["vmstat_oom_kill_total"] == "this kernel does not count oom_kill"  # since 4.13
     assert len(unseen(vmstat, host)) == len(GIVES) - len(seen)
