@@ -20,6 +20,7 @@ from zombiescope.core import UserError
 from zombiescope.core.samples import Samples
 from zombiescope.profile.chosen import Chosen
 from zombiescope.profile.heatmap import SECOND, heatmap
+from zombiescope.profile.perf_data_reading import Reading, Records
 from zombiescope.profile.perf_data_records import pieces
 from zombiescope.profile.tree import planted
 
@@ -28,7 +29,7 @@ SECONDS = 105  # at 999 Hz, two busy cores give 200,000 samples in it
 FEWEST = 200_000
 RUNS = 3  # of whole processes, in turns; what takes milliseconds is run more often
 CELL = SECOND // 50
-_KSYMBOL, _KSYMBOL_FLAGS = 17, 22  # kind of the record, and where its flags are: behind head, address, length, type
+_KSYMBOL, _KSYMBOL_NAME = 17, 24  # kind of the record, and where its name is: behind head, address, length, type, flags
 # Parsers, hashes and regular expressions, pipes, files, short programs by the thousand: kernel and user, deep and flat.
 LOAD = r"""
 end=$((SECONDS+$1))
@@ -83,15 +84,25 @@ def recorded() -> str:
 
 
 def _make_readable(path: str) -> None:
-    """perf 6.1 ends with "failed to process type: 17" at some records of BPF programs that were loaded meanwhile
-    (KSYMBOL): as programs that were unloaded it passes over them."""
+    """perf 6.1 ends with "failed to process type: 17" at records of BPF programs that came or went (KSYMBOL) while
+    several profilers ran: the kernel adds the size of the trailer once for each of them (perf_event_ksymbol_output does
+    not restore it, as perf_event_mmap_output does), and perf looks for the trailer at the end. It is put there."""
     if not _trouble_of_perf(path):
         return
     with open(path, "r+b") as file:
-        start, size = struct.unpack_from("<QQ", file.read(56), 40)
-        for piece in pieces(lambda at, most: os.pread(file.fileno(), most, at), start, start + size, []):
+        number, length = file.fileno(), os.fstat(file.fileno()).st_size
+
+        def read(at: int, most: int) -> bytes:
+            return os.pread(number, most, at)
+
+        trailer = 8 * Reading(Records(read, length, path), path).trailer
+        start, size = struct.unpack_from("<QQ", read(0, 56), 40)
+        for piece in pieces(read, start, start + size, []):
             for place in piece.of(_KSYMBOL).tolist():
-                os.pwrite(file.fileno(), struct.pack("<H", 1), piece.offset + 8 * place + _KSYMBOL_FLAGS)
+                at = piece.offset + 8 * place
+                record = read(at, int.from_bytes(read(at + 6, 2), "little"))
+                name = _KSYMBOL_NAME + (record[_KSYMBOL_NAME:].index(b"\0") + 8 & ~7)
+                os.pwrite(number, record[name : name + trailer], at + len(record) - trailer)
     if trouble := _trouble_of_perf(path):
         raise UserError(f"perf script cannot read {path}: {trouble}; remove it to record another")
 

@@ -43,3 +43,10 @@ def test_a_ratio_is_never_above_one() -> None:
     seconds = list(np.cumsum([0.0, *([0.2, 1.06] * 20)]))
     shown = drawn("cpu_system_ratio", seconds, counter=True)
     assert shown and re.search(r"<span>[\d.]+ – 1</span>", shown)
+
+
+def test_a_steady_speed_is_flat() -> None:
+    """1.8 to 2.2 restarts a second is no cliff: speeds and shares are drawn from zero."""
+    restarts = list(np.cumsum([0.0, *([2.0] * 15), *([1.8] * 10), *([2.2] * 15)]))
+    shown = drawn("unit_restarts_total", restarts)
+    assert "a second" in shown and height(shown) < 0.25

@@ -72,6 +72,14 @@ def test_a_leaf_that_idles_is_left_out_and_one_above_it_is_not() -> None:
     assert found.busy.tolist() == [False, True]
 
 
+def test_a_stack_of_no_names_counts() -> None:
+    """py-spy writes one for a thread without frames."""
+    found = read(b"a;b 2\n 1\n  4\n")
+    assert int(found.weight.sum()) == 7 and not found.notes
+    assert [found.whos[it].comm for it in found.who] == ["a", "", ""]
+    assert int(read(b"a;b 2 3\n 1 5\n").weight.sum()) == 11
+
+
 def test_comments_are_none_of_it_and_odd_lines_are_told() -> None:
     found = read(b'# {"metadata": {}}\na;b 1\nnonsense here\na;b 0\n')
     assert len(found) == 1 and found.notes == ("line 3 is not understood: 'nonsense here'",)

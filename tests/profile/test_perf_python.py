@@ -45,8 +45,9 @@ def recorded(folder: Path, python: str, option: str, *perf: str) -> Iterator[str
         yield path
     finally:
         for pid in re.findall(r"^\d+$", done.stdout, re.MULTILINE):
-            for name in (f"/tmp/perf-{pid}.map", f"/tmp/jit-{pid}.dump"):
-                Path(name).unlink(missing_ok=True)
+            for pattern in (f"perf-{pid}.map", f"jit-{pid}.dump", f"jitted-{pid}-*.so"):
+                for left in Path("/tmp").glob(pattern):
+                    left.unlink()
 
 
 def printed(path: str) -> tuple[int, Counter[str]]:
@@ -83,7 +84,7 @@ def test_by_tables_that_it_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         done = subprocess.run(["perf", "inject", "--jit", "-i", path, "-o", made], capture_output=True, text=True)
         if done.returncode:
             pytest.skip(CANNOT + f"perf inject: {done.stderr[-200:]}")
-    (samples, theirs), (read_samples, ours) = printed(made), read(made)
+        (samples, theirs), (read_samples, ours) = printed(made), read(made)
     assert read_samples == samples > 100
     if not theirs:
         pytest.skip(CANNOT + "perf names no function of this Python")

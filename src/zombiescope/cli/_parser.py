@@ -30,7 +30,7 @@ def _typed(parser: argparse.ArgumentParser) -> str:
     """The command with the verb that was typed: it alone was loaded, if it is one."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction) and len(action.choices) == 1:
-            return next(iter(action.choices.values())).prog
+            return str(next(iter(action.choices.values())).prog)
     return parser.prog
 
 

@@ -99,13 +99,17 @@ def _wait_for_others() -> None:
 
 def neutral(recording: str, folder: str) -> None:
     """A copy that says nothing of the machine it was made on but its kernel and its cores."""
+    segments = [it for it in sorted(os.listdir(recording)) if is_segment(it)]
+    files = [f"{segment}/{file_name(kind, head=False)}" for segment in segments for kind in KINDS]
+    if lacking := [it for it in files if not os.path.exists(f"{recording}/{it}")]:
+        raise UserError(f"the machine was too busy to settle the recording ({lacking[0]} is missing): try again")
     os.makedirs(folder)
     with open(f"{recording}/{META}") as file:
         meta = json.load(file)
     own = meta["node"]
     with open(f"{folder}/{META}", "w") as file:
         json.dump(meta | {"node": NODE, "boot_id": NO_BOOT}, file, indent=1)
-    for segment in filter(is_segment, sorted(os.listdir(recording))):
+    for segment in segments:
         os.mkdir(f"{folder}/{segment}")
         for kind in KINDS:
             name = f"{segment}/{file_name(kind, head=False)}"

@@ -24,6 +24,7 @@ class _Curve:
     name: str
     values: Floats  # by column, NaN where nothing was known
     window: Span
+    from_zero: bool  # a speed or a share: 1.8 to 2.2 a second is steady
 
 
 def sparklines(finding: Finding, timeline: Timeline) -> Iterator[str]:
@@ -42,7 +43,7 @@ def sparklines(finding: Finding, timeline: Timeline) -> Iterator[str]:
 
 
 def _curve(timeline: Timeline, what: str, subject: str, window: Span) -> _Curve | None:
-    series, name = _series(timeline, what, subject, window)
+    series, name, from_zero = _series(timeline, what, subject, window)
     part = series.between(window)
     if np.count_nonzero(np.isfinite(part.values)) < 2:
         return None
@@ -50,23 +51,23 @@ def _curve(timeline: Timeline, what: str, subject: str, window: Span) -> _Curve 
     values = series.sampled(edges[:-1])
     column = np.clip(np.searchsorted(edges, part.at, side="right") - 1, 0, COLUMNS - 1)
     np.fmax.at(values, column, part.values)
-    return _Curve(name, values, window)
+    return _Curve(name, values, window, from_zero)
 
 
-def _series(timeline: Timeline, what: str, subject: str, window: Span) -> tuple[Series, str]:
-    """What to draw for a reading, and its name. A share of time is the rate of its seconds; a log has no curve."""
+def _series(timeline: Timeline, what: str, subject: str, window: Span) -> tuple[Series, str, bool]:
+    """What to draw for a reading, its name, and whether it is a speed or a share. A log has no curve."""
     kept, name = timeline.series(what, subject), f"{what} {subject}"
     if what.endswith("_log"):
-        return timeline.series(""), ""
+        return timeline.series(""), "", False
     if what.endswith("_ratio") and not len(kept):
         rate = timeline.rate(f"{what.removesuffix('_ratio')}_seconds_total", subject)
-        return replace(rate, values=np.minimum(rate.values, 1.0)), name  # more is jitter of the clock
+        return replace(rate, values=np.minimum(rate.values, 1.0)), name, True  # more is jitter of the clock
     if what.endswith("_total"):
         rate = timeline.rate(what, subject)
         # A counter that mostly stands still is seen best as stairs, one that runs as its speed.
         if _runs(rate, window):
-            return rate, f"{name}, a second"
-    return kept, name
+            return rate, f"{name}, a second", True
+    return kept, name, what.endswith("_ratio")
 
 
 def _runs(rate: Series, window: Span) -> bool:
@@ -77,7 +78,7 @@ def _runs(rate: Series, window: Span) -> bool:
 def _figure(curve: _Curve, span: Span) -> str:
     known = curve.values[np.isfinite(curve.values)]
     low, high = float(known.min()), float(known.max())
-    floor, top = _axis(low, high)
+    floor, top = (0.0, high) if curve.from_zero and low >= 0 else _axis(low, high)
     start, end = (_across(at, curve.window) for at in (span.start, span.end))
     name = html.escape(harmless(curve.name, most=120))
     return (

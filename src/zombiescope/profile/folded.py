@@ -74,10 +74,12 @@ def _is_difference(first: list[bytes]) -> bool:
 
 
 def _split(line: bytes, *, two: bool = False) -> _Line | None:
-    """The names of a line and its count, or both of them."""
+    """The names of a line and its count, or both of them. A stack of no names begins with a blank: py-spy writes it."""
     stack, *counts = line.rsplit(None, 1 + two) or (b"",)
+    if line[:1] == b" " and len(counts) == two:
+        stack, *counts = b"", stack, *counts
     numbers = [_number(it) for it in counts]
-    if len(numbers) != 1 + two or not stack or None in numbers:
+    if len(numbers) != 1 + two or None in numbers or (not stack and line[:1] != b" "):
         return None
     last, first = numbers[-1] or 0.0, numbers[0]
     return _Line(stack.split(b";"), first if two else None, last)

@@ -25,9 +25,10 @@ _IMAGE = "[kernel.kallsyms]"
 _MOST = 2_000_000  # mappings, with those of forked processes counted again: a process has some 20 to 200
 _MOST_PARENTS = 16  # a program that forks over and over and never executes another
 _LATEST = 1 << 62
+_ADDRESS = 52  # bits: the most that a processor has
 _PAGE = 12  # bits: mappings begin and end at pages, of 4 KB or more
+_FINE = 4  # bits: but `perf inject --jit` makes one of each function that a just-in-time compiler made
 _PID, _TIME, _START, _LENGTH, _OFFSET, _FILE = range(6)  # columns of the table of mappings
-_SPACE = 40  # bits: pages of 52 bits of addresses, the most that a processor has; above them the number of a space
 
 
 class File(NamedTuple):
@@ -44,13 +45,14 @@ class Atlas(NamedTuple):
     spaces: Ints
     ranges: Ranges
     table: Ints  # of each range
+    grain: int  # bits of a page
 
     def find(self, spaces: Ints, addresses: Addresses) -> tuple[Ints, Addresses]:
         """For each address of a space the place of its file in `files`, -1 for none, and the offset in it."""
         number = np.searchsorted(self.spaces, spaces).astype(np.uint64)
-        page = addresses >> np.uint64(_PAGE)
-        hit = self.ranges.find(number << np.uint64(_SPACE) | page)
-        good = (hit >= 0) & (page < np.uint64(1 << _SPACE))
+        page = addresses >> np.uint64(self.grain)
+        hit = self.ranges.find(number << np.uint64(_ADDRESS - self.grain) | page)
+        good = (hit >= 0) & (addresses < np.uint64(1 << _ADDRESS))
         if not good.any():
             return np.full(len(addresses), -1, np.int64), addresses
         row = np.where(good, hit, 0)
@@ -92,9 +94,12 @@ class Mappings:
         used = distinct(spaces)
         table, files = self._read(build_ids, _pids_of(used, tasks))
         rows, number = _of_spaces(used, tasks.spaces_of(table[:, _PID], table[:, _TIME]), table, tasks)
-        starts, pages = table[rows, _START] >> _PAGE, table[rows, _LENGTH] >> _PAGE
-        ranges = Ranges((number << _SPACE | starts).astype(np.uint64), pages.astype(np.uint64))
-        return Atlas(files, used, ranges, table[rows])
+        grain = _grain(table[rows], len(used))
+        starts, ends = table[rows, _START], table[rows, _START] + table[rows, _LENGTH]
+        ends += (1 << _FINE) - 1 if grain == _FINE else 0
+        first = starts >> grain
+        keys = (number << _ADDRESS - grain | first).astype(np.uint64)
+        return Atlas(files, used, Ranges(keys, ((ends >> grain) - first).astype(np.uint64)), table[rows], grain)
 
     def _read(self, build_ids: Mapping[str, str], pids: Ints) -> tuple[Ints, list[File]]:
         """A row for each mapping of these processes, in order of time; and the files."""
@@ -126,7 +131,7 @@ class Mappings:
         begins, ends = (ends - sizes)[long], ends[long]
         pid = (words[begins + 1] & np.uint64(_ALL)).astype(np.int64)
         misc = (words[begins] >> np.uint64(32)).astype(np.int64)
-        highest = np.uint64(1 << _PAGE + _SPACE)
+        highest = np.uint64(1 << _ADDRESS)
         good = _in_order(pid, pids) & (misc & _IS_DATA == 0) & (pid != _ALL)
         good &= (words[begins + 2] < highest) & (words[begins + 3] < highest) & (words[begins + 4] < np.uint64(_LATEST))
         begins, ends, pid = begins[good], ends[good], pid[good]
@@ -134,6 +139,12 @@ class Mappings:
         numbers = (np.minimum(time, np.uint64(_LATEST)), words[begins + 2], words[begins + 3], words[begins + 4])
         table = np.stack([pid, *(it.astype(np.int64) for it in numbers), np.zeros(len(pid), np.int64)], axis=1)
         return table, 8 * begins, 8 * ends
+
+
+def _grain(table: Ints, spaces: int) -> int:
+    """How fine addresses are told apart: finer than pages only where a mapping is, and where the spaces leave room."""
+    odd = (table[:, _START] | table[:, _LENGTH]) & ((1 << _PAGE) - 1)
+    return _FINE if odd.any() and spaces < 1 << 64 - _ADDRESS + _FINE else _PAGE
 
 
 def _in_order(numbers: Ints, some: Ints) -> Mask:

@@ -164,7 +164,7 @@ class Unwinder:
 
     def _mapped(self, space: int, address: int) -> tuple[Tables | None, int, str | None]:
         """What is mapped at an address, remembered by page."""
-        key = (space, address >> 12)
+        key = (space, address >> self._atlas.grain)
         page = self._pages.get(key)
         if page is None:
             if len(self._pages) > _MOST_PAGES:

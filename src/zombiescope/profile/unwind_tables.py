@@ -15,6 +15,7 @@ from zombiescope.naming.contents import Contents
 from zombiescope.profile.unwind_program import Reader, Rules, run
 
 _LOAD, _NOTE, _EH_FRAME = 1, 4, 0x6474E550  # kinds of program headers
+_PROGRAM, _NOTE_SECTION, _IN_MEMORY, _TABLE = 1, 7, 2, b".eh_frame_hdr\0"  # kinds and flag of sections, and a name
 _LARGEST_TABLE = 64 << 20  # bytes: eight million functions
 _LARGEST_ENTRY = 1 << 16  # bytes
 _MOST_HEADERS = 256
@@ -81,6 +82,25 @@ class Tables:
                 self.build_id = _build_id(self._contents.read(offset, min(length, _LARGEST_ENTRY)))
             elif kind == _EH_FRAME:
                 found = _Segment(offset, address, length)
+        return found or self._sections(head)
+
+    def _sections(self, head: bytes) -> _Segment | None:
+        """The same by sections: what `perf inject --jit` makes of a function has no program header for its tables."""
+        (at,) = struct.unpack_from("<Q", head, 40)
+        size, count, of_names = struct.unpack_from("<HHH", head, 58)
+        raw = [self._contents.read(at + number * size, 64) for number in range(min(count, _MOST_HEADERS))]
+        told = [struct.unpack("<IIQQQQIIQQ", it) for it in raw]
+        if of_names >= len(told):
+            return None
+        names = self._contents.read(told[of_names][4], _LARGEST_ENTRY)
+        found = None
+        for name, kind, flags, address, offset, length, *_ in told:
+            if kind == _NOTE_SECTION and not self.build_id:
+                self.build_id = _build_id(self._contents.read(offset, min(length, _LARGEST_ENTRY)))
+            elif kind == _PROGRAM and flags & _IN_MEMORY:
+                self._segments.append(_Segment(offset, address, length))
+                if names[name : name + len(_TABLE)] == _TABLE:
+                    found = self._segments[-1]
         return found
 
     def _table(self, header: _Segment) -> None:
