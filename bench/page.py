@@ -6,7 +6,6 @@ Each ratio is of wall time to its limit: the page is for a person who waits.
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from zombiescope.core import UserError
+from bench._browser import browsing, first_picture
 from zombiescope.core.samples import Frames, Function, Samples, Who
 from zombiescope.core.timeline import Series, Timeline
 
@@ -135,24 +134,8 @@ def written(file: Path) -> int:
 
 
 def measured(address: str) -> dict[str, float]:
-    chromium = shutil.which("chromium")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ModuleNotFoundError:
-        raise UserError("playwright is not installed") from None
-    if chromium is None:
-        raise UserError("no Chromium is installed")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        try:
-            page = browser.new_page(viewport={"width": 1600, "height": 1000})
-            painted = []
-            for _ in range(5):  # the best: other work on the machine is not the page's
-                page.goto(address)
-                page.wait_for_selector("html[data-ready]", timeout=120_000)
-                painted.append(page.evaluate("window.zombiescope.painted"))
-            frame: Any = min(page.evaluate(PAN) for _ in range(3))
-            flame, frames = min(page.evaluate(WHOLE) for _ in range(3))
-        finally:
-            browser.close()
-    return {"painted": min(painted), "frame": frame, "flame": flame, "frames": frames}
+    with browsing() as page:
+        painted = first_picture(page, address, "window.zombiescope.painted")
+        frame: Any = min(page.evaluate(PAN) for _ in range(3))
+        flame, frames = min(page.evaluate(WHOLE) for _ in range(3))
+    return {"painted": painted, "frame": frame, "flame": flame, "frames": frames}

@@ -9,7 +9,7 @@ import type { Told } from "./hover";
 import type { State } from "./state";
 
 interface Props {
-  state: State;
+  state: Pick<State, "tip">;
   drawing: ReadonlySignal<Drawing>;
   name: string;
   label: string;

@@ -1,6 +1,6 @@
-// The bundle's bytes as columns. The format is described in src/zombiescope/web/payload.py.
-
-export type Numbers = Uint8Array | Uint16Array | Uint32Array | Float32Array | Float64Array;
+// The bundle of a source: what src/zombiescope/web/payload.py packs.
+import { unpacked } from "./columns";
+import type { Numbers, Unpacked } from "./columns";
 
 export interface Evidence {
   what: string;
@@ -145,37 +145,14 @@ export const ROOT = 0;
 export const PROCESS = 1;
 export const USER = 2;
 export const KERNEL = 3; // kinds of names
-const TYPES = {
-  u1: Uint8Array,
-  u2: Uint16Array,
-  u4: Uint32Array,
-  f4: Float32Array,
-  f8: Float64Array,
-} as const;
 const MAGIC = "zsview01";
 
 export function decode(buffer: ArrayBuffer): Bundle {
-  const text = new TextDecoder();
-  if (text.decode(buffer.slice(0, 8)) !== MAGIC) throw new Error("this is not zombiescope page data");
-  const length = new DataView(buffer).getUint32(8, true);
-  const header = JSON.parse(text.decode(new Uint8Array(buffer, 12, length))) as Header;
-  const base = 12 + length;
-
-  const numbers = (name: string): Numbers => {
-    const [type, offset, count] = header.columns[name] ?? ["u1", 0, 0];
-    return new TYPES[type as keyof typeof TYPES](buffer, base + offset, count);
-  };
-  const words = (name: string): string[] => {
-    const [, offset, count] = header.columns[name];
-    return text.decode(new Uint8Array(buffer, base + offset, count)).split("\n");
-  };
-
+  const { header, numbers, words } = unpacked<Header>(buffer, MAGIC);
   const pids = numbers("pids");
   const comms = words("comms");
   const cgroups = words("cgroups");
   const whos = Array.from(pids, (pid, i) => ({ pid: pid - 1, comm: comms[i], cgroup: cgroups[i] }));
-  const modules = words("modules");
-  const depth = numbers("depth");
   const rows: Rows = {
     at: summed(numbers("at")),
     cpu: numbers("cpu"),
@@ -184,22 +161,11 @@ export function decode(buffer: ArrayBuffer): Bundle {
     weight: numbers("weight"),
     long: numbers("long"),
   };
-  let deepest = 0;
-  for (let i = 0; i < depth.length; i++) if (depth[i] > deepest) deepest = depth[i];
   return {
     header,
     rows,
     whos,
-    tree: {
-      names: words("names"),
-      kinds: numbers("kinds") as Uint8Array,
-      modules: Array.from(numbers("module"), (it) => modules[it]),
-      label: numbers("label"),
-      parent: numbers("parent"),
-      depth,
-      after: numbers("after"),
-      deepest,
-    },
+    tree: treeOf({ numbers, words }),
     cpus: header.cpus,
     spent: numbers("spent"),
     modes: header.cores && {
@@ -212,6 +178,24 @@ export function decode(buffer: ArrayBuffer): Bundle {
     },
     series: header.series.map((_, i) => numbers(`series${i}`) as Float32Array),
     heat: header.columns.heat ? numbers("heat") : null,
+  };
+}
+
+/** The stacks of a flame graph. */
+export function treeOf({ numbers, words }: Pick<Unpacked<unknown>, "numbers" | "words">): Tree {
+  const modules = words("modules");
+  const depth = numbers("depth");
+  let deepest = 0;
+  for (let i = 0; i < depth.length; i++) if (depth[i] > deepest) deepest = depth[i];
+  return {
+    names: words("names"),
+    kinds: numbers("kinds") as Uint8Array,
+    modules: Array.from(numbers("module"), (it) => modules[it]),
+    label: numbers("label"),
+    parent: numbers("parent"),
+    depth,
+    after: numbers("after"),
+    deepest,
   };
 }
 

@@ -6,6 +6,7 @@ import "./page.css";
 import { CasePanel } from "./CasePanel";
 import { decode } from "./data";
 import { FlameView } from "./FlameView";
+import { Help } from "./Help";
 import { link, written } from "./hash";
 import { KEYS, listen } from "./keyboard";
 import { busy, carry, following, liveOf, status } from "./live";
@@ -17,6 +18,7 @@ import { stateOf } from "./state";
 import type { State } from "./state";
 import { modesOf } from "./strip";
 import { TimeView } from "./TimeView";
+import { Tip } from "./Tip";
 import { Toolbar } from "./Toolbar";
 import { expose } from "./window";
 
@@ -43,53 +45,8 @@ function Page({ state, live }: { state: State; live: Live | null }) {
         <CasePanel state={state} />
       </div>
       <Tip state={state} />
-      {state.helping.value ? <Help state={state} /> : null}
+      <Help state={state} keys={KEYS} />
     </>
-  );
-}
-
-function Tip({ state }: { state: State }) {
-  const tip = state.tip.value;
-  if (!tip) return null;
-  const right = tip.x > innerWidth - 380;
-  const low = tip.y > innerHeight - 140;
-  const place = {
-    left: right ? "auto" : `${tip.x + 14}px`,
-    right: right ? `${innerWidth - tip.x + 10}px` : "auto",
-    top: low ? "auto" : `${tip.y + 16}px`,
-    bottom: low ? `${innerHeight - tip.y + 12}px` : "auto",
-  };
-  return (
-    <div class="tip" role="tooltip" style={place}>
-      <b>{tip.title}</b>
-      {tip.lines.map((line, i) => (
-        <span key={i}>{line}</span>
-      ))}
-    </div>
-  );
-}
-
-function Help({ state }: { state: State }) {
-  return (
-    <div
-      class="help"
-      role="dialog"
-      aria-label="help"
-      onClick={() => {
-        state.helping.value = false;
-      }}
-    >
-      <dl>
-        {KEYS.map(([keys, words]) => (
-          <div key={keys}>
-            <dt>
-              <kbd>{keys}</kbd>
-            </dt>
-            <dd>{words}</dd>
-          </div>
-        ))}
-      </dl>
-    </div>
   );
 }
 

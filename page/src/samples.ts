@@ -1,6 +1,7 @@
 // Queries on the samples: which are selected, and their sums in the tree and in cells of time.
 // Times are nanoseconds since the axis begins. Weights are integers below 2^53, so every sum is exact.
-import type { Bundle, Numbers, Tree } from "./data";
+import type { Numbers } from "./columns";
+import type { Bundle, Tree } from "./data";
 
 export interface Range {
   start: number;

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.conftest import CANNOT, PROJECT
+from tests.web.accessible import serious
 from tests.web.viewer import Viewer
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, FloatRect
 
 pytestmark = pytest.mark.e2e
-AXE = PROJECT / "page/node_modules/axe-core/axe.min.js"
 SCREENS = [(1500, 1000, "light"), (1500, 1000, "dark"), (1280, 700, "light"), (1280, 700, "dark")]
 
 
@@ -83,7 +82,7 @@ def test_axe_finds_no_serious_fault(screen: Screen, pane: str) -> None:
         viewer.ask("state.focus.value = 2")
     else:
         viewer.ask(f"state.pane.value = '{pane}'")
-    assert _serious(viewer) == []
+    assert serious(viewer) == []
 
 
 def test_axe_would_have_found_one(screen: Screen) -> None:
@@ -92,23 +91,9 @@ def test_axe_would_have_found_one(screen: Screen) -> None:
         "() => document.querySelector('h1').insertAdjacentElement('afterend', document.createElement('button'))"
     )
     try:
-        assert [it for it in _serious(viewer, "h1 + button") if it.startswith("button-name")]
+        assert [it for it in serious(viewer, "h1 + button") if it.startswith("button-name")]
     finally:
         viewer.page.evaluate("() => document.querySelector('h1 + button').remove()")
-
-
-def _serious(viewer: Viewer, part: str = "html") -> list[str]:
-    if not AXE.exists():
-        pytest.skip(f"{CANNOT}axe-core comes by npm: make page")
-    if not viewer.page.evaluate("() => 'axe' in window"):
-        viewer.page.evaluate(AXE.read_text())
-    found: dict[str, Any] = viewer.page.evaluate("(part) => axe.run(part, { resultTypes: ['violations'] })", part)
-    assert found["passes"] or found["violations"], "it looked"
-    return [
-        f"{it['id']}: {it['help']}: {[node['target'] for node in it['nodes'][:3]]}"
-        for it in found["violations"]
-        if it["impact"] in ("serious", "critical")
-    ]
 
 
 def test_all_that_is_drawn_is_in_a_table(screen: Screen) -> None:

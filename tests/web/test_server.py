@@ -50,9 +50,9 @@ def folded(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def viewing(*argv: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def viewing(*argv: str, verb: tuple[str, ...] = ("view",)) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The server at work, and the address it printed."""
-    process = subprocess.Popen([str(COMMAND), "view", *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([str(COMMAND), *verb, *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         yield process, process.stdout.readline().strip()

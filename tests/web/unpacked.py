@@ -14,8 +14,8 @@ from zombiescope.web.payload import MAGIC
 class Unpacked:
     """The header, and columns by name."""
 
-    def __init__(self, data: bytes) -> None:
-        assert data[:8] == MAGIC
+    def __init__(self, data: bytes, magic: bytes = MAGIC) -> None:
+        assert data[:8] == magic
         (length,) = struct.unpack("<I", data[8:12])
         self.header: dict[str, Any] = json.loads(data[12 : 12 + length])
         self._data, self._base = data, 12 + length

@@ -8,20 +8,16 @@ docs/time-travel.md says how to read it.
 from __future__ import annotations
 
 import argparse
-import os
-import secrets
-import signal
 import sys
 from typing import TYPE_CHECKING
 
 from zombiescope.cli._arguments import FILE, add_kallsyms, add_measure, add_range, complete
+from zombiescope.cli._page_server import add_serving, ready, serve_page
 from zombiescope.cli._sample import ABOUT, add_sample, sample_folder
 from zombiescope.cli._whole_file import whole_file
 from zombiescope.core import UserError, harmless
 
 if TYPE_CHECKING:
-    from tempfile import TemporaryDirectory
-
     from zombiescope.cli._sources import Source
     from zombiescope.core.model import Span
     from zombiescope.core.samples import Samples
@@ -37,10 +33,7 @@ EXAMPLES = """examples:
 times: unix seconds, 2025-03-04T05:06:07 or 05:06:07 (UTC), or plain seconds since the capture began
 exit codes: 0 written, or stopped by Ctrl-C, 2 usage
 """
-TOKEN = 24  # bytes of randomness in the address
-_OPENING = "open.html"
 _NEVER = 1 << 62  # nanoseconds: the year 2116
-_LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
 def add_args(parser: argparse.ArgumentParser) -> None:
@@ -57,9 +50,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write one .html file, or the heatmap alone as .png, .svg or .json [serve it]",
     )
-    parser.add_argument("--open", action="store_true", help="open it in a browser")
-    parser.add_argument("--port", type=_port, default=0, metavar="P", help="port to serve on [any free one]")
-    parser.add_argument("--listen", default="127.0.0.1", metavar="HOST", help="address to serve on [127.0.0.1]")
+    add_serving(parser)
     complete(parser, source=FILE, out=FILE, kallsyms=FILE)
 
 
@@ -72,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     if args.out and not args.out.endswith((".html", ".png", ".svg", ".json")):
         raise UserError(f"{args.out}: unknown suffix: give a name that ends in .html, .png, .svg or .json")
     if not args.out or args.out.endswith(".html"):
-        _ready(serving=not args.out)
+        ready("page", serving=not args.out)
     from zombiescope.cli._sources import say
 
     source = _opened(args)
@@ -80,14 +71,12 @@ def run(args: argparse.Namespace) -> int:
     return _written(args.out, source) if args.out else _served(args, source)
 
 
-def _ready(*, serving: bool) -> None:
-    """Check that the page and the server are installed before reading the source, which may take a while."""
-    from zombiescope.web.server import installed
-    from zombiescope.web.shell import built
+def _served(args: argparse.Namespace, source: Source) -> int:
+    from zombiescope.web.onefile import title_of
+    from zombiescope.web.payload import bundle_of
+    from zombiescope.web.server import application
 
-    built("page.js")
-    if serving:
-        installed()
+    return serve_page(args, lambda token, opened: application(bundle_of(source), title_of(source), token, opened))
 
 
 def _opened(args: argparse.Namespace) -> Source:
@@ -180,53 +169,3 @@ def _cells(capture: Samples) -> bytes:
         "columns": found.heat.T.tolist(),
     }
     return json.dumps(cells, separators=(",", ":")).encode() + b"\n"
-
-
-def _served(args: argparse.Namespace, source: Source) -> int:
-    from zombiescope.web.onefile import title_of
-    from zombiescope.web.payload import bundle_of
-    from zombiescope.web.server import address, application, listening, serve
-
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C
-    door = listening(args.listen, args.port)
-    token = secrets.token_urlsafe(TOKEN)
-    url = address(door, token)
-    way = _private_page(url) if args.open else None
-    app = application(bundle_of(source), title_of(source), token, way.cleanup if way else lambda: None)
-    if args.listen not in _LOCAL:
-        print(f"anyone who can reach {args.listen} and has this address can read the page", file=sys.stderr)
-    print(url, flush=True)
-    print("serving until Ctrl-C", file=sys.stderr)
-    try:
-        if way is not None:
-            import webbrowser
-
-            webbrowser.open(f"file://{way.name}/{_OPENING}")
-        serve(app, door)
-    finally:
-        if way is not None:
-            way.cleanup()
-    return 0
-
-
-def _private_page(url: str) -> TemporaryDirectory[str]:
-    """A page that only this user can read and that leads to `url`; removed as soon as the browser has followed it.
-
-    Everybody on the machine can read a browser's command line, so the token must not be on it.
-    """
-    from tempfile import TemporaryDirectory
-
-    # The folder has mode 0700. A cleanup after the first one finds nothing, which is fine.
-    folder = TemporaryDirectory(prefix="zombiescope-view-", ignore_cleanup_errors=True)
-    way = (
-        f'<!doctype html><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url={url}">'
-    )
-    with open(os.open(f"{folder.name}/{_OPENING}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as page:
-        page.write(f"{way}\n")
-    return folder
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or not 0 <= int(text[:9]) <= 65_535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
-    return int(text)

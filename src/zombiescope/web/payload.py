@@ -3,22 +3,16 @@
 The page computes every heatmap, flame graph, difference and search itself from these columns, so it needs no server
 queries: what a server sends once and what a single file contains are the same bytes.
 
-    "zsview01"   4 bytes: length of the header   the header, padded with blanks   columns, each at a multiple of 8
-
-Numbers are little-endian, each column in the narrowest type that holds it. Times are ticks since the axis begins: as
-fine as 32 bits allow, and a range that begins and ends on a tick holds exactly the samples it should.
+Times are ticks since the axis begins: as fine as 32 bits allow, and a range that begins and ends on a tick holds
+exactly the samples it should.
 """
 
 from __future__ import annotations
 
-import json
-import struct
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from zombiescope import __version__
 from zombiescope.core import Case, harmless
@@ -30,14 +24,13 @@ from zombiescope.profile.about import line
 from zombiescope.profile.heatmap import heatmap
 from zombiescope.profile.tree import planted
 from zombiescope.web._axis import Axis, axis_of
+from zombiescope.web._columns import Columns
 from zombiescope.web._cores import modes
 from zombiescope.web._rows import MOST, Rows, rows_of
 from zombiescope.web._series import curves
 from zombiescope.web._story import events, told
 
 MAGIC = b"zsview01"
-LONGEST = 1_000  # characters of a name: C++ has longer ones, which no one reads
-_NARROW = (np.uint8, np.uint16, np.uint32, np.float64)  # a browser has no quick 64-bit integers; 2^53 is exact
 
 
 class Source(Protocol):
@@ -54,33 +47,6 @@ class Source(Protocol):
 
     @property
     def recording(self) -> Any: ...
-
-
-@dataclass(slots=True)
-class _Columns:
-    """The bytes after the header, and where each column is in them."""
-
-    parts: list[bytes]
-    places: dict[str, tuple[str, int, int]]  # type, offset, count
-    size: int = 0
-
-    def numbers(self, name: str, values: npt.NDArray[Any]) -> None:
-        if values.dtype.kind in "iu":
-            most = int(values.max(initial=0))
-            fitting = (it for it in _NARROW[:3] if most <= np.iinfo(it).max)
-            values = values.astype(next(fitting, np.float64))
-        self._add(name, values.dtype.str[1:], values.astype(values.dtype.newbyteorder("<")).tobytes(), values.size)
-
-    def words(self, name: str, words: Sequence[str]) -> None:
-        """One per line: harmless() leaves no newline in it."""
-        text = "\n".join(harmless(word, most=LONGEST) for word in words).encode()
-        self._add(name, "text", text, len(text))
-
-    def _add(self, name: str, kind: str, data: bytes, count: int) -> None:
-        self.places[name] = (kind, self.size, count)
-        padded = data + b"\0" * (-len(data) % 8)
-        self.parts.append(padded)
-        self.size += len(padded)
 
 
 def bundle_of(source: Source, most_rows: int = MOST) -> bytes:
@@ -101,7 +67,7 @@ def bundle(
     """The whole of a source; what it lacks (stacks, readings, times) is left out and noted."""
     busy = capture.only(capture.busy)
     axis = axis_of(busy, timeline)
-    columns = _Columns([], {})
+    columns = Columns()
     rows = _stacks(busy, axis, columns, most_rows)
     axis = rows.axis
     header: dict[str, Any] = {
@@ -126,10 +92,7 @@ def bundle(
     }
     if timeline is not None:
         _readings(timeline, axis, columns, header)
-    header["columns"] = columns.places
-    text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
-    text += b" " * (-(len(MAGIC) + 4 + len(text)) % 8)
-    return b"".join([MAGIC, struct.pack("<I", len(text)), text, *columns.parts])
+    return columns.packed(MAGIC, header)
 
 
 def _origin(capture: Samples) -> list[str]:
@@ -137,7 +100,7 @@ def _origin(capture: Samples) -> list[str]:
     return [line(capture)] if capture.origin.option else []
 
 
-def _stacks(capture: Samples, axis: Axis, columns: _Columns, most_rows: int) -> Rows:
+def _stacks(capture: Samples, axis: Axis, columns: Columns, most_rows: int) -> Rows:
     """The samples and the tree of their stacks."""
     tree = planted(capture)
     rows = rows_of(capture, tree.leaf, axis, most_rows)
@@ -152,16 +115,7 @@ def _stacks(capture: Samples, axis: Axis, columns: _Columns, most_rows: int) -> 
         # Rows are too coarse to show what happened within a second: the heatmap is sent separately.
         cells = heatmap(capture, axis.cell, start=axis.origin, end=axis.origin + axis.length)
         columns.numbers("heat", cells)
-    columns.words("names", tree.names)
-    columns.numbers("kinds", tree.kinds)
-    modules = sorted(set(tree.modules))
-    columns.words("modules", modules)
-    place = {module: number for number, module in enumerate(modules)}
-    columns.numbers("module", np.array([place[it] for it in tree.modules]))
-    columns.numbers("label", tree.label)
-    columns.numbers("parent", np.maximum(tree.parent, 0))  # the root is its own
-    columns.numbers("depth", tree.depth)
-    columns.numbers("after", tree.after)
+    columns.tree(tree)
     columns.words("comms", [who.comm for who in capture.whos])
     columns.words("cgroups", [who.cgroup for who in capture.whos])
     columns.numbers("pids", np.array([who.pid + 1 for who in capture.whos], np.int64))  # 0 is unknown
@@ -169,7 +123,7 @@ def _stacks(capture: Samples, axis: Axis, columns: _Columns, most_rows: int) -> 
     return rows
 
 
-def _readings(timeline: Timeline, axis: Axis, columns: _Columns, header: dict[str, Any]) -> None:
+def _readings(timeline: Timeline, axis: Axis, columns: Columns, header: dict[str, Any]) -> None:
     found = modes(timeline, axis)
     if found is not None:
         columns.numbers("modes", found.shares)
