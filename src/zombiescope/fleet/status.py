@@ -39,7 +39,7 @@ def status(fleet: Fleet, price: float | None = None) -> dict[str, Any]:
         for sign, who, bytes_held in fleet.rows("""
         SELECT sign, who, sum(held) FROM (
             SELECT sign, CASE WHEN starts_with(subject, 'unit:') THEN subject ELSE '' END AS who, node_id,
-                arg_max(coalesce(held_bytes, 0), ended) AS held
+                least(arg_max(coalesce(held_bytes, 0), ended), 1e18) AS held
             FROM findings WHERE role = 'root' GROUP BY ALL) GROUP BY ALL""")
     }
     shown = []
