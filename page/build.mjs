@@ -1,11 +1,11 @@
-// Build the page into the Python package: one script, one style sheet, nothing fetched from anywhere.
+// Build both pages into the Python package: of each one script, one style sheet, nothing fetched from anywhere.
 import { build } from "esbuild";
 import { fileURLToPath } from "node:url";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 
 await build({
-  entryPoints: { page: here("src/main.tsx") },
+  entryPoints: { page: here("src/main.tsx"), fleet: here("src/fleetMain.tsx") },
   outdir: here("../src/zombiescope/web/static"),
   bundle: true,
   minify: !process.argv.includes("--plain"),

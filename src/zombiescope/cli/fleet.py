@@ -12,6 +12,7 @@ import os
 
 from zombiescope.cli._arguments import FILE, FOLDER, add_range, add_repeatable, complete
 from zombiescope.cli._fleet_out import FORMATS
+from zombiescope.cli._fleet_view import add_view, view
 from zombiescope.cli._looking import duration, moment
 from zombiescope.core import UserError
 
@@ -22,6 +23,7 @@ EXAMPLES = """examples:
   zombiescope fleet leaks --store ./fleet                        where cgroups leak, since when, what changed then
   zombiescope fleet jobs --store ./fleet --by zone               which failures are the node's, which the job's own
   zombiescope fleet flame --store ./fleet                        what sick nodes compute that healthy ones do not
+  zombiescope fleet view ./fleet --open                          all of it on a page, node by node
   zombiescope fleet prove --store ./fleet --treated "pool = 'canary'" --at 2026-03-01T06:00:00
   zombiescope fleet ask --store ./fleet "SELECT zone, count(*) FROM nodes GROUP BY 1"
   zombiescope fleet gather --store ./fleet ./recordings/*        read recordings of many nodes into a store
@@ -39,6 +41,7 @@ VERBS = {
     "leaks": "where dying cgroups grow, since when, and what changed just before",
     "jobs": "job outcomes by cohort; which failures are the node's",
     "flame": "functions and stacks in which one cohort spends more time than another",
+    "view": "a page of all nodes: coloured by harm, what the sick have in common, trends, flames, each node",
     "prove": "did a change help: treated nodes against others, before and after; or plan such a change",
     "ask": "any SQL over the tables",
     "gather": "read recordings into a store",
@@ -55,7 +58,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         store = os.environ.get("ZOMBIESCOPE_STORE")
         one.add_argument("--store", metavar="URL", default=store, help="a folder, file:///PATH or s3://BUCKET/PREFIX")
         complete(one, store=FOLDER)
-        one.add_argument("--format", choices=FORMATS, help="output format [a table on a terminal, else tsv]")
+        if name != "view":
+            one.add_argument("--format", choices=FORMATS, help="output format [a table on a terminal, else tsv]")
         if name in ("gather", "serve", "compact", "tidy"):
             continue
         one.add_argument(
@@ -71,7 +75,9 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         made[name].add_argument("--sick", metavar="SIGN|SQL", help=f"which nodes are sick: {sick}")
         complete(made[name], sick="signs")
     price = "price of a core-hour, to give the cost in money"
-    made["status"].add_argument("--price", type=_price, metavar="P", help=price)
+    for name in ("status", "view"):
+        made[name].add_argument("--price", type=_price, metavar="P", help=price)
+    add_view(made["view"])
     made["leaks"].add_argument("--least", type=_price, default=1.0, metavar="N", help="growth an hour to list [1]")
     made["jobs"].add_argument("--by", metavar="TRAIT", default="", help="also by zone, image, kernel or a label")
     made["jobs"].add_argument("--csv", metavar="FILE", default="", help="outcomes: node,job,start,end,outcome")
@@ -130,8 +136,11 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from zombiescope.cli import _fleet_answers
 
+    args.store = getattr(args, "place", None) or args.store
     if not args.store:
         raise UserError("give --store URL: a folder, file:///PATH or s3://BUCKET/PREFIX")
+    if args.verb == "view":
+        return view(args)
     answered: int = getattr(_fleet_answers, args.verb)(args)
     return answered
 
