@@ -88,9 +88,10 @@ DETAILS = """async () => {
 
 
 @contextmanager
-def serving(store: str) -> Iterator[str]:
-    """The address of the page of a store."""
-    with subprocess.Popen([str(COMMAND), "fleet", "view", store], stdout=subprocess.PIPE, text=True) as process:
+def serving(store: str, folder: str) -> Iterator[str]:
+    """The address of the page of a store in a folder."""
+    command = [str(COMMAND), "fleet", "view", store]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout is not None
             yield process.stdout.readline().strip()
@@ -102,10 +103,9 @@ def ratios() -> Iterator[tuple[str, float, float, str]]:
     if not COMMAND.exists():
         raise UserError(f"{COMMAND} is not installed")
     with tempfile.TemporaryDirectory() as folder:
-        store = os.path.join(folder, "fleet")
-        simulate(store, NODES, HOURS, SEED, "incident", EVERY)
+        simulate(os.path.join(folder, "fleet"), NODES, HOURS, SEED, "incident", EVERY)
         began = time.monotonic()
-        with serving(store) as address, browsing() as page:
+        with serving("./fleet", folder) as address, browsing() as page:
             ready = time.monotonic() - began
             painted = first_picture(page, address, "window.fleet.painted")
             found: dict[str, float] = page.evaluate(INTERACTIONS)

@@ -13,8 +13,8 @@ export function FleetBar({ state }: { state: FleetState }) {
     <header class="bar">
       <h1>zombiescope fleet</h1>
       <p class="what">
-        {many(status.nodes, "node")}: <b>{status.sick.toLocaleString("en")} sick</b>, {status.blind.toLocaleString("en")} with something that
-        could not be checked, {status.silent.toLocaleString("en")} silent
+        {many(status.nodes, "node")}: <b>{status.sick.toLocaleString("en")} sick</b>, {status.blind.toLocaleString("en")} not fully checked,{" "}
+        {status.silent.toLocaleString("en")} silent
         <span>
           {hourOf(status.span.start)} to {hourOf(status.span.end)} UTC · {header.label}
         </span>
@@ -58,6 +58,7 @@ export function NodesBar({ state }: { state: FleetState }) {
   const { fleet } = state;
   const roots = fleet.roots.map((it, i): [string, string] => [String(i), `${rootName(it)} (${it.nodes})`]);
   const root = String(state.root.value);
+  const shown = state.arranged.value.order.length;
   return (
     <div class="nodes-bar" role="search" aria-label="nodes that are shown">
       <input
@@ -96,9 +97,7 @@ export function NodesBar({ state }: { state: FleetState }) {
         ))}
       </span>
       <span class="count" role="status">
-        {state.shown.value.length === fleet.count
-          ? many(fleet.count, "node")
-          : `${state.shown.value.length.toLocaleString("en")} of ${many(fleet.count, "node")}`}
+        {shown === fleet.count ? many(fleet.count, "node") : `${shown.toLocaleString("en")} of ${many(fleet.count, "node")}`}
       </span>
     </div>
   );

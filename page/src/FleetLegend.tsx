@@ -8,7 +8,7 @@ const STEPS = 24;
 export function FleetLegend({ state }: { state: FleetState }) {
   const { fleet } = state;
   const { heat, grey, found } = state.palette.value;
-  const shades = Array.from({ length: STEPS }, (_, i) => heat[stepOf(fleet, Math.expm1((Math.log1p(fleet.dear) * i) / (STEPS - 1)))]);
+  const shades = Array.from({ length: STEPS }, (_, i) => heat[stepOf(fleet, fleet.dear * (i / (STEPS - 1)) ** 2)]);
   return (
     <div class="legend">
       <p>

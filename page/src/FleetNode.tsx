@@ -162,8 +162,8 @@ function Details({ state, it }: { state: FleetState; it: Sent }) {
 
 function costs(found: Found): string {
   const parts = [`${hourOf(found.start)} to ${hourOf(found.end)} UTC, seen ${many(found.times, "time")}`];
-  if (found.cost_unknown) parts.push("cost unknown");
-  else if (found.core_hours) parts.push(`${short(found.core_hours)} core-hours`);
+  if (found.cost_unknown && found.role === "root") parts.push("cost unknown"); // what follows from it costs nothing of its own
+  if (found.core_hours) parts.push(`${short(found.core_hours)} core-hours`);
   if (found.broken) parts.push(`${found.broken} broken`);
   if (found.held_bytes) parts.push(`${bytesOf(found.held_bytes)} held`);
   if (found.soon_seconds !== null) parts.push(`trouble in ${soonOf(found.soon_seconds)}`);

@@ -4,7 +4,7 @@ import { STATES } from "./fleetData";
 import type { FleetState } from "./fleetState";
 import { costOf, rootOf } from "./fleetTold";
 
-const AT_ONCE = 100; // lines: thousands are slow to lay out
+const AT_ONCE = 50; // lines: thousands are slow to lay out
 
 export function FleetTable({ state }: { state: FleetState }) {
   const { fleet } = state;

@@ -88,9 +88,9 @@ export function shadeOf(fleet: Fleet, palette: Palette, node: number): number {
   return Number.isNaN(cost) ? palette.found[140] : palette.heat[stepOf(fleet, cost)];
 }
 
-/** Costs differ by factors, so they are shown by their logarithm. */
+/** By the root: what costs a tenth is still seen, and what costs half is told from what costs all. */
 export function stepOf(fleet: Fleet, cost: number): number {
-  const share = fleet.dear ? Math.log1p(cost) / Math.log1p(fleet.dear) : 1;
+  const share = fleet.dear ? Math.sqrt(cost / fleet.dear) : 1;
   return Math.round(LEAST + (255 - LEAST) * Math.min(share, 1));
 }
 

@@ -63,6 +63,7 @@ export interface Fleet {
   count: number;
   id: string[];
   name: string[];
+  plain: string[]; // names in small letters
   traits: Trait[];
   state: Numbers;
   silent: Numbers;
@@ -79,13 +80,15 @@ export interface Fleet {
 export function fleetOf(buffer: ArrayBuffer): Fleet {
   const { header, numbers, words } = unpacked<Header>(buffer, "zsfleet1");
   const state = numbers("state");
+  const name = words("name");
   const cost = numbers("cost") as Float32Array;
   const costs = cost.filter((it, i) => state[i] === SICK && it >= 0).sort();
   return {
     header,
     count: state.length,
     id: words("id"),
-    name: words("name"),
+    name,
+    plain: name.map((it) => it.toLowerCase()),
     traits: header.traits.map((it) => ({ ...it, of: numbers(`trait:${it.name}`) })),
     state,
     silent: numbers("silent"),

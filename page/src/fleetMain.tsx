@@ -50,7 +50,7 @@ function Pane({ state }: { state: FleetState }) {
   return (
     <>
       <NodesBar state={state} />
-      {state.shown.value.length ? null : <p class="nothing">no node fits</p>}
+      {state.arranged.value.order.length ? null : <p class="nothing">no node fits</p>}
       {state.asTable.value ? <FleetTable state={state} /> : <FleetGrid state={state} />}
       <FleetLegend state={state} />
     </>

@@ -22,22 +22,20 @@ export interface Ordered {
   groups: Group[];
 }
 
-/** Nodes that fit: `root` is the place of a root cause, -1 for any, -2 for sick nodes without one. */
-export function chosen(fleet: Fleet, text: string, root: number, kind: string): Uint32Array {
+/** For each node whether it fits: `root` is the place of a root cause, -1 for any, -2 for sick nodes without one. */
+export function chosen(fleet: Fleet, text: string, root: number, kind: string): Uint8Array {
   const words = text.trim().toLowerCase();
   const kept = new Uint8Array(fleet.count);
   if (root >= 0) for (const node of fleet.roots[root]?.at ?? []) kept[node] = 1;
   else for (let i = 0; i < fleet.count; i++) kept[i] = Number(root === -1 || (fleet.state[i] === SICK && !fleet.worst[i]));
   // Values of traits are few: each is looked at once.
   const named = words ? fleet.traits.map((it) => it.values.map((value) => value.toLowerCase().includes(words))) : [];
-  const found = new Uint32Array(fleet.count);
-  let count = 0;
   for (let i = 0; i < fleet.count; i++) {
-    if (!kept[i] || !isKind(fleet, i, kind)) continue;
-    if (words && !fleet.name[i].toLowerCase().includes(words) && !named.some((it, trait) => it[fleet.traits[trait].of[i]])) continue;
-    found[count++] = i;
+    if (!kept[i]) continue;
+    const found = !words || fleet.plain[i].includes(words) || named.some((it, trait) => it[fleet.traits[trait].of[i]]);
+    if (!found || !isKind(fleet, i, kind)) kept[i] = 0;
   }
-  return found.subarray(0, count);
+  return kept;
 }
 
 function isKind(fleet: Fleet, node: number, kind: string): boolean {
@@ -93,35 +91,35 @@ function labels(fleet: Fleet, group: string): { of: (node: number) => number; ti
   return { of: () => 0, titles: [""] };
 }
 
-/** The sickest group first, and in each group as sorted, equal ones by name. */
-export function ordered(fleet: Fleet, shown: Uint32Array, group: string, sort: string, names: Uint32Array): Ordered {
+/** All nodes as sorted, equal ones by name. */
+export function sorted(fleet: Fleet, sort: string, names: Uint32Array): Uint32Array {
+  const key = keys(fleet, sort, names);
+  const first = Float64Array.from(names, (_, node) => key(node));
+  return Uint32Array.from(names, (_, node) => node).sort((a, b) => first[a] - first[b] || names[a] - names[b]);
+}
+
+/** Those that fit, in groups, the sickest first; within a group as they were sorted. No sorting: two passes. */
+export function ordered(fleet: Fleet, all: Uint32Array, kept: Uint8Array, group: string): Ordered {
   const { of, titles } = labels(fleet, group);
   const count = new Uint32Array(titles.length);
   const sick = new Uint32Array(titles.length);
-  for (const node of shown) {
+  for (let node = 0; node < fleet.count; node++) {
+    if (!kept[node]) continue;
     count[of(node)]++;
     if (fleet.state[node] === SICK) sick[of(node)]++;
   }
   const share = (label: number) => sick[label] / (count[label] || 1);
   const byShare = titles.map((_, i) => i).sort((a, b) => share(b) - share(a) || count[b] - count[a] || a - b);
-  const rank = new Uint32Array(titles.length);
-  byShare.forEach((label, place) => {
-    rank[label] = place;
-  });
-  const key = keys(fleet, sort, names);
-  const first = new Float64Array(fleet.count);
-  const second = new Uint32Array(fleet.count);
-  for (const node of shown) {
-    first[node] = key(node);
-    second[node] = rank[of(node)];
-  }
-  const order = shown.slice().sort((a, b) => second[a] - second[b] || first[a] - first[b] || names[a] - names[b]);
   const groups: Group[] = [];
+  const next = new Uint32Array(titles.length);
   let from = 0;
   for (const label of byShare) {
     if (!count[label]) continue;
     groups.push({ title: titles[label], from, to: from + count[label], sick: sick[label] });
+    next[label] = from;
     from += count[label];
   }
+  const order = new Uint32Array(from);
+  for (const node of all) if (kept[node]) order[next[of(node)]++] = node;
   return { order, groups };
 }

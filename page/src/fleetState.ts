@@ -1,7 +1,7 @@
 // What the fleet's page shows, as signals: what a person changes, and what follows from it.
 import { computed, signal } from "@preact/signals";
 import type { Fleet } from "./fleetData";
-import { chosen, ordered, ranked } from "./fleetOrder";
+import { chosen, ordered, ranked, sorted } from "./fleetOrder";
 import type { Tip } from "./state";
 import { PALETTES, preferred } from "./theme";
 import type { Theme } from "./theme";
@@ -29,8 +29,9 @@ export function fleetStateOf(fleet: Fleet) {
   const sick = signal(""); // the sign by which nodes are called sick when they are compared; "" is any harm
   const focus = signal(0); // the frame that fills the flame graph
   const names = computed(() => ranked(fleet.name));
-  const shown = computed(() => chosen(fleet, text.value, root.value, kind.value));
-  const arranged = computed(() => ordered(fleet, shown.value, group.value, sort.value, names.value));
+  const all = computed(() => sorted(fleet, sort.value, names.value));
+  const kept = computed(() => chosen(fleet, text.value, root.value, kind.value));
+  const arranged = computed(() => ordered(fleet, all.value, kept.value, group.value));
   const palette = computed(() => PALETTES[theme.value]);
 
   /** One step back: help, the node, the frame, the filters, the groups. */
@@ -46,5 +47,5 @@ export function fleetStateOf(fleet: Fleet) {
     else pane.value = "nodes";
   }
   const state = { fleet, theme, tip, helping, pane, asTable, text, root, kind, group, sort, node, sick, focus };
-  return { ...state, names, shown, arranged, palette, back };
+  return { ...state, arranged, palette, back };
 }

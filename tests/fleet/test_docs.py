@@ -17,7 +17,7 @@ def test_the_five_commands_lead_to_the_unit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    story = PAGE.read_text().partition("## Getting data")[0]
+    story = PAGE.read_text().partition("## The page")[0]
     make, *asked = [shlex.split(it)[1:] for it in re.findall(r"^ {4,}(zombiescope .*)$", story, re.MULTILINE)]
     assert make[:2] == ["lab", "fleet"] and len(asked) == 5
     make[make.index("--nodes") + 1], make[make.index("--hours") + 1] = "500", "6"

@@ -20,6 +20,7 @@ from tests.web.viewer import Viewer
 from zombiescope.fleet.compare import compare
 from zombiescope.fleet.reading import Fleet
 from zombiescope.fleet.sickness import HARMS
+from zombiescope.fleet.simulated.fleet import simulate
 from zombiescope.fleet.status import status
 
 if TYPE_CHECKING:
@@ -207,9 +208,9 @@ def test_the_table_has_the_same_nodes(page: Viewer) -> None:
     page.page.keyboard.press("t")
     first = page.page.locator(".tables tbody th").all_inner_texts()
     order = names(page)
-    assert first == order[:100]
-    page.page.get_by_text("next 100").click()
-    assert page.page.locator(".tables tbody th").all_inner_texts() == order[100:200]
+    assert first == order[:50]
+    page.page.get_by_text("next 50").click()
+    assert page.page.locator(".tables tbody th").all_inner_texts() == order[50:100]
     page.page.locator(".tables thead button", has_text="node").first.click()
     assert page.page.locator(".tables tbody th").first.inner_text() == sorted(order)[0]
     page.page.locator(".tables tbody button").nth(5).click()
@@ -229,6 +230,18 @@ def test_what_sick_nodes_have_in_common_is_what_compare_says(page: Viewer, fleet
     assert f"{said['sick']} of {said['nodes']} nodes are sick" in page.text(".lead")
     page.page.get_by_role("button", name="nodes by unit:ecs.service").click()
     assert of(page, "[state.pane.value, state.group.value]") == ["nodes", "unit:ecs.service"]
+
+
+@pytest.mark.long
+def test_what_cannot_be_told_is_said(browser: Browser, tmp_path: Path) -> None:
+    truth = simulate(str(tmp_path / "s"), 600, 2, 1, "collinear", every=300)
+    with viewing(str(tmp_path / "s"), verb=("fleet", "view")) as (_, address), browser.new_context() as context:
+        viewer = Viewer(context.new_page())
+        viewer.open(f"{address}#pane=common")
+        viewer.page.wait_for_selector(".cause.tie", timeout=LOADS)
+        told = viewer.text(".cause.tie")
+        assert told.startswith("Cannot tell: ") and all(it in told for it in truth["cannot_tell"])
+        assert "no node has" in told, "which node would tell"
 
 
 def test_trends_and_leaks(page: Viewer, fleet: Fleet) -> None:
@@ -297,7 +310,7 @@ def test_a_link_leads_to_the_same_view(page: Viewer, url: str, browser: Browser)
         ]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 def test_axe_finds_no_serious_fault(page: Viewer, theme: str) -> None:
     of(page, f"(state.theme.value = '{theme}', state.group.value = 'trait:zone', state.node.value = 0)")
     page.page.wait_for_selector(".case .commands", timeout=LOADS)
