@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import textwrap
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TextIO
@@ -18,8 +17,8 @@ class Line(NamedTuple):
 
 
 def written(lines: Iterable[Line], out: TextIO) -> None:
-    """With colours on a terminal, or where FORCE_COLOR asks for them; else rich, which takes 50 ms, is not loaded."""
-    if not out.isatty() and not os.environ.get("FORCE_COLOR"):
+    """With colours on a terminal. In a pipe or a file there are none, and rich, which takes 50 ms, is not loaded."""
+    if not out.isatty():
         out.writelines(f"{line.text}\n" for line in lines)
         return
     from rich.console import Console
