@@ -115,7 +115,8 @@ class Node:
 
     def faults(self, minor: float, **others: float) -> None:
         """/proc/vmstat: `minor` faults a second, and whatever else is counted there (pgmajfault=…)."""
-        rates = {what: others.get(what[7:-6], 0.0) for what in healthy("probes")["vmstat"].GIVES}
+        counted = [what for what in healthy("probes")["vmstat"].GIVES if what.startswith("vmstat_")]
+        rates = {what: others.get(what[7:-6], 0.0) for what in counted}
         rates["vmstat_pgfault_total"] = minor
         for what, rate in rates.items():
             self.counter(what, "node", rate, pace=2)
