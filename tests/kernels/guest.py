@@ -1,7 +1,6 @@
 """The first process of a guest: writes what it saw as JSON.
 
-With /plan.json it makes dead cgroups and runs our census; with /record.json it records, lets faults happen, and kills
-the recorder.
+With /plan.json it makes dead cgroups and runs our census; with /record.json it records, and kills the recorder.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import io
 import json
 import os
 import socket
-import struct
 import subprocess
 import sys
 import tarfile
@@ -38,8 +36,6 @@ _MORE_THAN_A_BATCH = 64
 _PATIENCE = 30.0  # seconds for the kernel's workers to let go of what nothing pins
 RECORD = "/record.json"
 _PR_SET_NAME = 15
-_LARGE, _DONTNEED, _HUGEPAGE = 2 << 20, 4, 14  # bytes; MADV_DONTNEED, MADV_HUGEPAGE
-_NETLINK_AUDIT, _AUDIT_SET, _AUDIT_ADD_RULE = 9, 1001, 1011
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -97,8 +93,6 @@ def record(result: dict[str, Any]) -> None:
             time.sleep(0.1)
         for core in plan["busy"]:  # now, so that their names are in the rings
             spin(plan["name"], core)
-        for fault in plan.get("faults", ()):
-            {"clock": ask_for_the_time, "audit": audit_a_program, "pieces": want_large_pages}[fault](plan["name"])
         time.sleep(plan["seconds"])
         if recorder.poll() is None:
             result["ran"] = int(read(f"/proc/{recorder.pid}/schedstat").split()[0]) / 1e9
@@ -121,68 +115,6 @@ def spin(name: str, core: int) -> None:
         libc.prctl(_PR_SET_NAME, name.encode())
         while True:
             pass
-
-
-def ask_for_the_time(name: str) -> None:
-    """A program that does little else, as a tracer or a database does."""
-    if os.fork() == 0:
-        libc.prctl(_PR_SET_NAME, name.encode())
-        while True:
-            time.clock_gettime(time.CLOCK_MONOTONIC)
-
-
-def want_large_pages(name: str) -> None:
-    """Memory is free, but one page of each 64 KB cannot be moved, and a program wants pages of 2 MB."""
-    write("/proc/sys/vm/compact_unevictable_allowed", "0")
-    write("/sys/kernel/mm/transparent_hugepage/enabled", "madvise")
-    write("/sys/kernel/mm/transparent_hugepage/defrag", "always")
-    free = next(int(it.split()[1]) << 10 for it in read("/proc/meminfo").splitlines() if it.startswith("MemFree"))
-    size = (free - (160 << 20)) & ~(_LARGE - 1)
-    start = anonymous(size)
-    libc.mlock(ctypes.c_void_p(start), ctypes.c_size_t(size))
-    for place in range(start, start + size, 16 * _PAGE):
-        rest = ctypes.c_void_p(place + _PAGE), ctypes.c_size_t(15 * _PAGE)
-        libc.munlock(*rest)
-        libc.madvise(*rest, _DONTNEED)
-    if os.fork() == 0:
-        libc.prctl(_PR_SET_NAME, name.encode())
-        room = 64 << 20
-        for wanted in (256 << 20, room):  # first what is left in one piece
-            start = anonymous(wanted)
-            libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(wanted), _HUGEPAGE)
-            for place in range((start + _LARGE - 1) & ~(_LARGE - 1), start + wanted - _LARGE, _LARGE):
-                ctypes.memset(place, 1, 1)
-        while True:
-            for place in range((start + _LARGE - 1) & ~(_LARGE - 1), start + room - _LARGE, _LARGE):
-                ctypes.memset(place, 1, 1)
-                libc.madvise(ctypes.c_void_p(place), ctypes.c_size_t(_LARGE), _DONTNEED)
-
-
-def anonymous(size: int) -> int:
-    """Memory of so many bytes, by its address; it stays until the process ends."""
-    libc.mmap.restype = ctypes.c_void_p
-    private = 0x22  # MAP_PRIVATE, MAP_ANONYMOUS
-    return int(libc.mmap(None, ctypes.c_size_t(size), 3, private, -1, ctypes.c_long(0)))
-
-
-def audit_a_program(name: str) -> None:
-    """Every system call of one program is audited, and another one takes the records."""
-    program = os.fork()
-    if program == 0:
-        libc.prctl(_PR_SET_NAME, name.encode())
-        while True:
-            os.getppid()
-    if os.fork() == 0:
-        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_AUDIT) as audit:
-            # include/uapi/linux/audit.h: enabled, this process takes the records, a queue of 8,192.
-            status = struct.pack("11I", 0x1 | 0x4 | 0x10, 1, 0, os.getpid(), 0, 8192, 0, 0, 0, 0, 0)
-            every, field = [0xFFFFFFFF] * 64, [0] * 63
-            rule = struct.pack("3I", 4, 2, 1)  # at the end of a system call, always, one field
-            rule += struct.pack("64I64I64I64II", *every, 0, *field, program, *field, 0x40000000, *field, 0)  # its pid
-            for kind, body in ((_AUDIT_SET, status), (_AUDIT_ADD_RULE, rule)):
-                audit.send(struct.pack("IHHII", 16 + len(body), kind, 0x5, kind, 0) + body)
-            while True:
-                audit.recv(1 << 16)
 
 
 def mount_cgroups(hierarchy: int) -> str:

@@ -25,8 +25,12 @@ _KILLED = -9
 
 def judge_recording(seen: dict[str, Any], folder: Path) -> list[str]:
     """What is wrong, in words."""
-    if none := unpacked(seen, folder):
-        return [none]
+    if "error" in seen:
+        return [str(seen["error"])]
+    if seen["ended"] != _KILLED:
+        return [f"the recorder ended with {seen['ended']} before it was killed: {seen['said']}"]
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(seen["recording"]))) as packed:
+        packed.extractall(folder, filter="data")
     place = str(folder / "recording")
     recorded = opened(place)
     timeline = recorded.timeline()
@@ -54,14 +58,3 @@ def judge_recording(seen: dict[str, Any], folder: Path) -> list[str]:
         if told.returncode not in (0, 1, 3) or not json.loads(told.stdout or "{}"):
             wrong.append(f"{verb} ended with {told.returncode}: {told.stderr}")
     return wrong
-
-
-def unpacked(seen: dict[str, Any], folder: Path) -> str:
-    """Unpack the recording of a recorder that was killed; why there is none."""
-    if "error" in seen:
-        return str(seen["error"])
-    if seen["ended"] != _KILLED:
-        return f"the recorder ended with {seen['ended']} before it was killed: {seen['said']}"
-    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(seen["recording"]))) as packed:
-        packed.extractall(folder, filter="data")
-    return ""
