@@ -26,10 +26,11 @@ viewBox="0 0 {terminal_width} {terminal_height}">
 def main() -> None:
     argv = ["diagnose", "--sample"]
     printed = on_a_terminal([sys.executable, "-m", "zombiescope", *argv])
-    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
+    # A little wider and higher than the text: fonts differ.
+    console = Console(record=True, width=COLUMNS + 3, file=io.StringIO(), force_terminal=True)
     console.print(Text(f"$ zombiescope {' '.join(argv)}", "bold"))
     lines = [line for text in Text.from_ansi(printed).split("\n") for line in text.wrap(console, COLUMNS)]
-    for line in lines[:ROWS]:
+    for line in [*lines[:ROWS], Text()]:
         console.print(line)
     (Path(__file__).parent / "report.svg").write_text(console.export_svg(title="zombiescope", code_format=FRAME))
 
