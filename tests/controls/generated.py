@@ -35,8 +35,8 @@ MEMORY = 2 << 40  # bytes
 _NOT_QUIET = {"kernel_log", *STACK_SERIES, "cgroup_hierarchy", "cgroups_known", "cgroup_folders", "cgroup_version"}
 _NOT_QUIET |= {"cgroup_dying_descendants", "cgroup_descendants"}
 _TICK = 100  # a second, in /proc/stat and /proc/PID/stat
-_PACES = {"proc_stat": 1, "thread_delay": 1, "processes": 5, "softirqs": 2, "softnet_stat": 2, "vmstat": 2}
-_PACES |= {"pressure": 2, "cpu_throttling": 2}
+_PACES = {"proc_stat": 1, "thread_delay": 1, "processes": 5}
+_PACES |= dict.fromkeys(("softirqs", "softnet_stat", "vmstat", "pressure", "cpu_throttling"), 2)
 
 
 class Node:
@@ -115,9 +115,8 @@ class Node:
 
     def faults(self, minor: float, **others: float) -> None:
         """/proc/vmstat: `minor` faults a second, and whatever else is counted there (pgmajfault=…)."""
-        counted = [what for what in healthy("probes")["vmstat"].GIVES if what.startswith("vmstat_")]
-        rates = {what: others.get(what[7:-6], 0.0) for what in counted}
-        rates["vmstat_pgfault_total"] = minor
+        counted = (it for it in healthy("probes")["vmstat"].GIVES if it.startswith("vmstat_"))
+        rates = {it: others.get(it[7:-6], 0.0) for it in counted} | {"vmstat_pgfault_total": minor}
         for what, rate in rates.items():
             self.counter(what, "node", rate, pace=2)
 

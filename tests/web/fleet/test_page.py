@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
-from tests.conftest import PROJECT
-from tests.fleet.fleets import opened
 from tests.web import fleet_store
 from tests.web.accessible import serious
+from tests.web.fleet.viewing import CELL, is_grey, is_red, names, node_at, of
 from tests.web.test_server import asked, viewing
 from tests.web.viewer import Viewer
 
@@ -28,71 +25,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 WIDE, TALL = 1500, 900
-CELL = 26  # pixels: so few nodes get the largest cells
 LOADS = 30_000  # milliseconds: of a machine that does other things
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fleet_store.made(tmp_path_factory.mktemp("fleet") / "store")
-
-
-@pytest.fixture(scope="module")
-def fleet(folder: Path) -> Fleet:
-    return opened(folder)
-
-
-@pytest.fixture(scope="module")
-def url(folder: Path) -> Iterator[str]:
-    """Served as docs/fleet.md says."""
-    said = re.search(r"^    zombiescope (fleet view .*)$", (PROJECT / "docs/fleet.md").read_text(), re.MULTILINE)
-    assert said
-    words = [str(folder) if it == "./fleet" else it for it in shlex.split(said[1]) if it != "--open"]
-    assert str(folder) in words
-    with viewing("--agents", "https://{node}.example:9479/page/", verb=tuple(words)) as (_, address):
-        yield address
-
-
-@pytest.fixture(scope="module")
-def loaded(browser: Browser, url: str) -> Iterator[Viewer]:
-    with browser.new_context(viewport={"width": WIDE, "height": TALL}, color_scheme="light") as context:
-        found = Viewer(context.new_page())
-        found.open(url)
-        yield found
-        assert found.said == [], "the console stays silent"
-        assert not [it for it in found.asked if not it.startswith((url, "data:"))], "nothing else is fetched"
-
-
-@pytest.fixture
-def page(loaded: Viewer) -> Viewer:
-    """As it was when it was opened."""
-    loaded.page.mouse.move(1, 1)
-    loaded.page.evaluate(
-        """() => {
-            const { state } = window.fleet;
-            const usual = { pane: "nodes", asTable: false, text: "", root: -1, kind: "all", group: "", sort: "harm",
-                node: null, sick: "", focus: 0, tip: null, helping: false, theme: "light" };
-            for (const [name, value] of Object.entries(usual)) state[name].value = value;
-            document.activeElement?.blur();
-        }"""
-    )
-    return loaded
-
-
-def of(viewer: Viewer, script: str) -> Any:
-    return viewer.page.evaluate(f"() => {{ const {{ state }} = window.fleet, {{ fleet }} = state; return {script}; }}")
-
-
-def names(viewer: Viewer) -> list[str]:
-    found: list[str] = of(viewer, "[...state.arranged.value.order].map((it) => fleet.name[it])")
-    return found
-
-
-def node_at(viewer: Viewer, place: int) -> tuple[float, float]:
-    """The middle of a cell of the first row, in pixels."""
-    box = viewer.page.locator(".node-grid").bounding_box()
-    assert box
-    return box["x"] + (place + 0.5) * CELL, box["y"] + CELL / 2
 
 
 def test_every_node_has_a_cell_and_the_harm_is_painted(page: Viewer, fleet: Fleet) -> None:
@@ -104,21 +37,12 @@ def test_every_node_has_a_cell_and_the_harm_is_painted(page: Viewer, fleet: Flee
     # Of a cell one line of dots is a gap. Who is silent has a rim of three dots; zero is no dot.
     cell, rim = (CELL - 1) ** 2, (CELL - 1) ** 2 - (CELL - 7) ** 2
     painted = {key: dots for key, dots in page.pixels("nodes").items() if key != "0,0,0"}
-    for kind, is_kind in (("fleet.state[i] === 0", _is_grey), ("fleet.state[i] === 2 && fleet.cost[i] >= 0", _is_red)):
+    for kind, is_kind in (("fleet.state[i] === 0", is_grey), ("fleet.state[i] === 2 && fleet.cost[i] >= 0", is_red)):
         loud, silent = of(
             page, f"[0, 1].map((quiet) => fleet.name.filter((_, i) => {kind} && fleet.silent[i] === quiet).length)"
         )
         dots = sum(many for key, many in painted.items() if is_kind(*map(int, key.split(","))))
         assert dots == loud * cell + silent * rim > 0, kind
-
-
-def _is_red(red: int, _: int, blue: int) -> bool:
-    return red - blue > 60
-
-
-def _is_grey(red: int, _: int, blue: int) -> bool:
-    """That of clear nodes: a lighter one than that of the unchecked."""
-    return abs(red - blue) < 10 and red > 220
 
 
 def test_sorted_by_harm_the_dearest_is_first_and_by_name_the_first(page: Viewer, fleet: Fleet) -> None:
