@@ -44,12 +44,15 @@ class Whole:
         return done.stdout
 
     def plugin(self, *argv: str, seconds: float = 120.0) -> subprocess.CompletedProcess[str]:
-        path = f"{Path(sys.executable).parent}:{cache_folder() / 'bin'}:{os.environ['PATH']}"
-        env = {"PATH": path, "KUBECONFIG": str(self.cluster.kubeconfig), "HOME": str(self.cluster.folder)}
         command = ["kubectl", "zombiescope", *argv]
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=seconds, check=False, env=os.environ | env
-        )
+        env = self.kubectl_environment()
+        return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, env=env)
+
+    def kubectl_environment(self) -> dict[str, str]:
+        """In which kubectl is found, with our plugin, and asks this cluster."""
+        path = f"{Path(sys.executable).parent}:{cache_folder() / 'bin'}:{os.environ['PATH']}"
+        own = {"PATH": path, "KUBECONFIG": str(self.cluster.kubeconfig), "HOME": str(self.cluster.folder)}
+        return os.environ | own
 
     def apply(self, manifest: str) -> None:
         self.cluster.kubectl("apply", "-f", "-", stdin=manifest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from pathlib import Path
@@ -50,6 +51,15 @@ def test_a_recording_is_copied_and_understood(whole: Whole, tmp_path: Path, zomb
 def test_a_flame_graph_of_the_node(whole: Whole) -> None:
     done = whole.plugin("flame", NAME)
     assert done.returncode == 0 and ";" in done.stdout.splitlines()[0], done.stderr
+
+
+def test_hours_are_gathered_through_kubectl(whole: Whole, tmp_path: Path, zombiescope: Any) -> None:
+    """The agent listens on its pod's loopback address alone. It is too young to have an hour that is over."""
+    env = whole.kubectl_environment()
+    done = zombiescope("fleet", "gather", "--kubernetes", "--store", str(tmp_path), "--format", "json", env=env)
+    assert done.returncode == 0, done.stderr
+    (told,) = json.loads(done.stdout)
+    assert (told["recording"], told["node"], told["why not"]) == (NAME, NAME, "")
 
 
 def test_a_kubelet_that_hangs_does_not_cost_the_condition(whole: Whole) -> None:
