@@ -170,7 +170,7 @@ def test_without_ray_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> N
 @needs_ray
 def test_two_nodes_answer_the_same_also_when_workers_are_killed(tmp_path: Path) -> None:
     """A real cluster; half a minute of it is Ray's own start."""
-    where, _ = made(str(tmp_path), "incident", 400, 12, 6)
+    where, _ = made(str(tmp_path), "incident", 300, 8, 6)
     script = Path(two_ray_nodes.__file__)
     with contained(tmp_path, script, str(where)) as process:
         for name in two_ray_nodes.QUESTIONS:

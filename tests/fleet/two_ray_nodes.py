@@ -26,10 +26,11 @@ KILLS = 2  # a task is tried five times
 
 
 def asked(store: str, *words: str) -> Any:
-    out = io.StringIO()
+    out = io.TextIOWrapper(io.BytesIO(), write_through=True)
     with redirect_stdout(out):
         code = main(["fleet", words[0], "--store", store, "--format", "json", *words[1:]])
-    return code, json.loads(out.getvalue())
+    out.seek(0)
+    return code, json.load(out)
 
 
 class Killer(threading.Thread):

@@ -21,7 +21,7 @@ def asked(controlled: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """kubectl is found, and asks this cluster."""
     monkeypatch.setenv("PATH", f"{cache_folder() / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("KUBECONFIG", str(controlled.kubeconfig))
-    monkeypatch.setenv("HOME", str(controlled.folder))
+    monkeypatch.setenv("KUBECACHEDIR", str(controlled.folder / "cache"))  # what the server knows
     return controlled
 
 

@@ -11,7 +11,9 @@ import logging
 import os
 import re
 import socket
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 import pyarrow as pa
@@ -34,7 +36,7 @@ _ADDRESS = re.compile(r"(?P<host>[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):
 
 
 class RayCluster:
-    """An engine for questions of a fleet. Joined when it is made, left when this process ends: Ray sees to that."""
+    """An engine for questions of a fleet. That it cannot be used is mostly known when it is made."""
 
     def __init__(self, address: str) -> None:
         self._address = f"--ray {harmless(address)}"
@@ -47,24 +49,37 @@ class RayCluster:
             raise UserError(f"--ray needs Ray: pip install 'zombiescope[{EXTRA}]'") from None
         if found is not None:
             answers(found["host"].strip("[]"), int(found["port"]))
-        self._ray: Any = ray
-        failures = (ConnectionError, TimeoutError, RuntimeError, ValueError, OSError, ray.exceptions.RayError)
-        try:
-            if not ray.is_initialized():
-                ray.init(address=address, namespace="zombiescope", log_to_driver=False, logging_level=logging.ERROR)
-        except failures as error:
-            raise UserError(f"{self._address}: {_words(error)}") from None
+        self._ray, self._head = ray, address
 
     def asked(self, fleet: Fleet, question: Question) -> Sequence[pa.Table]:
-        try:
-            cores = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+        with self._joined() as ray:
+            cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
             if question.by_node:  # each reads all files' index, so no more of them than run at once
                 parts = by_nodes(fleet, question.table, cores)
             else:
                 parts = by_files(fleet, question.table, cores * TASKS_A_CORE)
-            return _all_of(self._ray, fleet.store.url, question, parts)
-        except self._ray.exceptions.RayError as error:
-            raise UserError(f"{self._address}: {_words(error)}") from None
+            return _all_of(ray, fleet.store.url, question, parts)
+
+    @contextmanager
+    def _joined(self) -> Iterator[Any]:
+        """For one question: as long as it is joined, Ray prints what it has to say, and stdout is for the answer."""
+        ray: Any = self._ray
+        failures = (ConnectionError, TimeoutError, RuntimeError, ValueError, OSError, ray.exceptions.RayError)
+        quiet = {"namespace": "zombiescope", "log_to_driver": False, "logging_level": logging.ERROR}
+        ours = not ray.is_initialized()
+        with redirect_stdout(sys.stderr):
+            try:
+                if ours:
+                    ray.init(address=self._head, **quiet)
+            except failures as error:
+                raise UserError(f"{self._address}: {_words(error)}") from None
+            try:
+                yield ray
+            except ray.exceptions.RayError as error:
+                raise UserError(f"{self._address}: {_words(error)}") from None
+            finally:
+                if ours:
+                    ray.shutdown()
 
 
 def answers(host: str, port: int, seconds: float = ANSWERS) -> None:
