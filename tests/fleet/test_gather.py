@@ -63,3 +63,13 @@ def test_a_damaged_recording_costs_only_itself(tmp_path: Path, capsys: pytest.Ca
     said = {Path(it["recording"]).name: it["why not"] for it in json.loads(capsys.readouterr().out)}
     assert said["good"] == "" and "not valid JSON" in said["bad"]
     assert opened(tmp_path / "s").rows("SELECT count(*) FROM nodes") == [(1,)]
+
+
+def test_without_kubectl_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert main(["fleet", "gather", "--kubernetes", "--store", str(tmp_path)]) == 2
+    assert "kubectl is not installed" in capsys.readouterr().err
+    assert main(["fleet", "gather", "--store", str(tmp_path)]) == 2
+    assert "give recordings, nodes with an agent, or --kubernetes" in capsys.readouterr().err

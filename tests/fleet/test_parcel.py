@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.fleet.parcels import HOUR, keys_of, node_in, tables_in, waiting_store
+from tests.fleet.parcels import HOUR, headed, keys_of, mutated, node_in, tables_in, waiting_store
 
 from zombiescope.fleet.hours import Hour
-from zombiescope.fleet.parcel import MAGIC, Refused, opened, packed, unpacked
+from zombiescope.fleet.parcel import Refused, opened, packed, unpacked
 from zombiescope.fleet.schemas import LONGEST_TEXT, TABLES
 from zombiescope.members.rooms import Broken, guarded
 
@@ -33,16 +33,7 @@ def _with(content: bytes, **tables: pa.Table) -> bytes:
         with pa.ipc.new_stream(out, table.schema) as stream:
             stream.write_table(table)
         parts[name] = out.getvalue().to_pybytes()
-    return _headed(b"".join(parts.values()), {name: len(its) for name, its in parts.items()})
-
-
-def _headed(body: bytes, sizes: dict[str, int], size: int | None = None) -> bytes:
-    import hashlib
-
-    squeezed = pa.Codec("zstd").compress(body, asbytes=True)
-    digest = hashlib.blake2b(squeezed, digest_size=16).hexdigest()
-    head = {"format": MAGIC, "size": len(body) if size is None else size, "tables": sizes, "digest": digest}
-    return json.dumps(head).encode() + b"\n" + bytes(squeezed)
+    return headed(b"".join(parts.values()), {name: len(its) for name, its in parts.items()})
 
 
 def test_what_is_packed_comes_back(sent: tuple[int, bytes]) -> None:
@@ -109,11 +100,11 @@ def test_other_columns_and_types_are_taken_as_they_can_be(sent: tuple[int, bytes
         b"{}\nx",
         b"[" * 5000,
         b"{" + b" " * 100_000,
-        _headed(b"", {}),
-        _headed(b"x" * 100, {"nodes": 100}),
-        _headed(b"x" * 100, {"nodes": -1, "units": 101}),
-        _headed(b"\0" * 1000, {"nodes": 10**12}, 10**12),
-        _headed(b"\0" * 1000, {"nodes": 500}, 500),
+        headed(b"", {}),
+        headed(b"x" * 100, {"nodes": 100}),
+        headed(b"x" * 100, {"nodes": -1, "units": 101}),
+        headed(b"\0" * 1000, {"nodes": 10**12}, 10**12),
+        headed(b"\0" * 1000, {"nodes": 500}, 500),
     ],
 )
 def test_what_is_no_parcel_is_refused(content: bytes) -> None:
@@ -123,7 +114,7 @@ def test_what_is_no_parcel_is_refused(content: bytes) -> None:
 
 def test_a_bomb_is_refused_before_it_is_unpacked() -> None:
     with pytest.raises(Refused, match="larger"):
-        opened(_headed(b"\0" * (200 << 20), {"nodes": 200 << 20}))
+        opened(headed(b"\0" * (200 << 20), {"nodes": 200 << 20}))
 
 
 def test_a_table_of_a_thousand_hours_is_refused(sent: tuple[int, bytes]) -> None:
@@ -132,26 +123,12 @@ def test_a_table_of_a_thousand_hours_is_refused(sent: tuple[int, bytes]) -> None
         opened(_with(sent[1], nodes=pa.concat_tables([events] * 100)))
 
 
-def _mutated(content: bytes, draw: random.Random) -> bytes:
-    """Damage inside the tables, with a head that fits: what a hostile node would send."""
-    head, _, body = content.partition(b"\n")
-    said = json.loads(head)
-    plain = bytearray(pa.Codec("zstd").decompress(body, decompressed_size=said["size"], asbytes=True))
-    for _ in range(draw.choice((1, 1, 3, 30))):
-        at = draw.randrange(len(plain))
-        if draw.random() < 0.7:
-            plain[at] = draw.randrange(256)
-        else:
-            plain[at : at + 8] = draw.choice((b"\xff" * 8, b"\0" * 8, b"\0\0\0\x80\0\0\0\0"))[: len(plain) - at]
-    return _headed(bytes(plain), said["tables"])
-
-
 def test_damage_is_refused_or_harmless(sent: tuple[int, bytes], tmp_path: Path) -> None:
     """In a process of its own, as a compactor does it: Arrow itself may give up on some of it."""
     from zombiescope.fleet.apart import done_apart
 
     draw = random.Random(11)
-    files = [_mutated(sent[1], draw) for _ in range(100)]
+    files = [mutated(sent[1], draw) for _ in range(100)]
     raw = [bytes(draw.randrange(256) if draw.random() < 0.01 else it for it in sent[1]) for _ in range(5)]
 
     def work() -> None:

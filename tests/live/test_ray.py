@@ -1,37 +1,27 @@
 """A real Ray cluster of two nodes, in namespaces of its own as a container has: what dies is found, and told rightly.
 
-Ray is large (400 MB) and no part of the development dependencies: install it beside (`pip install ray`) to run this.
 Health checks are tightened, so that a node is given up after seconds and not after a minute.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 import pytest
-from tests.conftest import CANNOT
+from tests.ray_namespaces import contained, needs_ray, told
 
 from zombiescope.core import Case, Host
 from zombiescope.diagnosis.examine import examine
-from zombiescope.lab._scenario import name_for
 from zombiescope.members.rooms import healthy
 from zombiescope.probes import ray_logs
 from zombiescope.recorder.sampling import look
 from zombiescope.recorder.tape import Tape
 from zombiescope.signs import job_failure
 
-pytestmark = [
-    pytest.mark.kernel,
-    pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason=CANNOT + "run Ray: it is not installed"),
-]
+pytestmark = [pytest.mark.kernel, needs_ray]
 PATIENCE = 120.0  # seconds for Ray to start, and to notice, on a slow machine
 CLUSTER = """
 import os, signal, sys, time, ray
@@ -70,38 +60,10 @@ sys.stdin.readline()
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """When the first process of a PID namespace goes, all that Ray started goes with it."""
-    folder = Path("/tmp") / name_for("ray")  # short: the paths of sockets have at most 107 bytes
-    folder.mkdir()
     script = tmp_path / "cluster.py"
     script.write_text(CLUSTER)
-    inside = f"mount -t tmpfs tmpfs {folder} && ip link set lo up && exec {sys.executable} {script}"
-    environ = {
-        **os.environ,
-        "HOME": str(tmp_path),
-        "RAY_TMPDIR": str(folder),
-        "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN": os.urandom(16).hex(),
-        "RAY_USAGE_STATS_ENABLED": "0",
-    }
-    command = ["unshare", "-n", "-m", "-p", "-f", "--kill-child", "--mount-proc", "sh", "-c", inside]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, text=True, env=environ, **pipes)  # type: ignore[call-overload]
-    try:
+    with contained(tmp_path, script) as process:
         yield process
-    finally:
-        process.kill()
-        process.communicate()
-        shutil.rmtree(folder)
-
-
-def told(pipe: IO[str] | None, word: str) -> list[str]:
-    """The rest of the line that begins so; Ray itself prints a line or two."""
-    assert pipe is not None
-    for line in pipe:
-        if line.startswith(word):
-            return line.split()[1:]
-    pytest.fail(f"Ray ended before it said {word!r}")
 
 
 def test_a_killed_actor_and_a_node_that_hangs(cluster: subprocess.Popen[str]) -> None:

@@ -102,7 +102,8 @@ def _worked_out(request: Request, shown: Shown) -> Response | Later | None:
     if request.path == "/fleet/hours":
         return shown.ask({"do": "hours"}, JSON)
     if request.path == "/fleet/parcel":
-        return shown.ask(queries.parcel(request.query, shown.settings.ship_labels), BYTES)
+        own = shown.settings
+        return shown.ask(queries.parcel(request.query, own.ship_labels, clips=own.ship_clips == "on"), BYTES)
     if request.path == "/page":
         return Response(307, b"", headers=(("Location", "/page/"),))
     if request.path.startswith("/page/"):

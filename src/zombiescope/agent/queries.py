@@ -42,12 +42,12 @@ def page(query: str, most: float) -> dict[str, Any]:
     return {"do": "page", "from": start, "to": end}
 
 
-def parcel(query: str, labels: str) -> dict[str, Any]:
+def parcel(query: str, labels: str, *, clips: bool) -> dict[str, Any]:
     """hour: its first unix second."""
     hour = _number(_fields(query, ("hour",)).get("hour", ""), "hour")
     if not 0 <= hour < FURTHEST or hour % 3600:
         raise BadQuery("hour: the unix second in which an hour begins")
-    return {"do": "parcel", "hour": int(hour), "labels": labels}
+    return {"do": "parcel", "hour": int(hour), "labels": labels, "clips": clips}
 
 
 def _fields(query: str, known: tuple[str, ...]) -> dict[str, str]:

@@ -57,6 +57,7 @@ class Settings:
     post_key_file: str = ""
     ship: str = ""  # store of the fleet that gets this node's hours
     ship_labels: str = ""  # traits of this node: zone=us-east-1a,pool=train
+    ship_clips: str = "off"  # on: with a small cut of the recording around what harmed most in an hour
     ship_token_file: str = ""
     kubernetes: str = "off"  # on: post conditions and events of this node
     kubeconfig: str = ""  # empty: the service account of the pod

@@ -30,7 +30,9 @@ def shipped(folder: str, asked: Mapping[str, Any]) -> tuple[dict[str, Any], byte
     certificates = for_servers(dataclasses.replace(Settings(), **files), asked["store"])  # type: ignore[arg-type]
     store = taking(asked["store"], secret, certificates.context() if certificates else None)
     spool = Spool(os.path.join(folder, FOLDER, SPOOL))
-    done = ship(opened(folder), spool, store, own_labels(asked["labels"]), time.time())
+    done = ship(
+        opened(folder), spool, store, own_labels(asked["labels"]), time.time(), clips=asked["ship_clips"] == "on"
+    )
     return dataclasses.asdict(done), b""
 
 
@@ -39,7 +41,7 @@ def parcel(folder: str, asked: Mapping[str, Any]) -> tuple[dict[str, Any], bytes
     recording, hour = opened(folder), hour_of(asked["hour"])
     if hour not in hours(recording, time.time()):
         raise UserError(f"nothing is recorded of that hour, or it ended less than {SETTLES} s ago")
-    return {}, hour_parcel(recording, hour, own_labels(asked["labels"]))
+    return {}, hour_parcel(recording, hour, own_labels(asked["labels"]), clips=asked["clips"])
 
 
 def listing(folder: str) -> tuple[dict[str, Any], bytes]:

@@ -14,7 +14,7 @@ from typing import Any
 from zombiescope.agent.output import Output
 from zombiescope.agent.settings import Settings
 
-SETTINGS = ("ship", "ship_labels", "ship_token_file", "post_ca_file", "post_cert_file", "post_key_file")
+SETTINGS = ("ship", "ship_labels", "ship_clips", "ship_token_file", "post_ca_file", "post_cert_file", "post_key_file")
 HOUR = 3600.0
 AFTER = 330.0  # seconds after an hour: then the recorder has written all of it
 SPREAD = 900.0  # seconds over which the nodes of a fleet are spread
@@ -49,8 +49,8 @@ class Shipping:
             self.asked = False
         if now >= self._due and not self.asked and self._settings:
             it = self._settings
-            files = {name: getattr(it, name) for name in SETTINGS[2:]}
-            question = {"do": "ship", "store": it.ship, "labels": it.ship_labels, **files}
+            others = {name: getattr(it, name) for name in SETTINGS[2:]}
+            question = {"do": "ship", "store": it.ship, "labels": it.ship_labels, **others}
             if self._send(json.dumps(question).encode() + b"\n"):
                 self.asked, self._asked_at = True, now
             else:

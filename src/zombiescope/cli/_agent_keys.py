@@ -103,6 +103,7 @@ KEYS: dict[str, Key] = {
     "post_key_file": Key(path, "FILE", "and its key; mode 0600 [none]"),
     "ship": Key(str, "URL", "send each hour to a fleet's store: s3://…, file:///… or https://COLLECTOR [none]"),
     "ship_labels": Key(str, "K=V,…", "traits of this node for the fleet, such as zone=us-east-1a,pool=train [none]"),
+    "ship_clips": Key(switch, "on|off", "with each hour a cut of the recording around what harmed most, 1 MB [off]"),
     "ship_token_file": Key(path, "FILE", "send this word as bearer token to a collector; mode 0600 [none]"),
     "kubernetes": Key(switch, "on|off", "post conditions and events of this node to the Kubernetes API [off]"),
     "kubeconfig": Key(path, "FILE", "how to reach that API [the service account of the pod]"),

@@ -6,8 +6,9 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from zombiescope.cli._fleet_out import write
 from zombiescope.core import UserError, amount, harmless, lasting
@@ -17,10 +18,17 @@ if TYPE_CHECKING:
     from zombiescope.fleet.reading import Fleet
 
 
-def _opened(args: argparse.Namespace) -> Fleet:
+def opened_fleet(args: argparse.Namespace, elsewhere: Sequence[str] = ()) -> Fleet:
+    """`elsewhere`: tables that nobody here needs if a cluster reads them."""
     from zombiescope.fleet import reading, store
 
-    return reading.opened(store.opened(args.store), args.hours, args.start, args.end)
+    kept = store.opened(args.store)
+    if not getattr(args, "ray", ""):
+        return reading.opened(kept, args.hours, args.start, args.end)
+    from zombiescope.fleet.ray_cluster import RayCluster
+
+    cluster = RayCluster(args.ray)
+    return reading.opened(kept, args.hours, args.start, args.end, engine=cluster, elsewhere=elsewhere)
 
 
 def _time(seconds: float | None) -> str | None:
@@ -30,7 +38,7 @@ def _time(seconds: float | None) -> str | None:
 def status(args: argparse.Namespace) -> int:
     from zombiescope.fleet.status import status as ask
 
-    found = ask(_opened(args), args.price)
+    found = ask(opened_fleet(args), args.price)
     money = "" if args.price is None else f", {found['money_a_day']:,.0f} in money"
     span = found["span"]
     says = [
@@ -66,7 +74,7 @@ def status(args: argparse.Namespace) -> int:
 def compare(args: argparse.Namespace) -> int:
     from zombiescope.fleet.compare import compare as ask
 
-    found = ask(_opened(args), args.sick)
+    found = ask(opened_fleet(args), args.sick)
     says = [f"{found['sick']:,} of {found['nodes']:,} nodes are sick: {found['sick_means']}"]
     if found["blind"]:
         says.append(f"{found['blind']:,} nodes could not check it: they are left out")
@@ -75,6 +83,7 @@ def compare(args: argparse.Namespace) -> int:
     says += [f"cause: {it['says']}" for it in found["causes"]]
     for it in found["cannot_tell"]:
         says.append(f"cannot tell: {' or '.join(it['factors'])}; {it['would_tell']}")
+    says += [f"what happens on them: {it['says']}" for it in found["hot_functions"][:1]]
     head = ("factor", "sick with", "sick without", "healthy with", "odds ratio", "from", "to", "p")
     rows = [
         (
@@ -96,7 +105,7 @@ def compare(args: argparse.Namespace) -> int:
 def leaks(args: argparse.Namespace) -> int:
     from zombiescope.fleet.leaks import leaks as ask
 
-    found = ask(_opened(args), args.least)
+    found = ask(opened_fleet(args), args.least)
     says = [
         f"dying cgroups grow on {len(found['leaking']):,} of {found['nodes']:,} nodes; on {found['onsets']:,} it began "
         "within this range"
@@ -123,7 +132,7 @@ def leaks(args: argparse.Namespace) -> int:
 def jobs(args: argparse.Namespace) -> int:
     from zombiescope.fleet.jobs import jobs as ask
 
-    found = ask(_opened(args), args.sick, args.by, args.csv)
+    found = ask(opened_fleet(args), args.sick, args.by, args.csv)
     says = [f"{found['failed']:,} of {found['jobs']:,} jobs failed"]
     if found["odds_ratio"]:
         low, best, high = found["odds_ratio"]
@@ -152,10 +161,10 @@ def jobs(args: argparse.Namespace) -> int:
 
 
 def flame(args: argparse.Namespace) -> int:
+    from zombiescope.fleet.flame import ELSEWHERE, folded
     from zombiescope.fleet.flame import flame as ask
-    from zombiescope.fleet.flame import folded
 
-    found = ask(_opened(args), args.sick, args.against)
+    found = ask(opened_fleet(args, ELSEWHERE), args.sick, args.against)
     if args.folded:
         _file(args.folded, folded(found))
     says = [f"{found['sick']:,} sick nodes against {found['others']:,} others, by the share of their time"]
@@ -172,7 +181,7 @@ def prove(args: argparse.Namespace) -> int:
 
     measure = args.measure or proof.USUAL
     if args.plan:
-        found = proof.plan(_opened(args), measure)
+        found = proof.plan(opened_fleet(args), measure)
         says = (
             f"{found['nodes_with_it']:,} nodes have {measure}, {found['per_hour']:.3g} an hour each; to see a fall "
             "to half, nine times in ten, change so many of them and leave as many alone:"
@@ -182,7 +191,7 @@ def prove(args: argparse.Namespace) -> int:
         return CLEAR
     if not args.treated or args.at is None:
         raise UserError("give --treated SQL and --at T, or --plan")
-    found = proof.prove(_opened(args), args.treated, args.at, measure)
+    found = proof.prove(opened_fleet(args), args.treated, args.at, measure)
     keys = (
         "treated",
         "controls",
@@ -198,7 +207,7 @@ def prove(args: argparse.Namespace) -> int:
 def ask(args: argparse.Namespace) -> int:
     from zombiescope.fleet.features import make_features
 
-    fleet = _opened(args)
+    fleet = opened_fleet(args)
     if "node_features" in args.query:
         make_features(fleet)
     table = fleet.table(args.query)
@@ -214,27 +223,6 @@ def compact(args: argparse.Namespace) -> int:
     shape = {"hours": done.hours, "parcels": done.parcels, "refused": done.refused, "lost": done.lost}
     write(args.format, shape, tuple(shape), [tuple(shape.values())])
     return CLEAR
-
-
-def gather(args: argparse.Namespace) -> int:
-    from zombiescope.agent.settings import token
-    from zombiescope.fleet import compaction, gather, store
-    from zombiescope.fleet.pulling import is_host, pull_all
-
-    secret = token(args.token_file, "--token-file") if args.token_file else ""
-    where = store.taking(args.store, secret)
-    until = time.time() if args.live else float("inf")
-    say = lambda line: print(line, file=sys.stderr)  # noqa: E731
-    hosts = [it for it in args.folders if is_host(it)]
-    folders = [it for it in args.folders if it not in hosts]
-    done = gather.gather(where, folders, args.label, args.labels, say, until) if folders else []
-    done += pull_all(where, hosts, secret, args.ca_file, say)
-    if not args.live:
-        compaction.compact(store.opened(args.store))
-    head = ("recording", "node", "hours", "already there", "bytes", "why not")
-    rows: list[Any] = [(it.folder, it.node, it.hours, it.there, it.bytes, it.why) for it in done]
-    write(args.format, [dict(zip(head, row, strict=True)) for row in rows], head, rows)
-    return CLEAR if all(not it.why for it in done) else BLIND
 
 
 def tidy(args: argparse.Namespace) -> int:

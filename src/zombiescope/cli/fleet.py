@@ -24,10 +24,13 @@ EXAMPLES = """examples:
   zombiescope fleet jobs --store ./fleet --by zone               which failures are the node's, which the job's own
   zombiescope fleet flame --store ./fleet                        what sick nodes compute that healthy ones do not
   zombiescope fleet view ./fleet --open                          all of it on a page, node by node
+  zombiescope fleet flame --store s3://bucket/fleet --ray auto   the same, read by all nodes of a Ray cluster
   zombiescope fleet prove --store ./fleet --treated "pool = 'canary'" --at 2026-03-01T06:00:00
+  zombiescope fleet clip --store ./fleet node-17 && zombiescope view node-17.zombiescope
   zombiescope fleet ask --store ./fleet "SELECT zone, count(*) FROM nodes GROUP BY 1"
   zombiescope fleet gather --store ./fleet ./recordings/*        read recordings of many nodes into a store
   zombiescope fleet gather --store ./fleet --token-file T node-1 node-2:9479         ask the nodes' agents
+  zombiescope fleet gather --store ./fleet --kubernetes          ask the agents of a cluster, through kubectl
   zombiescope fleet serve --store ./fleet --listen 0.0.0.0:9480 --token-file /etc/zombiescope/fleet.token
   zombiescope fleet gather --live --store s3://bucket/fleet /var/lib/zombiescope    a node's own, by a timer
 
@@ -43,6 +46,7 @@ VERBS = {
     "flame": "functions and stacks in which one cohort spends more time than another",
     "view": "a page of all nodes: coloured by harm, what the sick have in common, trends, flames, each node",
     "prove": "did a change help: treated nodes against others, before and after; or plan such a change",
+    "clip": "a node's newest clip, as a recording for `view` and `diagnose`",
     "ask": "any SQL over the tables",
     "gather": "read recordings into a store",
     "serve": "take what nodes send, into a store; for those without object storage",
@@ -75,6 +79,9 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     for name in ("compare", "jobs", "flame"):
         made[name].add_argument("--sick", metavar="SIGN|SQL", help=f"which nodes are sick: {sick}")
         complete(made[name], sick="signs")
+    for name in ("compare", "jobs", "flame", "ask"):
+        says = "have a Ray cluster read what is large: HOST:PORT of its head, or auto; this must be one of its nodes"
+        made[name].add_argument("--ray", metavar="ADDRESS", default="", help=says)
     price = "price of a core-hour, to give the cost in money"
     for name in ("status", "view"):
         made[name].add_argument("--price", type=_price, metavar="P", help=price)
@@ -92,11 +99,18 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     made["prove"].add_argument("--plan", action="store_true", help="how many nodes, and how long, would show it")
     complete(made["jobs"], csv=FILE)
     complete(made["flame"], folded=FILE)
+    made["clip"].add_argument("node", metavar="NODE", help="its name")
+    made["clip"].add_argument("-o", "--output", metavar="DIR", default="", help="a new folder [NODE.zombiescope]")
+    complete(made["clip"], output=FOLDER)
     made["ask"].add_argument("query", metavar="SQL", help="one statement; tables: see docs/fleet.md")
     made["gather"].add_argument(
-        "folders", nargs="+", metavar="DIR|HOST", help="a recording, a folder of recordings, or a node with an agent"
+        "folders", nargs="*", metavar="DIR|HOST", help="a recording, a folder of recordings, or a node with an agent"
     )
+    cluster = "every agent of the cluster that kubectl's current context is"
+    made["gather"].add_argument("--kubernetes", action="store_true", help=cluster)
     made["gather"].add_argument("--labels", metavar="CSV", default="", help="traits: node,zone,image,… one row a node")
+    clips = "with each hour a cut of the recording around what harmed most, 1 MB at most"
+    made["gather"].add_argument("--clips", action="store_true", help=clips)
     live = "of a recording that goes on: only hours that are over, and leave compaction to others"
     made["gather"].add_argument("--live", action="store_true", help=live)
     made["gather"].add_argument(
@@ -135,14 +149,15 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from zombiescope.cli import _fleet_answers
+    from zombiescope.cli import _fleet_answers, _fleet_clip, _fleet_gather
 
     args.store = getattr(args, "place", None) or args.store
     if not args.store:
         raise UserError("give --store URL: a folder, file:///PATH or s3://BUCKET/PREFIX")
     if args.verb == "view":
         return view(args)
-    answered: int = getattr(_fleet_answers, args.verb)(args)
+    place = {"gather": _fleet_gather, "clip": _fleet_clip}.get(args.verb, _fleet_answers)
+    answered: int = getattr(place, args.verb)(args)
     return answered
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp, log, sqrt
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -116,6 +117,18 @@ def strata(having: Bools, sick: Bools, of: Ints) -> Strata:
         np.bincount(of[sick], minlength=many),
         np.bincount(of[having & sick], minlength=many),
     )
+
+
+def counted(having: Bools, sick: Bools) -> dict[str, Any]:
+    """One factor over all nodes, as answers show it."""
+    both = int((having & sick).sum())
+    ratio = strata(having, sick, np.zeros(len(sick), np.int64)).odds_ratio()
+    return {
+        "sick_with": both,
+        "sick_without": int(sick.sum()) - both,
+        "healthy_with": int(having.sum()) - both,
+        "odds_ratio": [round(it, 2) for it in ratio],
+    }
 
 
 def scores(nodes: Ints, having: Ints, sick: Ints, both: Ints) -> Floats:

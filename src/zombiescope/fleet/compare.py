@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from zombiescope.fleet.causes import Candidate, search
-from zombiescope.fleet.chance import Bools, Strata, false_discoveries, strata
+from zombiescope.fleet.chance import Bools, counted, false_discoveries
 from zombiescope.fleet.dose import Dose, doses
 from zombiescope.fleet.factors import Factors, factors_of
+from zombiescope.fleet.hot_functions import hot_functions
 from zombiescope.fleet.reading import Fleet
 from zombiescope.fleet.sickness import sickness
 
@@ -35,33 +36,24 @@ def compare(fleet: Fleet, asked: str | None = None) -> dict[str, Any]:
         "sick_means": ill.says,
         "causes": [_cause(one, sick, float(q), dosed) for one, q in zip(found.causes, qs, strict=False)],
         "cannot_tell": [_tie(group, sick, seen) for group in found.ties],
+        "hot_functions": hot_functions(fleet, seen.nodes, sick),
         "blind": int((~known).sum()),
         "tested": found.tested,
         "left_out": factors.left_out,
     }
 
 
-def _counts(having: Bools, sick: Bools) -> Strata:
-    return strata(having, sick, np.zeros(len(sick), np.int64))
-
-
 def _cause(one: Candidate, sick: Bools, q: float, dosed: dict[str, Dose]) -> dict[str, Any]:
-    both, having = int((one.having & sick).sum()), int(one.having.sum())
-    low, best, high = _counts(one.having, sick).odds_ratio()
     unit = one.name.removeprefix("unit:").rpartition("=")[0] if one.name.startswith("unit:") else ""
-    dose = dosed[unit].says if unit in dosed else ""
     shape = {
         "factor": one.name,
-        "sick_with": both,
-        "sick_without": int(sick.sum()) - both,
-        "healthy_with": having - both,
-        "odds_ratio": [round(low, 2), round(best, 2), round(high, 2)],
+        **counted(one.having, sick),
         "p": one.p,
         "q": q,
-        "dose": dose,
+        "dose": dosed[unit].says if unit in dosed else "",
         "explains_away": one.beats[:SHOWN],
     }
-    return shape | {"says": _says(shape, int(sick.sum()), len(sick), having)}
+    return shape | {"says": _says(shape, int(sick.sum()), len(sick), int(one.having.sum()))}
 
 
 def _says(cause: dict[str, Any], sick: int, nodes: int, having: int) -> str:

@@ -60,21 +60,22 @@ def _by_value(found: Factors, trait: str, values: list[object]) -> None:
 
 
 def _units(found: Factors, fleet: Fleet) -> None:
-    place = {node: number for number, node in enumerate(found.nodes)}
-    rows = fleet.rows(
-        "SELECT unit, node_id, bool_or(active), sum(restarts) > 2, bool_or(enabled) FROM units GROUP BY ALL ORDER BY 1"
-    )
-    states: dict[str, list[Bools]] = {}
-    for unit, node, *flags in rows:
-        if node not in place:
-            continue
-        its = states.setdefault(harmless(unit or ""), [np.zeros(len(found.nodes), np.bool_) for _ in STATES])
-        for one, flag in zip(its, flags, strict=True):
-            one[place[node]] = bool(flag)
-    for unit, its in states.items():
-        for state, having in zip(STATES, its, strict=True):
-            found.add(f"unit:{unit}={state}", having)
-        found.add(f"unit:{unit}=inactive", ~its[0])
+    rows = fleet.table("""
+        SELECT coalesce(unit, '') AS unit, node_id, coalesce(bool_or(active), false) AS active,
+            coalesce(sum(restarts) > 2, false) AS restarting, coalesce(bool_or(enabled), false) AS enabled
+        FROM units GROUP BY ALL""")
+    ids = np.array(found.nodes, np.uint64)  # sorted
+    place = np.searchsorted(ids, rows["node_id"].to_numpy())
+    known = (place < len(ids)) & (ids[np.minimum(place, len(ids) - 1)] == rows["node_id"].to_numpy())
+    names, of = np.unique([harmless(it) for it in rows["unit"].to_pylist()], return_inverse=True)
+    states = np.zeros((len(STATES), len(names), len(ids)), np.bool_)
+    for number, state in enumerate(STATES):
+        # Names of two units may be the same once they are harmless to print: either counts.
+        np.logical_or.at(states[number], (of[known], place[known]), rows[state].to_numpy()[known])
+    for unit, name in enumerate(names.tolist()):
+        for number, state in enumerate(STATES):
+            found.add(f"unit:{name}={state}", states[number, unit])
+        found.add(f"unit:{name}=inactive", ~states[0, unit])
 
 
 def family(factor: str) -> str:

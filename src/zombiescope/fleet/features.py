@@ -5,9 +5,10 @@ One pass over the metrics. Quantiles are of ten-second means; slopes are by leas
 
 from __future__ import annotations
 
+from zombiescope.fleet.partial_sums import Question, answer
 from zombiescope.fleet.reading import Fleet
 
-# Of the metrics: decomposable but for the quantile, so a node's rows must be in one partition.
+# Of the metrics. Quantiles cannot be added up, so all rows of a node are asked together.
 FROM_METRICS = """
     SELECT node_id,
         count(*) AS readings,
@@ -34,13 +35,14 @@ def make_features(fleet: Fleet) -> None:
     """The table `node_features`, made once."""
     if fleet.rows("SELECT 1 FROM information_schema.tables WHERE table_name = 'node_features'"):
         return
+    fleet.connection.register("_metrics", answer(fleet, Question("metrics", FROM_METRICS, by_node=True)))
     fleet.rows(f"""
         CREATE TABLE node_features AS
         SELECT n.node_id, n.name, n.zone, n.image, n.kernel, n.instance_type, n.cores, n.labels,
             m.* EXCLUDE (node_id), f.* EXCLUDE (node_id),
             coalesce(e.resets, 0) AS resets, coalesce(j.failed_jobs, 0) AS failed_jobs, coalesce(j.jobs, 0) AS jobs
         FROM nodes n
-        LEFT JOIN ({FROM_METRICS.format(source="metrics")}) m USING (node_id)
+        LEFT JOIN _metrics m USING (node_id)
         LEFT JOIN ({FROM_FINDINGS}) f USING (node_id)
         LEFT JOIN (SELECT node_id, count(*) AS resets FROM events WHERE kind = 'driver_reset' GROUP BY 1) e
             USING (node_id)

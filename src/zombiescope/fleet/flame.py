@@ -15,6 +15,8 @@ from zombiescope.core import UserError, harmless
 from zombiescope.fleet.chance import Bools, Floats, normal_tail
 from zombiescope.fleet.factors import factors_of
 from zombiescope.fleet.features import make_features
+from zombiescope.fleet.function_shares import names_of, shares_of
+from zombiescope.fleet.partial_sums import Question, answer
 from zombiescope.fleet.reading import Fleet
 from zombiescope.fleet.sickness import sickness
 
@@ -23,6 +25,18 @@ SAMPLE = 100  # nodes of a cohort whose stacks are read
 SHOWN = 20
 LEAST = 0.001  # of a node's time: less is no difference worth naming
 ALPHA = 0.01  # over all functions
+ELSEWHERE = ("functions", "metrics", "samples")  # tables that an engine's own nodes read: none is needed here
+LONGEST = 600 * 4096  # seconds of one stack in ten minutes, on more cores than any node has: what is more is no time
+# In whole microseconds: sums of parts are then the same in whatever order they are added.
+SPENT = f"""
+    SELECT cohort, comm, stack, sum((seconds * 1e6)::BIGINT)::DOUBLE AS micro
+    FROM {{source}} JOIN _cohort USING (node_id) WHERE seconds > 0 AND seconds <= {LONGEST} GROUP BY ALL"""
+_DIFFERENCE = """
+    WITH spent AS (SELECT cohort, comm, stack, sum(micro) AS own FROM _spent GROUP BY ALL),
+    whole AS (SELECT cohort, sum(own) AS all_of FROM spent GROUP BY 1)
+    SELECT comm, s.stack, coalesce(sum(own / all_of) FILTER (cohort = 0), 0) AS sick,
+        coalesce(sum(own / all_of) FILTER (cohort = 1), 0) AS others
+    FROM spent s JOIN whole USING (cohort) GROUP BY ALL ORDER BY abs(sick - others) DESC, comm, s.stack"""
 
 
 def flame(fleet: Fleet, asked: str | None = None, against: str | None = None) -> dict[str, Any]:
@@ -54,19 +68,9 @@ def _some(ids: Any, which: Bools, most: int) -> Any:
     return found if len(found) <= most else np.random.default_rng(0).choice(found, most, replace=False)
 
 
-def _register(fleet: Fleet, one: Any, two: Any) -> None:
-    cohort = np.concatenate([np.zeros(len(one), np.int8), np.ones(len(two), np.int8)])
-    fleet.connection.register("_cohort", pa.table({"node_id": np.concatenate([one, two]), "cohort": cohort}))
-
-
 def _functions(fleet: Fleet, one: Any, two: Any) -> list[dict[str, Any]]:
     """Share of each function in each node's time, compared by ranks (Mann and Whitney, ties counted)."""
-    _register(fleet, one, two)
-    rows = fleet.table("""
-        WITH spent AS (SELECT node_id, function, sum(self_seconds) AS own
-                       FROM functions SEMI JOIN _cohort USING (node_id) GROUP BY ALL)
-        SELECT node_id, function, own / sum(own) OVER (PARTITION BY node_id) AS share FROM spent
-        QUALIFY sum(own) OVER (PARTITION BY node_id) > 0""")
+    rows = shares_of(fleet, np.concatenate([one, two]))
     if not rows.num_rows:
         return []
     nodes, of = np.unique(rows["node_id"].to_numpy(), return_inverse=True)
@@ -78,7 +82,7 @@ def _functions(fleet: Fleet, one: Any, two: Any) -> list[dict[str, Any]]:
         return []
     means = shares[sick].mean(axis=0), shares[~sick].mean(axis=0)
     worth = np.flatnonzero(means[0] - means[1] >= LEAST)
-    names = _named(fleet)
+    names = names_of(fleet)
     found = []
     for place in worth[np.argsort(-(means[0] - means[1])[worth])][: 5 * SHOWN].tolist():
         p = _ranks(shares[:, place], sick) * len(functions)
@@ -109,11 +113,6 @@ def _ranks(values: Floats, sick: Bools) -> float:
     return normal_tail((u - a * b / 2 - 0.5) / np.sqrt(spread)) if spread > 0 else 1.0
 
 
-def _named(fleet: Fleet) -> dict[int, str]:
-    rows = fleet.rows("SELECT function, any_value(name), any_value(module) FROM function_names GROUP BY 1")
-    return {it[0]: harmless(f"{it[1]} [{it[2]}]" if it[2] else it[1] or "") for it in rows}
-
-
 def _matched(fleet: Fleet, ids: Any, sick: Bools, other: Bools) -> tuple[Any, Any]:
     """A sample of the sick, and for each a node of the other cohort, of the same image and type where there is one."""
     alike = {
@@ -134,15 +133,11 @@ def _matched(fleet: Fleet, ids: Any, sick: Bools, other: Bools) -> tuple[Any, An
 
 def _stacks(fleet: Fleet, one: Any, two: Any) -> list[dict[str, Any]]:
     """The whole sample, most different first; shares of all time of each cohort."""
-    _register(fleet, one, two)
-    rows = fleet.rows("""
-        WITH spent AS (SELECT cohort, comm, stack, sum(seconds) AS own FROM samples JOIN _cohort USING (node_id)
-                       GROUP BY ALL),
-        whole AS (SELECT cohort, sum(own) AS all_of FROM spent GROUP BY 1)
-        SELECT comm, s.stack, coalesce(sum(own / all_of) FILTER (cohort = 0), 0) AS sick,
-            coalesce(sum(own / all_of) FILTER (cohort = 1), 0) AS others
-        FROM spent s JOIN whole USING (cohort) GROUP BY ALL ORDER BY abs(sick - others) DESC""")
-    names = _named(fleet)
+    cohort = np.concatenate([np.zeros(len(one), np.int8), np.ones(len(two), np.int8)])
+    cohorts = pa.table({"node_id": np.concatenate([one, two]), "cohort": cohort})
+    fleet.connection.register("_spent", answer(fleet, Question("samples", SPENT, {"_cohort": cohorts})))
+    rows = fleet.rows(_DIFFERENCE)
+    names = names_of(fleet)
     frames = dict(fleet.rows("SELECT stack, any_value(functions) FROM stacks GROUP BY 1"))
     return [
         {

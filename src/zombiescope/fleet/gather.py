@@ -38,6 +38,8 @@ def gather(
     labels: str,
     say: Callable[[str], None],
     until: float = float("inf"),
+    *,
+    clips: bool = False,
 ) -> list[Gathered]:
     """A folder that is no recording is searched for some, one level deep. What cannot be read costs only itself.
 
@@ -53,7 +55,7 @@ def gather(
     done = []
     for folder in recordings:
         one = Gathered(harmless(folder))
-        failed = guarded(lambda folder=folder, one=one: _ship(store, folder, own, by_node, one, until))  # type: ignore[misc]
+        failed = guarded(lambda folder=folder, one=one: _ship(store, folder, own, by_node, one, until, clips))  # type: ignore[misc]
         if isinstance(failed, Broken):
             one.why = failed.why
         say(f"{one.folder}: " + (one.why or f"{one.node}, {one.hours} hours"))
@@ -64,10 +66,11 @@ def gather(
 def _ship(
     store: Taking,
     folder: str,
-    own: Mapping[str, str],
+    own: dict[str, str],
     by_node: Mapping[str, Mapping[str, str]],
     one: Gathered,
     until: float,
+    clips: bool,
 ) -> None:
     try:
         recording = opened(folder)
@@ -77,7 +80,7 @@ def _ship(
             key = parcel_key(hour, node_id(name))
             if store.has(key):
                 one.there += 1
-            elif content := hour_parcel(recording, hour, {**own, **by_node.get(name, {})}):
+            elif content := hour_parcel(recording, hour, own | dict(by_node.get(name, {})), clips=clips):
                 one.hours += 1
                 one.bytes += len(content)
                 store.create(key, content)

@@ -6,9 +6,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from zombiescope.core import Span, UserError, harmless
+from zombiescope.fleet.clip import clipped, moment
 from zombiescope.fleet.hours import SECONDS, Hour, hour_of
-from zombiescope.fleet.node_tables import node_tables
+from zombiescope.fleet.node_tables import made, node_tables
 from zombiescope.fleet.parcel import packed
+from zombiescope.fleet.schemas import node_id
 from zombiescope.recorder.replay import Recording
 
 MOST_HOURS = 24 * 31  # of one recording
@@ -30,11 +32,17 @@ def hours(recording: Recording, until: float) -> Iterator[Hour]:
             yield hour_of(at)
 
 
-def hour_parcel(recording: Recording, hour: Hour, labels: Mapping[str, str]) -> bytes:
-    """Empty if nothing was recorded in that hour."""
+def hour_parcel(recording: Recording, hour: Hour, labels: Mapping[str, str], *, clips: bool = False) -> bytes:
+    """Empty if nothing was recorded in that hour. With `clips` a cut of the recording goes with what did harm."""
     timeline = recording.timeline(Span(hour.start, hour.end - 1e-6))
     kernel = str(recording.meta.get("kernel") or "")
     tables = node_tables(timeline, hour, node_name(recording), kernel, labels)
+    if clips and (worst := moment(tables)) is not None:
+        content, span, samples = clipped(recording, worst[0])
+        if content:
+            until = min(max(span.end, hour.start), hour.end)  # a row is of the hour in which it ends
+            columns = {"started": [span.start], "ended": [until], "reason": [worst[1]], "samples": [samples]}
+            tables["clips"] = made("clips", node_id(node_name(recording)), columns | {"content": [content]})
     return packed(tables) if tables else b""
 
 

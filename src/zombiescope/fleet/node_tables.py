@@ -75,11 +75,11 @@ def node_tables(
         "findings": _findings(case, hour, span),
         "jobs": _jobs(case, hour),
     }
-    tables = {table: _made(table, node, its) for table, its in columns.items()}
-    return tables | {table: _made(table, node, its) for table, its in profile_tables(timeline, hour, span).items()}
+    tables = {table: made(table, node, its) for table, its in columns.items()}
+    return tables | {table: made(table, node, its) for table, its in profile_tables(timeline, hour, span).items()}
 
 
-def _made(table: str, node: int, columns: dict[str, Any]) -> pa.Table:
+def made(table: str, node: int, columns: dict[str, Any]) -> pa.Table:
     shape = TABLES[table]
     many = len(next(iter(columns.values())))
     arrays = [pa.array(np.full(many, node, np.uint64))]

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zombiescope.fleet.hours import Hour
-from zombiescope.fleet.schemas import LONGEST_TEXT, MOST_LABELS, TABLES, Table
+from zombiescope.fleet.schemas import LONGEST_TEXT, MOST_CLIP, MOST_LABELS, TABLES, Table
 
 MAGIC = "zombiescope-parcel-1"
 MOST_PARCEL = 16 << 20  # bytes; 5 MB a node-day is the goal, an hour is some 200 KB
@@ -55,7 +55,8 @@ def parquet(shape: Table, table: pa.Table) -> bytes:
     """As files of the store are written: sorted, zstd, times that grow slowly as differences."""
     out = pa.BufferOutputStream()
     delta = {name: "DELTA_BINARY_PACKED" for name in _TIMES if name in shape.schema.names}
-    plain = [it.name for it in shape.schema if it.name not in delta and not pa.types.is_nested(it.type)]
+    unlike = [it.name for it in shape.schema if pa.types.is_nested(it.type) or pa.types.is_binary(it.type)]
+    plain = [it for it in shape.schema.names if it not in delta and it not in unlike]
     pq.write_table(
         table,
         out,
@@ -165,6 +166,8 @@ def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
         return (
             column if longest is None or longest <= LONGEST_TEXT else pc.utf8_slice_codeunits(column, 0, LONGEST_TEXT)
         )
+    if pa.types.is_binary(field.type):
+        return pc.if_else(pc.less_equal(pc.binary_length(column), MOST_CLIP), column, pa.scalar(None, field.type))
     if pa.types.is_floating(field.type):
         return pc.if_else(pc.is_finite(column), column, None)
     return column

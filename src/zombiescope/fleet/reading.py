@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -22,6 +22,9 @@ from zombiescope.fleet.compaction import read_parcels, waiting
 from zombiescope.fleet.hours import SECONDS, Hour, hour_of
 from zombiescope.fleet.schemas import TABLES, empty
 from zombiescope.fleet.store import Store
+
+if TYPE_CHECKING:
+    from zombiescope.fleet.partial_sums import Engine
 
 HOURS = 24.0  # that are read unless asked otherwise
 MOST_WAITING = 20_000  # parcels that are read without a compactor: some minutes
@@ -36,7 +39,9 @@ class Fleet:
     hours: list[Hour]
     refused: dict[int, str]
     ahead: dict[int, str] = field(default_factory=dict)  # nodes whose clock is ahead of the others
-    files: dict[str, list[str]] = field(default_factory=dict)  # local paths, by table
+    keys: dict[str, list[str]] = field(default_factory=dict)  # of the store's files, by table
+    loose: dict[str, pa.Table] = field(default_factory=dict)  # rows of parcels that no compactor has taken yet
+    engine: Engine | None = None  # who makes partial sums, if not DuckDB here
     _connection: Any = None
 
     @property
@@ -65,8 +70,19 @@ class Fleet:
             raise UserError(f"the query could not be answered: {harmless(str(error).splitlines()[0])}") from error
 
 
-def opened(store: Store, hours: float = HOURS, start: float | None = None, end: float | None = None) -> Fleet:
-    """The last hours that most nodes have sent, or those between two times."""
+def opened(
+    store: Store,
+    hours: float = HOURS,
+    start: float | None = None,
+    end: float | None = None,
+    *,
+    engine: Engine | None = None,
+    elsewhere: Sequence[str] = (),
+) -> Fleet:
+    """The last hours that most nodes have sent, or those between two times.
+
+    Tables that are read `elsewhere`, by the engine's own nodes, are not fetched, and have no view here.
+    """
     known = manifest.all_of(store)
     loose = waiting(store, known)
     every = sorted({*known, *loose})
@@ -91,12 +107,12 @@ def opened(store: Store, hours: float = HOURS, start: float | None = None, end: 
         if hour > newest
         for node in (*(known[hour].nodes if hour in known else ()), *loose.get(hour, ()))
     }
-    fleet = Fleet(store, chosen, refused, ahead)
-    fleet.files = {
-        table: [store.path(key) for it in chosen if it in known for key in known[it].files.get(table, ())]
-        for table in TABLES
+    fleet = Fleet(store, chosen, refused, ahead, engine=engine)
+    fleet.keys = {
+        table: [key for it in chosen if it in known for key in known[it].files.get(table, ())] for table in TABLES
     }
-    _connect(fleet, _loose(fleet, loose))
+    fleet.loose = {name: pa.concat_tables(tables) for name, tables in _loose(fleet, loose).items()}
+    _connect(fleet, [it for it in TABLES if it not in elsewhere])
     return fleet
 
 
@@ -137,21 +153,24 @@ def source(paths: Sequence[str]) -> str:
     return f"read_parquet([{listed}], union_by_name = true, hive_partitioning = false)"
 
 
-def _connect(fleet: Fleet, loose: dict[str, list[pa.Table]]) -> None:
+def rows_of(table: str, paths: Sequence[str], loose: str = "", only: str = "") -> str:
+    """All rows of a table, as SQL: of files, and of one that is registered as `loose`. `only`: a condition on both."""
+    columns = ", ".join(f'"{it}"' for it in TABLES[table].schema.names)
+    sources = [*([source(paths)] if paths else []), *([loose] if loose else [])]
+    where = f" WHERE {only}" if only else ""
+    return " UNION ALL ".join(f"SELECT {columns} FROM {it}{where}" for it in sources)
+
+
+def _connect(fleet: Fleet, tables: Sequence[str]) -> None:
     fleet._connection = connection()
-    for name in TABLES:
-        parts = [pa.concat_tables(loose[name])] if name in loose else []
-        if not fleet.files[name] and not parts:
-            parts = [empty(name)]
-        selects = []
-        columns = ", ".join(f'"{it}"' for it in TABLES[name].schema.names)
-        if fleet.files[name]:
-            selects.append(f"SELECT {columns} FROM {source(fleet.files[name])}")
-        for number, part in enumerate(parts):
-            fleet._connection.register(f"_{name}_{number}", part)
-            selects.append(f"SELECT {columns} FROM _{name}_{number}")
+    for name in tables:
+        paths = [fleet.store.path(key) for key in fleet.keys[name]]
+        loose = ""
+        if name in fleet.loose or not paths:
+            loose = f"_{name}_loose"
+            fleet._connection.register(loose, fleet.loose.get(name, empty(name)))
         view = "node_hours" if name == "nodes" else name
-        fleet.rows(f"CREATE VIEW {view} AS {' UNION ALL '.join(selects)}")
+        fleet.rows(f"CREATE VIEW {view} AS {rows_of(name, paths, loose)}")
     # Held in memory: every question asks for it.
     fleet.rows(
         "CREATE TABLE nodes AS SELECT * EXCLUDE (place) FROM (SELECT *, row_number() OVER "

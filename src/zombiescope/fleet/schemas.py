@@ -15,6 +15,7 @@ import pyarrow as pa
 VERSION = "v1"
 LONGEST_TEXT = 400  # characters of a text or a name; a longer one is cut
 MOST_LABELS = 64  # of one node
+MOST_CLIP = 1 << 20  # bytes of one clip: half a minute of stacks of most nodes, seconds of the largest
 _TIME = pa.timestamp("us")
 _ID = pa.uint64()
 _NAME = pa.string()
@@ -103,8 +104,16 @@ TABLES: dict[str, Table] = {
     "jobs": _table(
         50_000, "node_id started", started=_TIME, ended=_TIME, job=_NAME, kind=_NAME, outcome=_NAME, detail=_NAME
     ),
+    # A small cut of the recording around what harmed most in the hour, if the node is asked for it: see clip.py.
     "clips": _table(
-        500, "node_id started", started=_TIME, ended=_TIME, reason=_NAME, address=_NAME, samples=pa.int64()
+        2,
+        "node_id started",
+        "detail",
+        started=_TIME,
+        ended=_TIME,
+        reason=_NAME,
+        samples=pa.int64(),
+        content=pa.binary(),
     ),
 }
 OUTCOMES = ("succeeded", "failed", "cancelled")

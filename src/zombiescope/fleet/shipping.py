@@ -30,7 +30,9 @@ class Shipped:
     why: str = ""  # the store did not take one
 
 
-def ship(recording: Recording, spool: Spool, store: Taking, labels: Mapping[str, str], now: float) -> Shipped:
+def ship(
+    recording: Recording, spool: Spool, store: Taking, labels: Mapping[str, str], now: float, *, clips: bool = False
+) -> Shipped:
     """One round. What the store does not take now waits for the next one."""
     done = Shipped()
     known = spool.known()
@@ -40,7 +42,7 @@ def ship(recording: Recording, spool: Spool, store: Taking, labels: Mapping[str,
         if done.made == AT_ONCE:
             done.more = True
             break
-        content = hour_parcel(recording, hour, labels)
+        content = hour_parcel(recording, hour, labels, clips=clips)
         if content:
             done.lost += spool.put(hour, content)
         else:

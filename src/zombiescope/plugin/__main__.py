@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from pathlib import Path
 from zombiescope import __version__
 from zombiescope.core import UserError, harmless
 from zombiescope.plugin import nodes, plans, recording
+from zombiescope.plugin.forwarding import forwarding
 from zombiescope.plugin.kubectl import FAILED, Kubectl, talk
 from zombiescope.plugin.pods import Pod, agent, check_node, debug_pod
 
@@ -40,7 +40,6 @@ EXAMPLES = """examples:
 
 exit codes: as zombiescope's own: 0 clear, 1 found, 2 usage or no answer, 3 could not look
 """
-_FORWARDED = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) ->")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -176,24 +175,11 @@ def _recorded(args: argparse.Namespace, kubectl: Kubectl, pod: Pod) -> int:
 
 
 def _view(kubectl: Kubectl, pod: Pod) -> int:
-    running = kubectl.started("port-forward", "--namespace", pod.namespace, f"pod/{pod.name}", ":9479")
-    try:
-        assert running.stdout is not None
-        found = _FORWARDED.match(running.stdout.readline())
-        if found is None:
-            said = running.communicate(timeout=10)[1].strip().splitlines()
-            raise UserError(harmless(f"kubectl port-forward: {said[-1] if said else 'no answer'}"))
-        url = f"http://127.0.0.1:{found[1]}/page/"
-        print(url, flush=True)
-        webbrowser.open(url)
+    with forwarding(kubectl, pod) as (url, running):
+        print(f"{url}/page/", flush=True)
+        webbrowser.open(f"{url}/page/")
         talk("Ctrl-C ends it")
         return running.wait()
-    finally:
-        running.terminate()
-        try:
-            running.wait(5)
-        except subprocess.TimeoutExpired:
-            running.kill()
 
 
 if __name__ == "__main__":

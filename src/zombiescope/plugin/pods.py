@@ -38,14 +38,19 @@ class Pod:
 
 def agent(kubectl: Kubectl, node: str) -> Pod | None:
     """The running agent of a node."""
-    where = ("--all-namespaces", "--selector", LABEL, "--field-selector", f"spec.nodeName={node},status.phase=Running")
+    return next((pod for _, pod in agents(kubectl, f"spec.nodeName={node},")), None)
+
+
+def agents(kubectl: Kubectl, only: str = "") -> list[tuple[str, Pod]]:
+    """Every running agent, by its node's name; `only` narrows it by fields of pods."""
+    where = ("--all-namespaces", "--selector", LABEL, "--field-selector", f"{only}status.phase=Running")
     listed = kubectl.json("get", "pods", *where).get("items")
+    found = []
     for it in listed if isinstance(listed, list) else ():
-        about = it.get("metadata", {}) if isinstance(it, dict) else {}
-        containers = it.get("spec", {}).get("containers", []) if isinstance(it, dict) else []
-        if any(one.get("name") == "agent" for one in containers):
-            return Pod(str(about.get("namespace")), str(about.get("name")))
-    return None
+        about, spec = (it.get(key, {}) if isinstance(it, dict) else {} for key in ("metadata", "spec"))
+        if any(one.get("name") == "agent" for one in spec.get("containers", [])):
+            found.append((str(spec.get("nodeName")), Pod(str(about.get("namespace")), str(about.get("name")))))
+    return found
 
 
 def check_node(kubectl: Kubectl, node: str) -> None:

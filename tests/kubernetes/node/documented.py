@@ -54,14 +54,19 @@ class Documented:
         assert expect is None or running.returncode == expect, out + complaint
         return out
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """In which kubectl is found, with our plugin, and asks this cluster."""
+        path = f"{Path(sys.executable).parent}:{cache_folder() / 'bin'}:{os.environ['PATH']}"
+        own = {"PATH": path, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.home), "BROWSER": "true"}
+        return os.environ | own
+
     def started(self, beginning: str) -> subprocess.Popen[str]:
         """exec: a signal reaches the command itself."""
-        path = f"{Path(sys.executable).parent}:{cache_folder() / 'bin'}:{os.environ['PATH']}"
-        env = {"PATH": path, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.home), "BROWSER": "true"}
         return subprocess.Popen(
             ["bash", "-c", f"exec {self.named(beginning)}"],
             cwd=PROJECT,
-            env=os.environ | env,
+            env=self.environment,
             text=True,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -8,6 +8,7 @@ import json
 import re
 import signal
 import time
+from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
@@ -84,6 +85,16 @@ def test_the_fix_and_what_else_the_page_names(sooner: Whole, zombiescope: Any) -
     sooner.cluster.kubectl("delete", "deployment", "crasher", "--wait=true")
     sooner.cluster.kubectl("delete", "job", "well", "--wait=true")
     sooner.notes["fixed"] = time.monotonic()
+
+
+def test_hours_are_gathered_through_kubectl(sooner: Whole, tmp_path: Path, zombiescope: Any) -> None:
+    """The agent listens on its pod's loopback address alone. It is too young to have an hour that is over."""
+    done = zombiescope(
+        "fleet", "gather", "--kubernetes", "--store", str(tmp_path), "--format", "json", env=sooner.page.environment
+    )
+    assert done.returncode == 0, done.stderr
+    (told,) = json.loads(done.stdout)
+    assert (told["recording"], told["node"], told["why not"]) == (NAME, NAME, "")
 
 
 def test_a_kubelet_that_hangs_does_not_cost_the_condition(sooner: Whole) -> None:
