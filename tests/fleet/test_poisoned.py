@@ -50,7 +50,7 @@ def _asked(fleet: Fleet) -> int:
     answered = 0
     for question in (status, compare, leaks, flame):
         try:
-            question(fleet)  # type: ignore[operator]
+            question(fleet)
             answered += 1
         except UserError:
             continue
