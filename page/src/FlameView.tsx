@@ -7,7 +7,7 @@ import { depthOf, differenceOf, hiddenOf, rise } from "./flame";
 import type { Drawing } from "./flame";
 import { amount, change, lasting, localOffset, localClock, percent, stretch } from "./format";
 import { FrameBar } from "./FrameBar";
-import { FrameCanvas } from "./FrameCanvas";
+import { Flames } from "./FrameCanvas";
 import { FunctionTable } from "./FunctionTable";
 import { frameTold } from "./hover";
 import type { Range } from "./samples";
@@ -71,16 +71,7 @@ export function FlameView({ state }: { state: State }) {
             <p class="nothing">{state.bundle.rows.at.length ? "no samples in this time range" : "this source has no stacks"}</p>
           ) : (
             <>
-              <FrameCanvas
-                state={state}
-                drawing={drawing}
-                name="flames"
-                label="flame graph"
-                tell={tell}
-                act={(node) => {
-                  state.focus.value = node;
-                }}
-              />
+              <Flames state={state} drawing={drawing} tell={tell} />
               <Hidden drawing={drawing} />
             </>
           )}

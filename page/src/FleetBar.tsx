@@ -5,6 +5,7 @@ import { KINDS, groupings, sorts } from "./fleetOrder";
 import { PANES } from "./fleetState";
 import type { FleetState } from "./fleetState";
 import { hourOf, many } from "./fleetTold";
+import { ThemeAndHelp } from "./Round";
 
 export function FleetBar({ state }: { state: FleetState }) {
   const { header } = state.fleet;
@@ -32,24 +33,7 @@ export function FleetBar({ state }: { state: FleetState }) {
           </button>
         ))}
       </nav>
-      <button
-        class="round"
-        aria-label="light or dark"
-        onClick={() => {
-          state.theme.value = state.theme.value === "dark" ? "light" : "dark";
-        }}
-      >
-        ◐
-      </button>
-      <button
-        class="round"
-        aria-label="help"
-        onClick={() => {
-          state.helping.value = true;
-        }}
-      >
-        ?
-      </button>
+      <ThemeAndHelp state={state} />
     </header>
   );
 }

@@ -11,7 +11,7 @@ import { many } from "./fleetTold";
 import { differenceOf, rise } from "./flame";
 import type { Drawing } from "./flame";
 import { change, percent } from "./format";
-import { FrameCanvas } from "./FrameCanvas";
+import { Flames } from "./FrameCanvas";
 import { flameOf } from "./samples";
 import type { Flame } from "./samples";
 import { Waiting } from "./Waiting";
@@ -83,16 +83,7 @@ function Difference({ state, both }: { state: FleetState; both: Both }) {
       <div class="sides">
         <div class="graph" ref={place} tabIndex={0} role="region" aria-label="frames">
           {sick.all ? (
-            <FrameCanvas
-              state={state}
-              drawing={drawing}
-              name="flames"
-              label="flame graph"
-              tell={tell}
-              act={(node) => {
-                state.focus.value = node;
-              }}
-            />
+            <Flames state={state} drawing={drawing} tell={tell} />
           ) : (
             <p class="nothing">no stacks of these nodes in this range</p>
           )}

@@ -5,6 +5,7 @@ import type { FleetState } from "./fleetState";
 import { bytesOf, hourOf, many, soonOf } from "./fleetTold";
 import { short } from "./format";
 import { Waiting } from "./Waiting";
+import { Round } from "./Round";
 
 interface Found {
   sign: string;
@@ -51,15 +52,13 @@ export function FleetNode({ state, node }: { state: FleetState; node: number }) 
     <aside class="case" aria-label={`node ${state.fleet.name[node]}`} tabIndex={0}>
       <header class="node-head">
         <h2>{state.fleet.name[node]}</h2>
-        <button
-          class="round"
-          aria-label="close this node"
-          onClick={() => {
+        <Round
+          label="close this node"
+          sign="×"
+          act={() => {
             state.node.value = null;
           }}
-        >
-          ×
-        </button>
+        />
       </header>
       {it ? <Details state={state} it={it} /> : <Waiting answer={answer} words="reading what it sent" />}
     </aside>

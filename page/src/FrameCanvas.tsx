@@ -74,3 +74,11 @@ export function FrameCanvas({ state, drawing, name, label, tell, act }: Props) {
     </div>
   );
 }
+
+// The whole of a flame graph: a click brings a frame to full width.
+export function Flames({ state, ...rest }: Pick<Props, "drawing" | "tell"> & { state: Pick<State, "tip" | "focus"> }) {
+  const focus = (node: number) => {
+    state.focus.value = node;
+  };
+  return <FrameCanvas {...rest} state={state} name="flames" label="flame graph" act={focus} />;
+}

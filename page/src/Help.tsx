@@ -4,14 +4,7 @@ import type { State } from "./state";
 export function Help({ state, keys }: { state: Pick<State, "helping">; keys: [string, string][] }) {
   if (!state.helping.value) return null;
   return (
-    <div
-      class="help"
-      role="dialog"
-      aria-label="help"
-      onClick={() => {
-        state.helping.value = false;
-      }}
-    >
+    <div class="help" role="dialog" aria-label="help" onClick={() => (state.helping.value = false)}>
       <dl>
         {keys.map(([key, words]) => (
           <div key={key}>

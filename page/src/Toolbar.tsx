@@ -4,6 +4,7 @@ import { day, lasting } from "./format";
 import { EVERYBODY } from "./samples";
 import type { Filter } from "./samples";
 import type { State } from "./state";
+import { ThemeAndHelp } from "./Round";
 
 const MOST = 300; // entries of a list: those with most samples
 const SECONDS = [1, 2, 5, 10, 30, 60, 120];
@@ -95,26 +96,7 @@ export function Toolbar({ state }: { state: State }) {
           </select>
         </label>
       ) : null}
-      <button
-        class="round"
-        title="light or dark theme (d)"
-        aria-label="light or dark theme"
-        onClick={() => {
-          state.theme.value = state.theme.value === "dark" ? "light" : "dark";
-        }}
-      >
-        {state.theme.value === "dark" ? "☀" : "☾"}
-      </button>
-      <button
-        class="round"
-        title="help (?)"
-        aria-label="help"
-        onClick={() => {
-          state.helping.value = true;
-        }}
-      >
-        ?
-      </button>
+      <ThemeAndHelp state={state} />
     </header>
   );
 }

@@ -214,7 +214,7 @@ def test_a_walk_is_cheap_and_leaves_nothing_open() -> None:
 
 def variants(offsets: Offsets) -> Iterator[tuple[str, Offsets]]:
     yield "this kernel", offsets
-    generations = tuple(ListHeads(offset=600 + 96 * row, count=6) for row in range(8))
+    generations = tuple(ListHeads(offset=600 + 96 * row, many=6) for row in range(8))
     yield (
         "multi-generational LRU",
         dataclasses.replace(

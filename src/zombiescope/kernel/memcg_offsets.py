@@ -6,7 +6,7 @@ Kernels differ in names and features; each is looked up in BTF, the newest first
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from zombiescope.core.errors import Unreadable
 from zombiescope.kernel.btf import Btf
@@ -26,12 +26,11 @@ def _at(*paths: str) -> Any:
     return field(metadata={_PATHS: paths})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListHeads:
+class ListHeads(NamedTuple):
     """Consecutive list heads of mem_cgroup_per_node, read at once."""
 
     offset: int
-    count: int
+    many: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,8 +179,8 @@ def _page_lists(btf: Btf) -> tuple[ListHeads, ...]:
     # File before anonymous: a file can be named, and its pages are what reclaim frees first. Not the unevictable list:
     # since 07ca76067308 (v5.18) it is only counted, and its head poisoned.
     found = [
-        ListHeads(offset=classic + btf.enumerator("LRU_INACTIVE_FILE") * LIST_HEAD_BYTES, count=2),
-        ListHeads(offset=classic + btf.enumerator("LRU_INACTIVE_ANON") * LIST_HEAD_BYTES, count=2),
+        ListHeads(offset=classic + btf.enumerator("LRU_INACTIVE_FILE") * LIST_HEAD_BYTES, many=2),
+        ListHeads(offset=classic + btf.enumerator("LRU_INACTIVE_ANON") * LIST_HEAD_BYTES, many=2),
     ]
     for path in (f"{per_node}.lrugen.folios", f"{per_node}.lrugen.lists"):
         if btf.has(path):
@@ -191,6 +190,6 @@ def _page_lists(btf: Btf) -> tuple[ListHeads, ...]:
             if max(rows, zones) > _MOST_LISTS:
                 raise Unreadable(btf.source, f"{path} has {rows} times {zones} lists, which is impossible")
             by_kind = [row for kind in (1, 0) for row in range(kind, rows, _ANON_AND_FILE)]
-            found += [ListHeads(offset=start + row * zones * LIST_HEAD_BYTES, count=zones) for row in by_kind]
+            found += [ListHeads(offset=start + row * zones * LIST_HEAD_BYTES, many=zones) for row in by_kind]
             break
     return tuple(found)

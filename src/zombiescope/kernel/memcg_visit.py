@@ -143,8 +143,8 @@ class Visit(Assembler):
         self.jump_if(R1, "!=", 0, "node")
         for heads in offsets.lists:
             self.load(R1, R10, _PER_NODE)
-            self.read(R9, SCRATCH, LIST_HEAD_BYTES * heads.count, R1, heads.offset)
-            for at in range(0, LIST_HEAD_BYTES * heads.count, LIST_HEAD_BYTES):
+            self.read(R9, SCRATCH, LIST_HEAD_BYTES * heads.many, R1, heads.offset)
+            for at in range(0, LIST_HEAD_BYTES * heads.many, LIST_HEAD_BYTES):
                 self.load(R1, R9, SCRATCH + at)
                 self.load(R2, R10, _PER_NODE)
                 self.add(R2, heads.offset + at)

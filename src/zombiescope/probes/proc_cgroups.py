@@ -22,6 +22,8 @@ FILES = (SOURCE,)
 
 
 class Row(NamedTuple):
+    """One controller."""
+
     controller: str
     hierarchy: int
     cgroups: int

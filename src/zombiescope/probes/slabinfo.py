@@ -24,6 +24,8 @@ FILES = (SOURCE,)
 
 
 class Cache(NamedTuple):
+    """The objects of one kind."""
+
     name: str
     in_use: int
     objects: int

@@ -11,7 +11,7 @@ References: Documentation/admin-guide/pm/cpufreq.rst; Documentation/admin-guide/
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,8 +32,7 @@ LOOKS = 3  # samples in which it was so: one may be of a moment at which the cor
 SHOWN = 3  # cores and lines, as evidence
 
 
-@dataclass(frozen=True, slots=True)
-class _Slow:
+class _Slow(NamedTuple):
     cpu: str
     share: float  # of its nominal speed
     busy: float

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import pytest
@@ -28,6 +29,22 @@ NAMESPACE = "zombiescope"
 REPOSITORY = IMAGE.partition(":")[0]
 SOONER = "agent.every=15s,agent.budget=5%,agent.quiet=1m"  # for what would else take five quiet minutes
 PROXY = f"/api/v1/namespaces/{NAMESPACE}/pods/{{pod}}:9480/proxy"  # to the agent's own port
+
+
+def deployment(name: str, pod: str) -> str:
+    """A Deployment with one pod of this description."""
+    return f"""
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {name}, namespace: default}}
+spec:
+  selector: {{matchLabels: {{app: {name}}}}}
+  template:
+    metadata: {{labels: {{app: {name}}}}}
+    spec:
+      terminationGracePeriodSeconds: 1
+{indent(pod.strip(), " " * 6)}
+"""
 
 
 @dataclass

@@ -9,29 +9,23 @@ import time
 import pytest
 from tests.kubernetes.images import IMAGE
 from tests.kubernetes.kubelet import NAME
-from tests.kubernetes.node.conftest import NAMESPACE, Whole
+from tests.kubernetes.node.conftest import NAMESPACE, Whole, deployment
 
 pytestmark = pytest.mark.alone
 SUBJECT = re.compile(r"container:default/crasher-[4-9b-f]+-[a-z0-9]{5}/web")
 SOON = 180.0  # seconds until the cluster must say it
 # Each run leaves a page in memory that outlives it, so its cgroup stays.
-CRASHER = f"""
-apiVersion: apps/v1
-kind: Deployment
-metadata: {{name: crasher, namespace: default}}
-spec:
-  selector: {{matchLabels: {{app: crasher}}}}
-  template:
-    metadata: {{labels: {{app: crasher}}}}
-    spec:
-      terminationGracePeriodSeconds: 1
-      containers:
-        - name: web
-          image: {IMAGE}
-          command: [sh, -c, "head -c 65536 /dev/zero > /leak/$(cat /proc/sys/kernel/random/uuid); sleep 8; exit 5"]
-          volumeMounts: [{{name: leak, mountPath: /leak}}]
-      volumes: [{{name: leak, emptyDir: {{medium: Memory}}}}]
-"""
+CRASHER = deployment(
+    "crasher",
+    f"""
+containers:
+  - name: web
+    image: {IMAGE}
+    command: [sh, -c, "head -c 65536 /dev/zero > /leak/$(cat /proc/sys/kernel/random/uuid); sleep 8; exit 5"]
+    volumeMounts: [{{name: leak, mountPath: /leak}}]
+volumes: [{{name: leak, emptyDir: {{medium: Memory}}}}]
+""",
+)
 # The control: work that ends well, one container after the other, is no loop.
 JOB = f"""
 apiVersion: batch/v1

@@ -15,7 +15,7 @@ from urllib.request import urlopen
 import pytest
 from tests.kubernetes.images import IMAGE
 from tests.kubernetes.kubelet import NAME
-from tests.kubernetes.node.conftest import NAMESPACE, SOONER, Whole
+from tests.kubernetes.node.conftest import NAMESPACE, SOONER, Whole, deployment
 from tests.kubernetes.node.test_incident import CRASHER, JOB, SOON
 
 from zombiescope.kubernetes import drain as draining
@@ -23,25 +23,17 @@ from zombiescope.kubernetes.drain import NotDrained, cordon, drain, uncordon
 
 pytestmark = pytest.mark.alone
 AWAY = 60.0  # seconds that the API server is killed for
-GUARDED = f"""
-apiVersion: apps/v1
-kind: Deployment
-metadata: {{name: guarded, namespace: default}}
-spec:
-  selector: {{matchLabels: {{app: guarded}}}}
-  template:
-    metadata: {{labels: {{app: guarded}}}}
-    spec:
-      terminationGracePeriodSeconds: 1
-      containers: [{{name: work, image: {IMAGE}, command: [sleep, infinity]}}]
----
+GUARDED = (
+    deployment("guarded", f"containers: [{{name: work, image: {IMAGE}, command: [sleep, infinity]}}]")
+    + """---
 apiVersion: policy/v1beta1
 kind: PodDisruptionBudget
-metadata: {{name: guarded, namespace: default}}
+metadata: {name: guarded, namespace: default}
 spec:
   minAvailable: 1
-  selector: {{matchLabels: {{app: guarded}}}}
+  selector: {matchLabels: {app: guarded}}
 """
+)
 
 
 @pytest.fixture(scope="module")
