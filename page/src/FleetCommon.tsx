@@ -29,6 +29,7 @@ interface Compared {
   cannot_tell: { factors: string[]; would_tell: string }[];
   blind: number;
   tested: number;
+  hot_functions: { says: string }[];
   left_out: string[];
 }
 
@@ -66,6 +67,7 @@ function Told({ state, it }: { state: FleetState; it: Compared }) {
           <Groups state={state} factors={tie.factors} />
         </article>
       ))}
+      {it.hot_functions.length ? <p>What happens on them: {it.hot_functions[0].says}.</p> : null}
       {it.left_out.length ? <p class="soft">Not compared, as nearly every node has its own: {it.left_out.join("; ")}</p> : null}
     </>
   );

@@ -92,6 +92,8 @@ def test_jobs_of_sick_nodes_fail_more(incident: Fleet, capsys: pytest.CaptureFix
     assert said["failed_by_node"] > 3 * said["failed_by_node_by_chance"]
     assert len(said["cohorts"]) == 4
     assert sum(it["jobs"] for it in said["cohorts"]) == said["jobs"]
+    rates = [it["failed"] / it["jobs"] for it in said["cohorts"]]
+    assert rates == sorted(rates, reverse=True), "the worst first"
 
 
 def test_jobs_from_a_scheduler_are_added(incident: Fleet, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

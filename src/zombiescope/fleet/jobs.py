@@ -101,7 +101,8 @@ def _cohorts(fleet: Fleet, by: str) -> list[dict[str, Any]]:
     rows = fleet.rows(
         f"""
         SELECT coalesce({trait}::VARCHAR, '') AS cohort, count(*), count(*) FILTER (outcome = 'failed')
-        FROM jobs JOIN nodes USING (node_id) GROUP BY 1 ORDER BY 3 / 2 DESC, 1 LIMIT {SHOWN}""",
+        FROM jobs JOIN nodes USING (node_id) GROUP BY 1
+        ORDER BY count(*) FILTER (outcome = 'failed') / count(*) DESC, 1 LIMIT {SHOWN}""",
         [] if by in COLUMNS else [by],
     )
     return [{by: harmless(cohort), **_rate(many, bad)} for cohort, many, bad in rows]

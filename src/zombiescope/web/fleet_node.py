@@ -60,7 +60,7 @@ def node(fleet: Fleet, wanted: str, agents: str = "") -> dict[str, Any]:
         "jobs": dict(zip(("all", "failed"), _jobs(fleet, its), strict=True)),
         "hours": _hours(fleet, its),
         "page": _page(name or "", agents),
-        "commands": _commands(fleet, its, found),
+        "commands": _commands(fleet, its, name or "", found),
     }
 
 
@@ -112,13 +112,16 @@ def _page(name: str, agents: str) -> str:
     return agents.replace("{node}", name) if agents and _HOST.fullmatch(name) else ""
 
 
-def _commands(fleet: Fleet, its: int, found: list[dict[str, Any]]) -> list[dict[str, str]]:
+def _commands(fleet: Fleet, its: int, name: str, found: list[dict[str, Any]]) -> list[dict[str, str]]:
     start = next((it["start"] for it in found if it["role"] == "root"), fleet.hours[-1].start)
     end = min(start + 3600, fleet.span.end)
     page = f"zombiescope view {RECORDING} --from {_moment(start)} --to {_moment(end)}"
     query = f"SELECT * FROM findings WHERE node_id = {its} ORDER BY started"
     words = ["zombiescope", "fleet", "ask", "--store", fleet.store.url, query]
+    clip = ["zombiescope", "fleet", "clip", "--store", fleet.store.url, name]
+    sent = _HOST.fullmatch(name) and fleet.rows("SELECT 1 FROM clips WHERE node_id = ? LIMIT 1", [its])
     return [
+        *([{"says": "here: a clip of its worst moment", "command": shlex.join(clip)}] if sent else []),
         {"says": "on the node: its page, of the hour in which it began", "command": page},
         {"says": "on the node: what is wrong now", "command": "zombiescope diagnose"},
         {"says": "here: all that it sent of its findings", "command": shlex.join(words)},
