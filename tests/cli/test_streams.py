@@ -14,7 +14,7 @@ import pytest
 from zombiescope.__main__ import command_parser, main
 
 # They write into a folder, show a screen, or go on until they are stopped.
-NO_REPORT = {"record", "agent", "top", "lab run", "lab clean", "lab fleet"}
+NO_REPORT = {"record", "agent", "top", "lab run", "lab clean", "lab fleet", "fleet view"}
 
 
 def leaves(

@@ -22,7 +22,7 @@ def clip(args: argparse.Namespace) -> int:
     if not rows:
         raise UserError(f"{harmless(args.node)}: it sent no clip in this range: see `ship-clips` of the agent")
     content, reason, started = rows[0]
-    folder = args.output or f"{args.node}.zombiescope"
+    folder = args.into or f"{args.node}.zombiescope"
     unpack(bytes(content), folder)
     shape = {
         "folder": folder,

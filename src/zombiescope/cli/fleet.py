@@ -64,7 +64,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         complete(one, store=FOLDER)
         if name != "view":
             one.add_argument("--format", choices=FORMATS, help="output format [a table on a terminal, else tsv]")
-            add_output(one)
+            if name != "clip":  # which writes a folder
+                add_output(one)
         if name in ("gather", "serve", "compact", "tidy"):
             continue
         one.add_argument(
@@ -100,8 +101,9 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     complete(made["jobs"], csv=FILE)
     complete(made["flame"], folded=FILE)
     made["clip"].add_argument("node", metavar="NODE", help="its name")
-    made["clip"].add_argument("-o", "--output", metavar="DIR", default="", help="a new folder [NODE.zombiescope]")
-    complete(made["clip"], output=FOLDER)
+    into = "a new folder [NODE.zombiescope]"
+    made["clip"].add_argument("-o", "--output", dest="into", metavar="DIR", default="", help=into)
+    complete(made["clip"], into=FOLDER)
     made["ask"].add_argument("query", metavar="SQL", help="one statement; tables: see docs/fleet.md")
     made["gather"].add_argument(
         "folders", nargs="*", metavar="DIR|HOST", help="a recording, a folder of recordings, or a node with an agent"
