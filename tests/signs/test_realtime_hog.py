@@ -54,15 +54,27 @@ def test_a_hog_is_named_with_its_policy_its_core_and_how_much_it_used() -> None:
     assert {it.what for it in found.evidence} == {"realtime_used_ratio", "process_realtime_priority", "process_cpu"}
 
 
-def test_who_waited_for_its_core_most_is_evidence() -> None:
-    waits = {"process:small[9]": 0.1, "process:large[10]": 0.4}
-    waiting = [
+def waiting(shares: dict[str, float]) -> list[Reading]:
+    """Who waits for core 1, and how much of the time."""
+    return [
         read(what, who, value, at)
-        for who, share in waits.items()
+        for who, share in shares.items()
         for at in (0.0, 5.0, 10.0)
         for what, value in (("process_run_delay_seconds_total", 3 + share * at), ("process_cpu", 1))
     ]
-    (found,) = case(node([*hogging(0.95), *waiting])).findings
+
+
+def test_the_kernel_s_housekeeping_is_nobody_s_wait() -> None:
+    told = case(node([*hogging(0.95), *waiting({"process:kworker/1:3-events[28987]": 0.3})]))
+    assert not told.root_causes and told.noted == told.findings
+    roams = case(node([*hogging(0.95), *waiting({"process:kworker/u4:1-writeback[77]": 0.3})]))
+    assert roams.root_causes
+
+
+def test_who_waited_for_its_core_most_is_evidence() -> None:
+    told = case(node([*hogging(0.95), *waiting({"process:small[9]": 0.1, "process:large[10]": 0.4})]))
+    (found,) = told.findings
+    assert told.root_causes == [found] and not told.noted
     (waiter,) = (it for it in found.evidence if it.what == "run_delay_ratio")
     assert waiter.subject == "process:large[10]" and waiter.value == pytest.approx(0.4)
 

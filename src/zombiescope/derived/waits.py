@@ -13,14 +13,18 @@ from zombiescope.derived.cores import busy_cores, cores, risen
 PROCESS, THREAD = "process_run_delay_seconds_total", "thread_run_delay_seconds_total"
 PRESSURE = "pressure_cpu_waiting_seconds_total"
 _BOUND = re.compile(r".*/(\d+)", re.DOTALL)  # ksoftirqd/3
+_WORKER = re.compile(r"process:kworker/\d+:.*", re.DOTALL)  # of one core; kworker/u4:1 goes where there is room
 
 
 def waited_for_core(timeline: Timeline, cpu: int, span: Span, *, but: str = "") -> float | None:
     """Cores' worth of waiting of all that were followed on one core, without one of them; None: nothing was followed.
 
-    A lower bound: processes are followed by their first thread, the runnable ones and the busiest first.
+    A lower bound: processes are followed by their first thread, the runnable ones and the busiest first. The kernel's
+    own workers of a core do not count: they also do its housekeeping, for which nobody waits. Who waits for one is
+    found waiting himself.
     """
-    known = [_mean(timeline, what, it, span) for what, it in _on_core(timeline, cpu, span) if it != but]
+    there = [(what, it) for what, it in _on_core(timeline, cpu, span) if it != but]
+    known = [_mean(timeline, what, it, span) for what, it in there if not _WORKER.fullmatch(it)]
     if not known and not (timeline.looked(PROCESS, 2) or timeline.looked(THREAD, 2)):
         return None
     return float(sum(known))

@@ -14,7 +14,7 @@ TRUTH = Truth(
 )
 NEEDS = ("root", "unshare")
 SECONDS = 9.0
-MANY, PROCESSES = 19_000, 2  # connections of each process, as many as it may open where nobody raised the limit
+MANY, PROCESSES = 19_000, 5  # connections of each process, as many as it may open where nobody raised the limit
 
 
 @contextmanager
