@@ -3,7 +3,7 @@
 Readings and events of the segments around that moment, samples of the last seconds before it and the first after it,
 and the stacks that these name. As many seconds as fit: a clip has at most a megabyte. One line of JSON, then each
 file. What is unpacked here was chosen by a node: names of files are ours, sizes are known before anything is written,
-and what is in the files is checked by whoever reads the recording.
+and what is in the files is checked by the reader of recordings.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from zombiescope.core import Finding, Ground, percent
 from zombiescope.core.timeline import Timeline
 
 WITHIN = 30.0  # seconds: what waits for the line is printed after the flood as well
-FULL = 0.9  # of what the line takes: with less, whoever prints catches up
+FULL = 0.9  # of what the line takes: with less, printing catches up
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:

@@ -1,4 +1,4 @@
-"""A process that is stopped does not read its pipe, so whoever writes to it stands still once it is full."""
+"""A process that is stopped does not read its pipe, so its writer stands still once it is full."""
 
 from __future__ import annotations
 

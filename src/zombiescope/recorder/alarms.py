@@ -13,7 +13,7 @@ from zombiescope.core import Reading
 from zombiescope.recorder.loop import Sink
 from zombiescope.recorder.sampling import Fetched, Sample
 
-APART = 5.0  # seconds between two that are said: whoever hears one looks at all that happened
+APART = 5.0  # seconds between two that are said: one look shows all that happened
 MOST = 2_000  # counters that are remembered: units and containers of a node
 
 

@@ -80,7 +80,7 @@ _ADVICE = {
     ),
     "unfair_weight": ("set CPUWeight= (cpu.weight, cpu.shares) of the two within a factor of ten of each other",),
     "vm_paused": (
-        "ask whoever runs the host: a snapshot, a migration or an overcommitted host pauses the machine",
+        "ask the operator of the host: a snapshot, a migration or an overcommitted host pauses the machine",
         "lockups and resets at that moment are its effect: do not look for them in the guest",
     ),
 }

@@ -27,7 +27,7 @@ NAMES = 0.1  # of all memory in negative dentries: at 192 bytes each, 13 million
 EACH = 192  # bytes of a dentry whose name has up to 39 letters; a longer one takes more
 SPACES = 1_000  # network namespaces that are worth saying: four times what a node of 250 pods has
 TOP = 3  # kinds of objects named
-RISING = 1_000.0  # more negative dentries a second: with fewer, whoever made most of them may be long gone
+RISING = 1_000.0  # more negative dentries a second: with fewer, the process that made most of them may be long gone
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
