@@ -73,7 +73,7 @@ def test_the_files_of_intel_and_of_others(tmp_path: Path) -> None:
     intel |= cpu(0, **{"thermal_throttle/package_throttle_total_time_ms": "1500\n"})
     amd = cpu(1, **{"cpufreq/scaling_cur_freq": "<unknown>\n", "acpi_cppc/nominal_freq": "2450\n"})
     found = list(cpu_clock.read(node_of(tmp_path, {**intel, **amd})))
-    known = {it.subject: {} for it in found}
+    known: dict[str, dict[str, float]] = {it.subject: {} for it in found}
     for it in found:
         known[it.subject] |= {it.what: it.value} if isinstance(it, Reading) else {}
     assert known["cpu:0"] == {"cpu_clock_hertz": 1.2e9, "cpu_nominal_hertz": 2.9e9, "cpu_heat_seconds_total": 1.5}
