@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("perf")
 
 
-@pytest.mark.kernel  # programs of others that ended since have no names any more
+@pytest.mark.kernel  # programs of others that ended since, BPF among them, have no names any more
 def test_samples_are_what_perf_script_prints(folder: Path) -> None:
     record("-o", f"{folder}/plain.data")
     capture = opened(f"{folder}/plain.data").capture
@@ -52,7 +52,6 @@ def test_samples_are_what_perf_script_prints(folder: Path) -> None:
 
 
 @pytest.mark.kernel
-@pytest.mark.beside
 def test_packed_files_are_read(folder: Path) -> None:
     path = f"{folder}/packed.data"
     record("-z", "-o", path)
@@ -62,7 +61,6 @@ def test_packed_files_are_read(folder: Path) -> None:
 
 
 @pytest.mark.kernel
-@pytest.mark.beside
 def test_rolling_files_open_as_one(folder: Path) -> None:
     rolling = folder / "rolling"
     rolling.mkdir()
@@ -78,7 +76,6 @@ def test_rolling_files_open_as_one(folder: Path) -> None:
 
 
 @pytest.mark.kernel
-@pytest.mark.beside
 def test_of_several_events_binary_and_text_say_the_same(folder: Path) -> None:
     path, text = f"{folder}/several.data", f"{folder}/several.txt"
     record("-e", "cpu-clock,page-faults", "-o", path)
@@ -93,7 +90,6 @@ def test_of_several_events_binary_and_text_say_the_same(folder: Path) -> None:
 
 
 @pytest.mark.kernel
-@pytest.mark.beside
 def test_a_folder_of_threads_opens_as_one_file(folder: Path) -> None:
     path = f"{folder}/threads.data"
     record("--threads", "-o", path)
@@ -102,7 +98,6 @@ def test_a_folder_of_threads_opens_as_one_file(folder: Path) -> None:
 
 
 @pytest.mark.kernel
-@pytest.mark.beside
 def test_a_chosen_clock_gives_wall_clock_times(folder: Path) -> None:
     before = time.time()
     record("-k", "mono", "-o", f"{folder}/mono.data")

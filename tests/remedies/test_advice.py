@@ -79,7 +79,7 @@ def test_a_queue_that_overflows_is_named_and_an_unknown_one_is_not_guessed(what:
         ("slow_fork", "posix_spawn"),
         ("stopped_tasks", "kill -CONT"),
         ("unaccounted_memory", "ss -0"),
-        ("vm_paused", "whoever runs the host"),
+        ("vm_paused", "the operator of the host"),
     ],
 )
 def test_what_to_change_in_who_does_it(sign: str, names: str) -> None:

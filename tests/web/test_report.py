@@ -46,7 +46,7 @@ def test_the_verdict_has_its_colour() -> None:
 def test_on_a_phone_nothing_is_wider_than_the_screen(page: Page, unfolded: bool) -> None:
     if unfolded:
         page.evaluate("() => document.querySelectorAll('details').forEach((it) => { it.open = true; })")
-        assert page.evaluate(IN_SIGHT) > 20
+        page.wait_for_function(f"() => ({IN_SIGHT})() > 20")
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
 
 
