@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests.warm import Warm, fits
 
 from zombiescope.core import UserError
 from zombiescope.lab._scenario import missing
@@ -151,23 +152,34 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @pytest.fixture(scope="session")
-def zombiescope() -> Run:
-    """The installed command, as a user runs it."""
+def zombiescope() -> Iterator[Run]:
+    """The installed command, as a user runs it; where that makes no difference, without its start-up."""
 
-    def run(*argv: str, expect: int | None = None, **options: object) -> subprocess.CompletedProcess[str]:
-        done: subprocess.CompletedProcess[str] = subprocess.run(
-            [str(COMMAND), *argv],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-            **options,  # type: ignore[call-overload]
-        )
+    warm = Warm(COMMAND)
+
+    def run(
+        *argv: str, expect: int | None = None, env: dict[str, str] | None = None, cwd: object = None, **options: object
+    ) -> subprocess.CompletedProcess[str]:
+        done: subprocess.CompletedProcess[str]
+        if not options and fits(env):
+            done = warm.run(argv, cwd, env)
+        else:
+            done = subprocess.run(
+                [str(COMMAND), *argv],
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+                env=env,
+                cwd=cwd,
+                **options,  # type: ignore[call-overload]
+            )
         assert "Traceback" not in done.stderr + done.stdout
         assert expect is None or done.returncode == expect, done.stdout + done.stderr
         return done
 
-    return run
+    yield run
+    warm.close()
 
 
 @pytest.fixture
