@@ -79,6 +79,14 @@ def test_a_leaky_loop_is_blamed_for_the_dead() -> None:
     assert [finding.sign for finding in result.root_causes] == ["cgroup_churn"]
 
 
+@pytest.mark.parametrize(("times", "blamed"), [(1.0, True), (0.75, False)])
+def test_it_is_blamed_too_while_the_kernel_frees_others(times: float, blamed: bool) -> None:
+    loop = [round(total * times) for total in LOOP]
+    links = case([*churn(loop, loop, [0] * 7), *v1([2_000.0] * 7)]).links
+    says = [it.says for link in links for it in link.grounds]
+    assert says == (["the kernel still holds 24 of 24 removed; others were freed meanwhile"] if blamed else [])
+
+
 def test_a_loop_that_leaves_nothing_behind_is_not_blamed() -> None:
     result = case([*churn(LOOP, LOOP, LOOP), *v1([2_000 + total for total in LOOP])])
     assert not result.links and {finding.sign for finding in result.findings} == {"cgroup_churn", "zombie_cgroups"}

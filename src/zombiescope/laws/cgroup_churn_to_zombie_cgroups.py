@@ -12,6 +12,7 @@ WITHIN = 600.0  # seconds: what pins dying cgroups may be freed late, and the co
 KEPT = 0.5  # of those removed: fewer is the ordinary delay before the kernel frees them
 FEWEST = 0.5  # more dying for each one removed, where releases cannot be seen: some are freed at once
 MOST = 2.0  # more dying for each one removed: others on the node are removed at the same time
+SURELY = 20  # of those removed still held: they stay although as many of others were freed meanwhile
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
@@ -24,8 +25,9 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
     counted = (removed, *([releases.latest] if len(releases) else []), census.dying.first, census.dying.latest)
     if timeline.looked("cgroup_releases_total"):
         kept = removed.value - (releases.latest.value if len(releases) else 0)
-        if kept >= KEPT * removed.value and grown > 0:
-            says = f"the kernel still holds {kept:,.0f} of {removed.value:,.0f} removed; {grown:,.0f} more are dying"
+        if kept >= KEPT * removed.value and (grown > 0 or kept >= SURELY):
+            more = f"{grown:,.0f} more are dying" if grown > 0 else "others were freed meanwhile"
+            says = f"the kernel still holds {kept:,.0f} of {removed.value:,.0f} removed; {more}"
             yield Ground(kind="dose", says=says, evidence=counted)
     elif FEWEST <= grown / removed.value <= MOST:
         yield Ground(kind="dose", says=f"{removed.value:,.0f} removed, {grown:,.0f} more dying", evidence=counted)
