@@ -31,8 +31,8 @@ def as_before() -> Iterator[set[str]]:
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many intervals of throttling within a short test."""
-    monkeypatch.setattr(cpu_throttling, "EVERY", 0.5)
-    monkeypatch.setattr(pressure, "EVERY", 0.5)
+    monkeypatch.setattr(cpu_throttling, "EVERY", 0.25)
+    monkeypatch.setattr(pressure, "EVERY", 0.25)
 
 
 @pytest.fixture

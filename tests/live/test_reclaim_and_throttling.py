@@ -43,7 +43,7 @@ def test_a_quota_used_up_by_reclaim_is_explained_by_it() -> None:
         now_and_then(pid),
     ):
         Path(_cpu_folder(folder), "cgroup.procs").write_text(str(pid))
-        timeline = record(Host(), 20.0, only=PROBES).timeline()
+        timeline = record(Host(), 12.0, only=PROBES).timeline()
     answer = reclaim_explains_throttling.answer(timeline)
     assert answer.state == "supported", answer.says
     assert "s a second with reclaim and" in answer.says
@@ -76,12 +76,12 @@ def quota(memory_folder: str, share: float) -> Iterator[None]:
 
 
 def now_and_then(pid: int) -> AbstractContextManager[None]:
-    """The process runs for two seconds, rests for two, and so on."""
+    """The process rests for a second, runs for one, and so on."""
 
     def conduct(done: threading.Event) -> None:
         for order in (signal.SIGSTOP, signal.SIGCONT) * 60:
             os.kill(pid, order)
-            if done.wait(2.0):
+            if done.wait(1.0):
                 return
 
     return meanwhile(conduct)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 WIDE, TALL = 1600, 1200
+# A graphics card made of software takes more time than all that is drawn with it.
+QUICK = ["--no-sandbox", "--disable-gpu", "--disable-software-rasterizer"]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,7 @@ def browser() -> Iterator[Browser]:
     if not (PROJECT / "src/zombiescope/web/static/page.js").exists():
         pytest.skip("the page is not built: make page")
     with sync_api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=QUICK)
         yield found
         found.close()
 
