@@ -64,7 +64,7 @@ def test_what_only_restarts_is_left_alone(zombiescope: Run, logs: Path, ledger: 
     with leaking(logs, others={f"{unit}.service": text + WANTED for unit, text in OTHERS.items()}) as systemd:
         before = {name: state(systemd, name) for name in names}
         with ThreadPoolExecutor() as both:
-            look = ("--apply", "--seconds", "5", "--hz", "0")
+            look = ("--apply", "--seconds", "3", "--hz", "0")
             said = dict(
                 zip(names, both.map(lambda name: zombiescope("fix", name, *look, expect=2), names), strict=True)
             )
