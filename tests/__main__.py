@@ -20,7 +20,12 @@ import pytest
 
 # A file's tests stay on one core: what a module or a session builds for them is built once.
 # One process more than cores: a fifth of the time a test waits for a command, a browser or a screen.
-SHARED = ("--machine=shared", f"--numprocesses={len(os.sched_getaffinity(0)) + 1}", "--dist=loadfile")
+SHARED = (
+    "--machine=shared",
+    f"--numprocesses={len(os.sched_getaffinity(0)) + 1}",
+    "--dist=loadfile",
+    "--no-loadscope-reorder",
+)
 # They wait more than they work; a file of long ones is shared out.
 BESIDE = ("--machine=beside", "--numprocesses=4", "--dist=worksteal")
 ALONE = ("--machine=alone",)
