@@ -11,11 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from zombiescope.core.samples import Function, Samples
+from zombiescope.naming.demangled import demangled
 
 FIELDS = "comm,pid,tid,cpu,time,event,ip,sym,dso"
 _HEAD = re.compile(r" *(.*?) +(-?\d+)/(-?\d+) +\[(\d+)\] +(\d+)\.(\d{9}):")
-_FRAME = re.compile(r"\s+([0-9a-f]+) (.*) \((.*)\)$")
+_FRAME = re.compile(r"\s+([0-9a-f]+) (.*?) \((.*)\)$")
 _UNKNOWN = "[unknown]"
+_KERNEL = ("[kernel", "[bpf", "bpf_prog_")  # files: a BPF program is its own
 
 
 class Printed(NamedTuple):
@@ -76,11 +78,11 @@ def compare(capture: Samples, path: str) -> Compared:
         who, ours = capture.whos[capture.who[row]], stacks[capture.stack[row]]
         differ["time_and_cpu"] += (one.at, one.cpu) != (capture.at[row], capture.cpu[row])
         differ["who"] += (one.comm, one.pid, one.tid) != (who.comm, who.pid, capture.tid[row])
-        kernel = [name for name, file in one.frames if file.startswith(("[kernel", "[bpf"))]
+        kernel = [name for name, file in one.frames if file.startswith(_KERNEL)]
         differ[_kernel(kernel, ours, bool(one.frames), other_names)] += 1
         if one.frames:
             leaf = ours[0].name if ours else ""
-            differ["leaf"] += one.frames[0][0] != (_UNKNOWN if leaf.startswith("[") else leaf)
+            differ["leaf"] += demangled(one.frames[0][0]) != (_UNKNOWN if leaf.startswith("[") else leaf)
     return Compared(len(theirs), *(differ[name] for name in Compared._fields[1:]))
 
 

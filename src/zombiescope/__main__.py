@@ -6,12 +6,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from pkgutil import get_data  # importlib.resources takes 20 ms to import
 from types import ModuleType
 from typing import Any, TextIO
 
 from zombiescope import __version__
-from zombiescope.cli._parser import Parser
+from zombiescope.cli._parser import Formatter, Parser
 from zombiescope.cli._streams import add_quiet, streams_of
 from zombiescope.core.errors import Unparsable, Unreadable, UserError
 from zombiescope.members.rooms import Broken, guarded, member, names, strangers
@@ -119,6 +118,8 @@ def _short() -> str:
 
 def _overview() -> argparse.ArgumentParser:
     """For --help, --version and a verb that does not exist: the verbs by their first lines. None of ours is loaded."""
+    from pkgutil import get_data  # importlib.resources takes 20 ms to import
+
     parser, verbs = _command()
     for name in names("cli"):
         if name in strangers("cli"):
@@ -134,7 +135,7 @@ def _command() -> tuple[argparse.ArgumentParser, Any]:
         prog="zombiescope",
         description=DESCRIPTION,
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Formatter,
     )
     parser.add_argument("--version", action="version", version=f"zombiescope {__version__}")
     # With `prog` argparse need not work out the usage, for which it loads shutil and all that packs files: 4 ms.
@@ -155,7 +156,7 @@ def _add_verb(verbs: Any, name: str, verb: ModuleType | Broken) -> None:
         help=_summary(verb.__doc__ or ""),
         description=verb.__doc__,
         epilog=verb.EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Formatter,
     )
     sub.set_defaults(run=verb.run)
     added = guarded(lambda: verb.add_args(sub))

@@ -40,6 +40,25 @@ def test_all_names_of_an_address_count() -> None:
     assert (found.text_base, found.zeroed, len(found.whole)) == (0xFFFFFFFF81000000, False, 3)
 
 
+@pytest.mark.parametrize("many", [1, 600])
+def test_of_a_copy_only_the_kernel_s_own_functions_are_believed(many: int) -> None:
+    own = b"ffffffff81000000 T _text\nffffffff81000100 T halt\nffffffff81000200 T _etext\n"
+    asked: list[int] = []
+
+    def running() -> bytes:
+        asked.append(1)
+        return own + b"ffffffffc0000000 t now\t[here]\n"
+
+    copy = KallsymsText(own + b"ffffffffc0000000 t then\t[gone]\n", running=running)
+    inside = np.full(many, 0xFFFFFFFF81000110, np.uint64)
+    assert copy.names(inside + np.arange(many, dtype=np.uint64) % np.uint64(64)) == ["halt"] * many
+    assert copy.those(inside, "halt".__eq__).all() and not asked
+    assert copy.names(np.array([0xFFFFFFFFC0000001, 0xFFFFFFFF81000110], np.uint64)) == ["now [here]", "halt"]
+    assert asked == [1] and copy.names(np.array([0x1000], np.uint64)) == [UNKNOWN]
+    below = KallsymsText(own, running=running)
+    assert below.names(np.array([0xFFFFFFFF80FFFFFF], np.uint64)) == [UNKNOWN] and asked == [1, 1]
+
+
 def test_what_is_no_kallsyms_is_refused() -> None:
     with pytest.raises(Unparsable):
         KallsymsText(b"PERFILE2 and so on")
@@ -52,7 +71,7 @@ def test_this_kernel() -> None:
     where = np.arange(0, 1 << 22, 1 << 15, dtype=np.uint64) + np.uint64(text.text_base or 0)
     for at, name in zip(where, text.whole.names(where), strict=True):
         assert name == UNKNOWN or text.those(np.array([at]), name.__eq__).tolist() == [True]
-    few = KallsymsText(text._text + b"ffffffffc0fff000 t bpf_prog_1\t[bpf]\n")
+    few = KallsymsText(text.text + b"ffffffffc0fff000 t bpf_prog_1\t[bpf]\n")
     where = np.append(where, np.array([0xFFFFFFFFC0FFF010, 0x1000], np.uint64))
     assert few.names(where) == [*text.whole.names(where[:-2]), "bpf_prog_1 [bpf]", UNKNOWN]
     assert few.names(np.empty(0, np.uint64)) == []

@@ -44,6 +44,10 @@ def seeds() -> list[bytes]:
     calls = PerfData(PLAIN | 1 << 11)  # of lbr: from, to and flags of each call behind the chain
     for at in range(12):
         calls.sample(at, (1 << 64) - 128, 0xFFFFFFFF81000110, (1 << 64) - 512, 0x401010, behind=[2, 0, *range(1, 7)])
+    for at in range(4):  # BPF programs that come and go
+        made.ksymbol(
+            at * 300, 0xFFFFFFFF81000100 + 8 * at, 64, b"bpf_prog_%d" % at, gone=at == 2, longer=16 * (at == 1)
+        )
     lbr = attr(sample_type=calls.sample_type, branches=1 | 1 << 11 | 1 << 17)
     packed = PerfData(made.sample_type)
     sink = io.BytesIO()

@@ -88,10 +88,15 @@ class PerfData:
     def cgroup(self, at: int, number: int, path: bytes) -> None:
         self._trailed(19, struct.pack("<Q", number) + path + b"\0", at)
 
+    def ksymbol(self, at: int, address: int, length: int, name: bytes, *, gone: bool = False, longer: int = 0) -> None:
+        """`longer`: bytes by which the kernel makes such a record too long."""
+        body = struct.pack("<QIHH", address, length, 1, gone) + name + b"\0"
+        self._trailed(17, body, at, behind=bytes(longer))
+
     def lost(self, at: int, count: int) -> None:
         self._trailed(2, struct.pack("<QQ", 1, count), at)
 
-    def _trailed(self, kind: int, body: bytes, at: int, misc: int = 0) -> None:
+    def _trailed(self, kind: int, body: bytes, at: int, misc: int = 0, behind: bytes = b"") -> None:
         asked = self.sample_type
         words = [_pair(0, 0)] if asked & TID else []
         words += [at] if asked & TIME else []
@@ -99,7 +104,7 @@ class PerfData:
         words += [0] if asked & CPU else []
         words += [1] if asked & IDENTIFIER else []
         body += bytes(-len(body) % 8)
-        self.add(kind, body + struct.pack(f"<{len(words)}Q", *words), misc)
+        self.add(kind, body + struct.pack(f"<{len(words)}Q", *words) + behind, misc)
 
     def data(self) -> bytes:
         return b"".join(self.records)

@@ -19,6 +19,7 @@ from zombiescope.profile.tree import planted
 
 BRANCH_STACK, RAW = 1 << 11, 1 << 10
 RUN, MAIN = 0x401010, 0x401110
+BPF = 0xFFFFFFFFC0025BA0
 
 
 def test_periods_of_a_clock_that_differ_are_what_samples_stand_for() -> None:
@@ -84,6 +85,32 @@ def test_a_thread_is_not_called_by_the_name_it_got_later() -> None:
     assert [comm for _, _, comm, _ in told(read(made.file()))] == [":7", ":8", "later"]
     made.comm(0, 7, b"before")
     assert [comm for _, _, comm, _ in told(read(made.file()))] == ["before", ":8", "later"]
+
+
+@pytest.mark.parametrize("longer", [0, 32])
+def test_bpf_programs_have_the_names_they_were_loaded_with(longer: int) -> None:
+    """kallsyms has no BPF program of then: some were taken out, and their places given to others."""
+    made = PerfData()
+    for at, address, name, gone in ((0, BPF, b"old", False), (200, BPF, b"old", True), (300, BPF + 16, b"new", False)):
+        made.ksymbol(at, address, 128, b"bpf_prog_" + name, gone=gone, longer=longer)
+    for at, address in ((100, BPF), (250, BPF + 8), (350, BPF + 8), (350, BPF + 20), (50, BPF + 200), (60, WORK)):
+        made.sample(at, KERNEL, address, WORK, cpu=address & 31)
+    found = read(made.file())
+    names = {(at, cpu): stack for at, cpu, _, stack in told(found)}
+    assert names[100, 0] == names[250, 8] == names[350, 8] == "read_stat;bpf_prog_old"
+    assert names[350, 20] == "read_stat;bpf_prog_new"
+    assert names[50, 8] == "read_stat;[unknown]"
+    assert Function("bpf_prog_new", True, "bpf") in found.frames.functions
+
+
+def test_a_process_cannot_make_up_frames_of_the_kernel() -> None:
+    """What is on its stack is in the chain as it is, marks too."""
+    made = PerfData()
+    made.sample(1, KERNEL, WORK, USER, RUN, KERNEL, WORK)
+    made.sample(2, USER, RUN, KERNEL, WORK, USER, RUN)
+    found = read(made.file())
+    kernel = [[it.kernel for it in found.frames[stack]] for stack in found.stack.tolist()]
+    assert kernel == [[False, False, True], [False] * 3]
 
 
 def test_only_the_stacks_that_are_shown_need_names() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
@@ -12,6 +14,24 @@ from zombiescope.core.words import harmless
 _UNKNOWN = re.compile(r"unrecognized arguments: (.*)", re.DOTALL)
 _NO_CHOICE = re.compile(r"(argument \S+: invalid choice: '(.*)') \(choose from (.*)\)", re.DOTALL)
 _LONGEST = 4_000  # characters of what was typed that are shown
+
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """argparse makes one for each argument that is added, and for its width loads shutil and all that packs files."""
+
+    def __init__(self, prog: str, indent_increment: int = 2, max_help_position: int = 24) -> None:
+        super().__init__(prog, indent_increment, max_help_position, width=_columns() - 2)
+
+
+def _columns() -> int:
+    """As shutil.get_terminal_size."""
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isdecimal() and int(asked):
+        return int(asked)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):  # closed, or no terminal
+        return 80
 
 
 class Parser(argparse.ArgumentParser):

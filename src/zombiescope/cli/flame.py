@@ -60,6 +60,9 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from zombiescope.profile.allocating import reuse_freed
+
+    reuse_freed()
     from zombiescope.cli._files import LATER, NOW, Asked
     from zombiescope.cli._sources import in_full, is_recording, opened, say
     from zombiescope.members.rooms import load

@@ -84,6 +84,10 @@ def _opened(args: argparse.Namespace) -> Source:
     """The source, or the part of it that was asked for."""
     from dataclasses import replace
 
+    from zombiescope.profile.allocating import reuse_freed
+
+    if args.out:  # a server stays
+        reuse_freed()
     from zombiescope.cli._files import NEVER, NOW, Asked
     from zombiescope.cli._sources import SECOND, instant, opened, span_of
     from zombiescope.core.model import Span

@@ -13,7 +13,6 @@ import importlib
 import importlib.util
 import linecache
 import os
-import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -153,8 +152,10 @@ def _words(error: BaseException) -> str:
 
 @cache
 def _ours(room: str) -> tuple[str, ...]:
+    """As pkgutil.iter_modules, which takes 6 ms to import."""
     package = importlib.import_module(f"zombiescope.{room}")
-    return tuple(found.name for found in pkgutil.iter_modules(package.__path__) if not found.name.startswith("_"))
+    files = (it for folder in package.__path__ for it in os.listdir(folder))
+    return tuple(sorted(it[:-3] for it in files if it.endswith(".py") and not it.startswith("_")))
 
 
 def _own(room: str, name: str) -> ModuleType | Broken:

@@ -28,7 +28,9 @@ OTHERS = "[others]"  # all files after the first _MOST_COUNTED
 
 # A node runs some hundred programs with some hundred libraries; a container image each makes them more.
 _MOST_FILES = 1024
-_MOST_MEMORY = 256 << 20  # symbols of libc take 0.1 MB, of a large program with all its symbols 50 MB
+# Symbols of libc take 0.1 MB, of a large program with all its symbols 50 MB. Addresses come by file, two million at a
+# time, so what had to go is seldom read again.
+_MOST_MEMORY = 32 << 20
 _MOST_NAMES = 1 << 17  # a profile of a busy node has 20,000 distinct addresses
 _MOST_COUNTED = 1024
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # a heatmap needs no names of functions
     from zombiescope.naming.symbols import Symbols
 
 _KALLSYMS = _PERF_MAP = 64 << 20
+_RUNNING = "/proc/kallsyms"
+_FIRST = 128 << 10  # bytes of it that hold _text: before it are some hundred symbols of each core's own
 _CACHE = "~/.debug"  # where perf keeps copies of what it found in samples
 
 
@@ -37,9 +39,16 @@ class Names:
         if beside is not None:
             return beside
         build_id, here = kernel.build_id if kernel else "", os.uname().release
+        # The kernel's load address differs from boot to boot.
+        of_perf = os.path.expanduser(f"{_CACHE}/[kernel.kallsyms]/{build_id}/kallsyms")
+        kept = _kallsyms(of_perf, owned=True) if build_id else None
+        if kept is not None and (kernel is None or kept.text_base != kernel.address):
+            kept = None
         if build_id == _running_build_id() if build_id else release in ("", here):
+            if kept is not None and kept.text_base == _running_text_base():  # 50 ms of the kernel's are saved
+                self._of_this_boot = True
+                return KallsymsText(kept.text, kept.source, running=_running_text)
             running = _running_kallsyms()
-            # The kernel's load address differs from boot to boot.
             if running is not None and (kernel is None or running.zeroed or running.text_base == kernel.address):
                 if not build_id and not release:
                     self.notes.append(
@@ -47,8 +56,7 @@ class Names:
                     )
                 self._of_this_boot = True
                 return running
-        kept = _kallsyms(os.path.expanduser(f"{_CACHE}/[kernel.kallsyms]/{build_id}/kallsyms")) if build_id else None
-        return kept if kept is not None and kernel is not None and kept.text_base == kernel.address else None
+        return kept
 
     def symbols(self, kernel: KallsymsText | None) -> Symbols:
         from zombiescope.naming.symbols import Symbols
@@ -80,13 +88,30 @@ class _PerfMaps(Mapping[int, "PerfMap"]):
 
 @cache
 def _running_kallsyms() -> KallsymsText | None:
-    return _kallsyms("/proc/kallsyms")
+    return _kallsyms(_RUNNING)
 
 
-def _kallsyms(path: str) -> KallsymsText | None:
+def _running_text() -> bytes:
+    with open(_RUNNING, "rb") as file:
+        return file.read(_KALLSYMS + 1)
+
+
+@cache
+def _running_text_base() -> int:
+    """The address of _text, which is among the first symbols; 0 if it is not, or hidden."""
+    try:
+        with open(_RUNNING, "rb") as file:
+            return KallsymsText(file.read(_FIRST), _RUNNING).text_base or 0
+    except (OSError, Unparsable):
+        return 0
+
+
+def _kallsyms(path: str, *, owned: bool = False) -> KallsymsText | None:
+    """`owned`: that of another than root and this user is not believed."""
     try:
         with place(path) as descriptor:
-            identity(descriptor, path)
+            if identity(descriptor, path).owner not in (0, os.geteuid()) and owned:
+                return None
             with open(f"/proc/self/fd/{descriptor}", "rb") as file:  # the kernel's own file has no size
                 return KallsymsText(file.read(_KALLSYMS + 1), path)
     except (OSError, Unreadable, Unparsable):

@@ -171,5 +171,4 @@ def _named(
     from zombiescope.profile.perf_data_names import named  # a heatmap needs none
 
     symbols = make_symbols(kernel)
-    tasks, mappings = reading.tasks, reading.mappings
-    return named(stacks, tasks, mappings, symbols, reading.build_ids, wanted, bare=kernel is None)
+    return named(stacks, reading, symbols, wanted, bare=kernel is None)

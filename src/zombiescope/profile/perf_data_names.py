@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +16,12 @@ from zombiescope.naming.ranges import distinct
 from zombiescope.naming.symbols import Symbols
 from zombiescope.profile.inlined import unfolded
 from zombiescope.profile.perf_data_chains import LOWEST_MARK, MARKS, Stacks, among
-from zombiescope.profile.perf_data_mappings import Atlas, Mappings
 from zombiescope.profile.perf_data_records import Words, spread
-from zombiescope.profile.perf_data_tasks import Tasks
 from zombiescope.profile.repeats import distinct as distinct_of
 from zombiescope.profile.repeats import first_of_each
+
+if TYPE_CHECKING:
+    from zombiescope.profile.perf_data_reading import Reading
 
 # Whose addresses are the kernel's: the hypervisor's, the kernel's own, a guest's.
 _AT_ONCE = 2_000_000  # words named at a time: 200 MB of arrays, whatever the file
@@ -30,10 +32,8 @@ _KERNELS = np.array([(1 << 64) - below for below in (32, 128, 2176)], np.uint64)
 
 def named(
     stacks: Stacks,
-    tasks: Tasks,
-    mappings: Mappings,
+    reading: Reading,
     symbols: Symbols,
-    build_ids: Mapping[str, str],
     wanted: Ints | None = None,
     *,
     bare: bool = False,
@@ -44,8 +44,8 @@ def named(
     are shown.
     """
     some = np.arange(len(stacks.chain)) if wanted is None else wanted
-    spaces = tasks.spaces_of(stacks.pid[some].astype(np.int64), stacks.at[some])
-    naming = _Naming(symbols, tasks, mappings.atlas(spaces, tasks, build_ids), bare=bare)
+    spaces = reading.tasks.spaces_of(stacks.pid[some].astype(np.int64), stacks.at[some])
+    naming = _Naming(symbols, reading, spaces, bare=bare)
     ends = np.cumsum(np.diff(stacks.starts)[stacks.chain[some]])
     borders = np.searchsorted(ends, np.arange(_AT_ONCE, ends[-1] + _AT_ONCE if len(ends) else 0, _AT_ONCE), "right")
     parts = [np.empty(0, np.int32)]
@@ -65,22 +65,28 @@ def _block(stacks: Stacks, block: Ints, spaces: Ints, naming: _Naming) -> tuple[
         words = stacks.words[begins[0] : begins[-1] + lengths[-1]]
     else:
         words = stacks.words[spread(begins, lengths)]
-    kept, kernel = _judged(words)
+    kept, kernel = _judged(words, np.cumsum(lengths) - lengths)
     stack = np.repeat(np.arange(len(chains)), lengths)[kept]
     addresses, kernel = words[kept], kernel[kept]
     of = np.empty(len(addresses), np.int32)
-    of[kernel] = naming.kernel(addresses[kernel])
+    of[kernel] = naming.kernel(addresses[kernel], stacks.at[block][stack[kernel]])
     of[~kernel] = naming.user(addresses[~kernel], spaces[stack[~kernel]])
     counts = np.bincount(stack, minlength=len(chains))
     ends = np.cumsum(counts)
     return of[np.repeat(2 * ends - counts - 1, counts) - np.arange(len(of))], counts  # each of them backwards
 
 
-def _judged(words: Words) -> tuple[Mask, Mask]:
-    """Of each word: whether it is an address, and whether of the kernel, as the last mark before it says."""
+def _judged(words: Words, begins: Ints) -> tuple[Mask, Mask]:
+    """Of each word: whether it is an address, and whether of the kernel, as the last mark before it says.
+
+    The kernel's mark counts only where a chain begins. Behind it is what a process has on its stack, which it chooses.
+    """
     high = words >= np.uint64(LOWEST_MARK)
     mark = np.zeros(len(words), np.bool_)
     mark[high] = among(words[high], MARKS)
+    first = np.zeros(len(words) + 1, np.bool_)
+    first[begins] = True
+    mark &= first[:-1] | ~among(words, _KERNELS)
     # A chain begins with a mark, so the last one before a word is of its own chain.
     kernel = np.append(False, among(words[mark], _KERNELS))
     of_kernel: Mask = kernel[np.cumsum(mark)]
@@ -90,24 +96,37 @@ def _judged(words: Words) -> tuple[Mask, Mask]:
 class _Naming:
     """Numbers for functions, looked up by address; the same function always has the same number."""
 
-    def __init__(self, symbols: Symbols, tasks: Tasks, atlas: Atlas, *, bare: bool) -> None:
-        self._symbols, self._tasks, self._atlas, self._bare = symbols, tasks, atlas, bare
+    def __init__(self, symbols: Symbols, reading: Reading, spaces: Ints, *, bare: bool) -> None:
+        self._symbols, self._tasks, self._ksymbols, self._bare = symbols, reading.tasks, reading.ksymbols, bare
+        self._atlas = reading.mappings.atlas(spaces, reading.tasks, reading.build_ids)
         self.functions: list[Function] = []
         self._number: dict[Function, int] = {}
 
-    def kernel(self, addresses: Words) -> npt.NDArray[np.int32]:
+    def kernel(self, addresses: Words, at: Ints) -> npt.NDArray[np.int32]:
+        loaded, names = self._ksymbols.named(addresses, at)
+        others = np.ones(len(addresses), np.bool_)
+        others[loaded] = False
+        found = np.empty(len(addresses), np.int32)
+        found[others] = self._of_kallsyms(addresses[others])
+        found[loaded] = self._spelled(names)
+        return found
+
+    def _of_kallsyms(self, addresses: Words) -> npt.NDArray[np.int32]:
         rows, which = first_of_each(addresses)
         once = addresses[rows]
         if self._bare:
             bare = [self._numbered(f"{address:#x}", True, "") for address in once.tolist()]
             shown: npt.NDArray[np.int32] = np.array(bare, np.int32)[which]
             return shown
-        told, number = self._symbols.kernels(once), dict[str, int]()
-        for each in dict.fromkeys(told):
+        return self._spelled(self._symbols.kernels(once))[which]
+
+    def _spelled(self, names: Sequence[str]) -> npt.NDArray[np.int32]:
+        """Functions of the kernel as /proc/kallsyms has them, the module behind the name."""
+        number = dict[str, int]()
+        for each in dict.fromkeys(names):
             name, _, module = each.partition(" [")
             number[each] = self._numbered(name, True, module.removesuffix("]"))
-        found: npt.NDArray[np.int32] = np.array([number[it] for it in told], np.int32)[which]
-        return found
+        return np.array([number[it] for it in names], np.int32)
 
     def user(self, addresses: Words, spaces: Ints) -> npt.NDArray[np.int32]:
         """Most addresses are in many stacks of a process: each is looked up once."""

@@ -11,6 +11,7 @@ from zombiescope.core.errors import Unparsable
 from zombiescope.profile import perf_data_header
 from zombiescope.profile.perf_data_facts import build_ids
 from zombiescope.profile.perf_data_header import CPU, ID, STREAM_ID, TID, TIME, Event, Header, Read, with_facts
+from zombiescope.profile.perf_data_ksymbols import Ksymbols
 from zombiescope.profile.perf_data_mappings import Mappings
 from zombiescope.profile.perf_data_records import (
     CGROUP,
@@ -82,7 +83,7 @@ class Reading:
         self.notes = list(self.header.notes)
         self.unwinder: Unwinder | None = None
         self.samples = SampleRecords(self.header.events, stacks=stacks)
-        self.tasks, self.mappings = Tasks(), Mappings()
+        self.tasks, self.mappings, self.ksymbols = Tasks(), Mappings(), Ksymbols()
         self.trailer, self.time_at = _trailer(self.header.events[0])
         self.cgroups: dict[int, str] = {}
         self.build_ids = dict(self.header.build_ids)
@@ -131,6 +132,7 @@ class Reading:
 
     def _take(self, piece: Piece) -> None:
         self._place(piece)
+        self.ksymbols.take(piece, self.trailer, self.time_at)
         for kind, word in ((LOST, 2), (LOST_SAMPLES, 1)):
             self.lost += sum(int.from_bytes(it[8 * word : 8 * word + 8], "little") for it in piece.bytes_of(kind))
         self.throttled += len(piece.of(THROTTLE))

@@ -19,7 +19,7 @@ from zombiescope.profile.perf_data_header import Read
 Words = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
 
-MMAP, LOST, COMM, THROTTLE, FORK, SAMPLE, MMAP2, LOST_SAMPLES, CGROUP = 1, 2, 3, 5, 7, 9, 10, 13, 19
+MMAP, LOST, COMM, THROTTLE, FORK, SAMPLE, MMAP2, LOST_SAMPLES, KSYMBOL, CGROUP = 1, 2, 3, 5, 7, 9, 10, 13, 17, 19
 HEADER_ATTR, TRACING_DATA, HEADER_BUILD_ID, AUXTRACE, HEADER_FEATURE, COMPRESSED, COMPRESSED2 = (
     64,
     66,

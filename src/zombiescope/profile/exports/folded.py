@@ -21,7 +21,7 @@ from zombiescope.profile.picture import Picture, shown
 from zombiescope.profile.repeats import distinct, sums_of_rows
 
 SUFFIX, BINARY, COMPARES = ".folded", False, True
-_AT_ONCE = 4 << 20  # bytes of text gathered at a time: eight times as much memory
+_AT_ONCE = 1 << 20  # bytes of text gathered at a time: eight times as much memory
 
 
 class _Line(NamedTuple):
