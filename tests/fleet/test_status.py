@@ -10,7 +10,7 @@ from tests.fleet.fleets import opened
 from tests.fleet.small_fleet import CORES, found, hour, send
 
 from zombiescope.fleet import compaction, store
-from zombiescope.fleet.status import status
+from zombiescope.fleet.status import SHOWN, status
 from zombiescope.fleet.trend import Change
 from zombiescope.web.fleet_trends import by_hour
 
@@ -110,3 +110,16 @@ def test_many_threads_may_wait_for_few_cores(tmp_path: Path) -> None:
     fleet = opened(tmp_path / "s")
     assert not fleet.refused and fleet.rows("SELECT waited_cores FROM findings") == [(300.0,)]
     assert status(fleet)["core_hours_a_day"] == CORES * 24
+
+
+def test_a_node_with_a_thousand_causes_costs_no_more_than_its_cores(tmp_path: Path) -> None:
+    send(tmp_path / "s", "honest", 0, [found(0)])
+    send(tmp_path / "s", "honest", 1, [found(1), found(1, sign="other", waited_cores=3.0)])
+    send(tmp_path / "s", "liar", 0, [found(0, sign=f"claim_{it}", waited_cores=5.0) for it in range(1000)])
+    said = status(opened(tmp_path / "s"))
+    roots = {it["sign"]: it["core_hours_a_day"] for it in said["root_causes"]}
+    a_day = 24 / 2  # of two hours
+    assert (roots["crash_looping_unit"], roots["other"]) == (2 * a_day, 3 * a_day)
+    assert said["core_hours_a_day"] == pytest.approx((2 + 3 + CORES) * a_day)
+    assert len(said["root_causes"]) == SHOWN and said["more_root_causes"] == 1002 - SHOWN
+    assert said["root_causes"][0]["sign"] == "other"

@@ -31,14 +31,19 @@ if TYPE_CHECKING:
 HOURS = 24.0  # that are read unless asked otherwise
 MOST_WAITING = 20_000  # parcels that are read without a compactor: some minutes
 EXTRA = "fleet"  # of the package, that brings duckdb
-# Findings with what they cost, in core-hours: what work waited and what was burnt. Many threads may wait for one core;
-# a node costs no more than all of its cores, so that hours can be priced and one node never stands for a fleet.
+# Findings with what they cost, in core-hours: what work waited and what was burnt. Many threads may wait for one core,
+# and many causes be claimed at once: those of an hour cost a node no more than all of its cores, so that hours can be
+# priced and one node never stands for a fleet.
 COSTS = f"""
-    SELECT f.*, CASE WHEN waited_cores IS NOT NULL OR burnt_cores IS NOT NULL THEN
-        least(greatest(coalesce(waited_cores, 0), 0) + greatest(coalesce(burnt_cores, 0), 0),
-              coalesce(cores, {MOST_CORES}))
-        * least(greatest(epoch(ended) - epoch(started), 0), {SECONDS}) / 3600 END AS core_hours
-    FROM findings f LEFT JOIN (SELECT node_id, cores FROM nodes) USING (node_id)"""
+    WITH lost AS (
+        SELECT f.*, coalesce(cores, {MOST_CORES}) AS cores,
+            CASE WHEN waited_cores IS NOT NULL OR burnt_cores IS NOT NULL THEN
+                (greatest(coalesce(waited_cores, 0), 0) + greatest(coalesce(burnt_cores, 0), 0))
+                * least(greatest(epoch(ended) - epoch(started), 0), {SECONDS}) / 3600 END AS own
+        FROM findings f LEFT JOIN (SELECT node_id, cores FROM nodes) USING (node_id))
+    SELECT * EXCLUDE (cores, own), own * least(1, cores / nullif(
+        sum(own) OVER (PARTITION BY node_id, epoch(ended - INTERVAL 1 microsecond) // 3600, role), 0)) AS core_hours
+    FROM lost"""
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from zombiescope.fleet.trend import Change, changes
 # What a root cause is on: a unit counts on all nodes together, a process or a core does not.
 ROOT = "sign, CASE WHEN starts_with(subject, 'unit:') THEN subject ELSE '' END"
 SILENT = 2  # hours in which a node sent nothing
+SHOWN = 40  # root causes, the dearest: a screen
 
 
 def status(fleet: Fleet, price: float | None = None) -> dict[str, Any]:
@@ -42,7 +43,7 @@ def status(fleet: Fleet, price: float | None = None) -> dict[str, Any]:
             FROM findings WHERE role = 'root' GROUP BY ALL) GROUP BY ALL""")
     }
     shown = []
-    for sign, who, many, hours, broken, soon, unknown in roots:
+    for sign, who, many, hours, broken, soon, unknown in roots[:SHOWN]:
         cost, change = hours / days, changed.get((sign, who), Change())
         shown.append(
             {
@@ -60,15 +61,17 @@ def status(fleet: Fleet, price: float | None = None) -> dict[str, Any]:
                 "cost_unknown": unknown,  # findings of which no cost was measured
             }
         )
+    cost_of_all = sum(it[3] for it in roots) / days
     return {
         "nodes": nodes,
         "sick": sick,
         "blind": blind,
         "silent": silent,
-        "core_hours_a_day": round(sum(it["core_hours_a_day"] for it in shown), 1),
-        "money_a_day": None if price is None else round(sum(it["money_a_day"] for it in shown), 2),
+        "core_hours_a_day": round(cost_of_all, 1),
+        "money_a_day": None if price is None else round(cost_of_all * price, 2),
         "span": {"start": span.start, "end": span.end},
         "root_causes": shown,
+        "more_root_causes": len(roots) - len(shown),
         "blind_signs": [
             {"sign": harmless(sign), "nodes": many}
             for sign, many in fleet.rows(
