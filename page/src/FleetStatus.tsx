@@ -8,6 +8,7 @@ const SHOWN = 12; // root causes; the filter has the rest
 export function FleetStatus({ state }: { state: FleetState }) {
   const { header, roots } = state.fleet;
   const { status } = header;
+  const more = status.root_causes.length + status.more_root_causes - SHOWN;
   return (
     <aside class="case" aria-label="what nodes are sick of" tabIndex={0}>
       <h2>
@@ -40,7 +41,7 @@ export function FleetStatus({ state }: { state: FleetState }) {
             );
           })}
         </ul>
-        {status.root_causes.length > SHOWN ? <p class="soft">{status.root_causes.length - SHOWN} more: see the filter</p> : null}
+        {more > 0 ? <p class="soft">{more} more: see the filter</p> : null}
       </section>
       {status.blind_signs.length ? (
         <section>

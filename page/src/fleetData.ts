@@ -29,6 +29,7 @@ export interface Status {
     money_a_day: number | null;
     trend: string;
   }[];
+  more_root_causes: number; // that cost less than these
   blind_signs: { sign: string; nodes: number }[];
   refused_nodes: number;
   clocks_ahead: number;

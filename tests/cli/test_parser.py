@@ -17,6 +17,11 @@ from zombiescope.members.rooms import names
         (("diagnose", "--secods", "3"), "unrecognized arguments: --secods; did you mean --seconds?"),
         (("diagnose", "--secods=3"), "unrecognized arguments: --secods=3; did you mean --seconds?"),
         (("diagnose", "--format", "jsn"), "argument --format: invalid choice: 'jsn'; did you mean json?"),
+        (
+            ("fleet", "status", "--ray", "auto"),
+            "--ray is an option of `zombiescope fleet compare`, `zombiescope fleet jobs",
+        ),
+        (("fleet", "status", "--rya", "auto"), "unrecognized arguments: --rya auto; did you mean --ray?"),
         (("lab", "rnu"), "invalid choice: 'rnu'; did you mean run?"),
         (("diagnose", "--qqqqq"), "unrecognized arguments: --qqqqq"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,21 @@ def test_a_pipe_gets_tsv(incident: Fleet, capsys: pytest.CaptureFixture[str]) ->
 def test_mistakes_are_one_line(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fleet", *words]) == 2
     assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["status", "compare", "flame", "view", "compact", "tidy"])
+def test_a_store_that_is_no_folder_is_said_and_never_opened(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "fifo")  # who opens it waits for a writer, for ever
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "manifests").write_text("")
+    for name in ("fifo", "file", "link", "store/manifests"):
+        store = str(tmp_path / name.removesuffix("/manifests"))
+        assert main(["fleet", verb, "--store", store]) == 2
+        assert f"{tmp_path}/{name}: not a folder, so not a store\n" in capsys.readouterr().err
 
 
 def test_unknown_signs_and_ranges_are_said(incident: Fleet, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,6 +29,7 @@ from zombiescope.fleet.partial_sums import Question, answer_of_part, by_files, b
 from zombiescope.fleet.ray_cluster import RayCluster, answers
 from zombiescope.fleet.reading import Fleet
 from zombiescope.fleet.simulated.fleet import START, simulate
+from zombiescope.fleet.simulated.real_nodes import moved
 
 NODES, HOURS, WAITING = 120, 3, 10
 
@@ -61,14 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _moved(content: bytes, seconds: int) -> bytes:
     """The same parcel, so many seconds later."""
-    tables = {}
-    for name, table in opened(content).items():
-        for at in ("ts", "started", "ended"):
-            if at in table.column_names:
-                moved = pa.array(table[at].cast(pa.int64()).to_numpy() + seconds * 1_000_000).cast(pa.timestamp("us"))
-                table = table.set_column(table.column_names.index(at), at, moved)
-        tables[name] = table
-    return packed(tables)
+    return packed({name: moved(table, seconds) for name, table in opened(content).items()})
 
 
 def _fleet(folder: Path, many: int = 0) -> Fleet:

@@ -61,7 +61,7 @@ def _works(folder: Path) -> bool:
 def ask_all(store: str) -> None:
     from ray.cluster_utils import Cluster  # not where the tests are read, which may be without Ray
 
-    node = {"num_cpus": 1, "object_store_memory": 80 << 20}
+    node: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80 << 20}
     cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
     cluster.add_node(**node)
     for name, words in QUESTIONS.items():

@@ -42,7 +42,7 @@ FLEET = {
 
 def fleet() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        simulate(str(Path(folder, "fleet")), 2000, 12, 7, "incident", every=300)
+        simulate(str(Path(folder, "fleet")), 2000, 12, 1, "incident", every=300)
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         with serving("./fleet", folder) as address:
             for name, (shown, act) in FLEET.items():

@@ -52,6 +52,8 @@ def status(args: argparse.Namespace) -> int:
         says.append(
             f"{found['clocks_ahead']:,} nodes have a clock that is ahead of the others: their hours are left out"
         )
+    if found["more_root_causes"]:
+        says.append(f"{found['more_root_causes']:,} more root causes cost less than these")
     head = ("root cause", "on", "nodes", "core-hours a day", "money a day", "broken", "held", "soonest", "trend")
     rows = [
         (

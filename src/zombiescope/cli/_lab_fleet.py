@@ -29,7 +29,9 @@ def add_simulation(parser: argparse.ArgumentParser) -> None:
     )
     every = "time between two readings: whole seconds, or 90s, 10m [10]"
     parser.add_argument("--every", type=duration("seconds", 600.0), default=10.0, metavar="T", help=every)
-    complete(parser, folder=FOLDER)
+    real = "a real recording as one more node, such as `lab run NAME --record DIR` makes; may be given several times"
+    parser.add_argument("--with", dest="recordings", action="append", default=[], metavar="DIR", help=real)
+    complete(parser, folder=FOLDER, recordings=FOLDER)
 
 
 def simulated(args: argparse.Namespace) -> int:
@@ -42,10 +44,12 @@ def simulated(args: argparse.Namespace) -> int:
             print(f"\r{text} ", end="", file=sys.stderr, flush=True)
 
     hours, every = max(1, round(args.hours)), max(1, round(args.every))
-    truth = simulate(args.folder, args.nodes, hours, args.seed, args.story, every, say=say)
+    truth = simulate(args.folder, args.nodes, hours, args.seed, args.story, every, recordings=args.recordings, say=say)
     if watched:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-    print(f"{args.folder}: {args.nodes:,} nodes, {hours} hours, {len(truth['sick']):,} sick; the truth is in {TRUTH}")
+    real = f" and {len(args.recordings)} recorded" if args.recordings else ""
+    sick = f"{len(truth['sick']):,} sick"
+    print(f"{args.folder}: {args.nodes:,} nodes{real}, {hours} hours, {sick}; the truth is in {TRUTH}")
     return 0
 
 

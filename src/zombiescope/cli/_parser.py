@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import os
+import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NoReturn
 
 from zombiescope.core.words import harmless
@@ -39,7 +41,10 @@ class Parser(argparse.ArgumentParser):
         """Where to read on, then the mistake in one line; the usage of a verb would be a screen of options."""
         if unknown := _UNKNOWN.fullmatch(message):
             typed = [it.partition("=")[0] for it in unknown[1].split() if it.startswith("-")]
-            message += did_you_mean(typed, _flags(self))
+            owners = _owners(self)
+            elsewhere = [it for it in typed if it in owners]
+            message += "".join(f"; {it} is an option of {', '.join(owners[it])}" for it in elsewhere)
+            message += did_you_mean([it for it in typed if it not in owners], owners)
         elif choice := _NO_CHOICE.fullmatch(message):
             choices = [it.strip("' ") for it in choice[3].split(",")]
             message = choice[1] + (did_you_mean([choice[2]], choices) or f" (choose from {choice[3]})")
@@ -63,10 +68,14 @@ def did_you_mean(typed: Iterable[str], known: Iterable[str], most: int = 1) -> s
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
-def _flags(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Of all verbs that were loaded: only the one that was typed is."""
+def _owners(parser: argparse.ArgumentParser) -> dict[str, list[str]]:
+    """Options, and the commands that have each. Of all verbs that were loaded: only the one that was typed is."""
+    found: dict[str, list[str]] = {}
     for action in parser._actions:
-        yield from (it for it in action.option_strings if it.startswith("--"))
+        for flag in (it for it in action.option_strings if it.startswith("--")):
+            found.setdefault(flag, []).append(f"`{parser.prog}`")
         if isinstance(action, argparse._SubParsersAction):
             for each in action.choices.values():
-                yield from _flags(each)
+                for flag, owners in _owners(each).items():
+                    found.setdefault(flag, []).extend(owners)
+    return found

@@ -22,7 +22,8 @@ from zombiescope.fleet import manifest
 from zombiescope.fleet.apart import done_apart
 from zombiescope.fleet.hours import INCOMING, Hour, node_of, of_key, parcel_key, table_key
 from zombiescope.fleet.manifest import Manifest
-from zombiescope.fleet.parcel import Refused, checked, opened, parquet, plain, unpacked
+from zombiescope.fleet.parcel import Refused, checked, opened, parquet, plain, reachable, unpacked
+from zombiescope.fleet.reach import also
 from zombiescope.fleet.schemas import NAMES_ONCE, TABLES
 from zombiescope.fleet.shared_names import once
 from zombiescope.fleet.store import Store
@@ -185,10 +186,12 @@ def unpacked_together(contents: dict[int, bytes], hour: Hour) -> tuple[dict[str,
         together = _checked_together(usual, hour)
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, TypeError, KeyError):
         together, odd = None, [*odd, *usual]
-    for name, (table, less) in (together or {}).items():
+    sound, beyond = reachable({name: table for name, (table, _) in (together or {}).items()})
+    for name, table in sound.items():
         gathered[name].append(table)
-        if less:
-            refused |= _lost(name, usual, table)
+        if together and together[name][1]:
+            beyond = also(beyond, _lost(name, usual, table))
+    refused |= {node: f"in part: {why}"[:400] for node, why in beyond.items()}
     for node in odd:
         try:
             tables, left_out = unpacked(contents[node], node, hour)
@@ -196,7 +199,7 @@ def unpacked_together(contents: dict[int, bytes], hour: Hour) -> tuple[dict[str,
             refused[node] = str(error)
             continue
         if left_out:
-            refused[node] = "in part: " + "; ".join(dict.fromkeys(left_out))[:200]
+            refused[node] = "in part: " + "; ".join(dict.fromkeys(left_out))[:400]
         for name, table in tables.items():
             gathered[name].append(table)
     return gathered, refused
@@ -207,7 +210,7 @@ def _lost(name: str, usual: dict[int, dict[str, pa.Table]], kept: pa.Table) -> d
     nodes, counts = np.unique(kept["node_id"].to_numpy(), return_counts=True)
     left = dict(zip(nodes.tolist(), counts.tolist(), strict=True))
     gone = {node: its[name].num_rows - left.get(node, 0) for node, its in usual.items() if name in its}
-    return {node: f"in part: {name}: {less} rows of other hours" for node, less in gone.items() if less}
+    return {node: f"{name}: {less} rows of other hours" for node, less in gone.items() if less}
 
 
 def _checked_together(usual: dict[int, dict[str, pa.Table]], hour: Hour) -> dict[str, tuple[pa.Table, int]]:

@@ -73,6 +73,8 @@ def doses(fleet: Fleet) -> dict[str, Dose]:
     of = np.unique(node, return_inverse=True)[1]
     # A step down is a purge or a reboot, a huge step something else: neither is a dose.
     usual = (gained >= 0) & (gained <= np.quantile(gained, 0.999) * 2 + 10)
+    for its in (restarts[unit] for unit in units):  # nor is what one node says of itself and no other comes near
+        usual &= its <= np.median(its[its > 0]) * 50 + 50
     design = np.column_stack([_within(restarts[unit][usual], of[usual]) for unit in units])
     effect = _within(gained[usual], of[usual])
     found = {}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
+import pyarrow as pa
+
 from zombiescope.core import Span, UserError, harmless
 from zombiescope.fleet.clip import clipped, moment
 from zombiescope.fleet.hours import SECONDS, Hour, hour_of
@@ -32,11 +34,14 @@ def hours(recording: Recording, until: float) -> Iterator[Hour]:
             yield hour_of(at)
 
 
+def hour_tables(recording: Recording, hour: Hour, name: str, labels: Mapping[str, str]) -> dict[str, pa.Table]:
+    timeline = recording.timeline(Span(hour.start, hour.end - 1e-6))
+    return node_tables(timeline, hour, name, str(recording.meta.get("kernel") or ""), labels)
+
+
 def hour_parcel(recording: Recording, hour: Hour, labels: Mapping[str, str], *, clips: bool = False) -> bytes:
     """Empty if nothing was recorded in that hour. With `clips` a cut of the recording goes with what did harm."""
-    timeline = recording.timeline(Span(hour.start, hour.end - 1e-6))
-    kernel = str(recording.meta.get("kernel") or "")
-    tables = node_tables(timeline, hour, node_name(recording), kernel, labels)
+    tables = hour_tables(recording, hour, node_name(recording), labels)
     if clips and (worst := moment(tables)) is not None:
         content, span, samples = clipped(recording, worst[0])
         if content:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zombiescope.fleet.hours import Hour
+from zombiescope.fleet.reach import Cores, also, cores_in, within_reach
 from zombiescope.fleet.schemas import LONGEST_TEXT, MOST_CLIP, MOST_LABELS, TABLES, Table
 
 MAGIC = "zombiescope-parcel-1"
@@ -85,7 +86,20 @@ def unpacked(content: bytes, node: int, hour: Hour) -> tuple[Tables, list[str]]:
             tables[name] = found
     if "nodes" not in tables:
         raise Refused("; ".join(dict.fromkeys(left_out)) or "it does not say which node it is of")
-    return tables, left_out
+    tables, beyond = reachable(tables)
+    return tables, [*left_out, *beyond.values()]
+
+
+def reachable(tables: Tables) -> tuple[Tables, dict[int, str]]:
+    """Of one parcel or of many: without figures that a node's own cores cannot reach; and the nodes that sent such."""
+    found: Tables = {}
+    told: dict[int, str] = {}
+    cores = Cores()
+    for name in (it for it in TABLES if it in tables):  # nodes come first, and say how many cores there are
+        found[name], beyond = within_reach(name, tables[name], cores)
+        cores = cores_in(found[name]) if name == "nodes" else cores
+        told = also(told, beyond)
+    return found, told
 
 
 def head_of(content: bytes) -> tuple[int, int, list[tuple[str, int]]]:
@@ -149,7 +163,13 @@ def checked(
     if at is not None:
         micro = table[at].cast(pa.int64())
         last = hour.end * 1_000_000 - (at == "ts")
-        kept = table.filter(pc.and_(pc.greater_equal(micro, hour.start * 1_000_000), pc.less_equal(micro, last)))
+        inside = pc.and_(pc.greater_equal(micro, hour.start * 1_000_000), pc.less_equal(micro, last))
+        if name == "findings":  # what it costs is counted over that time
+            began = table["started"].cast(pa.int64())
+            inside = pc.and_(
+                inside, pc.and_(pc.greater_equal(began, hour.start * 1_000_000), pc.less_equal(began, micro))
+            )
+        kept = table.filter(inside)
     kept = kept if plain(name, read) or len(np.unique(nodes)) > 1 else kept.slice(0, shape.most)
     return kept, table.num_rows - kept.num_rows
 

@@ -27,9 +27,8 @@ MEASURES = {
     "failed_jobs": "SELECT node_id, epoch(ended) AS moment, 1.0 AS much FROM jobs WHERE outcome = 'failed'",
     "restarts": "SELECT node_id, epoch(ts) AS moment, restarts::DOUBLE AS much FROM units WHERE restarts > 0",
     "saturated_seconds": "SELECT node_id, epoch(ts) AS moment, core_saturated_seconds AS much FROM metrics",
-    "lost_core_hours": """SELECT node_id, epoch(started) AS moment, (coalesce(waited_cores, 0)
-        + coalesce(burnt_cores, 0)) * (epoch(ended) - epoch(started)) / 3600 AS much
-        FROM findings WHERE role = 'root'""",
+    "lost_core_hours": """SELECT node_id, epoch(started) AS moment, coalesce(core_hours, 0) AS much
+        FROM costs WHERE role = 'root'""",
     "leaked": """SELECT node_id, epoch(ts) AS moment, greatest(memcg_dying - lag(memcg_dying) OVER
         (PARTITION BY node_id ORDER BY ts), 0)::DOUBLE AS much FROM metrics""",
 }

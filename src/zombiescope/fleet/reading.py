@@ -1,6 +1,7 @@
 """A store opened for questions: DuckDB over the files of a range of hours, with one view for each table.
 
 Views are called as the tables of `schemas`; `nodes` has one row a node, its newest, and `node_hours` one for each hour.
+`costs` has the findings with what each cost.
 Parcels that no compactor has taken yet are read too. Which hour is the newest is decided by most nodes, not by the one
 whose clock is ahead.
 """
@@ -20,6 +21,7 @@ from zombiescope.core import Span, UserError, harmless
 from zombiescope.fleet import manifest
 from zombiescope.fleet.compaction import read_parcels, waiting
 from zombiescope.fleet.hours import SECONDS, Hour, hour_of
+from zombiescope.fleet.reach import MOST_CORES
 from zombiescope.fleet.schemas import TABLES, empty
 from zombiescope.fleet.store import Store
 
@@ -29,6 +31,19 @@ if TYPE_CHECKING:
 HOURS = 24.0  # that are read unless asked otherwise
 MOST_WAITING = 20_000  # parcels that are read without a compactor: some minutes
 EXTRA = "fleet"  # of the package, that brings duckdb
+# Findings with what they cost, in core-hours: what work waited and what was burnt. Many threads may wait for one core,
+# and many causes be claimed at once: those of an hour cost a node no more than all of its cores, so that hours can be
+# priced and one node never stands for a fleet.
+COSTS = f"""
+    WITH lost AS (
+        SELECT f.*, coalesce(cores, {MOST_CORES}) AS cores,
+            CASE WHEN waited_cores IS NOT NULL OR burnt_cores IS NOT NULL THEN
+                (greatest(coalesce(waited_cores, 0), 0) + greatest(coalesce(burnt_cores, 0), 0))
+                * least(greatest(epoch(ended) - epoch(started), 0), {SECONDS}) / 3600 END AS own
+        FROM findings f LEFT JOIN (SELECT node_id, cores FROM nodes) USING (node_id))
+    SELECT * EXCLUDE (cores, own), own * least(1, cores / nullif(
+        sum(own) OVER (PARTITION BY node_id, epoch(ended - INTERVAL 1 microsecond) // 3600, role), 0)) AS core_hours
+    FROM lost"""
 
 
 @dataclass(slots=True)
@@ -176,3 +191,4 @@ def _connect(fleet: Fleet, tables: Sequence[str]) -> None:
         "CREATE TABLE nodes AS SELECT * EXCLUDE (place) FROM (SELECT *, row_number() OVER "
         "(PARTITION BY node_id ORDER BY ts DESC) AS place FROM node_hours) WHERE place = 1"
     )
+    fleet.rows(f"CREATE VIEW costs AS {COSTS}")

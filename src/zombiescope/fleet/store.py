@@ -142,8 +142,13 @@ class Folder:
                     found = [
                         (it.name, it.is_dir(follow_symlinks=False), it.is_file(follow_symlinks=False)) for it in entries
                     ]
-            except (FileNotFoundError, NotADirectoryError):
+            except FileNotFoundError:
                 continue
+            except NotADirectoryError:
+                where = os.path.join(self.folder, key)
+                while not os.path.isdir(os.path.dirname(where)):
+                    where = os.path.dirname(where)
+                raise UserError(f"{harmless(where)}: not a folder, so not a store") from None
             except OSError as error:
                 raise UserError(f"{self.folder}/{key}: {(error.strerror or str(error)).lower()}") from error
             for name, is_folder, is_file in found:

@@ -10,7 +10,7 @@ from typing import Any
 from zombiescope.core import UserError, harmless
 from zombiescope.fleet.reading import Fleet
 from zombiescope.web.fleet_overview import TRAITS
-from zombiescope.web.fleet_trends import COST, HOUR
+from zombiescope.web.fleet_trends import HOUR
 
 FINDINGS = 60  # kinds of findings, the dearest
 UNITS = 40  # units, those that restarted most
@@ -69,9 +69,9 @@ def _findings(fleet: Fleet, its: int) -> list[dict[str, Any]]:
     rows = fleet.rows(
         f"""
         SELECT sign, subject, role, min(epoch(started)), max(epoch(ended)), count(*), arg_max(says, ended),
-            sum({COST}), sum(coalesce(broken, 0)), arg_max(held_bytes, ended), arg_max(soon_seconds, ended),
-            bool_and(waited_cores IS NULL AND burnt_cores IS NULL)
-        FROM findings WHERE node_id = ? GROUP BY sign, subject, role
+            coalesce(sum(core_hours), 0), sum(coalesce(broken, 0)), arg_max(held_bytes, ended),
+            arg_max(soon_seconds, ended), count(core_hours) = 0
+        FROM costs WHERE node_id = ? GROUP BY sign, subject, role
         ORDER BY role = 'root' DESC, role IN ('effect', 'unexplained') DESC, 8 DESC, 1, 2 LIMIT {FINDINGS}""",
         [its],
     )
@@ -96,7 +96,7 @@ def _hours(fleet: Fleet, its: int) -> dict[str, Any]:
     at = [it.start for it in fleet.hours]
     asked = (
         f"SELECT {HOUR.format('ts')}, count(*) FROM node_hours",
-        f"SELECT {HOUR.format('started')}, sum({COST}) FILTER (role = 'root') FROM findings",
+        f"SELECT {HOUR.format('started')}, sum(core_hours) FILTER (role = 'root') FROM costs",
         f"SELECT {HOUR.format('ts')}, avg(memcg_dying) FROM metrics",
     )
     seen, cost, dying = (dict(fleet.rows(f"{it} WHERE node_id = ? GROUP BY 1", [its])) for it in asked)

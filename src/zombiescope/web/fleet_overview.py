@@ -16,10 +16,10 @@ import numpy.typing as npt
 from zombiescope.core import harmless
 from zombiescope.fleet.reading import Fleet
 from zombiescope.fleet.sickness import HARMS
-from zombiescope.fleet.status import SILENT, status
+from zombiescope.fleet.status import ROOT, SILENT, status
 from zombiescope.web._columns import Columns
 from zombiescope.web._finite import finite
-from zombiescope.web.fleet_trends import COST, ROOT, by_hour
+from zombiescope.web.fleet_trends import by_hour
 
 MAGIC = b"zsfleet1"
 TRAITS = ("zone", "image", "kernel", "instance_type")
@@ -39,9 +39,9 @@ def overview(fleet: Fleet, label: str, price: float | None = None) -> bytes:
             coalesce(f.harms, 0), f.cost, coalesce(f.broken, 0), f.soon
         FROM nodes n LEFT JOIN (
             SELECT node_id, count(*) FILTER (role IN {HARMS}) AS harms,
-                sum({COST}) FILTER (role = 'root' AND (waited_cores IS NOT NULL OR burnt_cores IS NOT NULL)) AS cost,
+                sum(core_hours) FILTER (role = 'root') AS cost,
                 sum(broken) FILTER (role = 'root') AS broken, min(soon_seconds) FILTER (role = 'root') AS soon
-            FROM findings GROUP BY 1) f USING (node_id)
+            FROM costs GROUP BY 1) f USING (node_id)
         ORDER BY n.node_id LIMIT {MOST_NODES}""")
     ids = [it[0] for it in rows]
     columns = Columns()
@@ -108,7 +108,8 @@ def _roots(fleet: Fleet, columns: Columns, ids: Sequence[int]) -> list[dict[str,
     """Root causes, the most common first, each with its nodes; and of each node its dearest one, from 1."""
     rows = fleet.rows(f"""
         SELECT sign, who, list(node_id ORDER BY node_id), list(cost ORDER BY node_id) FROM (
-            SELECT node_id, {ROOT} AS who, sum({COST}) AS cost FROM findings WHERE role = 'root' GROUP BY ALL)
+            SELECT node_id, {ROOT} AS who, coalesce(sum(core_hours), 0) AS cost
+            FROM costs WHERE role = 'root' GROUP BY ALL)
         GROUP BY ALL ORDER BY count(*) DESC, sum(cost) DESC, sign, who LIMIT {MOST_ROOTS}""")
     worst, dearest = np.zeros(len(ids), np.int64), np.full(len(ids), -1.0)
     shown = []

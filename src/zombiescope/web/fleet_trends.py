@@ -8,12 +8,11 @@ from zombiescope.core import harmless
 from zombiescope.fleet.leaks import leaks
 from zombiescope.fleet.reading import Fleet
 from zombiescope.fleet.sickness import HARMS
+from zombiescope.fleet.status import ROOT
 
 LINES = 6  # root causes with a line of their own: more cannot be told apart
 SHOWN = 200  # leaking nodes, the fastest
 HOUR = "epoch_us({}) // 3600000000 * 3600"  # in which a time lies
-ROOT = "sign, CASE WHEN starts_with(subject, 'unit:') THEN subject ELSE '' END"
-COST = "(coalesce(waited_cores, 0) + coalesce(burnt_cores, 0)) * greatest(epoch(ended) - epoch(started), 0) / 3600"
 
 
 def by_hour(fleet: Fleet) -> dict[str, Any]:
@@ -23,8 +22,8 @@ def by_hour(fleet: Fleet) -> dict[str, Any]:
     costs = {
         at: (sick, cost)
         for at, sick, cost in fleet.rows(f"""
-            SELECT {HOUR.format("started")}, count(DISTINCT node_id), sum({COST}) FILTER (role = 'root')
-            FROM findings WHERE role IN {HARMS} GROUP BY 1""")
+            SELECT {HOUR.format("started")}, count(DISTINCT node_id), sum(core_hours) FILTER (role = 'root')
+            FROM costs WHERE role IN {HARMS} GROUP BY 1""")
     }
     kinds: dict[tuple[str, str], dict[int, int]] = {}
     for sign, who, at, many in fleet.rows(f"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from zombiescope.fleet.schemas import NAMES_ONCE, TABLES
 from zombiescope.fleet.simulated.hour_rows import LEAKED, dead_at_start, gained, moment, rows, there, world
 from zombiescope.fleet.simulated.population import Population, drawn
 from zombiescope.fleet.simulated.profile_rows import profile
+from zombiescope.fleet.simulated.real_nodes import mixed_in, named
 from zombiescope.fleet.store import Folder
 
 START = 1_772_323_200  # 2026-03-01 00:00 UTC: the same seed always gives the same fleet
@@ -34,12 +35,14 @@ def simulate(
     every: int = 10,
     *,
     parcels: bool = False,
+    recordings: Sequence[str] = (),
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Returns the truth. The folder must be new or empty: two fleets in one would be neither.
 
-    With `parcels` the hours lie there as nodes ship them, and wait for a compactor.
+    With `parcels` the hours lie there as nodes ship them, and wait for a compactor. `recordings` are nodes too.
     """
+    real = named(recordings)
     if os.path.isdir(folder) and os.listdir(folder):
         raise UserError(f"{folder}: not empty: a simulated fleet needs a folder of its own")
     fleet = drawn(nodes, hours, seed, story)
@@ -57,6 +60,9 @@ def simulate(
             commit(store, written(store, moment(made, hour), tables, senders, {}))
         say(f"{hour + 1} of {hours} hours")
     truth = _truth(fleet, made.blind.tolist())
+    if real:
+        mixed_in(store, real, moment(made, 0), hours)
+        truth["recorded"] = list(real)
     with open(os.open(os.path.join(store.folder, TRUTH), os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
         json.dump(truth, file, indent=1)
     return truth

@@ -180,6 +180,8 @@ def _metrics(world: World, hour: int, here: Ints, dead: Floats) -> dict[str, Any
     columns: dict[str, Any] = {
         name: draw.integers(0, 40, shape, np.int16).astype(np.float32) / 10 for name in METRICS if name not in COUNTS
     }
+    for name in (it for it in METRICS if it.startswith("pressure_")):
+        columns[name] = columns[name] / 4  # seconds of a second
     columns["core_system_max"] = np.where(hot, 0.97, np.abs(wave) / 10).round(2)
     columns["core_saturated_seconds"] = np.where(hot, 3.0, 0.0)
     columns["cpu_user"] = (0.8 * busy).round(1)
