@@ -5,10 +5,13 @@ Until the cluster has said it, what else the page offers is tried: it needs no f
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import re
 import signal
 import time
+from calendar import timegm
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -39,13 +42,14 @@ def test_the_chart_s_own_test(crashing: Whole) -> None:
 
 
 def test_hours_are_gathered_through_kubectl(crashing: Whole, tmp_path: Path, zombiescope: Any) -> None:
-    """The agent listens on its pod's loopback address alone. It is too young to have an hour that is over."""
+    """The agent listens on its pod's loopback address alone. It is too young to have an hour that is over. A recording
+    has the machine's own name, which the kubelet was told not to use here."""
     done = zombiescope(
         "fleet", "gather", "--kubernetes", "--store", str(tmp_path), "--format", "json", env=crashing.page.environment
     )
     assert done.returncode == 0, done.stderr
     (told,) = json.loads(done.stdout)
-    assert (told["recording"], told["node"], told["why not"]) == (NAME, NAME, "")
+    assert (told["recording"], told["node"], told["why not"]) == (NAME, os.uname().nodename, "")
 
 
 def test_the_recording_is_copied_and_shown(crashing: Whole, zombiescope: Any) -> None:
@@ -61,7 +65,7 @@ def test_the_recording_is_copied_and_shown(crashing: Whole, zombiescope: Any) ->
             assert viewing.stdout is not None
             url = viewing.stdout.readline().strip()
             with urlopen(url, timeout=60) as answer:
-                assert b"<html" in answer.read().lower()
+                assert b"<html" in gzip.decompress(answer.read()).lower()
         finally:
             viewing.send_signal(signal.SIGINT)
             viewing.communicate(timeout=60)
@@ -110,20 +114,23 @@ def test_what_would_help(crashing: Whole) -> None:
     assert all(line.startswith("#") for line in script.splitlines()), "a container has no safe plan of commands"
 
 
+def test_the_agent_asks_little(crashing: Whole) -> None:
+    """For each change one patch of the conditions, and a heartbeat every five minutes; for each finding one event. How
+    many there are is up to the machine that this runs on: ten at once, then one a minute."""
+    asked = [it for it in crashing.requests(0.0) if it["verb"] != "watch"]
+    began = crashing.cluster.client.get(f"/api/v1/namespaces/{NAMESPACE}").body["metadata"]["creationTimestamp"]
+    minutes = (time.time() - timegm(time.strptime(began, "%Y-%m-%dT%H:%M:%SZ"))) / 60
+    events = [it for it in asked if it["objectRef"]["resource"] == "events"]
+    print(f"{len(asked)} requests in {minutes * 60:.0f} s, {len(events)} of them events")
+    assert len(asked) - len(events) <= 5 + minutes, [it["requestURI"] for it in asked]
+    assert len(events) <= 10 + minutes
+
+
 def test_an_observing_agent_may_not_drain(crashing: Whole) -> None:
     with crashing.page.started("kubectl zombiescope drain NODE") as draining:
         _, complaint = draining.communicate(timeout=60)
     assert draining.returncode == 1 and "in the variant remediate alone" in complaint, complaint
     assert "unschedulable" not in crashing.cluster.client.get(f"/api/v1/nodes/{NAME}").body["spec"]
-
-
-def test_a_healthy_agent_asks_little(crashing: Whole) -> None:
-    """At most one request a minute for each change, and a heartbeat every five minutes."""
-    asked = [it for it in crashing.cluster.asked(f"system:serviceaccount:{NAMESPACE}") if it["verb"] != "watch"]
-    began = crashing.cluster.client.get(f"/api/v1/namespaces/{NAMESPACE}").body["metadata"]["creationTimestamp"]
-    passed = time.time() - time.mktime(time.strptime(began, "%Y-%m-%dT%H:%M:%SZ")) + time.timezone
-    print(f"{len(asked)} requests in {passed:.0f} s")
-    assert len(asked) <= 6 + 2 * passed / 60, [it["requestURI"] for it in asked]
 
 
 def test_it_keeps_to_its_budget_and_its_memory(crashing: Whole) -> None:
