@@ -54,6 +54,15 @@ def test_its_end_is_when_it_was_last_there_and_is_told_after_a_hold(hold: float)
     assert hold <= end["at"] - end["ended"] <= max(hold, 2 * EVERY) + EVERY
 
 
+def test_the_time_from_its_end_to_the_look_that_sees_it_was_quiet() -> None:
+    """Looks that are five minutes apart, and it ended in between: two of them are enough."""
+    followed = Followed()
+    followed.update(look(T0 + 300, finding(T0 + 300)), T0 + 300)
+    assert followed.update(look(T0 + 600, finding(T0 + 400)), T0 + 600) == []
+    (end,) = followed.update(look(T0 + 900, finding(T0 + 400)), T0 + 900)
+    assert (end["event"], end["ended"]) == ("ended", T0 + 400)
+
+
 def test_one_that_stays_in_the_window_after_it_ended_neither_goes_on_nor_begins_again() -> None:
     """A look goes ten minutes back: an OOM kill is in ten looks, and is one event."""
     looks = [look(T0 + n * EVERY, *([finding(T0 + 1)] if n < 11 else [])) for n in range(1, 20)]

@@ -118,6 +118,18 @@ def base_image() -> Path:
     return made
 
 
+def checkov() -> str:
+    """A checker of manifests, in a venv of its own: it has ninety dependencies, and is fetched for its test alone."""
+    folder = cache_folder() / "checkov"
+    if not (folder / "whole").exists():
+        print("fetching checkov", flush=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        _done([sys.executable, "-m", "venv", str(folder)], 120)
+        _done([f"{folder}/bin/python", "-m", "pip", "install", "--quiet", "--no-compile", "checkov"], 600)
+        (folder / "whole").touch()
+    return str(folder / "bin" / "checkov")
+
+
 def _all_in(folder: Path, names: Iterable[str]) -> bool:
     return all((folder / name).exists() for name in names)
 

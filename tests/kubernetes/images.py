@@ -15,8 +15,13 @@ from tests.conftest import PROJECT
 from tests.kernels.packages import Lacking
 from tests.kubernetes.binaries import base_image, cache_folder, made
 
+from zombiescope.lab._scenario import name_for
+from zombiescope.lab._systemd import remove_cgroups
+
 BASE, IMAGE, PAUSE = "localhost/zstest-base:1", "localhost/zombiescope:test", "localhost/pause:1"
-LIMITS = "--ulimit nofile=4096:4096 --ulimit nproc=4096:4096"  # podman's own defaults need CAP_SYS_RESOURCE
+GROUP = name_for("image")  # podman leaves the cgroups of its containers behind: below this one, which is removed
+# podman's own limits need CAP_SYS_RESOURCE.
+LIMITS = f"--ulimit nofile=4096:4096 --ulimit nproc=4096:4096 --cgroup-parent /{GROUP}"
 
 
 class Podman:
@@ -58,6 +63,7 @@ def podman() -> Iterator[Podman]:
             yield run
         finally:
             run("rmi", "--all", "--force")
+            remove_cgroups(GROUP)
 
 
 def archives() -> list[Path]:

@@ -66,7 +66,8 @@ def bare(it: Any) -> Any:
 def test_both_forms_are_the_same() -> None:
     base, chart = kustomized("base"), templated()
     del base["Namespace", "zombiescope"]  # Helm has --create-namespace
-    del chart["Pod", "zombiescope-test"]
+    for kind in ("Pod", "NetworkPolicy"):
+        del chart[kind, "zombiescope-test"]
     assert bare(chart) == bare(base)
 
 
@@ -131,7 +132,14 @@ def test_the_extras_hold_what_we_ship() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    ["variant=other", "image.pullPolicy=Perhaps", "no.such=key", "seccompProfile=none", "capabilities[0]=sys_admin"],
+    [
+        "variant=other",
+        "image.pullPolicy=Perhaps",
+        "image.digest=latest",
+        "no.such=key",
+        "seccompProfile=none",
+        "capabilities[0]=sys_admin",
+    ],
 )
 def test_a_wrong_value_is_refused(wrong: str) -> None:
     said = helm("template", "zombiescope", str(CHART), "--set", wrong, expect=1)

@@ -31,6 +31,12 @@ def test_cordoned_drained_and_marked_and_each_can_be_taken_back() -> None:
     assert not rest.argv and "systemctl reboot" in rest.says
 
 
+def test_pods_show_a_kubelet_where_units_cannot_be_seen() -> None:
+    pod = read("pod_info", "pod:0a1b", 1, 0.0, "pod default/web-1")
+    assert len(planned(pod).steps) == 4
+    assert planned(read("pod_info", "pod:0a1b", 0, 0.0, "pod default/web-1")).advice
+
+
 def test_kured_does_it_all_by_itself() -> None:
     kured = read("pod_info", "pod:0a1b", 1, 0.0, "pod kube-system/kured-x7k2p")
     (step,) = planned(KUBELET, kured).steps

@@ -57,6 +57,23 @@ def test_a_loop_is_named_with_image_and_exit_code() -> None:
     assert [[it.sign for it in chain] for chain in found.chains] == [["crash_looping_container", "job_failure"]]
 
 
+def test_a_loop_whose_pod_was_removed_ends_with_all_that_follows_from_it() -> None:
+    """The count of a pod that is gone stays in the recording."""
+    pod = [read("pod_info", "pod:0a1b", value, at, "pod default/web-1") for at, value in ((0, 1), (130, 0))]
+    found = case(*exits(5, 20, 45, 90), *counts(0, 2, 3, 3, 3, 3), *pod)
+    (chain,) = found.chains
+    assert [it.sign for it in chain] == ["crash_looping_container", "job_failure"]
+    assert [it.span.end - T0 for it in chain] == [130, 120]
+
+
+def test_an_end_that_is_reported_again_after_a_restart_of_the_recorder_counts_once() -> None:
+    found = case(*exits(5, 20), *exits(20, 45))
+    (loop,) = [it for it in found.findings if it.sign == "crash_looping_container"]
+    assert "ended 3 times" in loop.says and loop.harm is not None and dict(loop.harm.broken) == {"crashes": 3}
+    assert len(loop.evidence) == 3
+    assert not loops(*exits(5, 20), *exits(5, 20))
+
+
 def test_a_loop_that_waits_minutes_for_its_next_start() -> None:
     (says,) = loops(*exits(-200), *counts(9, 9))
     assert says == "keeps crashing: ended 4 min ago, 9 restarts in all, last exit code 5"

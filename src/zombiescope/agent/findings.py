@@ -116,8 +116,8 @@ class Followed:
         set_back = it.last > self.looked + HOLD  # the clock was
         fresh = end > it.last + AGAIN or set_back
         it.last = end if set_back else max(it.last, end)
-        # In the window, but over: the time since then was quiet. Its end is known.
-        it.quiet = 0.0 if fresh else it.quiet + passed
+        # In the window, but over: the time since then was quiet. Its end is known, and what passed until this look.
+        it.quiet = min(max(self.looked - it.last, 0.0), self.hold / 2) if fresh else it.quiet + passed
         if it.quiet >= self.hold:
             whose = identity(found["sign"], found["subject"])
             yield self._ended(whose, it, now)

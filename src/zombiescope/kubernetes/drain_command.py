@@ -38,7 +38,8 @@ def main(argv: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     except (Refused, NotDrained) as error:
-        print(error, file=sys.stderr)
+        rights = isinstance(error, Refused) and error.status == 403
+        print(error, *("(an agent has this right in the variant remediate alone)",) * rights, file=sys.stderr)
         return 1
     return 0
 

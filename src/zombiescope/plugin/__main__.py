@@ -18,7 +18,7 @@ from pathlib import Path
 
 from zombiescope import __version__
 from zombiescope.core import UserError, harmless
-from zombiescope.plugin import nodes, plans, recording
+from zombiescope.plugin import draining, nodes, plans, recording
 from zombiescope.plugin.forwarding import forwarding
 from zombiescope.plugin.kubectl import FAILED, Kubectl, talk
 from zombiescope.plugin.pods import Pod, agent, check_node, debug_pod
@@ -36,6 +36,7 @@ EXAMPLES = """examples:
   kubectl zombiescope record NODE -o ./rec         copy its recording here, for zombiescope diagnose ./rec
   kubectl zombiescope fix NODE                     what would help, as commands; changes nothing
   kubectl zombiescope fix NODE --apply             the commands of the safe plans, to type on the node
+  kubectl zombiescope drain NODE                   move its pods elsewhere, through an agent with that right
   kubectl zombiescope top NODE                     the live view
 
 exit codes: as zombiescope's own: 0 clear, 1 found, 2 usage or no answer, 3 could not look
@@ -86,15 +87,20 @@ def _parser() -> argparse.ArgumentParser:
         if verb == "fix":
             says = "print the commands of the safe plans alone: as they are typed on the node, by root"
             one.add_argument("--apply", action="store_true", help=says)
+            says = "with --apply: if a reboot is planned, drain the node through its agent (variant remediate)"
+            one.add_argument("--allow-disruptive", action="store_true", help=says)
         if verb == "diagnose":
             one.add_argument("--format", choices=("text", "json", "html", "dot"), default="text")
     for verb, says in (
         ("flame", "a flame graph of its recording, in folded form"),
         ("top", "the live view of its recording"),
         ("view", "the time-travel page of its recording, on this machine"),
+        ("drain", "cordon it and evict its pods as their disruption budgets allow"),
     ):
-        one = verbs.add_parser(verb, help=says + "; needs the agent")
+        one = verbs.add_parser(verb, help=says + "; needs the agent" + (", variant remediate" * (verb == "drain")))
         one.add_argument("node")
+        if verb == "drain":
+            one.add_argument("--undo", action="store_true", help="uncordon it, if this command had cordoned it")
     return parser
 
 
@@ -116,7 +122,9 @@ def _run(args: argparse.Namespace, kubectl: Kubectl) -> int:
         with debug_pod(kubectl, args.node, args.image, args.namespace) as pod:
             return act(args, kubectl, pod)
     if pod is None:
-        raise UserError(f"no agent runs on {args.node}: {args.verb} shows what an agent has recorded")
+        raise UserError(f"no agent runs on {args.node}, and {args.verb} needs one")
+    if args.verb == "drain":
+        return (draining.undone if args.undo else draining.drained)(kubectl, pod, args.node)
     if args.verb == "view":
         return _view(kubectl, pod)
     if args.verb == "top":
@@ -145,7 +153,11 @@ def _looked(args: argparse.Namespace, kubectl: Kubectl, pod: Pod) -> int:
         shown = list(plans.as_script(told, args.node) if args.apply else plans.in_words(told))
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UserError(f"no answer from {args.node}: {harmless(complaint.strip()[-200:])}") from None
-    print(*shown, sep="\n")
+    print(*shown, sep="\n", flush=True)
+    if args.apply and args.allow_disruptive and draining.planned(told):
+        if pod.ours:
+            raise UserError(f"no agent runs on {args.node}: a drain needs the one of the variant remediate")
+        return draining.drained(kubectl, pod, args.node)
     return running.returncode
 
 

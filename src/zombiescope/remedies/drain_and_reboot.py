@@ -42,9 +42,10 @@ def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
 
 
 def _steps(node: str, timeline: Timeline) -> tuple[Step, ...]:
-    if not timeline.looked("unit_active"):
+    pods = any(it.value > 0 for it in timeline.latest("pod_info"))  # seen from a pod too, where units may not be
+    if not pods and not timeline.looked("unit_active"):
         return (Step(says="move its work away and reboot; whether a kubelet runs here is not known"),)
-    if not any(_runs(timeline, unit) for unit in KUBELETS):
+    if not pods and not any(_runs(timeline, unit) for unit in KUBELETS):
         return (Step(says="move its work away, then reboot: systemctl reboot"),)
     if not _NAME.fullmatch(node):
         return (Step(says="kubectl drain it and reboot; the node's name is not known here"),)

@@ -55,7 +55,7 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
 def _loops(timeline: Timeline, subject: str, counter: Series, exits: Series) -> Iterator[_Loop]:
     """Stretches in which ends, or rises of the count where no ends can be read, follow each other closely enough."""
     rises = np.flatnonzero(np.diff(counter.values) > 0) + 1
-    moments = exits.at if len(exits) else counter.at[rises]
+    moments = np.unique(exits.at) if len(exits) else counter.at[rises]
     for group in np.split(moments, np.flatnonzero(np.diff(moments) > APART) + 1):
         if not len(group):
             continue
@@ -81,13 +81,15 @@ def _there(timeline: Timeline, subject: str, counter: Series) -> float:
 
 def _finding(timeline: Timeline, loop: _Loop) -> Finding:
     exits = loop.exits.between(loop.span)
-    codes = [int(it) for it in exits.values]
+    # A recorder that starts anew reports ends from before its start: each counts once.
+    once = [place for place in range(len(exits)) if place == 0 or exits.at[place] != exits.at[place - 1]]
+    codes = [int(exits.values[place]) for place in once]
     crashed = any(codes)
     over = loop.span.seconds
     pace = f"ended {loop.times:,} times in {lasting(over)}" if loop.times > 1 else f"ended {lasting(over)} ago"
     total = [f"{loop.counter.latest.value:,.0f} restarts in all"] if len(loop.counter) else []
     image = _image(timeline, loop.subject)
-    told = [exits.reading(place) for place in range(max(len(exits) - SHOWN, 0), len(exits))]
+    told = [exits.reading(place) for place in once[-SHOWN:]]
     counted = [loop.counter.first, loop.counter.latest] if len(loop.counter) else []
     words = ["keeps crashing" if crashed else "keeps restarting"]
     return Finding(

@@ -151,7 +151,8 @@ def _containers(timeline: Timeline) -> Iterator[Finding]:
         rose = [place for place in range(1, len(counter)) if counter.values[place] > counter.values[place - 1]]
         times = sum(float(counter.values[place] - counter.values[place - 1]) for place in rose)
         if rose and times >= RESTARTS:
-            span = Span(float(counter.at[rose[0]]), counter.until)
+            # Until the last of them: the count stays, also when the pod is gone.
+            span = Span(float(counter.at[rose[0]]), float(counter.at[rose[-1]]))
             yield Finding(
                 subject=subject,
                 span=span,

@@ -31,11 +31,11 @@ SOONER = "agent.every=15s,agent.budget=5%,agent.quiet=1m"  # for what would else
 PROXY = f"/api/v1/namespaces/{NAMESPACE}/pods/{{pod}}:9480/proxy"  # to the agent's own port
 
 
-def deployment(name: str, pod: str) -> str:
-    """A Deployment with one pod of this description."""
+def deployment(name: str, pod: str, kind: str = "Deployment") -> str:
+    """A Deployment with one pod of this description, or a DaemonSet."""
     return f"""
 apiVersion: apps/v1
-kind: Deployment
+kind: {kind}
 metadata: {{name: {name}, namespace: default}}
 spec:
   selector: {{matchLabels: {{app: {name}}}}}
@@ -44,6 +44,37 @@ spec:
     spec:
       terminationGracePeriodSeconds: 1
 {indent(pod.strip(), " " * 6)}
+"""
+
+
+def crasher(name: str, seconds: int, kind: str = "Deployment") -> str:
+    """Each run leaves a page in memory that outlives it, so its cgroup stays."""
+    leak = "head -c 65536 /dev/zero > /leak/$(cat /proc/sys/kernel/random/uuid)"
+    return deployment(
+        name,
+        f"""
+containers:
+  - name: web
+    image: {IMAGE}
+    command: [sh, -c, "{leak}; sleep {seconds}; exit 5"]
+    volumeMounts: [{{name: leak, mountPath: /leak}}]
+volumes: [{{name: leak, emptyDir: {{medium: Memory}}}}]
+""",
+        kind,
+    )
+
+
+# The control: work that ends well, one container after the other, is no loop.
+JOB = f"""
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: well, namespace: default}}
+spec:
+  completions: 6
+  template:
+    spec:
+      restartPolicy: OnFailure
+      containers: [{{name: work, image: {IMAGE}, command: [sh, -c, "sleep 1"]}}]
 """
 
 
@@ -71,8 +102,17 @@ class Whole:
     def apply(self, manifest: str) -> None:
         self.cluster.kubectl("apply", "-f", "-", stdin=manifest)
 
+    def away(self, *what: str) -> None:
+        """Deleted, and gone."""
+        self.cluster.kubectl("delete", *what, "--wait=true", "--ignore-not-found")
+
     def starved(self) -> dict[str, Any]:
         return self.cluster.conditions(NAME).get("ZombiescopeStarved", {})
+
+    def begun(self, pod: str) -> list[dict[str, Any]]:
+        """Events of crash loops of pods whose name begins so."""
+        told = [it for it in self.cluster.events(NAME) if it["reason"] == "CrashLoopingContainer"]
+        return [it for it in told if f"default/{pod}-" in it["message"]]
 
     def logs(self) -> str:
         return self.cluster.kubectl("logs", "-n", NAMESPACE, "daemonset/zombiescope", expect=None).stdout
@@ -139,3 +179,13 @@ def whole(bare: Whole) -> Whole:
     bare.page.run("helm install")
     bare.page.run("kubectl --namespace zombiescope rollout status")
     return bare
+
+
+@pytest.fixture(scope="session")
+def crashing(whole: Whole) -> Whole:
+    """A Deployment whose container keeps crashing, and a Job that ends well; `applied` says when that began."""
+    whole.until(whole.starved, 90)
+    whole.notes["applied"] = time.monotonic()
+    whole.apply(crasher("crasher", 3))
+    whole.apply(JOB)
+    return whole

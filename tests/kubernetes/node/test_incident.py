@@ -1,43 +1,28 @@
-"""A Deployment whose container crashes again and again on a real kubelet, as the cluster sees it. All is by default."""
+"""A Deployment whose container crashes again and again on a real kubelet, as the cluster sees it. All is by default.
+
+Until the cluster has said it, what else the page offers is tried: it needs no finding.
+"""
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import re
+import signal
 import time
+from calendar import timegm
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
 
 import pytest
-from tests.kubernetes.images import IMAGE
 from tests.kubernetes.kubelet import NAME
-from tests.kubernetes.node.conftest import NAMESPACE, Whole, deployment
+from tests.kubernetes.node.conftest import NAMESPACE, Whole
 
 pytestmark = pytest.mark.alone
 SUBJECT = re.compile(r"container:default/crasher-[4-9b-f]+-[a-z0-9]{5}/web")
 SOON = 180.0  # seconds until the cluster must say it
-# Each run leaves a page in memory that outlives it, so its cgroup stays.
-CRASHER = deployment(
-    "crasher",
-    f"""
-containers:
-  - name: web
-    image: {IMAGE}
-    command: [sh, -c, "head -c 65536 /dev/zero > /leak/$(cat /proc/sys/kernel/random/uuid); sleep 8; exit 5"]
-    volumeMounts: [{{name: leak, mountPath: /leak}}]
-volumes: [{{name: leak, emptyDir: {{medium: Memory}}}}]
-""",
-)
-# The control: work that ends well, one container after the other, is no loop.
-JOB = f"""
-apiVersion: batch/v1
-kind: Job
-metadata: {{name: well, namespace: default}}
-spec:
-  completions: 6
-  template:
-    spec:
-      restartPolicy: OnFailure
-      containers: [{{name: work, image: {IMAGE}, command: [sh, -c, "sleep 1"]}}]
-"""
 
 
 def test_the_agent_runs_as_the_chart_says(whole: Whole) -> None:
@@ -51,62 +36,110 @@ def test_the_agent_runs_as_the_chart_says(whole: Whole) -> None:
     print(f"the container began at {began}, the agent recorded at {first}")
 
 
-def test_the_cluster_names_what_crashes(whole: Whole) -> None:
-    whole.apply(CRASHER)
-    whole.apply(JOB)
-    took = whole.until(lambda: whole.starved().get("reason") == "CrashLoopingContainer", SOON)
-    print(f"the condition was there after {took:.0f} s")
+def test_the_chart_s_own_test(crashing: Whole) -> None:
+    for program_name in ("helm", "helm3"):
+        assert "Succeeded" in crashing.helm("test", "zombiescope", program_name=program_name)
+
+
+def test_hours_are_gathered_through_kubectl(crashing: Whole, tmp_path: Path, zombiescope: Any) -> None:
+    """The agent listens on its pod's loopback address alone. It is too young to have an hour that is over. A recording
+    has the machine's own name, which the kubelet was told not to use here."""
+    done = zombiescope(
+        "fleet", "gather", "--kubernetes", "--store", str(tmp_path), "--format", "json", env=crashing.page.environment
+    )
+    assert done.returncode == 0, done.stderr
+    (told,) = json.loads(done.stdout)
+    assert (told["recording"], told["node"], told["why not"]) == (NAME, os.uname().nodename, "")
+
+
+def test_the_recording_is_copied_and_shown(crashing: Whole, zombiescope: Any) -> None:
+    page = crashing.page
+    page.run("kubectl zombiescope record NODE")
+    told = zombiescope("diagnose", str(crashing.folder / "rec"), "--format", "json", expect=None)
+    assert told.returncode in (0, 1, 3) and '"verdicts"' in told.stdout, told.stderr
+    page.run("kubectl zombiescope flame NODE")
+    assert ";" in (crashing.folder / "folded").read_text().splitlines()[0]
+    assert "cpu" in page.run("kubectl zombiescope top NODE").lower()
+    with page.started("kubectl zombiescope view NODE") as viewing:
+        try:
+            assert viewing.stdout is not None
+            url = viewing.stdout.readline().strip()
+            with urlopen(url, timeout=60) as answer:
+                assert b"<html" in gzip.decompress(answer.read()).lower()
+        finally:
+            viewing.send_signal(signal.SIGINT)
+            viewing.communicate(timeout=60)
+
+
+def test_the_cluster_names_what_crashes(crashing: Whole) -> None:
+    whole = crashing
+    left = SOON - (time.monotonic() - whole.notes["applied"])
+    whole.until(lambda: whole.starved().get("reason") == "CrashLoopingContainer", left)
+    print(f"the condition was there after {time.monotonic() - whole.notes['applied']:.0f} s at most")
     told = whole.starved()
     assert told["status"] == "True" and "default/crasher-" in told["message"]
     print(told["message"])
     assert "exit code 5, of Deployment crasher" in told["message"]
-    whole.until(lambda: _events(whole), 30)
-    (event,) = _events(whole)
-    assert "default/crasher-" in event["message"] and event["type"] == "Warning"
-    assert "of Deployment crasher" in event["message"]
+    whole.until(lambda: whole.begun("crasher"), 30)
+    (event,) = whole.begun("crasher")
+    assert event["type"] == "Warning" and "of Deployment crasher" in event["message"]
 
 
-def test_the_table_shows_it(whole: Whole) -> None:
-    shown = whole.page.run("kubectl zombiescope nodes", expect=1)
+def test_the_table_shows_it(crashing: Whole) -> None:
+    shown = crashing.page.run("kubectl zombiescope nodes", expect=1)
     (line,) = [it for it in shown.splitlines() if it.startswith(f"{NAME} ")]
     assert "CrashLoopingContainer" in line and "default/crasher-" in line
-    assert "CrashLoopingContainer" in whole.page.run("kubectl describe node NODE")
-    assert "CrashLoopingContainer" in whole.page.run("kubectl get events")
+    assert "CrashLoopingContainer" in crashing.page.run("kubectl describe node NODE")
+    assert "CrashLoopingContainer" in crashing.page.run("kubectl get events")
 
 
-def test_diagnose_returns_the_chain(whole: Whole) -> None:
+def test_diagnose_returns_the_chain(crashing: Whole) -> None:
     """What the condition says is what the command that it names shows."""
-    assert "keeps crashing" in whole.page.run("kubectl zombiescope diagnose NODE", expect=1)
+    assert "keeps crashing" in crashing.page.run("kubectl zombiescope diagnose NODE", expect=1)
     asked = ["zombiescope", "diagnose", "/var/lib/zombiescope", "--last", "10m", "--format", "json"]
-    done = whole.cluster.kubectl(
-        "exec", "-n", NAMESPACE, whole.agent["metadata"]["name"], "--", *asked, expect=1
+    done = crashing.cluster.kubectl(
+        "exec", "-n", NAMESPACE, crashing.agent["metadata"]["name"], "--", *asked, expect=1
     )  # as a program has it
     told = json.loads(done.stdout)
     (cause,) = [it for it in told["root_causes"] if SUBJECT.fullmatch(it["subject"])]
     assert cause["sign"] == "crash_looping_container" and "exit code 5" in cause["says"]
-    assert any(chain[0]["subject"] == cause["subject"] for chain in told["chains"]) or cause in told["root_causes"]
     assert not [it for it in told["findings"] if "/well-" in it["subject"]], "a job that ends well is no finding"
+    # A look of ten seconds may fall between two crashes.
+    assert "Traceback" not in crashing.page.run("kubectl zombiescope diagnose NODE --seconds", expect=None)
 
 
-def test_a_healthy_agent_asks_little(whole: Whole) -> None:
-    """At most one request a minute for each change, and a heartbeat every five minutes."""
-    asked = [it for it in whole.cluster.asked(f"system:serviceaccount:{NAMESPACE}") if it["verb"] != "watch"]
-    began = whole.cluster.client.get(f"/api/v1/namespaces/{NAMESPACE}").body["metadata"]["creationTimestamp"]
-    passed = time.time() - time.mktime(time.strptime(began, "%Y-%m-%dT%H:%M:%SZ")) + time.timezone
-    print(f"{len(asked)} requests in {passed:.0f} s")
-    assert len(asked) <= 6 + 2 * passed / 60, [it["requestURI"] for it in asked]
+def test_what_would_help(crashing: Whole) -> None:
+    print(crashing.page.run("kubectl zombiescope fix NODE", expect=1))
+    script = crashing.page.run("kubectl zombiescope fix NODE --apply", expect=None)
+    assert all(line.startswith("#") for line in script.splitlines()), "a container has no safe plan of commands"
 
 
-def test_it_keeps_to_its_budget_and_its_memory(whole: Whole) -> None:
+def test_the_agent_asks_little(crashing: Whole) -> None:
+    """For each change one patch of the conditions, and a heartbeat every five minutes; for each finding one event. How
+    many there are is up to the machine that this runs on: ten at once, then one a minute."""
+    asked = [it for it in crashing.requests(0.0) if it["verb"] != "watch"]
+    began = crashing.cluster.client.get(f"/api/v1/namespaces/{NAMESPACE}").body["metadata"]["creationTimestamp"]
+    minutes = (time.time() - timegm(time.strptime(began, "%Y-%m-%dT%H:%M:%SZ"))) / 60
+    events = [it for it in asked if it["objectRef"]["resource"] == "events"]
+    print(f"{len(asked)} requests in {minutes * 60:.0f} s, {len(events)} of them events")
+    assert len(asked) - len(events) <= 5 + minutes, [it["requestURI"] for it in asked]
+    assert len(events) <= 10 + minutes
+
+
+def test_an_observing_agent_may_not_drain(crashing: Whole) -> None:
+    with crashing.page.started("kubectl zombiescope drain NODE") as draining:
+        _, complaint = draining.communicate(timeout=60)
+    assert draining.returncode == 1 and "in the variant remediate alone" in complaint, complaint
+    assert "unschedulable" not in crashing.cluster.client.get(f"/api/v1/nodes/{NAME}").body["spec"]
+
+
+def test_it_keeps_to_its_budget_and_its_memory(crashing: Whole) -> None:
     """CPU after its start, beside early looks; memory as the kernel counts it for the pod."""
-    figures = dict(re.findall(r"^(zombiescope_own_\S+|zombiescope_look\S+) (\S+)", whole.agent_says("/metrics"), re.M))
+    said = crashing.agent_says("/metrics")
+    figures = dict(re.findall(r"^(zombiescope_own_\S+|zombiescope_look\S+) (\S+)", said, re.M))
     print(json.dumps(figures))
-    status = whole.agent["status"]["containerStatuses"][0]
+    status = crashing.agent["status"]["containerStatuses"][0]
     assert status["restartCount"] == 0
-    peak = whole.kubelet.memory(whole.agent["metadata"]["uid"])
+    peak = crashing.kubelet.memory(crashing.agent["metadata"]["uid"])
     print(f"the agent's pod: {peak['peak'] / 1e6:.0f} MB at most, page cache included; {peak['rss'] / 1e6:.0f} MB now")
     assert peak["oom_kills"] == 0 and peak["rss"] < 0.6 * peak["limit"]
-
-
-def _events(whole: Whole) -> list[dict[str, str]]:
-    return [it for it in whole.cluster.events(NAME) if it["reason"] == "CrashLoopingContainer"]

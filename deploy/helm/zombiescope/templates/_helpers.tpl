@@ -9,5 +9,5 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if eq .Release.Name "zombiescope" }}zombiescope{{ else }}{{ printf "%s-zombiescope" .Release.Name | trunc 52 | trimSuffix "-" }}{{ end }}
 {{- end }}
 {{- define "zombiescope.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ with .Values.image.digest }}@{{ . }}{{ end }}
 {{- end }}

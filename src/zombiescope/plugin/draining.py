@@ -1,0 +1,38 @@
+"""A node's pods are moved elsewhere by the agent of the *remediate* variant, with its rights; undo makes the node
+usable again. All that the agent's pod cannot do, as it sees the node read-only, is printed: above all the reboot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from zombiescope.plugin.kubectl import Kubectl, talk
+from zombiescope.plugin.pods import Pod
+
+REMEDY = "drain_and_reboot"
+COMMAND = ("python3", "-I", "-m", "zombiescope.kubernetes.drain_command")  # in the image
+MARKER = "/var/run/reboot-required"  # that kured waits for
+
+
+def planned(told: Mapping[str, Any]) -> bool:
+    """Whether a reboot is among what would help, and nothing else in the cluster drains for it."""
+    for plan in told["remedies"]:
+        if plan["name"] == REMEDY:
+            return [list(it.get("argv") or ())[:1] for it in plan["steps"]] != [["touch"]]
+    return False
+
+
+def drained(kubectl: Kubectl, pod: Pod, node: str) -> int:
+    """Cordoned, then every pod evicted that may be; its exit code."""
+    for what in ("cordon", "drain"):
+        if code := kubectl.passed_on(*pod.command(*COMMAND, what, node)):
+            talk(f"{node} is not drained; kubectl zombiescope drain {node} --undo makes it usable again")
+            return code
+    talk(f"to reboot it, on the node, as root: systemctl reboot, or for kured: touch {MARKER}")
+    talk(f"afterwards: kubectl zombiescope drain {node} --undo")
+    return 0
+
+
+def undone(kubectl: Kubectl, pod: Pod, node: str) -> int:
+    return kubectl.passed_on(*pod.command(*COMMAND, "uncordon", node))
