@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import os
-import re
 import sys
 from collections.abc import Iterable
 from typing import NoReturn

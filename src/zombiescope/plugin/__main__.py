@@ -151,10 +151,11 @@ def _looked(args: argparse.Namespace, kubectl: Kubectl, pod: Pod) -> int:
     try:
         told = json.loads(out)
         shown = list(plans.as_script(told, args.node) if args.apply else plans.in_words(told))
-    except (ValueError, KeyError, TypeError, RecursionError):
+        drains = args.apply and args.allow_disruptive and draining.planned(told)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UserError(f"no answer from {args.node}: {harmless(complaint.strip()[-200:])}") from None
     print(*shown, sep="\n", flush=True)
-    if args.apply and args.allow_disruptive and draining.planned(told):
+    if drains:
         if pod.ours:
             raise UserError(f"no agent runs on {args.node}: a drain needs the one of the variant remediate")
         return draining.drained(kubectl, pod, args.node)
