@@ -1,5 +1,6 @@
-"""A node's pods are moved elsewhere by the agent of the *remediate* variant, with its rights; undo makes the node
-usable again. All that the agent's pod cannot do, as it sees the node read-only, is printed: above all the reboot.
+"""A node's pods are moved elsewhere by the agent of the *remediate* variant; undo makes the node usable again.
+
+What the agent's pod cannot do, as it sees the node read-only, is printed: above all the reboot.
 """
 
 from __future__ import annotations
