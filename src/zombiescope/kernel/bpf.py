@@ -141,8 +141,7 @@ class Table(Closing):
         except OSError as error:
             if error.errno != errno.ENOENT:  # that is the table's end
                 raise _refused(error, "reading a table") from None
-        (found,) = struct.unpack_from("=I", attributes, 32)
-        size = len(self._values) // self._most
+        (found,), size = struct.unpack_from("=I", attributes, 32), len(self._values) // self._most
         keys, values = (ctypes.string_at(it, found * each) for it, each in ((self._keys, 8), (self._values, size)))
         return memoryview(keys).cast("Q"), memoryview(values).cast("Q")
 
