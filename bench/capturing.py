@@ -25,7 +25,7 @@ from zombiescope.recorder.replay import opened
 from zombiescope.recorder.sampling import Fetched
 
 WARM = 15.0  # seconds: starting up and the first sample of every probe are paid once
-SECONDS = 310.0  # one whole segment with its settling
+SECONDS = float(os.environ.get("ZOMBIESCOPE_SECONDS", "310"))  # one whole segment with its settling; 60: capture alone
 CHURN = "while :; do /bin/true; /bin/true; /bin/true; /bin/true; sleep 0.01; done"
 PERF = ("perf", "record", "-q", "-F", "99", "-a", "-g", "--switch-output=10s", "-o")
 

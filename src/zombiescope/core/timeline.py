@@ -7,7 +7,7 @@ its last word forever. A recorder may therefore write only what changed; the ans
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar, cast
 
 import numpy as np
@@ -87,18 +87,16 @@ class Series:
             return self._part(0, 0, self.until)
         start = max(int(np.searchsorted(self.at, span.start, side="right")) - 1, 0)
         end = int(np.searchsorted(self.at, span.end, side="right"))
-        part = self._part(start, max(start, end), min(self.until, span.end))
-        return replace(part, at=np.maximum(part.at, span.start))
+        return self._part(start, max(start, end), min(self.until, span.end), span.start)
 
     def sampled(self, times: Floats) -> Floats:
         """The value that held at each of `times`; NaN before the first and after `until`."""
         if not len(self):
             return np.full(len(times), np.nan)
-        if times is self.at or (len(times) == len(self.at) and np.array_equal(times, self.at)):
+        if times is self.at or (len(times) == len(self.at) and bool((times == self.at).all())):
             return self.values  # read each time that it changed, and at no other: most counters of a busy node
         index = np.searchsorted(self.at, times, side="right") - 1
-        known = (index >= 0) & (times <= self.until)
-        return np.where(known, self.values[np.maximum(index, 0)], np.nan)
+        return np.where((index >= 0) & (times <= self.until), self.values[np.maximum(index, 0)], np.nan)
 
     def runs(self, *, above: float, lasting: float, bridging: float = 0.0) -> list[Series]:
         """Stretches at or over `above` for at least `lasting` seconds; a dip of up to `bridging` s does not end one.
@@ -122,15 +120,15 @@ class Series:
             if kept
         ]
 
-    def _part(self, start: int, end: int, until: float) -> Series:
+    def _part(self, start: int, end: int, until: float, since: float = -np.inf) -> Series:
         return Series(
             what=self.what,
             subject=self.subject,
-            at=self.at[start:end],
+            at=self.at[start:end] if since == -np.inf else np.maximum(self.at[start:end], since),
             values=self.values[start:end],
             until=until,
             sources=self.sources[start:end] if len(self.sources) > 1 else self.sources,
-            texts={index - start: text for index, text in self.texts.items() if start <= index < end},
+            texts=self.texts and {it - start: text for it, text in self.texts.items() if start <= it < end},
             pace=self.pace,
         )
 
@@ -168,8 +166,7 @@ class Timeline:
 
     def subjects(self, what: str, kind: str = "") -> list[str]:
         """Whom a series is about, in natural order (cpu:2 before cpu:10); of one kind if asked ("cpu")."""
-        found = self._series.get(what, {})
-        return sorted((s for s in found if not kind or s.startswith(kind + ":")), key=_natural)
+        return [*self.once(_subjects, what, kind)]
 
     def series(self, what: str, subject: str = "node") -> Series:
         """One thing over time; empty if it was never seen."""
@@ -223,10 +220,14 @@ class Timeline:
             last = max(int(np.searchsorted(times[:-1], within.end, side="right")), first + 1)
             times, steps = times[first : last + 1], steps[first:last]
         values, sources = _rises(counter.sampled(times)) / steps, counter.sources[-1:]
-        found = replace(
-            counter, at=times[:-1], values=values, until=float(times[-1]), sources=sources, texts={}, pace=pace
+        found = Series(
+            what=what, subject=subject, at=times[:-1], values=values, until=float(times[-1]), sources=sources, pace=pace
         )
         return found if within is None else found.between(within)
+
+
+def _subjects(timeline: Timeline, what: str, kind: str) -> list[str]:
+    return sorted((s for s in timeline._series.get(what, ()) if s.startswith(f"{kind}:" if kind else "")), key=_natural)
 
 
 def _steps(timeline: Timeline, what: str, over: float) -> tuple[Floats, Floats, float]:

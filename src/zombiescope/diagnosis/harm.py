@@ -138,7 +138,8 @@ def _trees(case: Case, began: float, cores: int) -> Iterator[_Tree]:
     for first, its in members.items():
         here = [it.harm for it in its if it.span.end >= began]
         over = [_over(it.harm) for it in its if it.span.end < began]
-        now, whole = (settled(_union(harms), cores=cores) for harms in (here, [*here, *over]))
+        now = settled(_union(here), cores=cores)
+        whole = settled(_union([*here, *over]), cores=cores) if over else now
         yield _Tree(first, tuple(its), longest.get(first, 1), now, whole)
 
 

@@ -141,9 +141,9 @@ class Table(Closing):
         except OSError as error:
             if error.errno != errno.ENOENT:  # that is the table's end
                 raise _refused(error, "reading a table") from None
-        (found,), words = struct.unpack_from("=I", attributes, 32), len(self._values) // self._most // 8
-        keys, values = (memoryview(it.raw).cast("Q") for it in (self._keys, self._values))
-        return keys[:found], values[: found * words]
+        (found,), size = struct.unpack_from("=I", attributes, 32), len(self._values) // self._most
+        keys, values = (ctypes.string_at(it, found * each) for it, each in ((self._keys, 8), (self._values, size)))
+        return memoryview(keys).cast("Q"), memoryview(values).cast("Q")
 
     def close(self) -> None:
         os.close(self.descriptor)

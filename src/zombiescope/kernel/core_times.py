@@ -11,6 +11,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from operator import sub
 from typing import NamedTuple
 
 from zombiescope.kernel import stopwatch
@@ -114,10 +115,10 @@ class CoreTimes(Closing):
                 first, end = at + COUNTS // 8, at + COUNTS // 8 + BINS
                 if raw[8 * first : 8 * end] == self._last_raw[8 * first : 8 * end]:
                     continue
-                counts = tuple(now - then for now, then in zip(words[first:end], self._last[first:end], strict=True))
+                counts = tuple(map(sub, words[first:end], self._last[first:end]))
                 # An event just after the last round was read may have noted its time for that round.
                 noted = words[at + WORST // 8] / 1e9 if words[at + ROUND // 8] == self._round else 0.0
-                least = (1 << max(place for place, many in enumerate(counts) if many)) / 1e6
+                least = (1 << max(place for place in range(BINS) if counts[place])) / 1e6
                 total = (words[at + SUM // 8] - self._last[at + SUM // 8]) / 1e9
                 yield Times(table, core, kind, counts, max(noted, least), total)
 

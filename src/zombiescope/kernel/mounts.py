@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from zombiescope.core import Host, Unparsable, Unreadable
 from zombiescope.kernel.text import lines
@@ -49,12 +50,17 @@ class CgroupMount:
 
 def cgroup_mounts(host: Host) -> list[CgroupMount]:
     """Each hierarchy once, in mount order; a mount of the whole is preferred to one of a part."""
+    return list(_each_once(host.read(MOUNTINFO)))
+
+
+@lru_cache(maxsize=2)  # some ten probes ask every few seconds; a node with many pods has thousands of mounts
+def _each_once(text: str) -> tuple[CgroupMount, ...]:
     found: dict[tuple[object, ...], CgroupMount] = {}
-    for mount in parse(host.read(MOUNTINFO)):
+    for mount in parse(text):
         key = (mount.version, mount.controllers, mount.name)
         if key not in found or (not found[key].from_top and mount.from_top):
             found[key] = mount
-    return list(found.values())
+    return tuple(found.values())
 
 
 def mount_of(host: Host, controller: str) -> CgroupMount:

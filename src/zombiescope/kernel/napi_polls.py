@@ -131,6 +131,9 @@ def _slot(it: Assembler) -> None:
     it.label("found")
 
 
+_UNUSED = bytes(SLOT_BYTES)
+
+
 class NapiPolls(Closing):
     """All polls from now on, until closed."""
 
@@ -187,6 +190,8 @@ class NapiPolls(Closing):
         for core in range(self._cores):
             start = core * VALUE_BYTES + HEAD_BYTES
             for at in range(start, start + (SLOTS + 1) * SLOT_BYTES, SLOT_BYTES):
+                if raw[at : at + SLOT_BYTES] == _UNUSED:  # so it is with nearly all
+                    continue
                 sums = struct.unpack_from(f"={EIGHTHS + 1}Q", raw, at + WORK)
                 if any(sums[1:]):
                     name = raw[at : at + NAME_BYTES].split(b"\0")[0]

@@ -183,12 +183,14 @@ class Rings(Closing):
 
     def wait(self, seconds: float) -> bool:
         """Sleep, but not if a ring is three quarters full: whether that woke us."""
-        woken = self._poll.poll(max(0.0, seconds), 16)  # its room is allocated each time
+        woken = self._poll.poll(seconds if seconds > 0 else 0, 16)  # its room is allocated each time
+        if not woken:
+            return False
         for descriptor, what in woken:
             if what & (select.EPOLLHUP | select.EPOLLERR):  # it will not be silent again: its core is gone
                 with suppress(OSError):
                     self._poll.unregister(descriptor)
-        return bool(woken)
+        return True
 
     def drain(self) -> list[Drained]:
         """All that came since the last call."""

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from zombiescope.core import Host, Unparsable, Unreadable
+from zombiescope.kernel.open_links import links
 
 LINKS = 20_000  # open files asked in a sample, 2 µs each: a node of 500 processes with 30 files each is done in one
+_KTHREADD, _PF_KTHREAD = "/proc/2", 0x0020_0000  # include/linux/sched.h; it is the parent of all others
 _STATUS = re.compile(r"^Name:\t([^\n]*)\n(?:.*\n)?Uid:\t[0-9]+\t([0-9]{1,10})\t.*\nFDSize:\t([0-9]{1,10})\n", re.DOTALL)
 
 
@@ -41,7 +43,7 @@ class Turns:
 
     def next(self, host: Host) -> Iterator[tuple[Owner, list[tuple[str, str]]]]:
         """The processes of this turn, each with its open files: number and what it leads to."""
-        self.alive = {name for name in host.listing("/proc") if name.isdecimal()}
+        self.alive = {name for name in host.listing("/proc") if name.isdecimal()} - _kernel_threads(host)
         if not self.waiting:
             self.waiting, self.listed, self.refused, self.large = sorted(self.alive, key=int), 0, [], 0
         left = LINKS
@@ -56,9 +58,8 @@ class Turns:
                 continue
             owner = Owner(pid, name, uid)
             try:
-                files = host.listing(f"/proc/{pid}/fd")
-                left -= len(files) + 10  # status and the listing itself
-                found = [(it, link) for it in files if (link := _link(host, f"/proc/{pid}/fd/{it}"))]
+                found = list(links(host, f"/proc/{pid}/fd").items())
+                left -= len(found) + 10  # status and the listing itself
             except Unreadable as error:
                 self.refused += [owner.called] if "denied" in error.why else []
                 continue
@@ -67,14 +68,16 @@ class Turns:
         self.whole = self.whole or not self.waiting
 
 
-def _link(host: Host, path: str) -> str:
-    """What it leads to; empty if it is closed by now."""
+def _kernel_threads(host: Host) -> set[str]:
+    """They have no files, and are more than half of all on a quiet node. A program can choose its name and have any
+    parent in a container, but only the kernel sets the flag of a kernel thread."""
     try:
-        return host.link(path)
-    except Unreadable as error:
-        if "denied" in error.why:  # so are all others of this process
-            raise
-        return ""
+        flags = host.read_short(f"{_KTHREADD}/stat").rpartition(b")")[2].split()[6:7]
+        if not flags or not int(flags[0][:20]) & _PF_KTHREAD:
+            return set()
+        return {"2", *host.read(f"{_KTHREADD}/task/2/children").split()}
+    except (Unreadable, ValueError):
+        return set()
 
 
 # Name:	kubelet

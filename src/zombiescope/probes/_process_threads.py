@@ -7,7 +7,7 @@ followed from then on. Threads that had no turn yet are counted as unread.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Reading, Unparsable, Unreadable
 from zombiescope.kernel.held_files import HeldFiles
@@ -74,7 +74,7 @@ class Threads:
         thread = self.known.get(key)
         if thread is None:
             text = line.decode("utf-8", "surrogateescape")
-            thread = replace(parse(text, f"{process.pid}/task/{number}"), of=process.subject)
+            thread = parse(text, f"{process.pid}/task/{number}", process.subject)
         self.parsed[key] = thread
         return thread
 

@@ -6,7 +6,8 @@ Both are few and are read one by one; the number read is bounded, however many w
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.held_files import HeldFiles
@@ -24,10 +25,10 @@ ASKED = 10  # waiting processes whose affinity and cgroup are read, 60 µs each
 STUCK = 20  # blocked processes read in detail, 60 µs each, and as much again once for where each runs
 
 Key = tuple[int, int]
+_UNREAD = b"", (0.0, 0.0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """The state of a followed process in one sample."""
 
     at: float
@@ -39,8 +40,8 @@ class Wait:
     def went_on(self, now: Wait) -> Wait:
         """The kernel adds a wait when it ends: a runnable process that did not run since has waited all the time."""
         if self.runnable and now.runnable and (self.ran, self.turns) == (now.ran, now.turns):
-            return replace(now, waited=max(now.waited, self.waited + now.at - self.at))
-        return now if now.waited >= self.waited else replace(now, waited=self.waited)
+            return now._replace(waited=max(now.waited, self.waited + now.at - self.at))
+        return now if now.waited >= self.waited else now._replace(waited=self.waited)
 
 
 @dataclass(slots=True)
@@ -48,6 +49,7 @@ class RunDelay:
     """Processes that wait for a core, followed from sample to sample."""
 
     followed: dict[Key, Wait] = field(default_factory=dict)
+    lines: dict[Key, tuple[bytes, tuple[float, float, int]]] = field(default_factory=dict)  # as last read: most hold
 
     def told(
         self, files: HeldFiles, at: float, alive: Mapping[Key, Process], busy: list[Key]
@@ -57,6 +59,7 @@ class RunDelay:
         wanted = dict.fromkeys((*runnable, *busy, *(key for key in self.followed if key in alive)))
         seen: dict[Key, Wait] = {}
         missed: Unreadable | None = None
+        before_lines, self.lines = self.lines, {}
         asked = 0
         for key in [key for key in wanted if not alive[key].polite][:FOLLOWED]:
             process, source = alive[key], f"/proc/{key[0]}/schedstat"
@@ -64,7 +67,11 @@ class RunDelay:
                 stat = f"/proc/{key[0]}/stat"
                 yield Reading(what=CORE, subject=process.subject, value=process.cpu, at=at, source=stat)
             try:
-                ran, waited, turns = parse_schedstat(files.read(source).decode("utf-8", "surrogateescape"), source)
+                line, (known, said) = files.read(source), before_lines.get(key, _UNREAD)
+                if line != known:
+                    said = parse_schedstat(line.decode("utf-8", "surrogateescape"), source)
+                self.lines[key] = line, said
+                ran, waited, turns = said
                 if not ran and not waited and process.used:
                     raise Unreadable(source, "this kernel does not count run delay: boot with delayacct")
             except Unreadable as error:

@@ -18,7 +18,7 @@ from zombiescope.kernel.text import count
 from zombiescope.probes._open_files import LINKS, Owner, Turns
 from zombiescope.probes._remembering import keeping
 
-EVERY = 30.0
+EVERY = 60.0  # watchers are added and removed over minutes
 USED, LIMIT, UNREAD = "inotify_instances", "inotify_instances_limit", "inotify_processes_unread"
 GIVES = (USED, LIMIT, UNREAD)
 SHOWN = 3  # processes named, those with most first

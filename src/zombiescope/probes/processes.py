@@ -17,7 +17,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.held_files import HeldFiles
@@ -64,8 +64,8 @@ class _Look:
     def before(self, key: _Key, process: Process) -> Process | None:
         """A process as in this sample, under the name it has now; one that started later had used nothing."""
         if (then := self.processes.get(key)) is not None:
-            return then if then.name == process.name else replace(then, name=process.name)
-        return replace(process, user=0.0, system=0.0, children=0.0) if self.whole else None
+            return then if then.name == process.name else then._replace(name=process.name)
+        return process._replace(user=0.0, system=0.0, children=0.0) if self.whole else None
 
 
 @dataclass(slots=True)
@@ -133,12 +133,14 @@ def _look(files: HeldFiles, memory: _Memory) -> Iterator[Reading | Blind]:
 
 def _seen(files: HeldFiles, memory: _Memory) -> _Look:
     at = files.host.now()
-    pids = sorted((name for name in files.host.listing("/proc") if name.isdecimal()), key=lambda pid: (len(pid), pid))
+    pids = list(filter(str.isdecimal, files.host.listing("/proc")))
+    pids.sort(key=len)  # they are sorted as words
     found, before, memory.parsed = {}, memory.parsed, {}
     odd: dict[str, str] = {}
+    read, parsed = files.read, memory.parsed
     for pid in pids[:MOST]:
         try:
-            line = files.read(f"/proc/{pid}/stat")
+            line = read(f"/proc/{pid}/stat")
         except Unreadable:
             continue  # it has exited
         try:
@@ -147,7 +149,7 @@ def _seen(files: HeldFiles, memory: _Memory) -> _Look:
             if len(odd) < _ODD:
                 odd[pid] = error.why
             continue  # damaged in a copied root: it costs that process
-        found[process.key] = memory.parsed[line] = process
+        found[process.key] = parsed[line] = process
     if not found:
         raise Unreadable("/proc", next(iter(odd.values()), "no process is visible"))
     return _Look(at, found, len(pids), odd)

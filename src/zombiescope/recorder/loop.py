@@ -27,7 +27,10 @@ from zombiescope.recorder.worker import DEADLINE, Worker
 SHARE = 0.005  # of one core, for one probe: a dozen expensive probes together stay below a tenth of a core
 LONGEST_PAUSE = 600.0  # seconds: a probe that was late is asked again after that at the latest
 OFTEN = 1.0  # seconds: a probe with FILES and a shorter interval is fetched by the main thread
-GRID = 0.1  # seconds: what is due is done at these times of the monotonic clock, with all else: each waking costs 50 µs
+# Seconds: what is due is done at multiples of these from the first time on, together with all else, what has a longer
+# interval at whole seconds. To wake a thread takes 50 µs, and all that it calls is cold then: 100 µs for one probe.
+GRID, COARSE = 0.1, 1.0
+WEIGHED = 10  # of so many samples that are taken so often, the cost of one is measured
 Act = Callable[[], float]  # returns the seconds until the next time
 
 
@@ -59,6 +62,9 @@ class Loop:
         }
         self._often_at: dict[str, float] = {}  # when each is due, and the first of them
         self._often_due = math.inf
+        self._often_turn = 0
+        self._often_cost: dict[str, float] = {}
+        self._phase = math.nan  # when the first thing was due
         self._not_before = dict.fromkeys(self._probes, 0.0)  # a costly or late probe waits, by the monotonic clock
         self._pause = dict.fromkeys(self._probes, DEADLINE)  # seconds after the next time it is late
         self._worker: Worker | None = None  # none for a recorded root: nothing in it blocks
@@ -114,7 +120,7 @@ class Loop:
 
     def every(self, act: Act, after: float = 0.0) -> None:
         """Do something now and then: it returns when it is next due."""
-        heapq.heappush(self._due, (_on_grid(time.monotonic(), after), next(self._turn), act))
+        heapq.heappush(self._due, (self._on_grid(time.monotonic(), after), next(self._turn), act))
 
     def run(self, seconds: float) -> None:
         """Sample for `seconds`, or until `stopped`."""
@@ -149,7 +155,7 @@ class Loop:
             self._scheduled = True
             for name, probe in self._probes.items():
                 if name in self._often:
-                    self._often_at[name] = _on_grid(time.monotonic(), probe.EVERY)
+                    self._often_at[name] = self._on_grid(time.monotonic(), probe.EVERY)
                 else:
                     self.every(partial(self._look, name), after=probe.EVERY)
             self._often_due = min(self._often_at.values(), default=math.inf)
@@ -158,7 +164,7 @@ class Loop:
         when, _, act = self._due[0]
         pause = act()
         # Keep the interval; after a stall (SIGSTOP, a starved core) continue from now instead of catching up.
-        heapq.heapreplace(self._due, (max(_on_grid(when, pause), time.monotonic()), next(self._turn), act))
+        heapq.heapreplace(self._due, (max(self._on_grid(when, pause), time.monotonic()), next(self._turn), act))
 
     def _fetch_until(self, due: float) -> None:
         """Sleep until then; what is read many times a second is fetched in between.
@@ -174,13 +180,22 @@ class Loop:
                 return
 
     def _fetch(self) -> None:
-        due = self._often_due
+        due, weigh = self._often_due, self._often_turn % WEIGHED == 0
+        self._often_turn += 1
         for name in self._often:
             if self._often_at[name] <= due:
-                sample = self._sampled(name)
+                started = time.thread_time() if weigh else 0.0
+                sample: Sample | Fetched
+                try:
+                    content = self._fetches[name]()
+                    sample = Fetched(time.monotonic_ns(), content, 0.0)
+                except Unreadable as error:
+                    sample = Sample(self._host.now(), (), all_blind(self._probes[name], error), 0.0)
                 self._unnoted.append((name, sample))
-                pause = max(self.stretch * self._probes[name].EVERY, sample.cost / SHARE)
-                self._often_at[name] = max(_on_grid(due, pause), time.monotonic())
+                if weigh:
+                    self._often_cost[name] = time.thread_time() - started
+                pause = max(self.stretch * self._probes[name].EVERY, self._often_cost.get(name, 0.0) / SHARE)
+                self._often_at[name] = max(self._on_grid(due, pause), time.monotonic())
         self._often_due = min(self._often_at.values())
 
     def _look(self, name: str) -> float:
@@ -263,9 +278,12 @@ class Loop:
             return raiser(error)
         return raiser(Unreadable("watch", f"broken: {eye.why}")) if isinstance(eye, Broken) else eye
 
-
-def _on_grid(start: float, pause: float) -> float:
-    """The next time of the grid after a pause; a pause that is shorter than the grid is kept as it is."""
-    if pause < GRID:
-        return start + pause
-    return math.ceil((start + pause) / GRID - 1e-3) * GRID  # less than a thousandth late is rounding
+    def _on_grid(self, start: float, pause: float) -> float:
+        """The next time of the grid after a pause; a pause that is shorter than the grid is kept as it is."""
+        if math.isnan(self._phase):
+            self._phase = start
+        if pause < GRID:
+            return start + pause
+        step = COARSE if pause >= COARSE else GRID
+        # Less than a thousandth late is rounding.
+        return self._phase + math.ceil((start + pause - self._phase) / step - 1e-3) * step

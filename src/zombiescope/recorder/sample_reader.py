@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 ALWAYS = Span(float("-inf"), float("inf"))
 MOST = 20_000_000  # samples: 640 MB. Two cores, at 99 Hz and always busy, take 28 hours for them; 96 cores half an hour
+_SPELLED = 20_000  # stacks whose names are kept, 0.3 KB each: a dozen signs ask for all of a look
 _NEAR = 10_000  # nanoseconds: a gap's end was kept as a float, and so rounded
 _KINDS = {"at": np.int64, "cpu": np.int32, "tid": np.int32, "who": np.int32, "stack": np.int32}
 _KINDS |= {"weight": np.int64}
@@ -104,6 +105,7 @@ class SampleReader:
         self._parts, self._hz, self._span, self._label = parts, float(hz), span, label
         self._cgroups, self._damage = cgroups or {}, damage
         self._stacks = DistinctStacks()
+        self._spelled: dict[int, tuple[str, ...]] = {}  # by number
         self._whole: dict[int, Ids] = {}  # the stacks of parts that are known for good, by the part's place
 
     def __call__(
@@ -149,7 +151,15 @@ class SampleReader:
         for ids in known.values():
             good[self._stacks.places(ids)] = True
         places, frames = np.flatnonzero(good), self._stacks.frames()
-        good[places] = [wanted(frames.names(it)) for it in self._stacks.numbers(places).tolist()]
+        numbers, spelled = self._stacks.numbers(places).tolist(), self._spelled
+        if len(numbers) > _SPELLED:
+            good[places] = [wanted(frames.names(it)) for it in numbers]
+            return good
+        if len(spelled) + len(fresh := set(numbers) - spelled.keys()) > _SPELLED:
+            spelled.clear()
+            fresh = set(numbers)
+        spelled |= {it: frames.names(it) for it in fresh}
+        good[places] = [wanted(spelled[it]) for it in numbers]
         return good
 
     def _read(self, part: Part, spans: Sequence[Span], cpu: int | None, good: Mask | None, found: _Found) -> None:
