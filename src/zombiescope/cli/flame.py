@@ -60,7 +60,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from zombiescope.profile.allocating import reuse_freed
+    from zombiescope.cli._allocating import reuse_freed
 
     reuse_freed()
     from zombiescope.cli._files import LATER, NOW, Asked

@@ -84,7 +84,7 @@ def _opened(args: argparse.Namespace) -> Source:
     """The source, or the part of it that was asked for."""
     from dataclasses import replace
 
-    from zombiescope.profile.allocating import reuse_freed
+    from zombiescope.cli._allocating import reuse_freed
 
     if args.out:  # a server stays
         reuse_freed()

@@ -11,7 +11,7 @@ import pytest
 WORK = """
 import resource, sys
 if sys.argv[1] == "reused":
-    from zombiescope.profile.allocating import reuse_freed
+    from zombiescope.cli._allocating import reuse_freed
     reuse_freed()
 import numpy as np
 def work():
