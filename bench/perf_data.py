@@ -44,7 +44,7 @@ wait
 """
 # What `view -o` does, and imports: nothing but numpy.
 HEATMAP = (
-    "import sys; from zombiescope.profile.allocating import reuse_freed; reuse_freed(); "
+    "import sys; from zombiescope.cli._allocating import reuse_freed; reuse_freed(); "
     "from zombiescope.cli._sources import opened; from zombiescope.profile.heatmap import heatmap; "
     "from zombiescope.cli._files import NEVER, Asked; "
     f"heatmap(opened(sys.argv[1], asked=Asked(stacks=NEVER)).capture, {CELL})"

@@ -195,17 +195,20 @@ def _of_spaces(used: Ints, owners: Ints, table: Ints, tasks: Tasks) -> tuple[Int
     lengths = np.diff(edges)[used[alone]]
     parts: list[Ints] = [order[spread(edges[used[alone]], lengths)]]
     numbers: list[Ints] = [np.repeat(alone, lengths)]
+    place, space, limit = forked, used[forked], np.full(len(forked), _LATEST)
     left = _MOST
-    for place in forked.tolist():
-        space, limit = int(used[place]), _LATEST
-        mine: list[Ints] = []
-        while space >= 0 and len(mine) < _MOST_PARENTS:
-            own = order[edges[space] : edges[space + 1]]
-            mine.append(own[table[own, _TIME] <= limit])
-            limit, space = min(limit, int(since[space])), int(parents[space])
-        parts.append(np.concatenate(mine[::-1]))
-        numbers.append(np.full(len(parts[-1]), place))
-        left -= len(parts[-1])
-        if left < 0:
+    for _ in range(_MOST_PARENTS):  # its own, then its parent's up to the fork, and so on
+        lengths = np.diff(edges)[space]
+        fits = np.cumsum(lengths) <= left
+        place, space, limit, lengths = place[fits], space[fits], limit[fits], lengths[fits]
+        if not len(space):
             break
-    return np.concatenate(parts), np.concatenate(numbers)
+        left -= int(lengths.sum())
+        rows, which = order[spread(edges[space], lengths)], np.repeat(np.arange(len(space)), lengths)
+        kept = table[rows, _TIME] <= limit[which]
+        parts.append(rows[kept])
+        numbers.append(place[which[kept]])
+        limit, space = np.minimum(limit, since[space]), parents[space]
+        there = space >= 0
+        place, space, limit = place[there], space[there], limit[there]
+    return np.concatenate(parts[::-1]), np.concatenate(numbers[::-1])
