@@ -19,7 +19,8 @@ from zombiescope.members.rooms import names
         (("diagnose", "--format", "jsn"), "argument --format: invalid choice: 'jsn'; did you mean json?"),
         (
             ("fleet", "status", "--ray", "auto"),
-            "--ray is an option of `zombiescope fleet compare`, `zombiescope fleet jobs",
+            "unrecognized arguments: --ray auto; --ray is an option of "
+            + ", ".join(f"`zombiescope fleet {verb}`" for verb in ("compare", "jobs", "flame", "ask")),
         ),
         (("fleet", "status", "--rya", "auto"), "unrecognized arguments: --rya auto; did you mean --ray?"),
         (("lab", "rnu"), "invalid choice: 'rnu'; did you mean run?"),
