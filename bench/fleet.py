@@ -55,16 +55,14 @@ def _apart(what: str, folder: str) -> dict[str, float]:
 
 def _features(folder: str) -> dict[str, float]:
     from zombiescope.fleet import reading, store
-    from zombiescope.fleet.features import FROM_METRICS
-    from zombiescope.fleet.partial_sums import Question, answer
+    from zombiescope.fleet.features import from_metrics
+    from zombiescope.fleet.partial_sums import answer
     from zombiescope.fleet.simulated.fleet import simulate
 
     simulate(folder, 1000, 12, 7, "incident", every=10)
     fleet = reading.opened(store.opened(folder))
     paths = [fleet.store.path(key) for key in fleet.keys["metrics"]]
-    ways: dict[str, Callable[[], int]] = {
-        "duckdb": lambda: int(answer(fleet, Question("metrics", FROM_METRICS, by_node=True)).num_rows)
-    }
+    ways: dict[str, Callable[[], int]] = {"duckdb": lambda: int(answer(fleet, from_metrics(12)).num_rows)}
     if importlib.util.find_spec("polars"):
         ways["polars"] = lambda: _polars(paths)
     if importlib.util.find_spec("chdb"):

@@ -95,6 +95,16 @@ def test_features_are_the_same_but_for_rounding(folder: Path) -> None:
             assert whole[name].equals(parts[name])
 
 
+def test_the_percentile_is_the_exact_one(folder: Path) -> None:
+    fleet = _fleet(folder)
+    make_features(fleet)
+    exact = "SELECT node_id, quantile_cont(pressure_cpu, 0.99), regr_slope(memcg_dying, epoch(ts)) * 3600 FROM metrics"
+    found = fleet.rows("SELECT node_id, cpu_pressure_99, dying_per_hour FROM node_features ORDER BY 1")
+    assert len(found) > 0.9 * NODES
+    for one, other in zip(found, fleet.rows(f"{exact} GROUP BY 1 ORDER BY 1"), strict=True):
+        assert one == pytest.approx(other, rel=1e-6)
+
+
 def test_what_cannot_be_time_counts_for_nobody(tmp_path: Path) -> None:
     """A sick node that claims a stack of a million years takes nothing from the others' shares."""
     simulate(str(tmp_path / "s"), 80, 1, 4, "incident", every=600, parcels=True)

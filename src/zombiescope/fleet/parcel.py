@@ -182,7 +182,7 @@ def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
         return _labels(column)
     column = column.cast(field.type)
     if pa.types.is_string(field.type):
-        longest = pc.max(pc.utf8_length(column)).as_py()
+        longest = pc.max(pc.binary_length(column)).as_py()  # in bytes, which needs no look at the text
         return (
             column if longest is None or longest <= LONGEST_TEXT else pc.utf8_slice_codeunits(column, 0, LONGEST_TEXT)
         )
