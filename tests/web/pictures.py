@@ -31,13 +31,13 @@ PICTURES = (
 )
 
 
-FLEET = {
-    "fleet-page.png": (".node-grid", ""),
-    "fleet-page-unit.png": (".findings", "state.group.value = 'unit:ecs.service'; state.node.value = first()"),
-    "fleet-page-time.png": (".leaking", "state.pane.value = 'time'"),
-    "fleet-page-flame.png": (".frames canvas", "state.pane.value = 'flame'"),
-    "fleet-page-common.png": (".cause", "state.pane.value = 'common'; state.sick.value = 'driver_reset'"),
-}
+FLEET = (
+    ("fleet-page.png", ".node-grid", ""),
+    ("fleet-page-unit.png", ".findings", "state.group.value = 'unit:ecs.service'; state.node.value = first()"),
+    ("fleet-page-time.png", ".leaking", "state.pane.value = 'time'"),
+    ("fleet-page-flame.png", ".frames canvas", "state.pane.value = 'flame'"),
+    ("fleet-page-common.png", ".cause", "state.pane.value = 'common'; state.sick.value = 'driver_reset'"),
+)
 
 
 def fleet() -> None:
@@ -45,7 +45,7 @@ def fleet() -> None:
         simulate(str(Path(folder, "fleet")), 2000, 12, 1, "incident", every=300)
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         with serving("./fleet", folder) as address:
-            for name, (shown, act) in FLEET.items():
+            for name, shown, act in FLEET:
                 page = browser.new_page(viewport={"width": 1360, "height": 780}, color_scheme="light")
                 page.goto(address)
                 page.wait_for_selector("html[data-ready]")

@@ -10,13 +10,13 @@ from zombiescope.lab._loads import load
 from zombiescope.lab._memory_users import memory_user
 from zombiescope.lab._scenario import PREFIX, Fault, Truth
 
+NEEDS = ("root",)
+SECONDS = 9.0
 TRUTH = Truth(
     chain=("slow_fork",),
     subject=rf"process:{PREFIX}starts\[\d+\]",
     silent=("cpu_throttling", "realtime_hog", "fork_storm", "blocked_tasks", "kernel_lock", "proc_walker"),
 )
-NEEDS = ("root",)
-SECONDS = 9.0
 SIZE = 2 << 30  # bytes: half a million pages, whose entries are copied
 PAUSE = 0.02  # seconds between two forks
 JOB = 0.5  # of the core
