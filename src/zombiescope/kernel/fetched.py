@@ -78,13 +78,13 @@ def _held_open(host: Host, path: str, held: ExitStack) -> Callable[[], bytes]:
             if at_once and len(part) < CHUNK:
                 return part
             # A file of many records (/proc/slabinfo) is handed out a page at a time, however large the buffer is.
-            parts, size = [part], len(part)
-            while part and (part := os.pread(handle, CHUNK, size)):
-                parts.append(part)
-                size += len(part)
-                if size > MOST_BYTES:
+            whole = bytearray(part)
+            while part:
+                part = os.pread(handle, CHUNK, len(whole))
+                whole += part
+                if len(whole) > MOST_BYTES:
                     raise Unreadable(path, f"larger than {MOST_BYTES:,} bytes")
-            return b"".join(parts)
+            return bytes(whole)
         except (OSError, ValueError) as error:
             raise Unreadable(path, why(error)) from error
 
