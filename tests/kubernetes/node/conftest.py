@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,6 +77,15 @@ spec:
       restartPolicy: OnFailure
       containers: [{{name: work, image: {IMAGE}, command: [sh, -c, "sleep 1"]}}]
 """
+
+
+def few(asked: list[dict[str, Any]], seconds: float) -> None:
+    """For each change one patch of the conditions, ten seconds apart at least; for each finding one event, ten at once,
+    then one a minute, each with two requests at most before it. How much there is to say is up to this machine."""
+    about = [it["objectRef"]["resource"] for it in asked]
+    print(f"{len(asked)} requests in {seconds:.0f} s: {dict(Counter(about))}")
+    assert about.count("nodes") <= 3 + seconds / 30, asked
+    assert len(asked) - about.count("nodes") <= 3 * (10 + seconds / 60), asked
 
 
 @dataclass

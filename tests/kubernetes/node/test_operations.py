@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.kubernetes.images import IMAGE
 from tests.kubernetes.kubelet import NAME
-from tests.kubernetes.node.conftest import NAMESPACE, SOONER, Whole, crasher, deployment
+from tests.kubernetes.node.conftest import NAMESPACE, SOONER, Whole, crasher, deployment, few
 from tests.kubernetes.node.test_incident import SOON
 
 pytestmark = pytest.mark.alone
@@ -52,7 +52,13 @@ def fixed(sooner: Whole) -> Whole:
 
 def test_an_upgraded_agent_knows_what_goes_on(sooner: Whole) -> None:
     sooner.until(lambda: sooner.starved()["status"] == "True", 60)
-    assert len(sooner.begun("crasher")) == 1, "it is the same finding after the restart"
+    (event,) = sooner.begun("crasher")
+    assert event["count"] >= 1, "it is the same finding after the restart"
+
+
+def test_events_name_what_the_api_server_knows_of_a_pod(sooner: Whole) -> None:
+    """As the variant may ask for it: the event is counted up, with other words."""
+    sooner.until(lambda: "; owner: Deployment crasher; see: kubectl" in sooner.begun("crasher")[0]["message"], 90)
 
 
 def test_a_kubelet_that_hangs_does_not_cost_the_condition(fixed: Whole) -> None:
@@ -81,7 +87,7 @@ def test_a_server_that_was_killed_is_not_stormed_and_hears_all(fixed: Whole) -> 
     fixed.until(lambda: any(it["reason"] == "CrashLoopingContainerEnded" for it in fixed.cluster.events(NAME)), 60)
     asked, passed = fixed.requests(began), time.time() - began
     print(f"{len(asked)} requests in {passed:.0f} s after the server was away for {AWAY:.0f} s")
-    assert len(asked) <= 10 + passed / 10, [it["requestURI"] for it in asked]
+    few(asked, passed)
     assert "Traceback" not in fixed.logs()
     assert lost(fixed) == 0
     assert "CrashLoopingContainer" not in fixed.page.run("kubectl zombiescope nodes", expect=None)
@@ -137,15 +143,8 @@ def test_a_revoked_token_and_withdrawn_rights_make_no_storm_and_lose_nothing(fix
         fixed.cluster.kubectl("create", "-f", "-", stdin=anew(binding))
     fixed.until(lambda: fixed.starved().get("reason") == "CrashLoopingContainer", SOON)
     fixed.until(lambda: fixed.begun("second"), 60)
-    (event,) = fixed.begun("second")
-    print(event["message"])
+    assert len(fixed.begun("second")) == 1
     assert lost(fixed) == 0
-
-
-def test_events_name_what_the_api_server_knows_of_a_pod(fixed: Whole) -> None:
-    """Its name alone shows "DaemonSet, Job or ReplicaSet"."""
-    (event,) = fixed.begun("second")
-    assert "; owner: DaemonSet second; see: kubectl zombiescope diagnose" in event["message"]
     fixed.cluster.kubectl("delete", "daemonset", "second", "--wait=false")
 
 
