@@ -124,6 +124,12 @@ class Whole:
         told = [it for it in self.cluster.events(NAME) if it["reason"] == "CrashLoopingContainer"]
         return [it for it in told if f"default/{pod}-" in it["message"]]
 
+    def outdone(self) -> bool:
+        """Whether this machine has a fault of its own that is worse than the crash loop: the condition names that."""
+        reason = self.starved().get("reason")
+        others = {it["reason"] for it in self.cluster.events(NAME) if it["type"] == "Warning"}
+        return reason != "CrashLoopingContainer" and reason in others
+
     def logs(self) -> str:
         return self.cluster.kubectl("logs", "-n", NAMESPACE, "daemonset/zombiescope", expect=None).stdout
 
