@@ -13,6 +13,7 @@ from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.test_reporter import until
 
 from zombiescope.cgroups.pod_owners import by_name
+from zombiescope.kubernetes import pod_owners
 from zombiescope.kubernetes.client import Client
 from zombiescope.kubernetes.events import LONGEST, with_owner
 from zombiescope.kubernetes.pod_owners import PodOwners, owner
@@ -63,7 +64,7 @@ def test_the_command_stays_at_the_end_of_a_message() -> None:
 
 @pytest.mark.alone
 @pytest.mark.long
-def test_a_real_deployment(controlled: Cluster, tmp_path: Path) -> None:
+def test_a_real_deployment(controlled: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = controlled
     until(lambda: cluster.kubectl("get", "serviceaccount", "default", expect=None).returncode == 0, 60)
     cluster.kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
@@ -78,15 +79,20 @@ def test_a_real_deployment(controlled: Cluster, tmp_path: Path) -> None:
         until(pods, 60)
         name = pods()[0]["metadata"]["name"]
         assert by_name(name) == "Deployment owned", "as its name shows it"
+        every = []
         for variant, made in (("base", ""), ("remediate", "Deployment owned")):
             cluster.kubectl("apply", "-k", str(PROJECT / "deploy" / "kustomize" / variant))
             may = ("auth", "can-i", "get", "pods", "--as=system:serviceaccount:zombiescope:zombiescope")
             until(lambda: (cluster.kubectl(*may, expect=None).returncode == 0) == bool(made), 30)  # noqa: B023
             client = Client(cluster.service_account("zombiescope", "zombiescope", tmp_path / variant))
             owners = PodOwners(client)
+            every.append(owners)
             assert owners.of(f"default/{name}") == made == owners.of(f"default/{name}")
             assert owners.of("default/gone") == ""
             assert client.requests == (1 if not made else 3), "what is not allowed is not asked for"
+        assert every[0].of(f"default/{name}") == "", "a right that is given later is noticed later"
+        monkeypatch.setattr(pod_owners, "AGAIN", 0.0)
+        assert every[0].of(f"default/{name}") == "Deployment owned"
         asked = cluster.asked("system:serviceaccount:zombiescope")
         assert not [it for it in asked if it["responseStatus"]["code"] == 403 and name in it["requestURI"]]
     finally:

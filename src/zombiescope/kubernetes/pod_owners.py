@@ -5,6 +5,7 @@ Whether we may is asked first: a refusal for each finding would fill the server'
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from zombiescope.kubernetes.client import Client, Refused
 MAY_WE = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 HASH = "pod-template-hash"  # the label that a Deployment's controller gives its ReplicaSets and their pods
 MOST = 200  # pods that are remembered
+AGAIN = 600.0  # seconds after which it is asked again whether we may: a role may be given later
 
 
 class PodOwners:
@@ -22,6 +24,7 @@ class PodOwners:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._allowed: bool | None = None
+        self._refused_at = 0.0
         self.known: dict[str, str] = {}  # by namespace/name
 
     def of(self, pod: str) -> str:
@@ -41,7 +44,7 @@ class PodOwners:
         return self.known[pod]
 
     def _may(self) -> bool:
-        if self._allowed is None:
+        if self._allowed is None or (not self._allowed and time.monotonic() - self._refused_at > AGAIN):
             asked = {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}
             try:
                 answer = self._client.create(
@@ -51,6 +54,7 @@ class PodOwners:
                 self._allowed = isinstance(status, dict) and status.get("allowed") is True
             except Refused as error:
                 self._allowed = None if error.later else False
+            self._refused_at = time.monotonic()
         return bool(self._allowed)
 
 

@@ -18,7 +18,7 @@ from urllib.request import urlopen
 
 import pytest
 from tests.kubernetes.kubelet import NAME
-from tests.kubernetes.node.conftest import NAMESPACE, Whole
+from tests.kubernetes.node.conftest import NAMESPACE, Whole, few
 
 pytestmark = pytest.mark.alone
 SUBJECT = re.compile(r"container:default/crasher-[4-9b-f]+-[a-z0-9]{5}/web")
@@ -74,21 +74,22 @@ def test_the_recording_is_copied_and_shown(crashing: Whole, zombiescope: Any) ->
 def test_the_cluster_names_what_crashes(crashing: Whole) -> None:
     whole = crashing
     left = SOON - (time.monotonic() - whole.notes["applied"])
-    whole.until(lambda: whole.starved().get("reason") == "CrashLoopingContainer", left)
+    whole.until(lambda: whole.begun("crasher") and whole.starved()["status"] == "True", left)
     print(f"the condition was there after {time.monotonic() - whole.notes['applied']:.0f} s at most")
-    told = whole.starved()
-    assert told["status"] == "True" and "default/crasher-" in told["message"]
-    print(told["message"])
-    assert "exit code 5, of Deployment crasher" in told["message"]
-    whole.until(lambda: whole.begun("crasher"), 30)
     (event,) = whole.begun("crasher")
     assert event["type"] == "Warning" and "of Deployment crasher" in event["message"]
+    told = whole.starved()
+    print(told["message"])
+    if not whole.outdone():
+        assert told["reason"] == "CrashLoopingContainer" and "default/crasher-" in told["message"]
+        assert "exit code 5, of Deployment crasher" in told["message"]
 
 
 def test_the_table_shows_it(crashing: Whole) -> None:
     shown = crashing.page.run("kubectl zombiescope nodes", expect=1)
     (line,) = [it for it in shown.splitlines() if it.startswith(f"{NAME} ")]
-    assert "CrashLoopingContainer" in line and "default/crasher-" in line
+    assert " True " in line
+    assert crashing.outdone() or ("CrashLoopingContainer" in line and "default/crasher-" in line)
     assert "CrashLoopingContainer" in crashing.page.run("kubectl describe node NODE")
     assert "CrashLoopingContainer" in crashing.page.run("kubectl get events")
 
@@ -115,15 +116,10 @@ def test_what_would_help(crashing: Whole) -> None:
 
 
 def test_the_agent_asks_little(crashing: Whole) -> None:
-    """For each change one patch of the conditions, and a heartbeat every five minutes; for each finding one event. How
-    many there are is up to the machine that this runs on: ten at once, then one a minute."""
     asked = [it for it in crashing.requests(0.0) if it["verb"] != "watch"]
     began = crashing.cluster.client.get(f"/api/v1/namespaces/{NAMESPACE}").body["metadata"]["creationTimestamp"]
     minutes = (time.time() - timegm(time.strptime(began, "%Y-%m-%dT%H:%M:%SZ"))) / 60
-    events = [it for it in asked if it["objectRef"]["resource"] == "events"]
-    print(f"{len(asked)} requests in {minutes * 60:.0f} s, {len(events)} of them events")
-    assert len(asked) - len(events) <= 5 + minutes, [it["requestURI"] for it in asked]
-    assert len(events) <= 10 + minutes
+    few(asked, minutes * 60)
 
 
 def test_an_observing_agent_may_not_drain(crashing: Whole) -> None:

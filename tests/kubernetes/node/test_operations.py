@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.kubernetes.images import IMAGE
 from tests.kubernetes.kubelet import NAME
-from tests.kubernetes.node.conftest import NAMESPACE, SOONER, Whole, crasher, deployment
+from tests.kubernetes.node.conftest import NAMESPACE, SOONER, Whole, crasher, deployment, few
 from tests.kubernetes.node.test_incident import SOON
 
 pytestmark = pytest.mark.alone
@@ -35,7 +35,7 @@ spec:
 @pytest.fixture(scope="module")
 def sooner(crashing: Whole) -> Whole:
     """Upgraded with Helm 4 to other settings while something crashes: the new pod knows of it."""
-    crashing.until(lambda: crashing.starved().get("reason") == "CrashLoopingContainer", SOON)
+    crashing.until(lambda: crashing.begun("crasher"), SOON)
     crashing.upgrade(f"{SOONER},variant=remediate")
     return crashing
 
@@ -52,7 +52,13 @@ def fixed(sooner: Whole) -> Whole:
 
 def test_an_upgraded_agent_knows_what_goes_on(sooner: Whole) -> None:
     sooner.until(lambda: sooner.starved()["status"] == "True", 60)
-    assert len(sooner.begun("crasher")) == 1, "it is the same finding after the restart"
+    (event,) = sooner.begun("crasher")
+    assert event["count"] >= 1, "it is the same finding after the restart"
+
+
+def test_events_name_what_the_api_server_knows_of_a_pod(sooner: Whole) -> None:
+    """As the variant may ask for it: the event is counted up, with other words."""
+    sooner.until(lambda: "; owner: Deployment crasher; see: kubectl" in sooner.begun("crasher")[0]["message"], 90)
 
 
 def test_a_kubelet_that_hangs_does_not_cost_the_condition(fixed: Whole) -> None:
@@ -76,15 +82,17 @@ def test_a_server_that_was_killed_is_not_stormed_and_hears_all(fixed: Whole) -> 
     fixed.cluster.start()
     began = time.time()
     fixed.until(fixed.kubelet.ready, 90)
-    fixed.until(lambda: fixed.starved().get("reason") != "CrashLoopingContainer", 300)
-    print(f"cleared {time.monotonic() - fixed.notes['fixed']:.0f} s after the fix")
-    fixed.until(lambda: any(it["reason"] == "CrashLoopingContainerEnded" for it in fixed.cluster.events(NAME)), 60)
+    # That the pod is gone is seen within a minute; a quiet minute follows, then a look.
+    fixed.until(lambda: any(it["reason"] == "CrashLoopingContainerEnded" for it in fixed.cluster.events(NAME)), 300)
+    fixed.until(lambda: "crasher" not in fixed.starved()["message"], 30)
+    print(f"cleared {time.monotonic() - fixed.notes['fixed']:.0f} s after the fix: {fixed.starved()['message']}")
+    assert fixed.starved()["status"] == "False" or fixed.outdone()
     asked, passed = fixed.requests(began), time.time() - began
     print(f"{len(asked)} requests in {passed:.0f} s after the server was away for {AWAY:.0f} s")
-    assert len(asked) <= 10 + passed / 10, [it["requestURI"] for it in asked]
+    few(asked, passed)
     assert "Traceback" not in fixed.logs()
     assert lost(fixed) == 0
-    assert "CrashLoopingContainer" not in fixed.page.run("kubectl zombiescope nodes", expect=None)
+    assert "crasher" not in fixed.page.run("kubectl zombiescope nodes", expect=None)
 
 
 def test_a_drain_honours_a_budget(fixed: Whole) -> None:
@@ -135,17 +143,11 @@ def test_a_revoked_token_and_withdrawn_rights_make_no_storm_and_lose_nothing(fix
         assert "does the service account have its role?" in fixed.logs()
     finally:
         fixed.cluster.kubectl("create", "-f", "-", stdin=anew(binding))
-    fixed.until(lambda: fixed.starved().get("reason") == "CrashLoopingContainer", SOON)
+    fixed.until(lambda: fixed.starved()["status"] == "True", SOON)
+    assert fixed.starved()["reason"] == "CrashLoopingContainer" or fixed.outdone()
     fixed.until(lambda: fixed.begun("second"), 60)
-    (event,) = fixed.begun("second")
-    print(event["message"])
+    assert len(fixed.begun("second")) == 1
     assert lost(fixed) == 0
-
-
-def test_events_name_what_the_api_server_knows_of_a_pod(fixed: Whole) -> None:
-    """Its name alone shows "DaemonSet, Job or ReplicaSet"."""
-    (event,) = fixed.begun("second")
-    assert "; owner: DaemonSet second; see: kubectl zombiescope diagnose" in event["message"]
     fixed.cluster.kubectl("delete", "daemonset", "second", "--wait=false")
 
 
