@@ -53,7 +53,7 @@ peers: $(VENV)/.dev  ## fetch Prometheus and its kin, and SeaweedFS, for the tes
 test-long: $(VENV)/.dev tools peers $(PAGE)  ## the tests that take minutes: the agent through faults, kills and alerts, every scenario of the lab
 	$(BIN)/python -m tests --long $(ARGS)
 
-test-kernels: $(VENV)/.dev  ## boot Debian's 5.10, 6.1, 6.12 and 7.x under QEMU, run the census in each, record on 16 cores (ARGS="6.1")
+test-kernels: $(VENV)/.dev  ## boot Debian's 5.10, 6.1, 6.12 and 7.x under QEMU, run the census in each, record on 16 cores, make faults (ARGS="6.1 faults")
 	$(BIN)/python -m tests.kernels.run $(ARGS)
 
 test-cluster: TOOLS += mmdebstrap=mmdebstrap

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.conftest import PROJECT, Run
+from tests.kernels.faults import FAULTS
 
 from zombiescope.knowledge.symptoms import alike, symptoms
 from zombiescope.members.rooms import names
@@ -36,7 +37,11 @@ def test_every_sign_and_every_scenario_exists() -> None:
     signs, scenarios = set(names("signs")), set(names("lab"))
     assert {it for row in ROWS for it in re.findall(r"signs/(\w+)\.md", row[4])} <= signs
     assert {it for row in ROWS for it in re.findall(r"lab run (\w+)", proof(row))} <= scenarios
-    assert {proof(row).partition(" ")[0] for row in ROWS} <= {"", "tests", "reasoning", "`lab"}
+    assert {proof(row).partition(" ")[0] for row in ROWS} <= {"", "tests", "reasoning", "`lab", "`make"}
+    for row in ROWS:  # made in a guest
+        assert set(re.findall(r"faults\.(\w+)", proof(row))) <= set(FAULTS) & set(
+            re.findall(r"signs/(\w+)\.md", row[4])
+        )
 
 
 def test_what_is_proved_by_tests_has_a_test_of_that_sign() -> None:

@@ -31,7 +31,7 @@ PYTHON = os.path.realpath(sys.executable)
 SITE = "/site"  # in the guest: numpy and our package
 _SKIP = {"__pycache__", "site-packages", "dist-packages", "test", "tests", "idlelib", "tkinter", "turtledemo"}
 _SKIP |= {"lib2to3", "ensurepip", "pydoc_data", "f2py", "include"}
-_KEEP = {".py", ".so", ""}  # the last: licences and the like, which are small
+_KEEP = {".py", ".so", ".toml", ""}  # the last: licences and the like, which are small
 _FOLDERS = ("dev", "proc", "sys", "run", "tmp")
 _PAGE = 4096
 

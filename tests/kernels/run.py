@@ -8,14 +8,10 @@ Exit codes: 0 all right, 1 something was told wrong, 2 something needed is missi
 from __future__ import annotations
 
 import argparse
-import ctypes
 import dataclasses
 import json
-import os
 import platform
-import re
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,19 +21,15 @@ from pathlib import Path
 from typing import Any
 
 from tests.kernels import initramfs
+from tests.kernels.faults import FAULTS, SUITE, Fault, answers, judge_fault, make
 from tests.kernels.judge import DISK, PAGE_CACHE, Plan, Verdict, judge, plan
+from tests.kernels.machine import Machine, run
 from tests.kernels.many_cores import CORES, PLAN, judge_recording
-from tests.kernels.packages import Kernel, Lacking, install_tools, kernel, tool
+from tests.kernels.packages import Kernel, Lacking, install_tools, kernel
 
 RIGHT, WRONG, MISSING = 0, 1, 2
-BOOT_SECONDS = 115.0  # five times what is usual on two cores, and four such boots stay below eight minutes
-SECONDS_A_CORE = 8.0  # more: all of them are emulated on the same two
-_PR_SET_PDEATHSIG = 1
 _GUEST = Path(__file__).with_name("guest.py")
-# 16-byte exchanges (feature 141) go wrong in QEMU 7.2: a 6.12 guest crashed in kmalloc. The kernel is told to do
-# without them; they stay in the CPU model, as numpy may ask for them.
-_APPEND = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable random.trust_cpu=on clearcpuid=141"
-MANY = "cores"  # on the command line
+MANY, ALL_FAULTS = "cores", "faults"  # on the command line; a dot and its name after the latter for one of them
 MANY_SUITE = "trixie"
 _HEADINGS = ("kernel", "cgroup", "to init", "in all", "expected", "named", "wrong", "longest batch", "verdict")
 
@@ -60,12 +52,15 @@ BOOTS = (
 )
 
 
+_ASKED = (*(boot.version for boot in BOOTS), MANY, ALL_FAULTS, *(f"{ALL_FAULTS}.{it}" for it in FAULTS))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tests.kernels.run", description=__doc__)
-    parser.add_argument("versions", nargs="*", metavar="VERSION", help=f"only these: 5.10 6.1 6.12 7.x {MANY}")
+    parser.add_argument("versions", nargs="*", metavar="VERSION", help=f"only these: {' '.join(_ASKED)}")
     parser.add_argument("--keep", metavar="DIR", help="leave consoles and results there")
     args = parser.parse_args(argv)
-    unknown = set(args.versions) - {boot.version for boot in BOOTS} - {MANY}
+    unknown = set(args.versions) - set(_ASKED)
     if unknown:
         parser.error(f"no such kernel: {' '.join(sorted(unknown))}")
     boots = [boot for boot in BOOTS if not args.versions or boot.version in args.versions]
@@ -98,6 +93,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         except Lacking as lacking:
             print(f"{CORES} cores: not to be had: {lacking}", file=sys.stderr)
             code = code or MISSING
+    for name, fault in FAULTS.items():
+        if not args.versions or {ALL_FAULTS, f"{ALL_FAULTS}.{name}"} & set(args.versions):
+            try:
+                code = code if _make_and_judge(fault, kernel(SUITE), args.keep) else WRONG
+            except Lacking as lacking:
+                print(f"{name}: not to be had: {lacking}", file=sys.stderr)
+                code = code or MISSING
     print(f"{time.monotonic() - started:.0f} s")
     return code
 
@@ -132,12 +134,26 @@ def _record_and_kill(booted: Kernel, keep: str | None) -> bool:
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="zombiescope-kernels-") as folder:
         files = {"/record.json": json.dumps(PLAN).encode()}
-        seen = _run(booted, files, Path(keep or folder), MANY, cores=CORES)
+        seen = run(booted, Machine(_GUEST, files, CORES), Path(keep or folder), MANY)
         wrong = judge_recording(seen, Path(keep or folder))
     for words in wrong:
         print(f"{CORES} cores: {words}", file=sys.stderr)
     print(f"{CORES} cores: recorded, killed, opened: {'WRONG' if wrong else 'right'}; {_cost(seen)}", end="")
     print(f"{time.monotonic() - started:.0f} s in all")
+    return not wrong
+
+
+def _make_and_judge(fault: Fault, booted: Kernel, keep: str | None) -> bool:
+    print(f"booting {ALL_FAULTS}.{fault.sign}", flush=True)
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="zombiescope-kernels-") as folder:
+        seen = make(fault, booted, Path(keep or folder))
+    wrong = judge_fault(fault, seen)
+    for line in wrong:
+        print(f"{fault.sign}: {line}", file=sys.stderr)
+    for line in answers(fault, seen):
+        print(f"  {line}")
+    print(f"{fault.sign}: {'WRONG' if wrong else 'right'}; {time.monotonic() - started:.0f} s in all", flush=True)
     return not wrong
 
 
@@ -155,54 +171,7 @@ def _boot(booted: Kernel, made: Plan, folder: Path, label: str) -> dict[str, Any
         on_disk = next(leak for leak in made.leaks if leak.kind == PAGE_CACHE)
         inside = on_disk.file.removeprefix(f"{DISK}/")
         files |= {"/loop.ko": booted.loop.read_bytes(), "/disk": initramfs.ext4_image(inside, len(on_disk.names))}
-    return _run(booted, files, folder, label)
-
-
-def _run(booted: Kernel, files: dict[str, bytes], folder: Path, label: str, cores: int = 2) -> dict[str, Any]:
-    folder.mkdir(parents=True, exist_ok=True)
-    console, result = folder / f"{label}.console", folder / f"{label}.json"
-    result.unlink(missing_ok=True)
-    with tempfile.NamedTemporaryFile(suffix=".cpio") as archive:
-        initramfs.archive(Path(archive.name), _GUEST, files)
-        ended = _qemu(booted.image, archive.name, console, result, cores)
-    try:
-        seen: dict[str, Any] = json.loads(result.read_bytes())
-    except (OSError, ValueError):
-        return {"release": label, "error": f"{ended}; from its console:\n{_telling(console)}"}
-    return seen
-
-
-# A panic is long, and what Python said before it is what one wants to know.
-def _telling(console: Path) -> str:
-    lines = console.read_text(errors="replace").splitlines() if console.exists() else []
-    ours = [line for line in lines if line.strip() and not line.startswith("[")]
-    kernels = [line for line in lines if line.startswith("[") and re.search(r"panic|BUG|Oops|RIP|memory", line)]
-    return "\n".join([*ours[-20:], *kernels[:6]])
-
-
-def _qemu(image: Path, archive: str, console: Path, result: Path, cores: int) -> str:
-    # Of 16 cores in threads of their own, one now and then ran code that another was just patching: Oops: int3.
-    threads = "multi" if cores <= 2 else "single"
-    command = [tool("qemu-system-x86_64"), "-accel", f"tcg,thread={threads}", "-cpu", "max", "-m", "1G"]
-    command += ["-smp", str(cores)]
-    command += ["-display", "none", "-nodefaults", "-no-user-config", "-no-reboot"]
-    command += ["-serial", f"file:{console}", "-serial", f"file:{result}"]
-    command += ["-kernel", str(image), "-initrd", archive, "-append", _APPEND]
-    machine = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=_be_humble)
-    try:
-        _out, complaint = machine.communicate(timeout=BOOT_SECONDS + SECONDS_A_CORE * (cores - 2))
-        return f"the guest ended without a result ({machine.returncode}) {complaint.decode(errors='replace')}"
-    except subprocess.TimeoutExpired:
-        return "the guest was stopped: it took too long"
-    finally:
-        machine.kill()
-        machine.wait()
-
-
-# Others on this machine go first, and no guest outlives us, whatever ends us.
-def _be_humble() -> None:
-    os.nice(10)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    return run(booted, Machine(_GUEST, files), folder, label)
 
 
 def _words(verdict: Verdict) -> str:

@@ -76,8 +76,16 @@ def test_a_clock_that_is_slow_and_one_with_an_odd_name() -> None:
     (found,) = result.findings
     assert "takes 1,600 ns for each question" in found.says and "gave up another clock" in found.says
     assert result.unsure  # without stacks nobody knows what it costs
+    own = read("clock_call_seconds", "clock:hpet", 100e-9, 0, "hpet")
+    assert case(slow_clock, read("clock_read_seconds", "clock:hpet", 1.6e-6, 0, "hpet"), own).findings
     fast = case(slow_clock, read("clock_read_seconds", "clock:kvm-clock", 90e-9, 0, "kvm-clock"))
     assert fast.verdicts[0].state == "clear" and fast.verdicts[0].says == "kvm-clock: 90 ns a call"
+
+
+def test_a_processor_on_which_every_call_is_slow() -> None:
+    own = read("clock_call_seconds", "clock:tsc", 1.1e-6, 0, "tsc")
+    result = case(slow_clock, read("clock_read_seconds", "clock:tsc", 1.4e-6, 0, "tsc"), own)
+    assert not result.findings and result.verdicts[0].state == "clear"
 
 
 def test_a_core_full_of_clock_reads() -> None:
@@ -136,8 +144,9 @@ def root(folder: Path, files: dict[str, str]) -> Host:
 def test_the_clock_of_a_copy_and_of_this_machine(tmp_path: Path) -> None:
     folder = "sys/devices/system/clocksource/clocksource0"
     files = {f"{folder}/current_clocksource": "hpet\n", f"{folder}/available_clocksource": "tsc hpet acpi_pm\n"}
-    known, unknown = clocksource.read(root(tmp_path, files))
-    assert isinstance(known, Reading) and known.text == "tsc hpet acpi_pm" and isinstance(unknown, Blind)
+    known, *unknown = clocksource.read(root(tmp_path, files))
+    assert isinstance(known, Reading) and known.text == "tsc hpet acpi_pm"
+    assert len(unknown) == 2 and all(isinstance(it, Blind) for it in unknown)
     for text in ("", "a\nb\n", "x" * 100):
         with pytest.raises(Unparsable):
             clocksource.parse(text, "/x")
