@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ def recorded(timeline: Timeline, folder: Path) -> str:
     rows: list[Reading] = []
     for what in whats:
         looks = timeline.looks(what)
-        rows += [looks.reading(place)._replace(what="looked", subject=f"probe:{what}") for place in range(len(looks))]
+        rows += [replace(looks.reading(place), what="looked", subject=f"probe:{what}") for place in range(len(looks))]
         for subject in timeline.subjects(what):
             one = timeline.series(what, subject)
             rows += [one.reading(place) for place in range(len(one))]

@@ -218,8 +218,8 @@ def test_softirqs_timed_while_they_waited_are_the_mechanism() -> None:
     [
         timed("softirq_wait_seconds", "NET_RX", 1, 0.009, "1:900 8192:3"),  # short ones are ordinary
         timed("softirq_wait_seconds", "NET_RX", 11, 0.8, "524288:3"),  # another core
-        [it._replace(at=it.at + 20) for it in WAITS],  # later
-        [it._replace(text="from µs: many") for it in WAITS],
+        [replace(it, at=it.at + 20) for it in WAITS],  # later
+        [replace(it, text="from µs: many") for it in WAITS],
         [],
     ],
 )

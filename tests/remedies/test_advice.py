@@ -13,7 +13,7 @@ SEEN = read("seen", "node", 1.0, 0.0)
 
 
 def advice(remedy: str, sign: str, subject: str, says: str = "seen", what: str = "seen") -> list[str]:
-    found = replace(finding(sign, subject, SEEN._replace(what=what)), says=says)
+    found = replace(finding(sign, subject, replace(SEEN, what=what)), says=says)
     plan = plan_for(found, remedy, node([SEEN]))
     assert plan is not None and plan.risk == "safe" and plan.proof == (sign,)
     assert not any(it.argv or it.stdin or it.keeps or it.undo or it.unit for it in plan.steps), "advice does nothing"

@@ -51,7 +51,7 @@ def later(
     }
     readings = [it for name, part in parts.items() if name != without for it in [*part]]
     readings = [it for it in [*readings, *(extra or [])] if not T0 + unseen[0] < it.at < T0 + unseen[1]]
-    return node([it._replace(at=it.at + LATER) for it in readings])
+    return node([replace(it, at=it.at + LATER) for it in readings])
 
 
 def proved(after: Timeline, cured: str = ECS, *, earlier: Sequence[Reading] = (), window: float | None = None) -> Proof:
@@ -237,7 +237,7 @@ def test_load_that_was_not_read_is_not_comparable() -> None:
 
 def test_a_new_symptom_without_a_cause_is_no_proof() -> None:
     """A driver reset of another card: nothing starves its core."""
-    lines = [it._replace(text=it.text.replace("eth0", "eth1").replace("00:05", "00:06")) for it in resets()]
+    lines = [replace(it, text=it.text.replace("eth0", "eth1").replace("00:05", "00:06")) for it in resets()]
     proof = proved(later(extra=lines))
     assert states(proof)["no new symptom without a cause"] == "failed"
     assert "nic:eth1" in said(proof, "no new symptom without a cause")

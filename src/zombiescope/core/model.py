@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from zombiescope.core.harm import NOTHING_KNOWN, Harm
 from zombiescope.core.story import Story
@@ -31,7 +30,8 @@ class Span:
         return self.start <= at <= self.end
 
 
-class Reading(NamedTuple):  # made a hundred times a second: a frozen dataclass takes three times as long
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
     """One fact, as the kernel gave it."""
 
     what: str  # "cgroups_known": Prometheus spelling, base units; a counter ends in _total

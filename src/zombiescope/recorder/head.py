@@ -115,7 +115,7 @@ class HeadWriter:
         blind: Sequence[tuple[str, str, str, str]],
         cost: float,
     ) -> None:
-        """Readings are (what, subject, value, at, source, text), blind as (what, source, why, subject)."""
+        """Readings as (what, subject, value, at, source, text), blind as (what, source, why, subject)."""
         # By hand: most have neither, and an encoder takes 15 µs even for that. What is not seen is mostly as it was.
         news, (known, unseen) = _json(readings) if readings else "[]", self._unseen.get(source, ((), "[]"))
         if blind != known:
@@ -174,7 +174,11 @@ class HeadSink:
             self._probe(name),
             time.monotonic_ns(),
             taken=sample.at,
-            readings=[it for it in sample.readings if it.what in events or is_new(it)],
+            readings=[
+                (it.what, it.subject, it.value, it.at, it.source, it.text)
+                for it in sample.readings
+                if it.what in events or is_new(it)
+            ],
             blind=[(it.what, it.source, it.why, it.subject) for it in sample.blind],
             cost=sample.cost,
         )

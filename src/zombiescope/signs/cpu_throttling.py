@@ -58,8 +58,8 @@ def _throttled(timeline: Timeline) -> Iterator[Finding]:
                 evidence=(
                     spell.figure("cgroup_throttled_ratio"),
                     spell.figure("cgroup_throttled_seconds_per_second", stopped),
-                    timeline.series(NEEDS[3], many[0]).first._replace(
-                        what="cpu_idle_cores", subject="node", value=idle
+                    replace(
+                        timeline.series(NEEDS[3], many[0]).first, what="cpu_idle_cores", subject="node", value=idle
                     ),
                     *owners(timeline, subject)[:1],
                 ),

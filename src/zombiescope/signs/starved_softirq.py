@@ -154,7 +154,7 @@ def _interrupts_off(timeline: Timeline, cpu: int) -> Iterator[_Spell]:
             f"interrupts were off for {percent(spell.mean())} of {lasting(spell.span.seconds)}, "
             f"up to {gaps.values[longest] * 1e3:.0f} ms at once",
             (
-                spell.first._replace(what="core_gap_ratio", value=round(spell.mean(), 4)),
+                replace(spell.first, what="core_gap_ratio", value=round(spell.mean(), 4)),
                 gaps.reading(longest),
             ),
             f"cpu:{cpu}",
@@ -191,4 +191,4 @@ def _queues(timeline: Timeline, cpu: int) -> tuple[tuple[Reading, ...], str]:
 
 def _rate(squeezed: Series) -> tuple[Reading, ...]:
     mean = squeezed.mean() if len(squeezed) else 0.0
-    return (squeezed.first._replace(what="softnet_squeezed_per_second", value=round(mean, 3)),) if mean > 0 else ()
+    return (replace(squeezed.first, what="softnet_squeezed_per_second", value=round(mean, 3)),) if mean > 0 else ()
