@@ -76,6 +76,21 @@ def test_one_fix_at_a_time_and_the_other_is_named(tmp_path: Path) -> None:
         assert Path(tmp_path / "fixes.lock").exists()
 
 
+def test_what_a_killed_fix_was_starting_is_waited_for(tmp_path: Path) -> None:
+    """A fork of it holds the lock until it executes its program."""
+    program = (
+        "import os, sys, time; from zombiescope.treatment.ledger import Ledger\n"
+        "with Ledger(sys.argv[1]).locked():\n"
+        "    if os.fork(): os.kill(os.getpid(), 9)\n"
+        "    time.sleep(0.5); os._exit(0)"
+    )
+    killed = subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False)
+    assert killed.returncode < 0
+    began = time.monotonic()
+    with Ledger(str(tmp_path)).locked():
+        assert time.monotonic() - began > 0.2, "or it tests nothing"
+
+
 def test_nobody_writes_without_the_lock(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         Ledger(str(tmp_path)).write("1", "planned")

@@ -25,6 +25,7 @@ from zombiescope.places.own_folders import LEDGER_ENVIRONMENT, LEDGER_FILE, LEDG
 MOST_BYTES = 256 << 20  # a fix takes a few KB
 PROVING, PROVED = "proving", "proved"  # events of a proof: they come after the fix, and are no part of its state
 _LOCK = "fixes.lock"
+_MOMENT = 5.0  # seconds, on a busy node, from fork to exec
 Event = dict[str, Any]
 
 
@@ -128,14 +129,11 @@ class Ledger:
                 "give another folder with --ledger"
             ) from error
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _take(handle)
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
             self._locked = True
             yield
-        except BlockingIOError:
-            holder = os.pread(handle, 20, 0).decode(errors="replace").strip()
-            raise UserError(f"another fix is running (process {holder or '?'}): wait until it has finished") from None
         finally:
             self._locked = False
             os.close(handle)
@@ -165,3 +163,19 @@ def who() -> dict[str, Any]:
     except KeyError:
         name = str(uid)
     return {"user": name, "for": os.environ.get("SUDO_USER", ""), "pid": os.getpid(), "argv": sys.argv[:50]}
+
+
+def _take(lock: int) -> None:
+    """The lock, or who holds it. A command that a killed fix was just starting may hold it for a moment longer."""
+    deadline = time.monotonic() + _MOMENT
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            holder = os.pread(lock, 20, 0).decode(errors="replace").strip()
+            killed = holder.isascii() and holder.isdecimal() and not os.path.exists(f"/proc/{holder}")
+            if not killed or time.monotonic() > deadline:
+                says = f"another fix is running (process {holder or '?'}): wait until it has finished"
+                raise UserError(says) from None
+        time.sleep(0.02)
