@@ -1,6 +1,7 @@
 """A Python program that starts Ray, in namespaces of its own as a container has: all that Ray starts ends with it.
 
-Ray is large (400 MB) and no part of the development dependencies: install it beside (`pip install ray`) for such tests.
+Ray is large (400 MB) and no part of the development dependencies: install it beside (`pip install ray
+opentelemetry-sdk opentelemetry-exporter-prometheus`) for such tests.
 """
 
 from __future__ import annotations
