@@ -49,7 +49,7 @@ def _open(viewer: Viewer, agent: Agent, query: str = "") -> None:
 
     def there() -> bool:
         viewer.page.goto(address)
-        viewer.page.wait_for_selector("html[data-ready], .broken", timeout=60_000)
+        viewer.page.wait_for_selector("html[data-ready], .broken", timeout=150_000)
         return bool(viewer.page.query_selector("html[data-ready]"))
 
     agent.until(there)
@@ -59,11 +59,11 @@ def _open(viewer: Viewer, agent: Agent, query: str = "") -> None:
 def test_it_follows_by_itself_unless_somebody_is_at_work_on_it(viewer: Viewer, agent: Agent) -> None:
     _open(viewer, agent)
     first = viewer.ask("state.whole.end")
-    viewer.page.wait_for_function(f"() => window.zombiescope.state.whole.end > {first}", timeout=60_000)
+    viewer.page.wait_for_function(f"() => window.zombiescope.state.whole.end > {first}", timeout=150_000)
     assert "updated" in (viewer.page.text_content(".live [role=status]") or "")
     viewer.ask("state.choose({start: 0, end: 1e9})")
     viewer.page.wait_for_function(
-        "() => document.querySelector('.live [role=status]').textContent.startsWith('waits')", timeout=60_000
+        "() => document.querySelector('.live [role=status]').textContent.startsWith('waits')", timeout=150_000
     )
     before = viewer.ask("state.whole.end")
     assert viewer.range("chosen") == (0.0, 1.0) and viewer.ask("state.whole.end") == before
