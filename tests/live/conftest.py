@@ -29,6 +29,21 @@ def as_before() -> Iterator[set[str]]:
 
 
 @pytest.fixture
+def none_is_freed() -> None:
+    """The kernel has let go of what earlier tests left: their number has not changed for a second."""
+    last, since, deadline = -1, time.monotonic(), time.monotonic() + PATIENCE
+    while time.monotonic() - since < 1.0 and time.monotonic() < deadline:
+        if (now := _memory_cgroups()) != last:
+            last, since = now, time.monotonic()
+        time.sleep(0.1)
+
+
+def _memory_cgroups() -> int:
+    lines = (line.split() for line in Path("/proc/cgroups").read_text().splitlines())
+    return next((int(it[2]) for it in lines if it[0] == "memory"), 0)
+
+
+@pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many intervals of throttling within a short test."""
     monkeypatch.setattr(cpu_throttling, "EVERY", 0.25)

@@ -16,7 +16,7 @@ from tests.conftest import CANNOT, Run
 
 from zombiescope.lab._zombies import leaked, memory_folder
 
-pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups")]
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "none_is_freed")]
 
 # What a supervisor does that restarts its container for ever: a new cgroup, a process in it, a page, and it is gone.
 LOOP = """

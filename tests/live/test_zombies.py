@@ -12,7 +12,7 @@ from tests.conftest import Run
 
 from zombiescope.lab._zombies import leaked, memory_folder
 
-pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups")]
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups", "none_is_freed")]
 TRIES = 4  # /proc/cgroups counts the whole machine; somebody else's cgroup may come or go between two looks
 
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from zombiescope.cgroups.census import bytes_each, count
 from zombiescope.cgroups.families import family
 from zombiescope.cgroups.owners import owner, owners
@@ -111,6 +113,7 @@ def _counted(timeline: Timeline, subject: str, times: float) -> bool:
 
 def _span(timeline: Timeline, births: Series, per_minute: float) -> Span:
     """From the first birth; but if that came no later than one was due, the churn began before the recording."""
-    began = timeline.looks(NEEDS[0]).span.start
-    due = 2 * 60 / per_minute + SLACK  # a sample is a second late at most
-    return Span(began if births.at[0] - began <= due else float(births.at[0]), births.until)
+    looks = timeline.looks(NEEDS[0]).at
+    began, due = float(looks[0]), float(looks[0]) + 2 * 60 / per_minute
+    seen = float(looks[min(int(np.searchsorted(looks, due)), len(looks) - 1)])  # by the next sample
+    return Span(began if births.at[0] <= max(seen, due) + SLACK else float(births.at[0]), births.until)
