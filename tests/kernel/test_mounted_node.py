@@ -183,6 +183,24 @@ with CgroupIds(host_at("/host")) as ids:
 
 
 @pytest.mark.beside
+def test_events_of_cgroups_are_recorded_where_the_node_has_tracefs() -> None:
+    """Without the right to mount it: as in the chart's pod."""
+    text = """
+from zombiescope.core import Unreadable
+from zombiescope.kernel.cgroup_events import watching
+from zombiescope.kernel.mounted_node import host_at
+try:
+    with watching(0, host_at("/host")):
+        print("watched")
+except Unreadable as error:
+    print(error)
+"""
+    also = "mount -t tracefs tracefs $new/host/sys/kernel/tracing"
+    assert in_pod("-c", text, also=also, without=["sys_admin"]).stdout == "watched\n"
+    assert "mount -t tracefs" in in_pod("-c", text, without=["sys_admin"]).stdout
+
+
+@pytest.mark.beside
 def test_containers_are_those_of_the_nodes_runtime() -> None:
     text = """
 from zombiescope.audit.containers import container, ids

@@ -95,9 +95,9 @@ def parse(line: bytes, offset: float = 0.0) -> CgroupEvent | None:
 
 
 @contextmanager
-def watching(root: int | None = None) -> Iterator[CgroupEvents]:
+def watching(root: int | None = None, host: Host | None = None) -> Iterator[CgroupEvents]:
     """Record events from now on, of one hierarchy if its number is given; leaves nothing behind."""
-    with mounted("tracefs") as tracefs, _own_instance(tracefs) as instance:
+    with mounted("tracefs", host) as tracefs, _own_instance(tracefs) as instance:
         events = None
         try:
             # The same clock as time.monotonic(), so that a time can be given in unix seconds.

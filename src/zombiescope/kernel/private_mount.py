@@ -1,8 +1,9 @@
 """Read a kernel file system even where it is not mounted: tracefs, debugfs.
 
-If it is mounted already, that mount is used. Else it is mounted for this process alone: since 93766fbd2696 ("vfs:
-syscall: Add fsmount() to create a mount for a superblock", in v5.2) a mount can be held by a file descriptor and never
-be attached anywhere, so nothing on the node changes and nothing is left behind, not even by kill -9.
+If it is mounted already, that mount is used; from a container, that of the node. Else it is mounted for this process
+alone: since 93766fbd2696 ("vfs: syscall: Add fsmount() to create a mount for a superblock", in v5.2) a mount can be
+held by a file descriptor and never be attached anywhere, so nothing on the node changes and nothing is left behind, not
+even by kill -9.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from zombiescope.core.errors import Unreadable
+from zombiescope.core.host import Host
 
 USUAL = {"tracefs": ("/sys/kernel/tracing", "/sys/kernel/debug/tracing"), "debugfs": ("/sys/kernel/debug",)}
 _WITNESS = {
@@ -26,9 +28,9 @@ _CLOEXEC = 1
 
 
 @contextmanager
-def mounted(kind: str) -> Iterator[str]:
+def mounted(kind: str, host: Host | None = None) -> Iterator[str]:
     """A path below which the file system can be read, for as long as the context lasts."""
-    for path in USUAL[kind]:
+    for path in _places(kind, host):
         try:
             if _WITNESS[kind] in os.listdir(path):
                 yield path
@@ -40,6 +42,14 @@ def mounted(kind: str) -> Iterator[str]:
         yield f"/proc/self/fd/{handle}"
     finally:
         os.close(handle)
+
+
+def _places(kind: str, host: Host | None) -> Iterator[str]:
+    yield from USUAL[kind]
+    if host is not None:
+        for path in USUAL[kind]:
+            with suppress(Unreadable):
+                yield host.real(path)
 
 
 def _mount(kind: str) -> int:

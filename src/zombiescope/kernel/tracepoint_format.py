@@ -9,6 +9,7 @@ import re
 from typing import NamedTuple
 
 from zombiescope.core.errors import Unparsable, Unreadable
+from zombiescope.core.host import Host
 from zombiescope.kernel.private_mount import USUAL, mounted
 
 _LARGEST = 1 << 16  # bytes: sched_switch has 2,000
@@ -50,9 +51,9 @@ class Format(NamedTuple):
             raise Unreadable(self.source, f"has other fields than {name}: {', '.join(self.fields)}")
 
 
-def load(*tracepoints: str) -> list[Format]:
+def load(host: Host, *tracepoints: str) -> list[Format]:
     """The formats of tracepoints, such as "irq/softirq_raise"; from a private mount where tracefs is not mounted."""
-    with mounted("tracefs") as tracefs:
+    with mounted("tracefs", host) as tracefs:
         return [_load(tracefs, it) for it in tracepoints]
 
 

@@ -75,7 +75,7 @@ def watch(host: Host) -> Iterator[Look]:
     with ExitStack() as stack:
         mount = _memory_mount(host)
         try:
-            yield _from_events(host, stack.enter_context(watching(memory_hierarchy(host))))
+            yield _from_events(host, stack.enter_context(watching(memory_hierarchy(host), host)))
         except Unreadable as refused:
             yield _from_names(host, mount, refused.why)
 

@@ -33,7 +33,7 @@ SOURCE = "/sys/kernel/tracing/events/napi/napi_poll"
 def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
     """Keeps the program attached."""
     allowed(host, SOURCE)
-    (record,) = tracepoint_format.load("napi/napi_poll")
+    (record,) = tracepoint_format.load(host, "napi/napi_poll")
     with NapiPolls(record, len(possible_cores(host)), most=POLLS) as polls:
 
         def look() -> Iterator[Reading | Blind]:

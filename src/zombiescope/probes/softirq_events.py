@@ -43,7 +43,7 @@ PROGRAMS: dict[str, Callable[..., bytes]] = {
 def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
     """Keeps the programs attached."""
     allowed(host, SOURCE)
-    kinds = kinds_of(tracepoint_format.load(*(f"irq/{it}" for it in PROGRAMS)))
+    kinds = kinds_of(tracepoint_format.load(host, *(f"irq/{it}" for it in PROGRAMS)))
     with CoreTimes(possible_cores(host), kinds, PROGRAMS, most=SOFTIRQS) as times:
 
         def look() -> Iterator[Reading | Blind]:
