@@ -8,13 +8,20 @@ from tests.nodes import T0, node, read
 from zombiescope.core import Reading
 from zombiescope.core.model import Case
 from zombiescope.diagnosis.examine import examine
-from zombiescope.laws import crash_looping_container_to_job_failure
-from zombiescope.signs import crash_looping_container, job_failure
+from zombiescope.laws import crash_looping_container_to_job_failure, crash_looping_container_to_zombie_cgroups
+from zombiescope.signs import crash_looping_container, job_failure, zombie_cgroups
 
 SUBJECT = "container:default/web-1/web"
 IMAGE = "container web of pod default/web-1, image registry.example/web:7 (containerd)"
-SIGNS = {"crash_looping_container": crash_looping_container, "job_failure": job_failure}
-LAWS = {"crash_looping_container_to_job_failure": crash_looping_container_to_job_failure}
+SIGNS = {
+    "crash_looping_container": crash_looping_container,
+    "job_failure": job_failure,
+    "zombie_cgroups": zombie_cgroups,
+}
+LAWS = {
+    "crash_looping_container_to_job_failure": crash_looping_container_to_job_failure,
+    "crash_looping_container_to_zombie_cgroups": crash_looping_container_to_zombie_cgroups,
+}
 
 
 def exits(*times: float, code: int = 5, text: str = "") -> list[Reading]:
@@ -24,6 +31,15 @@ def exits(*times: float, code: int = 5, text: str = "") -> list[Reading]:
 def counts(*values: int, every: float = 60.0) -> list[Reading]:
     words = "container web of pod default/web-1"
     return [read("container_restarts_total", SUBJECT, value, at * every, words) for at, value in enumerate(values)]
+
+
+def dying(*values: int, every: float = 30.0) -> list[Reading]:
+    """Memory cgroups of v2, by the kernel's own count."""
+    readings = [read("cgroup_hierarchy", "controller:memory", 0, 0), read("cgroup_subsys", "controller:memory", 40, 0)]
+    for at, value in enumerate(values):
+        readings.append(read("cgroup_dying_subsys", "controller:memory", value, at * every))
+        readings.append(read("cgroup_dying_descendants", "hierarchy:v2", value, at * every))
+    return readings
 
 
 def case(*readings: Reading) -> Case:
@@ -144,3 +160,46 @@ def test_another_container_s_restart_is_not_this_loop_s() -> None:
     other = [read("container_restarts_total", "container:a/b/c", value, at) for at, value in ((0, 1), (60, 2))]
     found = case(*exits(5, 20, 45), *other)
     assert not found.links
+
+
+def test_what_its_ends_leave_behind_is_said_and_is_its_effect() -> None:
+    ends = exits(*range(5, 305, 12))
+    found = case(*ends, *counts(4, 10, 14, 19, 24, 29), *dying(100, 102, 105, 107, 110, 112, 115, 117, 120, 122, 125))
+    (chain,) = [it for it in found.chains if it[-1].sign == "zombie_cgroups"]
+    assert [it.sign for it in chain] == ["crash_looping_container", "zombie_cgroups"]
+    assert "last exit code 5, 25 more dying cgroups meanwhile" in chain[0].says
+    (ground,) = [
+        it for link in found.links if link.effect.sign == "zombie_cgroups" for it in link.grounds if it.kind == "dose"
+    ]
+    assert ground.says == "it ended 25 times, 25 more dying"
+
+
+def test_a_leak_that_begins_while_somebody_looks_began_after_its_cause() -> None:
+    """As every leak does for an agent that was there before it."""
+    found = case(*exits(*range(125, 305, 6)), *dying(100, 101, 101, 101, 101, 106, 111, 116, 121, 126, 131))
+    (chain,) = [it for it in found.chains if it[-1].sign == "zombie_cgroups"]
+    assert [(it.sign, it.span.start - T0) for it in chain] == [
+        ("crash_looping_container", 125),
+        ("zombie_cgroups", 210),
+    ]
+
+
+def test_ends_of_all_containers_are_compared_with_what_is_left() -> None:
+    """Two that leave one each: neither leaves two."""
+    other = [read("container_exit", "container:default/db-1/db", 1, at, "exit code 1") for at in range(6, 306, 12)]
+    found = case(*exits(*range(0, 300, 12)), *other, *dying(100, 110, 120, 130, 140, 150, every=60))
+    grounds = {it.says for link in found.links for it in link.grounds if it.kind == "dose"}
+    assert grounds == {"it ended 25 times (50 of all containers), 50 more dying"}
+
+
+@pytest.mark.parametrize(
+    ("ends", "counted"),
+    [
+        (range(5, 305, 12), (100, 100, 100, 100, 100, 100)),
+        (range(5, 305, 12), (100, 200, 300, 400, 500, 600)),
+        ((5, 100, 200), (1000, 1001, 1002, 1003)),
+    ],
+    ids=["none are left", "far more than it ended", "three by chance"],
+)
+def test_dying_cgroups_are_not_of_a_loop(ends: range, counted: tuple[int, ...]) -> None:
+    assert not [it for it in case(*exits(*ends), *dying(*counted)).links if it.effect.sign == "zombie_cgroups"]

@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zombiescope.cgroups.container_ends import COUNTER, EXITS, containers, left_behind
 from zombiescope.cgroups.pod_owners import by_name
 from zombiescope.core import Finding, Reading, Span, lasting
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.restarts import most_restarted
 
-COUNTER, EXITS = "container_restarts_total", "container_exit"
 # Scale: restarts of one container: the same on any node.
 NEEDS = ((COUNTER, EXITS),)
 TIMES = 3  # ends seen: as for a unit; two may be a start that waits for another container
@@ -40,8 +40,7 @@ class _Loop(NamedTuple):
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
-    subjects = {it: None for what in (COUNTER, EXITS) for it in timeline.subjects(what, "container")}
-    for subject in subjects:
+    for subject in containers(timeline):
         counter, exits = timeline.series(COUNTER, subject), timeline.series(EXITS, subject)
         for loop in _loops(timeline, subject, counter, exits):
             yield _finding(timeline, loop)
@@ -67,7 +66,13 @@ def _loops(timeline: Timeline, subject: str, counter: Series, exits: Series) -> 
         recent = timeline.span.end - float(group[-1]) <= APART
         if times >= TIMES or (latest >= BEFORE and recent):
             end = max(float(group[-1]), _there(timeline, subject, counter)) if recent else float(group[-1])
-            yield _Loop(subject, Span(float(group[0]), end), times, counter, exits)
+            yield _Loop(subject, Span(_since(timeline, float(group[0]), counter), end), times, counter, exits)
+
+
+def _since(timeline: Timeline, first: float, counter: Series) -> float:
+    """What was restarted before the look, and ends again before the kubelet would forget that, has looped all along."""
+    before = len(counter) and counter.first.value > 0 and first - timeline.span.start <= APART
+    return min(first, timeline.span.start) if before else first
 
 
 def _there(timeline: Timeline, subject: str, counter: Series) -> float:
@@ -91,12 +96,13 @@ def _finding(timeline: Timeline, loop: _Loop) -> Finding:
     image = _image(timeline, loop.subject)
     told = [exits.reading(place) for place in once[-SHOWN:]]
     counted = [loop.counter.first, loop.counter.latest] if len(loop.counter) else []
-    words = ["keeps crashing" if crashed else "keeps restarting"]
+    left = _left(timeline, loop)
+    does = "keeps crashing" if crashed else "keeps restarting"
     return Finding(
         subject=loop.subject,
         span=loop.span,
-        says=f"{words[0]}: " + ", ".join([pace, *total, *_how(exits), *_made_by(loop.subject), *image[0]]),
-        evidence=(*told, *counted, *image[1])[: SHOWN + 3],
+        says=f"{does}: " + ", ".join([pace, *total, *_how(exits), *left[0], *_made_by(loop.subject), *image[0]]),
+        evidence=(*told, *counted, *image[1], *left[1])[: SHOWN + 5],
         harm=_harm(loop, codes),
     )
 
@@ -111,6 +117,15 @@ def _how(exits: Series) -> list[str]:
         return [f"last OOM-killed (exit code {code})"]
     by = {KILLED: " (SIGKILL: a failed liveness probe, or killed from outside)", TERMINATED: " (SIGTERM)"}
     return [f"last exit code {code}{by.get(code, '')}"]
+
+
+def _left(timeline: Timeline, loop: _Loop) -> tuple[list[str], list[Reading]]:
+    """What its ends leave behind, as far as the node shows it."""
+    left = left_behind(timeline, loop.span)
+    if left is None:
+        return [], []
+    grown = left[1].values[-1] - left[1].values[0]
+    return [f"{grown:,.0f} more dying cgroups meanwhile"], [left[1].first, left[1].latest]
 
 
 def _image(timeline: Timeline, subject: str) -> tuple[list[str], list[Reading]]:

@@ -55,7 +55,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
         ):
             yield Finding(
                 subject=census.subject,
-                span=census.dying.span,
+                span=census.dying.span if census.dead >= many else _grown_since(census),
                 says=", ".join([f"include {_counted(census)}", *_held(census, timeline), *_pace(census, timeline)])
                 + whose
                 + f"; {len(refused):,} new cgroups were refused" * bool(refused)
@@ -193,6 +193,13 @@ def _harm(census: Census, timeline: Timeline, refused: tuple[Reading, ...]) -> H
         lost = Part(figure="broken", kind="refused", who=census.subject, amount=len(refused), span=span)
         grows = replace(grows, parts=(*grows.parts, lost))
     return first_of(*limits).added_to(grows)
+
+
+def _grown_since(census: Census) -> Span:
+    """Few of them, but ever more: there is a leak from when they were more than residue. Its cause began before that,
+    though not always before the recording."""
+    more = np.flatnonzero(census.dying.values - census.dying.values[0] > RESIDUE)
+    return Span(float(census.dying.at[more[0]]), census.dying.until) if len(more) else census.dying.span
 
 
 def _grown_from(census: Census) -> tuple[Reading, ...]:
