@@ -8,6 +8,10 @@ import pytest
 from tests.nodes import node, read
 from tests.remedies.planned import finding, plan_for
 
+from zombiescope.core import Case, Link
+from zombiescope.members.rooms import healthy, names
+from zombiescope.remedies import ask_owner
+
 POD = "/kubepods.slice/kubepods-pod0a1b2c3d_1111_2222_3333_444455556666.slice"
 SEEN = read("seen", "node", 1.0, 0.0)
 
@@ -84,6 +88,41 @@ def test_a_queue_that_overflows_is_named_and_an_unknown_one_is_not_guessed(what:
 )
 def test_what_to_change_in_who_does_it(sign: str, names: str) -> None:
     assert any(names in it for it in advice("change_culprit", sign, "node"))
+
+
+@pytest.mark.parametrize(
+    ("sign", "names"),
+    [
+        ("crash_looping_container", "kubectl logs --previous"),
+        ("oom_kill", "raise the limit"),
+        ("stolen_cpu", "the operator of the host"),
+        ("conntrack_full", "nf_conntrack_max"),
+        ("lost_routing_rules", "ManageForeignRoutingPolicyRules=no"),
+    ],
+)
+def test_where_to_look_and_whom_to_ask(sign: str, names: str) -> None:
+    assert any(names in it for it in advice("ask_owner", sign, "node"))
+
+
+def test_what_follows_from_another_cause_ends_with_that_one() -> None:
+    cause, effect = finding("oom_kill", "node", SEEN), finding("crash_looping_container", "container:a/b/c", SEEN)
+    link = Link(law="oom_kill_to_crash_looping_container", cause=cause, effect=effect, grounds=())
+    case = Case(node="n", kernel="6.8.0", span=node([SEEN]).span, findings=(cause, effect), links=(link,))
+    assert ask_owner.plan(cause, case, node([SEEN])) and ask_owner.plan(effect, case, node([SEEN])) is None
+
+
+def test_every_sign_that_can_be_a_first_cause_has_a_remedy_or_advice() -> None:
+    """Those without are told by what they follow from, or name what is to be removed themselves."""
+    cured = {sign for remedy in healthy("remedies").values() for sign in remedy.CURES}
+    assert set(names("signs")) - cured == {
+        "blocked_tasks",
+        "driver_reset",
+        "job_failure",
+        "logged_faults",
+        "saturated_core",
+        "starved_thread",
+        "unused_agent",
+    }
 
 
 def test_a_frozen_file_system_is_thawed_where_it_is_known_and_nothing_is_frozen_again() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from zombiescope.core import Case, Finding, Unexplained
 from zombiescope.core.model import SLACK
+from zombiescope.outputs._offers import meant
 from zombiescope.outputs._story import Chain, fix_command, ground_kind, next_commands, strongest
 from zombiescope.outputs._subjects import in_words
 from zombiescope.outputs._times import both
@@ -14,6 +15,7 @@ from zombiescope.outputs._times import both
 STILL = 5.0  # seconds before the end: what was seen so late was going on when the recording ended
 SHOWN = 3  # subjects named for one kind of damage, and commands
 _FIX = "shows what would be changed, and changes nothing"
+_ADVICE = "says what to do"
 Row = tuple[str, str]
 
 
@@ -83,6 +85,7 @@ def commands(case: Case) -> list[str]:
     """What to type next, a line each where it is said what it does; the others share one."""
     found = next_commands(case)[:SHOWN]
     fix = fix_command(case)
-    explained = [f"{it}  ({_FIX})" for it in found if it == fix]
+    does = _ADVICE if all(plan.advice for plan in meant(case)) else _FIX
+    explained = [f"{it}  ({does})" for it in found if it == fix]
     rest = "  ·  ".join(it for it in found if it != fix)
     return [*explained, *([rest] if rest else [])]

@@ -25,7 +25,10 @@ def in_words(told: Mapping[str, Any]) -> Iterator[str]:
             yield f"    {harmless(str(step['says']))}"
             if command := _command(step):
                 yield f"        $ {command}"
-    yield ON_THE_NODE if told["remedies"] else "no remedy is known for what was found, or nothing was found"
+    if any(_acts(plan) for plan in told["remedies"]):
+        yield ON_THE_NODE
+    elif not told["remedies"]:
+        yield "no remedy is known for what was found" if told["findings"] else "nothing was found"
 
 
 def as_script(told: Mapping[str, Any], node: str) -> Iterator[str]:
