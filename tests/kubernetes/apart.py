@@ -116,6 +116,7 @@ def _mounts(folder: Path) -> None:
     layers = f"lowerdir=/var,upperdir={folder}/upper,workdir={folder}/work"
     _done("mount", "-t", "overlay", "-o", layers, "overlay", "/var")
     _done("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
+    _done("mount", "-t", "tracefs", "tracefs", "/sys/kernel/tracing")  # as systemd does on every node
     for name in ("containerd", "kubelet"):  # layers of containers cannot lie on an overlay
         os.makedirs(f"/var/lib/{name}", exist_ok=True)
         _done("mount", "--bind", str(folder / name), f"/var/lib/{name}")

@@ -54,6 +54,7 @@ def test_every_fault_is_an_event_in_time_and_no_control_is_one(tmp_path: Path) -
                     time.sleep(LEFT)
                     accused += [f"{name}: {it['sign']} {it['subject']}" for it in agent.events() if it["began"] >= at]
             sizes.append(int(_figure(agent, "own_memory_bytes")))
+            print(f"{time.time() - at:5.0f} s {name}, {sizes[-1] / 1e6:.0f} MB; {late=} {accused=}", flush=True)
         throttled = _figure(agent, "cpu_throttled_seconds_total") if "throttled" in scenarios() else 60.0
         share = (_figure(agent, "own_cpu_seconds_total") - spent) / (time.monotonic() - began)
         events = agent.events()

@@ -34,6 +34,7 @@ OF_LIVE = 2.0  # times the live ones: what pods that come and go leave for some 
 FEW = 100  # below this even growth is pods that start and stop as usual
 GROWTH = 20  # so many more within one recording, never fewer: an active leak, long before there are MANY
 RESIDUE = 14  # these come and stay without any leak: metadata of the journal, charges kept on each core
+PAUSE, PAUSES = 60.0, 3.0  # seconds, and times the usual, without a new one: then the leak has stopped
 TROUBLE = 70_000  # this many held a core for 5 s in one read of statistics, and the network driver reset the card
 
 
@@ -55,7 +56,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
         ):
             yield Finding(
                 subject=census.subject,
-                span=census.dying.span if census.dead >= many else _grown_since(census),
+                span=census.dying.span if census.dead >= many else _growing(census),
                 says=", ".join([f"include {_counted(census)}", *_held(census, timeline), *_pace(census, timeline)])
                 + whose
                 + f"; {len(refused):,} new cgroups were refused" * bool(refused)
@@ -195,11 +196,16 @@ def _harm(census: Census, timeline: Timeline, refused: tuple[Reading, ...]) -> H
     return first_of(*limits).added_to(grows)
 
 
-def _grown_since(census: Census) -> Span:
-    """Few of them, but ever more: there is a leak from when they were more than residue. Its cause began before that,
-    though not always before the recording."""
-    more = np.flatnonzero(census.dying.values - census.dying.values[0] > RESIDUE)
-    return Span(float(census.dying.at[more[0]]), census.dying.until) if len(more) else census.dying.span
+def _growing(census: Census) -> Span:
+    """Few of them, but ever more: a leak goes on from when they are more than residue until no more come. Its cause
+    began before that, though not always before the recording."""
+    dying = census.dying
+    more = np.flatnonzero(dying.values - dying.values[0] > RESIDUE)
+    if not len(more):
+        return dying.span
+    start, last = float(dying.at[more[0]]), float(dying.at[np.flatnonzero(np.diff(dying.values) > 0)[-1] + 1])
+    apart = (last - float(dying.at[0])) / census.grown
+    return Span(start, min(last + max(PAUSE, PAUSES * apart), dying.until))
 
 
 def _grown_from(census: Census) -> tuple[Reading, ...]:

@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import indent
@@ -21,15 +22,21 @@ from tests.kubernetes.cluster import ADMIN, Cluster, running
 from tests.kubernetes.images import IMAGE, built
 from tests.kubernetes.kubelet import NAME, Kubelet, node
 from tests.kubernetes.node.documented import Documented
+from tests.looping_unit import looping
 
 from zombiescope import __version__
 from zombiescope.kubernetes.client import Refused
+from zombiescope.lab._systemd import Booted, booted
 
 CHART = PROJECT / "deploy" / "helm" / "zombiescope"
 NAMESPACE = "zombiescope"
 REPOSITORY = IMAGE.partition(":")[0]
 SOONER = "agent.every=10s,agent.budget=25%,agent.quiet=1m"  # for what would else take five quiet minutes
 PROXY = f"/api/v1/namespaces/{NAMESPACE}/pods/{{pod}}:9480/proxy"  # to the agent's own port
+
+UNIT = "ecs.service"
+# Each run writes a log that outlives its cgroup and keeps it; the node's /run is in memory.
+LEAKS = looping("echo cannot register > /var/lib/agent/$$$$.log; exit 1", pause=1.0)
 
 
 def deployment(name: str, pod: str, kind: str = "Deployment") -> str:
@@ -94,6 +101,7 @@ class Whole:
 
     cluster: Cluster
     kubelet: Kubelet
+    systemd: Booted
     page: Documented
     folder: Path
     notes: dict[str, float] = field(default_factory=dict)  # what one test has to tell another
@@ -121,14 +129,16 @@ class Whole:
 
     def begun(self, pod: str) -> list[dict[str, Any]]:
         """Events of crash loops of pods whose name begins so."""
-        told = [it for it in self.cluster.events(NAME) if it["reason"] == "CrashLoopingContainer"]
-        return [it for it in told if f"default/{pod}-" in it["message"]]
+        return self.events("CrashLoopingContainer", f"default/{pod}-")
+
+    def events(self, reason: str, name: str) -> list[dict[str, Any]]:
+        return [it for it in self.cluster.events(NAME) if it["reason"] == reason and name in it["message"]]
 
     def outdone(self) -> bool:
-        """Whether this machine has a fault of its own that is worse than the crash loop: the condition names that."""
+        """Whether this machine has a fault of its own that is worse than the crash loops: the condition names that."""
         reason = self.starved().get("reason")
         others = {it["reason"] for it in self.cluster.events(NAME) if it["type"] == "Warning"}
-        return reason != "CrashLoopingContainer" and reason in others
+        return reason not in ("CrashLoopingContainer", "CrashLoopingUnit") and reason in others
 
     def logs(self) -> str:
         return self.cluster.kubectl("logs", "-n", NAMESPACE, "daemonset/zombiescope", expect=None).stdout
@@ -181,28 +191,45 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
         pytest.skip(CANNOT + str(lacking))
     folder = tmp_path_factory.mktemp("reader")
     names = {"registry.example/zombiescope": REPOSITORY, "./rec": f"{folder}/rec", "node.folded": f"{folder}/folded"}
-    with running("0.0.0.0", 443) as cluster:
+    with running("0.0.0.0", 443) as cluster, own_systemd() as systemd:
         cluster.start_controllers()
         with node(cluster, images) as kubelet:
             for name in (f"{REPOSITORY}:{__version__}", f"docker.io/library/zombiescope:{__version__}"):
                 kubelet.ctr("images", "tag", IMAGE, name)
             page = Documented(cluster.kubeconfig, cluster.folder, {"NODE": NAME, **names})
-            yield Whole(cluster, kubelet, page, folder)
+            yield Whole(cluster, kubelet, systemd, page, folder)
+
+
+@contextmanager
+def own_systemd() -> Iterator[Booted]:
+    """A real systemd with a unit that leaks, not yet started."""
+    logs = "/run/agent-logs"
+    os.makedirs(logs)
+    unit = {f"/usr/lib/systemd/system/{UNIT}": LEAKS}
+    with booted({}, files=unit, binds={"/var/lib/agent": logs}, label="node") as systemd:
+        yield systemd
 
 
 @pytest.fixture(scope="session")
 def whole(bare: Whole) -> Whole:
-    """The chart is installed there, as the page says, with all its defaults."""
+    """The chart is installed there, as the page says, with all its defaults.
+
+    The node's systemd has cgroups in a namespace of its own here, so the agent has to know which systemd it is.
+    """
     bare.page.run("helm install")
+    bus = f"ZOMBIESCOPE_SYSTEMD_BUS={bare.systemd.bus}"
+    bare.cluster.kubectl("set", "env", "daemonset/zombiescope", bus, "-n", NAMESPACE)
     bare.page.run("kubectl --namespace zombiescope rollout status")
     return bare
 
 
 @pytest.fixture(scope="session")
 def crashing(whole: Whole) -> Whole:
-    """A Deployment whose container keeps crashing, and a Job that ends well; `applied` says when that began."""
+    """A unit of the node that crashes and leaks, a Deployment whose container keeps crashing, and a Job that ends well;
+    `applied` says when that began."""
     whole.until(whole.starved, 90)
     whole.notes["applied"] = time.monotonic()
+    whole.systemd.systemctl("start", "--no-block", UNIT)
     whole.apply(crasher("crasher", 3))
     whole.apply(JOB)
     return whole

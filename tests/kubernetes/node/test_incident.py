@@ -1,4 +1,4 @@
-"""A Deployment whose container crashes again and again on a real kubelet, as the cluster sees it. All is by default.
+"""A unit and a container that crash again and again on a real node, as the cluster sees it. All is by default.
 
 Until the cluster has said it, what else the page offers is tried: it needs no finding.
 """
@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 import re
+import shlex
 import signal
 import time
 from calendar import timegm
@@ -18,11 +19,18 @@ from urllib.request import urlopen
 
 import pytest
 from tests.kubernetes.kubelet import NAME
-from tests.kubernetes.node.conftest import NAMESPACE, Whole, few
+from tests.kubernetes.node.conftest import NAMESPACE, UNIT, Whole, few
 
 pytestmark = pytest.mark.alone
 SUBJECT = re.compile(r"container:default/crasher-[4-9b-f]+-[a-z0-9]{5}/web")
 SOON = 180.0  # seconds until the cluster must say it
+
+
+def commands(script: str) -> list[list[str]]:
+    """Of what `fix --apply` prints; all else is comment."""
+    lines = [shlex.split(line) for line in script.splitlines() if not line.startswith("#")]
+    assert all(it[0] == "systemctl" and it[-1] == UNIT for it in lines), script
+    return lines
 
 
 def test_the_agent_runs_as_the_chart_says(whole: Whole) -> None:
@@ -74,23 +82,27 @@ def test_the_recording_is_copied_and_shown(crashing: Whole, zombiescope: Any) ->
 def test_the_cluster_names_what_crashes(crashing: Whole) -> None:
     whole = crashing
     left = SOON - (time.monotonic() - whole.notes["applied"])
-    whole.until(lambda: whole.begun("crasher") and whole.starved()["status"] == "True", left)
+    whole.until(lambda: whole.events("CrashLoopingUnit", UNIT) and whole.starved()["status"] == "True", left)
     print(f"the condition was there after {time.monotonic() - whole.notes['applied']:.0f} s at most")
-    (event,) = whole.begun("crasher")
-    assert event["type"] == "Warning" and "of Deployment crasher" in event["message"]
     told = whole.starved()
     print(told["message"])
-    if not whole.outdone():
-        assert told["reason"] == "CrashLoopingContainer" and "default/crasher-" in told["message"]
-        assert "exit code 5, of Deployment crasher" in told["message"]
+    assert (told["reason"] == "CrashLoopingUnit" and UNIT in told["message"]) or whole.outdone()
+    left = SOON - (time.monotonic() - whole.notes["applied"])
+    whole.until(lambda: whole.begun("crasher"), left)
+    (event,) = whole.begun("crasher")
+    print(event["message"])
+    assert event["type"] == "Warning" and "of Deployment crasher" in event["message"]
+    assert "exit code 5" in event["message"]
 
 
 def test_the_table_shows_it(crashing: Whole) -> None:
     shown = crashing.page.run("kubectl zombiescope nodes", expect=1)
     (line,) = [it for it in shown.splitlines() if it.startswith(f"{NAME} ")]
     assert " True " in line
-    assert crashing.outdone() or ("CrashLoopingContainer" in line and "default/crasher-" in line)
-    assert "CrashLoopingContainer" in crashing.page.run("kubectl describe node NODE")
+    # The container's ends are failed work, which is worse than a service that fails at its start.
+    named = {"CrashLoopingContainer": "default/crasher-", "CrashLoopingUnit": UNIT}
+    assert any(reason in line and name in line for reason, name in named.items()) or crashing.outdone()
+    assert "CrashLoopingUnit" in crashing.page.run("kubectl describe node NODE")
     assert "CrashLoopingContainer" in crashing.page.run("kubectl get events")
 
 
@@ -102,6 +114,8 @@ def test_diagnose_returns_the_chain(crashing: Whole) -> None:
         "exec", "-n", NAMESPACE, crashing.agent["metadata"]["name"], "--", *asked, expect=1
     )  # as a program has it
     told = json.loads(done.stdout)
+    (chain,) = [it for it in told["chains"] if it[0]["subject"] == f"unit:{UNIT}"]
+    assert [it["sign"] for it in chain] == ["crash_looping_unit", "zombie_cgroups"]
     (cause,) = [it for it in told["root_causes"] if SUBJECT.fullmatch(it["subject"])]
     assert cause["sign"] == "crash_looping_container" and "exit code 5" in cause["says"]
     assert not [it for it in told["findings"] if "/well-" in it["subject"]], "a job that ends well is no finding"
@@ -110,9 +124,13 @@ def test_diagnose_returns_the_chain(crashing: Whole) -> None:
 
 
 def test_what_would_help(crashing: Whole) -> None:
-    print(crashing.page.run("kubectl zombiescope fix NODE", expect=1))
+    """A container has advice alone; a unit has commands, which are typed on the node (see test_operations)."""
+    told = crashing.page.run("kubectl zombiescope fix NODE", expect=1)
+    print(told)
+    assert "kubectl logs --previous" in told and f"systemctl mask -- {UNIT}" in told
     script = crashing.page.run("kubectl zombiescope fix NODE --apply", expect=None)
-    assert all(line.startswith("#") for line in script.splitlines()), "a container has no safe plan of commands"
+    print(script)
+    assert commands(script)
 
 
 def test_the_agent_asks_little(crashing: Whole) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from tests.kubernetes.images import IMAGE
 from tests.kubernetes.kubelet import NAME
-from tests.kubernetes.node.conftest import NAMESPACE, SOONER, Whole, crasher, deployment, few
-from tests.kubernetes.node.test_incident import SOON
+from tests.kubernetes.node.conftest import NAMESPACE, SOONER, UNIT, Whole, crasher, deployment, few
+from tests.kubernetes.node.test_incident import SOON, commands
 
 pytestmark = pytest.mark.alone
 AWAY = 60.0  # seconds that the API server is killed for
@@ -42,8 +42,10 @@ def sooner(crashing: Whole) -> Whole:
 
 @pytest.fixture(scope="module")
 def fixed(sooner: Whole) -> Whole:
-    """What an operator of a Deployment does: take it away."""
+    """What an operator does: type on the node what `fix` says, and take the Deployment away."""
     sooner.until(lambda: sooner.starved()["status"] == "True", 60)
+    for words in commands(sooner.page.run("kubectl zombiescope fix NODE --apply", expect=None)):
+        sooner.systemd.systemctl(*words[1:])
     sooner.away("deployment", "crasher")
     sooner.away("job", "well")
     sooner.notes["fixed"] = time.monotonic()
@@ -83,8 +85,9 @@ def test_a_server_that_was_killed_is_not_stormed_and_hears_all(fixed: Whole) -> 
     began = time.time()
     fixed.until(fixed.kubelet.ready, 90)
     # That the pod is gone is seen within a minute; a quiet minute follows, then a look.
-    fixed.until(lambda: any(it["reason"] == "CrashLoopingContainerEnded" for it in fixed.cluster.events(NAME)), 300)
-    fixed.until(lambda: "crasher" not in fixed.starved()["message"], 30)
+    for reason in ("CrashLoopingContainerEnded", "CrashLoopingUnitEnded"):
+        fixed.until(lambda reason=reason: fixed.events(reason, ""), 300)  # type: ignore[misc]
+    fixed.until(lambda: not any(it in fixed.starved()["message"] for it in ("crasher", UNIT)), 30)
     print(f"cleared {time.monotonic() - fixed.notes['fixed']:.0f} s after the fix: {fixed.starved()['message']}")
     assert fixed.starved()["status"] == "False" or fixed.outdone()
     asked, passed = fixed.requests(began), time.time() - began
