@@ -125,6 +125,15 @@ def test_a_loop_that_its_start_limit_ended_has_an_end() -> None:
     assert found.span == Span(T0, T0 + 10)
 
 
+def test_a_loop_that_somebody_stopped_ends_with_its_last_restart() -> None:
+    """A masked unit is not counted any more: its last state must not hold for ever."""
+    counted = restarts([float(it) for it in range(10)])
+    later = read("unit_restarts_total", f"unit:{FALSE}", 0.0, 400.0)
+    stopped = read("unit_active", f"unit:{ECS}", 0.0, 50.0, "not loaded")
+    (waits,), (found,) = (case([*counted, *more]).findings for more in ([later], [stopped, later]))
+    assert [it.span.end - it.span.start for it in (waits, found)] == [400, 45]
+
+
 def test_clear_says_who_restarted_most() -> None:
     verdict = case(restarts([2, 2])).verdicts[0]
     assert (

@@ -48,6 +48,13 @@ def test_the_whole_machine_stood_still() -> None:
     assert found.harm.waited_cores
 
 
+def test_a_recorder_that_was_started_anew_saw_nothing() -> None:
+    """It writes anew what never changes. Within one recording the same is written once: here the text differs."""
+    cores = [read("cpus_possible", "node", 4, at, f"0-3 {at}") for at in (0.0, 2.0 + PAUSE)]
+    assert case(*machine(**IDLE), cores[0]).findings
+    assert not case(*machine(**IDLE), *cores).findings
+
+
 def up(*seconds: tuple[float, float]) -> list[Reading]:
     return [read("uptime_seconds", "node", value, at) for at, value in seconds]
 

@@ -121,6 +121,9 @@ class _Eye:
                 running, source = float(unit.active == "active"), self._systemd.source(unit, "ActiveState")
                 subject = f"unit:{unit.name}"
                 yield Reading(what=GIVES[1], subject=subject, value=running, at=at, source=source, text=unit.state)
+        for name in sorted(self._awake - {unit.name for unit in units}):  # stopped and masked, or removed
+            source = self._systemd.source(None, "Units")
+            yield Reading(what=GIVES[1], subject=f"unit:{name}", value=0.0, at=at, source=source, text="not loaded")
         self._awake = {unit.name for unit in units if unit.active != "inactive"}
 
     def _forget(self, units: list[Unit]) -> None:

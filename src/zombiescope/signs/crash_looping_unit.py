@@ -52,7 +52,7 @@ def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
 def _counted(timeline: Timeline, counter: Series) -> Iterator[Finding]:
     """By systemd's own count: stretches of time in which restarts follow each other closely enough."""
     looked = counter.until - float(counter.at[0])
-    waits = "auto-restart" in counter.latest.text
+    waits = "auto-restart" in counter.latest.text and not _stopped(timeline, counter)
     # Too short to see a slow loop: restarts from before the recording, and signs that it goes on, must do.
     short = looked < TIMES * APART and counter.values[0] >= BEFORE
     stretches = list(_stretches(counter))
@@ -67,6 +67,12 @@ def _counted(timeline: Timeline, counter: Series) -> Iterator[Finding]:
             yield _finding(timeline, counter, Span(start, end), pace)
     if short and waits and not stretches:
         yield _finding(timeline, counter, Span(float(counter.at[0]), counter.until), "waits to be started again")
+
+
+def _stopped(timeline: Timeline, counter: Series) -> bool:
+    """Whether somebody stopped it since it was last counted."""
+    state = timeline.series("unit_active", counter.subject)
+    return bool(len(state)) and state.latest.at > counter.latest.at and "auto-restart" not in state.latest.text
 
 
 def _start(timeline: Timeline, counter: Series, first: int) -> float:

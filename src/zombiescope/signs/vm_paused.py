@@ -5,7 +5,8 @@ Why it hurts: a virtual machine that its host pauses, snapshots or migrates come
 False alarms: a starved recorder takes no sample either, but then some core accounts for the time; a core with
     interrupts off loses time alone; a clock that is set jumps without any core. So nothing may have been read, no core
     may have worked, two that had work must lack the time, and an idle core, or the uptime, must show that it passed. A
-    pause that stops the guest's clocks as well cannot be seen from inside.
+    recorder that was started anew was not there to see it. A pause that stops the guest's clocks as well cannot be seen
+    from inside.
 References: Documentation/virt/kvm/x86/timekeeping.rst; https://github.com/firecracker-microvm/firecracker/issues/5494
 """
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from zombiescope.core import Finding, Reading, Span, lasting
 from zombiescope.core.harm import Harm, Part
+from zombiescope.core.model import SLACK
 from zombiescope.core.timeline import Timeline
 
 IDLE = "cpu_idle_seconds_total"
@@ -30,6 +32,7 @@ WORKED = 0.2  # of that time, on any core: more, and somebody kept the recorder 
 LACKS = 0.8  # of that time is accounted for nowhere, on a core that had work: its ticks did not come
 CORES = 2  # that lack it: one alone may have had its interrupts off
 UPTIME = "uptime_seconds"
+NEVER_CHANGES = "cpus_possible"
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
@@ -39,6 +42,8 @@ def find(timeline: Timeline) -> Iterator[Finding]:
     steps = np.diff(times)
     for place in np.flatnonzero(steps >= max(LONG, TIMES * float(np.median(steps)))).tolist():
         still = Span(float(times[place]), float(times[place + 1]))
+        if _started_anew(timeline, still):
+            continue
         lacking, passed = _lacking(timeline, still)
         if len(lacking) < CORES or not (passed or _up(timeline, still)):
             continue
@@ -65,6 +70,8 @@ def _lacking(timeline: Timeline, still: Span) -> tuple[list[str], bool]:
     """Cores whose time is missing, none if any core worked meanwhile; and whether an idle core counted that time."""
     found, passed = [], False
     for cpu in timeline.subjects(IDLE, "cpu"):
+        if np.isnan(timeline.series(IDLE, cpu).sampled(np.array([still.start, still.end])).sum()):  # nothing is known
+            continue
         worked, rested = (sum(_rise(timeline, what, cpu, still) for what in whats) for whats in (_WORK, _REST))
         if worked > WORKED * still.seconds:
             return [], False
@@ -72,6 +79,12 @@ def _lacking(timeline: Timeline, still: Span) -> tuple[list[str], bool]:
         if still.seconds - worked - rested >= LACKS * still.seconds:
             found.append(cpu)
     return found, passed
+
+
+def _started_anew(timeline: Timeline, still: Span) -> bool:
+    """Whether another recorder took over: it writes every value anew, also that of what never changes."""
+    told = timeline.series(NEVER_CHANGES).at
+    return bool(((told > still.start) & (told <= still.end + SLACK)).any())
 
 
 def _up(timeline: Timeline, still: Span) -> bool:
