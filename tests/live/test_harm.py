@@ -21,7 +21,7 @@ from zombiescope.recorder.short import record
 from zombiescope.signs import cgroup_walker, cpu_throttling
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("memory_cgroups")]
-SECONDS = 8.0
+SECONDS = 5.0
 ATTEMPTS = 3
 
 
