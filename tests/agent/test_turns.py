@@ -24,16 +24,16 @@ def looked(it: Turns, every: float) -> float:
 def test_a_crash_is_looked_at_soon_and_the_pause_after_it_is_longer() -> None:
     it = Turns(WANTED)
     first = looked(it, 200.0)
-    assert it.pause == 200.0
+    assert it.pause == pytest.approx(200.0)
     assert it.alarm(first + 30, WANTED)
-    assert it.next == first + WANTED, "a look every minute is what was asked for"
+    assert it.next == pytest.approx(first + WANTED), "a look every minute is what was asked for"
     assert not it.alarm(first + 31, WANTED), "it is soon enough"
     looked(it, 200.0)
-    assert it.pause == 300.0, "at most half of the window"
+    assert it.pause == pytest.approx(300.0), "at most half of the window"
     looked(it, 200.0)
-    assert it.pause == 240.0, "and the rest of 140 s"
+    assert it.pause == pytest.approx(240.0), "and the rest of 140 s"
     looked(it, 200.0)
-    assert it.pause == 200.0
+    assert it.pause == pytest.approx(200.0)
 
 
 def test_a_late_crash_waits_until_it_is_recorded() -> None:

@@ -131,7 +131,7 @@ def test_a_thousand_agents(fleet: Fleet) -> None:
     fullest = max(Counter(it["requestReceivedTimestamp"][:19] for it in asked).values())
     print(f"after {AWAY:.0f} s away: {len(asked)} requests in {AFTER:.0f} s, {fullest} in the fullest second")
     # While the server starts, requests wait for it, one of each node at most: it takes all of them at once.
-    each = Counter(it["objectRef"].get("name", "") for it in asked if it["objectRef"]["resource"] == "nodes")
-    assert len(asked) <= 3 * NODES and fullest <= NODES and max(each.values()) <= 6
+    by_node = Counter(it["objectRef"].get("name", "") for it in asked if it["objectRef"]["resource"] == "nodes")
+    assert len(asked) <= 3 * NODES and fullest <= NODES and max(by_node.values()) <= 6
     assert fleet.starved() == {"False": NODES - SICK, "True": SICK}
     assert sum(one.lost for one in fleet.reporters.values()) == 0

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.kernel, pytest.mark.beside, pytest.mark.usefixtures("m
 def test_a_leak_is_stopped_proved_and_all_of_it_taken_back(zombiescope: Run, logs: Path, ledger: Ledger) -> None:
     with leaked(150, label="fix-earlier"), leaking(logs) as systemd, load("job", "0.6"):
         before = state(systemd)
-        done = zombiescope("fix", "--apply", "--prove", "15s", "--seconds", "7", "--format", "json")
+        done = zombiescope("fix", "--apply", "--prove", "10s", "--seconds", "6", "--format", "json")
         assert done.stdout, done.stderr
         told = json.loads(done.stdout)
         stopped = systemd.show("ecs.service", "ActiveState")

@@ -102,7 +102,7 @@ def flown(program: str, tmp_path_factory: pytest.TempPathFactory) -> Flown:
         spinning(program, "kernel", cpu=min(os.sched_getaffinity(0))) as asks,
         subprocess.Popen([sys.executable, "-c", WRITER, marker], stdout=subprocess.PIPE, text=True) as telling,
     ):
-        recording = fly(tmp_path_factory.mktemp("flown"), 8, hz=HZ)
+        recording = fly(tmp_path_factory.mktemp("flown"), 6, hz=HZ)
         written = float(telling.communicate()[0])
     return Flown(recording, spins, asks, marker, written)
 
