@@ -110,6 +110,10 @@ def test_one_that_comes_to_rest_is_told_once_more(systemd: Booted) -> None:
         systemd.systemctl("stop", "calm2.service")
         assert by_subject(list(look()), "unit_active")["unit:calm2.service"].value == 0
         assert "unit:calm2.service" not in by_subject(list(look()), "unit_active")
+        systemd.systemctl("mask", "--now", "calm3.service")
+        assert by_subject(list(look()), "unit_active")["unit:calm3.service"].text == "not loaded"
+        systemd.systemctl("unmask", "calm3.service")
+        systemd.systemctl("start", "calm3.service")
 
 
 @pytest.mark.kernel

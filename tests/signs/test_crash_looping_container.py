@@ -180,7 +180,7 @@ def test_a_leak_that_begins_while_somebody_looks_began_after_its_cause() -> None
     (chain,) = [it for it in found.chains if it[-1].sign == "zombie_cgroups"]
     assert [(it.sign, it.span.start - T0) for it in chain] == [
         ("crash_looping_container", 125),
-        ("zombie_cgroups", 210),
+        ("zombie_cgroups", 150),
     ]
 
 

@@ -56,12 +56,13 @@ def test_growth_is_found_before_there_are_many_and_trouble_is_foretold() -> None
     assert f"there are {zombie_cgroups.TROUBLE:,} in 116 min" in found.says  # 69,740 to go at 36,000 an hour
 
 
-def test_a_leak_begins_with_more_than_residue_and_ends_when_no_more_come() -> None:
+def test_a_leak_begins_when_they_come_without_a_pause_and_ends_when_no_more_come() -> None:
     """So that it is not older than its cause, nor goes on for as long as what it left stays in the window."""
-    rising = [340.0] * 100 + [340.0 + it for it in range(1, 101)]
+    rising = [339.0] * 20 + [340.0] * 80 + [340.0 + it for it in range(1, 101)]
     goes_on, stopped = only(node(v1(rising))), only(node(v1([*rising, *[440.0] * 300])))
-    assert [it.span.start - T0 for it in (goes_on, stopped)] == [114, 114]
+    assert [it.span.start - T0 for it in (goes_on, stopped)] == [100, 100]
     assert [it.span.end - T0 for it in (goes_on, stopped)] == [199, 259]
+    assert only(node(v1(rising[99:]))).span.start == T0, "it may have been there before"
 
 
 def test_memory_that_runs_out_first_is_what_is_foretold() -> None:

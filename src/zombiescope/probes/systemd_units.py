@@ -91,6 +91,7 @@ class _Eye:
             what=GIVES[4], subject="node", value=len(failed), at=at, source=source, text=" ".join(failed[:TOLD])
         )
         loaded = [unit for unit in units if unit.load == "loaded"]
+        gone = self._awake - {unit.name for unit in loaded}
         if len(loaded) > MOST:
             why = f"{len(loaded):,} services, of which only {MOST} were read"
             yield Blind(what=GIVES[0], source=source, why=why, subject="node")
@@ -113,6 +114,9 @@ class _Eye:
         for unit in awake:
             yield from self._told(unit, at, counts.get(unit.path, {}) | details.get(unit.path, {}))
         yield from self._states(loaded, at)
+        for name in sorted(gone):  # stopped and masked, or removed
+            source = self._systemd.source(None, "Units")
+            yield Reading(what=GIVES[1], subject=f"unit:{name}", value=0.0, at=at, source=source, text="not loaded")
 
     def _states(self, units: list[Unit], at: float) -> Iterator[Reading]:
         """Which units run; a unit that stopped is reported once more, otherwise its last state would seem to hold."""
@@ -121,9 +125,6 @@ class _Eye:
                 running, source = float(unit.active == "active"), self._systemd.source(unit, "ActiveState")
                 subject = f"unit:{unit.name}"
                 yield Reading(what=GIVES[1], subject=subject, value=running, at=at, source=source, text=unit.state)
-        for name in sorted(self._awake - {unit.name for unit in units}):  # stopped and masked, or removed
-            source = self._systemd.source(None, "Units")
-            yield Reading(what=GIVES[1], subject=f"unit:{name}", value=0.0, at=at, source=source, text="not loaded")
         self._awake = {unit.name for unit in units if unit.active != "inactive"}
 
     def _forget(self, units: list[Unit]) -> None:

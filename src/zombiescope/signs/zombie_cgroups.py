@@ -21,6 +21,7 @@ from zombiescope.cgroups.census import Census, bytes_each, bytes_held, count, un
 from zombiescope.cgroups.owners import owner, owners
 from zombiescope.core import Blind, Check, Finding, Reading, Span, amount, lasting, percent
 from zombiescope.core.harm import Harm, Part
+from zombiescope.core.model import SLACK
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.growth import first_of, reaches
 from zombiescope.derived.kernel_log import lines_of
@@ -56,7 +57,7 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
         ):
             yield Finding(
                 subject=census.subject,
-                span=census.dying.span if census.dead >= many else _growing(census),
+                span=census.dying.span if census.dead >= many else _growing(census, timeline),
                 says=", ".join([f"include {_counted(census)}", *_held(census, timeline), *_pace(census, timeline)])
                 + whose
                 + f"; {len(refused):,} new cgroups were refused" * bool(refused)
@@ -196,16 +197,23 @@ def _harm(census: Census, timeline: Timeline, refused: tuple[Reading, ...]) -> H
     return first_of(*limits).added_to(grows)
 
 
-def _growing(census: Census) -> Span:
-    """Few of them, but ever more: a leak goes on from when they are more than residue until no more come. Its cause
-    began before that, though not always before the recording."""
+def _growing(census: Census, timeline: Timeline) -> Span:
+    """Few of them, but ever more: from when they come without a pause, and are more than residue, until no more come.
+
+    So a leak that begins while somebody looks is not older than its cause. One that the second look shows may have
+    been there before the first.
+    """
     dying = census.dying
-    more = np.flatnonzero(dying.values - dying.values[0] > RESIDUE)
-    if not len(more):
-        return dying.span
-    start, last = float(dying.at[more[0]]), float(dying.at[np.flatnonzero(np.diff(dying.values) > 0)[-1] + 1])
-    apart = (last - float(dying.at[0])) / census.grown
-    return Span(start, min(last + max(PAUSE, PAUSES * apart), dying.until))
+    rises = np.flatnonzero(np.diff(dying.values) > 0) + 1
+    times, looks = dying.at[rises], timeline.look_times(census.evidence[0].what)
+    usual = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
+    start, second = float(dying.at[0]), float(looks[1]) if len(looks) > 1 else 0.0
+    for group in np.split(rises, np.flatnonzero(np.diff(times) > PAUSES * usual) + 1):
+        if dying.values[group[-1]] - dying.values[group[0] - 1] > RESIDUE:
+            began = float(dying.at[group[0]])
+            start = began if began > second + SLACK else start
+            break
+    return Span(start, min(float(times[-1]) + max(PAUSE, PAUSES * usual), dying.until))
 
 
 def _grown_from(census: Census) -> tuple[Reading, ...]:
