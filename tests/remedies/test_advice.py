@@ -65,43 +65,40 @@ def test_a_queue_that_overflows_is_named_and_an_unknown_one_is_not_guessed(what:
     assert [names in it for it in advice("enlarge_queue", "lost_packets", "node", what=what)] == [True] * bool(names)
 
 
-@pytest.mark.parametrize(
-    ("sign", "names"),
-    [
-        ("hook_tax", "narrow its rules"),
-        ("dead_mount", "/sys/fs/fuse/connections"),
-        ("numa_lopsided", "numa_balancing"),
-        ("unfair_weight", "CPUWeight="),
-        ("rule_walk", "uniq -d"),
-        ("pipe_full", "non-blocking mode"),
-        ("cache_dropper", "drop_caches"),
-        ("compaction_stall", "transparent_hugepage/defrag"),
-        ("console_flood", "dmesg -n 4"),
-        ("cpu_clocked_down", "turbostat"),
-        ("long_softirq", "TCP_KEEPIDLE"),
-        ("slow_clock", "current_clocksource"),
-        ("slow_fork", "posix_spawn"),
-        ("stopped_tasks", "kill -CONT"),
-        ("unaccounted_memory", "ss -0"),
-        ("vm_paused", "the operator of the host"),
-    ],
-)
-def test_what_to_change_in_who_does_it(sign: str, names: str) -> None:
-    assert any(names in it for it in advice("change_culprit", sign, "node"))
+NAMES = {
+    "change_culprit": {
+        "hook_tax": "narrow its rules",
+        "dead_mount": "/sys/fs/fuse/connections",
+        "numa_lopsided": "numa_balancing",
+        "unfair_weight": "CPUWeight=",
+        "rule_walk": "uniq -d",
+        "pipe_full": "non-blocking mode",
+        "cache_dropper": "drop_caches",
+        "compaction_stall": "transparent_hugepage/defrag",
+        "console_flood": "dmesg -n 4",
+        "cpu_clocked_down": "turbostat",
+        "long_softirq": "TCP_KEEPIDLE",
+        "slow_clock": "current_clocksource",
+        "slow_fork": "posix_spawn",
+        "stopped_tasks": "kill -CONT",
+        "unaccounted_memory": "ss -0",
+        "vm_paused": "the operator of the host",
+    },
+    "ask_owner": {
+        "crash_looping_container": "kubectl logs --previous",
+        "oom_kill": "raise the limit",
+        "stolen_cpu": "the operator of the host",
+        "conntrack_full": "nf_conntrack_max",
+        "lost_routing_rules": "ManageForeignRoutingPolicyRules=no",
+    },
+}
 
 
 @pytest.mark.parametrize(
-    ("sign", "names"),
-    [
-        ("crash_looping_container", "kubectl logs --previous"),
-        ("oom_kill", "raise the limit"),
-        ("stolen_cpu", "the operator of the host"),
-        ("conntrack_full", "nf_conntrack_max"),
-        ("lost_routing_rules", "ManageForeignRoutingPolicyRules=no"),
-    ],
+    ("remedy", "sign", "names"), [(remedy, *it) for remedy, its in NAMES.items() for it in its.items()]
 )
-def test_where_to_look_and_whom_to_ask(sign: str, names: str) -> None:
-    assert any(names in it for it in advice("ask_owner", sign, "node"))
+def test_what_to_change_in_who_does_it_or_whom_to_ask(remedy: str, sign: str, names: str) -> None:
+    assert any(names in it for it in advice(remedy, sign, "node"))
 
 
 def test_what_follows_from_another_cause_ends_with_that_one() -> None:
