@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests import forked
 from tests.warm import Warm, fits
 
 from zombiescope.core import UserError
@@ -54,10 +55,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--long", action="store_true", help="only the tests that take minutes, which are left out otherwise"
     )
+    group.addoption("--processes", type=int, default=1, metavar="MANY", help="in so many processes, a file in each")
     group.addoption("--passes", metavar="FOLDER", help="where a pass leaves its end for the last one to print")
 
 
-LONGEST = ("web", "test_package.py", "fleet", "agent", "members", "kubernetes", "cli")  # rooms, by their longest file
+# Files and rooms that take longest, by pass.
+LONGEST = {
+    "shared": (
+        "web",
+        "test_package.py",
+        "cli/test_proving",
+        "fleet",
+        "agent",
+        "members",
+        "kubernetes",
+        "cli",
+        "recorder",
+    ),
+    "beside": ("live/test_fix_killed", "agent", "live", "recorder", "naming"),
+}
 # What a file says if it has a test of that pass: to import all of them takes six seconds, in each process.
 SAYS = {"beside": ("beside",), "alone": ("kernel", "alone")}
 
@@ -83,11 +99,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [it for it, does in zip(items, runs, strict=True) if does]
     if wanted == "shared":
         sys.addaudithook(_no_cgroups)
-        items.sort(key=_its_turn)
+    if wanted in LONGEST:
+        items.sort(key=lambda it: _its_turn(it, LONGEST[wanted]))
     if os.geteuid() != 0:
         for item in items:
             if item.get_closest_marker("kernel"):
                 item.add_marker(pytest.mark.skip(reason="makes real cgroups or load: run the tests as root"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    return forked.run(session, session.config.getoption("--processes"))
 
 
 def pytest_collection_finish() -> None:
@@ -96,10 +118,10 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def _its_turn(item: pytest.Item) -> int:
+def _its_turn(item: pytest.Item, longest: tuple[str, ...]) -> int:
     """Files that take long begin first: at the end no process is busy alone."""
-    room = item.path.relative_to(PROJECT / "tests").parts[0]
-    return LONGEST.index(room) if room in LONGEST else len(LONGEST)
+    path = str(item.path.relative_to(PROJECT / "tests"))
+    return next((turn for turn, begins in enumerate(longest) if path.startswith(begins)), len(longest))
 
 
 def _its_pass(item: pytest.Item) -> str:
@@ -119,8 +141,6 @@ def _no_cgroups(event: str, arguments: tuple[object, ...]) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """What was skipped and why, also in the passes before the last, and how those ended."""
-    if hasattr(config, "workerinput"):  # one of several processes: the first of them tells of all
-        return
     reasons = Counter(_reason(it) for it in terminalreporter.stats.get("skipped", []))
     counts = ", ".join(text for text, _ in terminalreporter.build_summary_stats_line()[0])
     if passes := config.getoption("--passes"):
