@@ -17,8 +17,8 @@ import numpy as np
 from zombiescope.cgroups.owners import whose
 from zombiescope.core import Finding, Reading, Span, harmless
 from zombiescope.core.harm import Harm, Part
-from zombiescope.core.timeline import Timeline
-from zombiescope.derived.cores import cores
+from zombiescope.core.timeline import Series, Timeline
+from zombiescope.derived.cores import busy_cores, cores
 
 WEIGHT, USED, COUNT = "cgroup_cpu_weight", "cgroup_cpu_used_seconds_total", "cgroups_weighed"
 DELAY, GROUP = "process_run_delay_seconds_total", "process_in_cgroup"
@@ -27,24 +27,26 @@ NEEDS = (COUNT, DELAY)
 TIMES = 10.0  # times the other's weight: kubelet's own classes differ by less
 MOSTLY = 0.5  # of the node's cores used by the heavy one: else others take the time
 FULL = 0.9  # of the node's cores busy: on a node with idle cores no weight matters
+STEP = 2.0  # seconds for which the idle time of all cores is added up
+LASTS = 5.0  # seconds without an idle core: two samples of the weights and of who waits
+BRIDGE = 10.0  # seconds: a short pause of the heavy one does not make two of it
 WAITING = 0.2  # of the time: a process that waits less is not starved
 DEFAULT = 1.0  # who weighs less was meant to come last
 NAMED = 3  # waiting processes named in a sentence
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
-    span, many = timeline.looks(COUNT).span, len(cores(timeline))
-    if not many or span.seconds <= 0 or _busy(timeline, span) < FULL * many:
-        return
+    many = len(cores(timeline))
     weights = {it.subject.removeprefix("cgroup:"): it for it in timeline.latest(WEIGHT)}
-    waiting = _waiting(timeline, span)
-    for path, weight in weights.items():
-        used = timeline.rate(USED, f"cgroup:{path}")
-        if not used.mean() >= MOSTLY * many:  # not known (NaN) where CPU time is counted elsewhere
-            continue
-        light = [it for it in waiting if _weight_beside(path, it[1], weights) * TIMES <= weight.value]
-        if light:
-            yield _finding(timeline, path, weight, light, used.mean(), weights)
+    for full in _full(timeline, many) if many and weights else ():
+        waiting = _waiting(timeline, full)
+        for path, weight in weights.items():
+            used = timeline.rate(USED, f"cgroup:{path}", within=full).mean()
+            if not used >= MOSTLY * many:  # not known (NaN) where CPU time is counted elsewhere
+                continue
+            light = [it for it in waiting if _weight_beside(path, it[1], weights) * TIMES <= weight.value]
+            if light:
+                yield _finding(timeline, full, path, weight, light, used, weights)
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
@@ -84,16 +86,32 @@ def _weight_beside(path: str, other: str, weights: dict[str, Reading]) -> float:
     return known.value if known is not None and known.value >= DEFAULT else float("inf")
 
 
-def _busy(timeline: Timeline, span: Span) -> float:
-    what = "cpu_idle_seconds_total"
-    rates = [timeline.rate(what, cpu).between(span) for cpu in timeline.subjects(what, "cpu")]
-    return float(sum(1.0 - min(float(np.nan_to_num(it.mean())), 1.0) for it in rates if len(it)))
+def _full(timeline: Timeline, many: int) -> list[Span]:
+    """When the node had no idle core."""
+    idle = "cpu_idle_seconds_total"
+    edges = timeline.look_times(idle, STEP)
+    if len(edges) < 2:
+        return []
+    busy = Series(
+        what="cpu_busy_cores",
+        subject="node",
+        at=edges[:-1],
+        values=busy_cores(timeline, edges),
+        until=float(edges[-1]),
+        sources=("/proc/stat",),
+    )
+    return [it.span for it in busy.runs(above=FULL * many, lasting=LASTS, bridging=BRIDGE)]
 
 
 def _finding(
-    timeline: Timeline, path: str, weight: Reading, light: list[_Waiting], used: float, weights: dict[str, Reading]
+    timeline: Timeline,
+    span: Span,
+    path: str,
+    weight: Reading,
+    light: list[_Waiting],
+    used: float,
+    weights: dict[str, Reading],
 ) -> Finding:
-    span = timeline.looks(COUNT).span
     least = min(_weight_beside(path, it[1], weights) for it in light)
     names = ", ".join(harmless(it[0].removeprefix("process:")) for it in light[:NAMED])
     return Finding(
