@@ -15,18 +15,23 @@ from zombiescope.members.rooms import guarded
 def explain(case: Case, laws: Mapping[str, ModuleType], timeline: Timeline) -> tuple[Unexplained, ...]:
     """Every finding without a cause that some law has as its effect; what no law could explain is a root."""
     explained = {link.effect for link in case.links}
+    found: dict[str, list[Finding]] = {}
+    for finding in case.findings:
+        found.setdefault(finding.sign, []).append(finding)
     riddles = []
     for finding in case.findings:
         able = [name for name in laws if ends(name)[1] == finding.sign]
         if able and finding not in explained:
-            candidates = tuple(_candidate(name, laws[name], finding, case, timeline) for name in able)
+            candidates = tuple(_candidate(name, laws[name], finding, found, case, timeline) for name in able)
             riddles.append(Unexplained(finding=finding, candidates=candidates))
     return tuple(riddles)
 
 
-def _candidate(name: str, law: ModuleType, effect: Finding, case: Case, timeline: Timeline) -> Candidate:
+def _candidate(
+    name: str, law: ModuleType, effect: Finding, found: Mapping[str, list[Finding]], case: Case, timeline: Timeline
+) -> Candidate:
     sign = ends(name)[0]
-    causes = [finding for finding in case.findings if finding.sign == sign]
+    causes = found.get(sign, [])
     if causes:
         timely = [cause for cause in causes if in_order(cause, effect, within=law.WITHIN, began=case.span.start)]
         if not timely:
