@@ -156,7 +156,7 @@ def test_a_pipe_gets_tsv(incident: Fleet, capsys: pytest.CaptureFixture[str]) ->
     ("words", "says"),
     [
         (["status"], "give --store"),
-        (["status", "--store", "/nonexistent/x"], "no node has sent anything yet"),
+        (["status", "--store", "/nonexistent/x"], "no such folder"),
         (["compare", "--store", "ftp://x"], "not a store"),
         (["gather", "--store", "/tmp/x", "/nonexistent"], "no such file"),
     ],

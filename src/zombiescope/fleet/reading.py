@@ -23,7 +23,7 @@ from zombiescope.fleet.compaction import read_parcels, waiting
 from zombiescope.fleet.hours import SECONDS, Hour, hour_of
 from zombiescope.fleet.reach import MOST_CORES
 from zombiescope.fleet.schemas import TABLES, empty
-from zombiescope.fleet.store import Store
+from zombiescope.fleet.store import Folder, Store
 
 if TYPE_CHECKING:
     from zombiescope.fleet.partial_sums import Engine
@@ -102,6 +102,8 @@ def opened(
     loose = waiting(store, known)
     every = sorted({*known, *loose})
     if not every:
+        if isinstance(store, Folder) and not os.path.isdir(store.folder):
+            raise UserError(f"{store.url}: no such folder")
         raise UserError(
             f"{store.url}: no node has sent anything yet: see `zombiescope fleet gather`, or make a fleet to try with "
             "`zombiescope lab fleet DIR`"
