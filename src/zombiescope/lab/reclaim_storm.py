@@ -1,4 +1,4 @@
-"""Two processes in a cgroup limited to 16 MB read a gigabyte of files: each page must be reclaimed first.
+"""Two processes in a cgroup limited to 24 MB read a gigabyte of files: each page must be reclaimed first.
 
 The files are sparse, so there is no disk IO, only reclaim. No counter of the whole node shows it.
 """
@@ -14,7 +14,7 @@ from zombiescope.lab._scenario import KERNEL_CAUSES, PREFIX, Fault, Truth
 TRUTH = Truth(chain=("direct_reclaim",), subject=rf"cgroup:/{PREFIX}reclaim-\d+", silent=KERNEL_CAUSES)
 NEEDS = ("root",)
 SECONDS = 8.0
-LIMIT, SIZE = 16 << 20, 1 << 30
+LIMIT, SIZE = 24 << 20, 1 << 30  # each reader is a Python of 7 MB itself: with less one is OOM-killed now and then
 READERS = 2
 
 
