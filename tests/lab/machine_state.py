@@ -18,7 +18,7 @@ from zombiescope.kernel.mounts import cgroup_mounts
 from zombiescope.lab._scenario import PREFIX
 
 # The kernel's own figures among the settings: they change by themselves.
-_FIGURES = re.compile(r"/(random|pty)/|/ns_last_pid|/(\w+-)?nr(_\w+)?$|-(nr|state)\b|conntrack_count")
+_FIGURES = re.compile(r"/(random|pty|quota)/|/ns_last_pid|/(\w+-)?nr(_\w+)?$|-(nr|state)\b|conntrack_count")
 _FOLDERS = ("/dev/shm", "/run", "/run/*", "/tmp", "/var/tmp", "/var/lib")
 # Anybody may write to these meanwhile; the lab's own, and what podman and runc leave, would be called so.
 _PUBLIC = re.compile(r"/(dev/shm|tmp|var/tmp)/(?!.*(zslab|zombiescope|podman|libpod|containers|runc))")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import time
 from pathlib import Path
@@ -12,9 +13,13 @@ import pytest
 from tests.agent.running import running
 
 from zombiescope.lab import crash_loop
+from zombiescope.lab._leaking import leaking
+from zombiescope.lab._units import LEAKS, restarted
 
 pytestmark = [pytest.mark.kernel, pytest.mark.long, pytest.mark.usefixtures("memory_cgroups", "can_boot", "as_before")]
-KILLS = int(os.environ.get("ZOMBIESCOPE_KILLS", "2"))
+KILLS = int(os.environ.get("ZOMBIESCOPE_KILLS", "10"))
+LOOKS = 5  # one in so many is killed after a look, the others while they start
+PAUSE = 0.5  # seconds between two runs: two hundred kills take a quarter of an hour, and each run leaves a cgroup
 WITHIN = 90.0  # seconds from the beginning of the fault to its event
 
 
@@ -40,10 +45,14 @@ def test_a_crash_loop_makes_one_event_in_time(tmp_path: Path) -> None:
 
 def test_killed_while_a_fault_goes_on_it_neither_forgets_nor_doubles(tmp_path: Path) -> None:
     options = ("--every", "10s", "--budget", "20%", "--set", "kmsg.PAST=0")
-    with crash_loop.run():
-        for _ in range(KILLS):
+    moments = random.Random(7)
+    with leaking({"ecs.service": restarted(LEAKS, PAUSE)}, label="kills", scale=1.0):
+        for number in range(KILLS):
             with running(tmp_path, *options) as agent:
-                agent.looked()
+                if number % LOOKS:
+                    time.sleep(moments.uniform(0.0, 3.0))
+                else:
+                    agent.looked()
                 agent.stop(signal.SIGKILL)
         with running(tmp_path, *options) as agent:
             agent.looked(2)
