@@ -25,6 +25,11 @@ CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
 _SET_MEMPOLICY, _MPOL_DEFAULT, _MPOL_BIND = 238, 0, 2  # x86-64
 _WRITERS = 16
+_LEFT = 120 << 20  # bytes of a NUMA node that are left free: half of the file that is read there
+_RECLAIM = (
+    "7"  # zone_reclaim_mode: with less, multi-generation LRU lists are left alone (mm/vmscan.c, lru_gen_shrink_node)
+)
+_RESERVE = "4096"  # KB that the kernel keeps free: by itself it takes a tenth of so small a node for huge pages
 _SPINNER = "spinner"
 
 
@@ -40,7 +45,7 @@ def main(result: dict[str, Any]) -> None:
 
 def slow_clock(plan: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     with worker(ask_for_the_time), worker(ask_for_the_time):  # on one core, so that one of them waits
-        for clock in (read(CLOCK).strip(), *plan["clocks"]):
+        for clock in plan["clocks"]:
             write(CLOCK, clock)
             yield clock, diagnose(plan) | {"clock": read(CLOCK).strip()}
 
@@ -97,26 +102,34 @@ def flood() -> None:
 
 def numa_lopsided(plan: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """A program holds most of node 1 and reads a file from there: other node or reclaim, as the setting says."""
-    for name, mode in (("control", "0"), ("fault", "1")):
+    write("/proc/sys/vm/min_free_kbytes", _RESERVE)
+    for name, mode in (("control", "0"), ("fault", _RECLAIM)):
         write("/proc/sys/vm/drop_caches", "3")
         write("/proc/sys/vm/zone_reclaim_mode", mode)
-        with worker(partial(hold_and_read, plan["held"], plan["disk"])):
+        with worker(partial(hold_and_read, plan["disk"])):
             time.sleep(5)  # until it holds it
             yield name, diagnose(plan)
 
 
-def hold_and_read(size: int, disk: str) -> None:
+def hold_and_read(disk: str) -> None:
     os.sched_setaffinity(0, {1})
+    size = _free(1) - _LEFT
     only = ctypes.c_ulong(1 << 1)
     libc.syscall(_SET_MEMPOLICY, _MPOL_BIND, ctypes.byref(only), 64)
     held = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     for place in range(0, size, 4096):
         held[place] = 1
     libc.syscall(_SET_MEMPOLICY, _MPOL_DEFAULT, None, 0)
-    file = os.open(disk, os.O_RDONLY)
-    pages = mmap.mmap(file, os.lseek(file, 0, os.SEEK_END), mmap.MAP_SHARED, mmap.PROT_READ)
+    file = os.open(disk, os.O_RDONLY)  # read, not mapped: what is mapped is not reclaimed for its node's sake
     while True:
-        pages[::4096]
+        if not os.read(file, 1 << 20):
+            os.lseek(file, 0, os.SEEK_SET)
+
+
+def _free(node: int) -> int:
+    """Bytes of its memory."""
+    lines = read(f"/sys/devices/system/node/node{node}/meminfo").splitlines()
+    return next(int(line.split()[3]) * 1024 for line in lines if "MemFree" in line)
 
 
 FAULTS: dict[str, Callable[[dict[str, Any]], Iterator[tuple[str, Any]]]] = {

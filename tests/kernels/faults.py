@@ -23,6 +23,8 @@ _NODES = ((768, 0), (512, 1))  # MB of each NUMA node, and its core
 _REQUESTS = 25  # a second, that the slow disk takes: sixteen writers then wait 0.6 s each
 _SECONDS = 300.0  # until a guest is stopped: three times what is usual, as it diagnoses two or three times
 _PAUSE = 8.0  # seconds: the sign wants five
+_STARTS = 14.0  # seconds that a diagnosis takes until it looks, in a guest whose cores are busy
+_LINE = 960  # bytes a second, as 9,600 bits are
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Fault:
     seconds: float = 8.0  # of each diagnosis
     plan: dict[str, Any] = field(default_factory=dict)
     cores: int = 2
+    one_thread: bool = False
     append: str = ""
     disks: tuple[str, ...] = ()  # options of each
     options: tuple[str, ...] = ()
@@ -62,6 +65,39 @@ FAULTS = {
             plan={"disks": {"control": "/dev/nvme0n1", "fault": "/dev/nvme1n1"}},
             disks=("", f"throttling.iops-total={_REQUESTS}"),
         ),
+        Fault("slow_clock", {"tsc": "", "hpet": "clock:hpet"}, plan={"clocks": ["tsc", "hpet"]}),
+        Fault(
+            "vm_paused",
+            {"control": "", "stopped": "node"},
+            seconds=_STARTS + _PAUSE + _STARTS,
+            plan={"after": _STARTS + _PAUSE},
+            outside=pause,
+        ),
+        Fault(
+            "console_flood",
+            {"control": "", "fault": "console:ttyS0"},
+            seconds=12.0,
+            # It runs for minutes only, and may write to its log as often as it likes.
+            plan={"options": ["--set", "console_flood.BOOT=0"]},
+            one_thread=True,  # it printed until a tracepoint was switched on, and then there was an Oops
+            append="printk.devkmsg=on",
+            console_speed=_LINE,
+        ),
+        Fault(
+            "numa_lopsided",
+            {"control": "", "fault": "numa:1"},
+            plan={"disk": "/dev/nvme0n1"},
+            disks=("",),
+            options=tuple(
+                word
+                for node, (size, core) in enumerate(_NODES)
+                for word in (
+                    *("-object", f"memory-backend-ram,id=memory{node},size={size}M"),
+                    *("-numa", f"node,nodeid={node},cpus={core},memdev=memory{node}"),
+                )
+            ),
+            memory=f"{sum(size for size, _core in _NODES)}M",
+        ),
     )
 }
 
@@ -83,6 +119,7 @@ def make(fault: Fault, booted: Kernel, folder: Path) -> dict[str, Any]:
         _FIRST_PROCESS,
         files,
         fault.cores,
+        fault.one_thread,
         f"psi=1 {fault.append}",
         tuple(options),
         fault.console_speed,

@@ -37,6 +37,7 @@ class Machine:
     first_process: Path
     files: dict[str, bytes] = field(default_factory=dict)
     cores: int = 2
+    one_thread: bool = False  # all cores in one: slower, and no core runs what another is just patching
     append: str = ""  # for the kernel's command line
     options: tuple[str, ...] = ()  # of QEMU
     console_speed: int = 0  # bytes a second that its first serial line takes; 0: as many as come
@@ -71,7 +72,7 @@ def _telling(console: Path) -> str:
 
 def _qemu(image: Path, machine: Machine, archive: str, console: Path, result: Path) -> str:
     # Of 16 cores in threads of their own, one now and then ran code that another was just patching: Oops: int3.
-    threads = "multi" if machine.cores <= 4 else "single"
+    threads = "single" if machine.cores > 4 or machine.one_thread else "multi"
     command = [tool("qemu-system-x86_64"), "-accel", f"tcg,thread={threads}", "-cpu", "max", "-m", machine.memory]
     command += ["-smp", str(machine.cores)]
     command += ["-display", "none", "-nodefaults", "-no-user-config", "-no-reboot"]
