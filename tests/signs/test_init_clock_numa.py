@@ -15,7 +15,7 @@ from zombiescope.core.model import Case
 from zombiescope.diagnosis.examine import examine
 from zombiescope.laws import crash_looping_unit_to_busy_init, mount_explosion_to_busy_init, slow_clock_to_saturated_core
 from zombiescope.probes import clocksource, numa_memory
-from zombiescope.signs import busy_init, numa_lopsided, slow_clock
+from zombiescope.signs import busy_init, crash_looping_unit, numa_lopsided, slow_clock
 
 STEPS = (0.0, 5.0, 10.0)
 
@@ -67,6 +67,23 @@ def test_what_keeps_pid_1_busy() -> None:
     for often, tied in ((2.0, True), (0.1, False)):
         restarts = node([read("unit_restarts_total", "unit:a.service", often * at, at) for at in STEPS])
         assert bool(list(crash_looping_unit_to_busy_init.grounds(unit, effect, restarts))) == tied
+
+
+@pytest.mark.parametrize(("stack", "accused"), [("read;show_mountinfo", True), ("main;work", False)])
+def test_a_pid_1_too_busy_to_answer_is_accused_where_its_stacks_show_what_it_does(stack: str, accused: bool) -> None:
+    """Its units could not be seen: that one of them keeps it busy is ruled out by stacks, or by nothing."""
+    timeline = node(
+        used("systemd[1]", 0.9),
+        samples=[(at / 10, 0, "systemd[1]", stack) for at in range(100)],
+        unseen={"unit_restarts_total": "no answer in 5 s", "systemd_answer_seconds": "no answer in 5 s"},
+    )
+    law = {"crash_looping_unit_to_busy_init": crash_looping_unit_to_busy_init}
+    result = examine(timeline, signs={"busy_init": busy_init, "crash_looping_unit": crash_looping_unit}, laws=law)
+    assert [it.sign for it in result.root_causes] == ["busy_init"] * accused
+    assert "; a question got no answer in 5 s" in result.findings[0].says and not result.unsure
+    (riddle,) = result.unexplained
+    (candidate,) = riddle.candidates
+    assert candidate.blind != accused and ("starts no units" in candidate.why_not) == accused
 
 
 def test_a_clock_that_is_slow_and_one_with_an_odd_name() -> None:

@@ -219,8 +219,7 @@ class Timeline:
             first = max(int(np.searchsorted(times[:-1], within.start, side="right")) - 1, 0)
             last = max(int(np.searchsorted(times[:-1], within.end, side="right")), first + 1)
             times, steps = times[first : last + 1], steps[first:last]
-        values, sources = _rises(counter.sampled(times)), counter.sources[-1:]
-        values /= steps
+        values, sources = _rises(counter.sampled(times)) / steps, counter.sources[-1:]
         found = Series(
             what=what, subject=subject, at=times[:-1], values=values, until=float(times[-1]), sources=sources, pace=pace
         )

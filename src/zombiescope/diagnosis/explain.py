@@ -32,11 +32,13 @@ def _candidate(
 ) -> Candidate:
     sign = ends(name)[0]
     causes = found.get(sign, [])
+    if not causes and (why := _said(law, "rules_out", effect, timeline)):
+        return Candidate(law=name, why_not=why)
     if causes:
         timely = [cause for cause in causes if in_order(cause, effect, within=law.WITHIN, began=case.span.start)]
         if not timely:
             why = f"{sign} was found, but none of {len(causes)} began before it and within reach"
-        elif lacking := _lacks(law, effect, timeline):
+        elif lacking := _said(law, "lacks", effect, timeline):
             return Candidate(law=name, why_not=f"{sign} was found in time, but {lacking}", blind=True)
         else:
             why = f"{sign} was found in time, but nothing beyond timing ties {timely[0].subject} to {effect.subject}"
@@ -48,7 +50,10 @@ def _candidate(
     return Candidate(law=name, why_not=why, blind=verdict.state != "clear")
 
 
-def _lacks(law: ModuleType, effect: Finding, timeline: Timeline) -> str:
-    """What the law needed and nobody could see, where it says so; one that breaks says nothing."""
-    lacking = guarded(partial(law.lacks, effect, timeline)) if hasattr(law, "lacks") else ""
-    return lacking if isinstance(lacking, str) else ""
+def _said(law: ModuleType, about: str, effect: Finding, timeline: Timeline) -> str:
+    """`lacks`: what the law needed and nobody could see. `rules_out`: by what the effect shows, its cause was another.
+
+    A law need not have either; one that breaks says nothing.
+    """
+    said = guarded(partial(getattr(law, about), effect, timeline)) if hasattr(law, about) else ""
+    return said if isinstance(said, str) else ""

@@ -12,6 +12,7 @@ from zombiescope.lab._worker import LONGEST, play, ready, worker
 
 _SOL_PACKET, _RX_RING = 263, 5  # include/uapi/linux/if_packet.h
 BLOCK, FRAME = 1 << 20, 2_048  # bytes
+PAUSE = 0.05  # seconds after each ring: to clear its pages must not keep a core busy
 
 
 def packet_rings(role: str, *argv: str) -> AbstractContextManager[int]:
@@ -20,7 +21,7 @@ def packet_rings(role: str, *argv: str) -> AbstractContextManager[int]:
 
 
 def _rings(each: str, most: str) -> None:
-    """One more ring a second, of so many bytes, until all have so many; in a network namespace without packets."""
+    """One ring after the other, of `each` bytes, until all have `most`; in a network namespace without packets."""
     kept: list[socket.socket] = []
     blocks = max(int(each) // BLOCK, 1)
     ready()
@@ -31,7 +32,7 @@ def _rings(each: str, most: str) -> None:
             asked = struct.pack("4I", BLOCK, blocks, FRAME, blocks * (BLOCK // FRAME))
             ring.setsockopt(_SOL_PACKET, _RX_RING, asked)
             kept.append(ring)
-        time.sleep(1.0)
+        time.sleep(PAUSE)
 
 
 _ROLES: dict[str, Callable[..., None]] = {"rings": _rings}

@@ -77,7 +77,7 @@ MAY_HAVE: dict[str, dict[str, tuple[Test, str]]] = {
         "curves": _CALL,
         "does_not_grow": _CALL,
     },
-    "laws": {"lacks": _CALL},
+    "laws": {"lacks": _CALL, "rules_out": _CALL},
     "remedies": {"AFTERMATH": _FLAG, "LAST_RESORT": _FLAG},
     "gate": {"SIGNS": _LIST, "NEEDS": _NEEDS, "NEEDS_LIST": _FLAG},
 }

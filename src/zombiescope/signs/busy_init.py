@@ -27,6 +27,7 @@ NEEDS = (_SYSTEM,)
 MUCH = 0.5  # of a core: PID 1 of a healthy node stays below 0.02
 LASTS = 4.0  # seconds: a reload of a node with a thousand units takes two
 LATE = 0.1  # seconds for an answer: a PID 1 that is not busy lists a thousand units in 5 ms
+UNANSWERED = "no answer in "  # as a probe says it that has waited for long enough
 PART = 0.1  # of its samples: what they show less of is not said to keep it busy, whatever the node
 _WORK = {"mount_table": "in the kernel, printing the table of mounts for it", "cgroup_file": "reading cgroups' files"}
 BOOT = 300.0  # seconds since boot: until then it is starting the node
@@ -73,9 +74,16 @@ def _finding(timeline: Timeline, subject: str, busy: Series) -> Finding:
     shown, does = _does(timeline, subject, busy.span)
     contended = waited_anywhere(timeline, busy.span, spent=busy.mean())
     answers = timeline.series(_ANSWER).between(busy.span)
-    slow = [answers.reading(int(answers.values.argmax()))] if len(answers) else []
-    late = bool(slow) and slow[0].value >= LATE
-    asked = f"; a question took it {lasting(slow[0].value)}" if late else ""
+    silent = _unanswered(timeline, busy.span)
+    slow = silent or ([answers.reading(int(answers.values.argmax()))] if len(answers) else [])
+    late = bool(silent) or (bool(slow) and slow[0].value >= LATE)
+    asked = (
+        f"; a question got {slow[0].text}"
+        if silent
+        else f"; a question took it {lasting(slow[0].value)}"
+        if late
+        else ""
+    )
     return Finding(
         subject=subject,
         span=busy.span,
@@ -93,6 +101,13 @@ def _finding(timeline: Timeline, subject: str, busy: Series) -> Finding:
             unknown=() if slow else ("waited",),
         ),
     )
+
+
+def _unanswered(timeline: Timeline, span: Span) -> list[Reading]:
+    """A question of ours that it left without an answer."""
+    looks = timeline.looks(_ANSWER).between(span)
+    failed = [it for it in range(len(looks)) if not looks.values[it] and looks.texts.get(it, "").startswith(UNANSWERED)]
+    return [looks.reading(it) for it in failed[:1]]
 
 
 def _does(timeline: Timeline, subject: str, span: Span) -> tuple[list[Reading], str]:
