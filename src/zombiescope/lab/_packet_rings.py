@@ -12,7 +12,7 @@ from zombiescope.lab._worker import LONGEST, play, ready, worker
 
 _SOL_PACKET, _RX_RING = 263, 5  # include/uapi/linux/if_packet.h
 BLOCK, FRAME = 1 << 20, 2_048  # bytes
-PAUSE = 0.05  # seconds after each ring: to clear its pages must not keep a core busy
+PAUSE = 0.025  # seconds after each ring: to clear its pages must not keep a core busy
 
 
 def packet_rings(role: str, *argv: str) -> AbstractContextManager[int]:
