@@ -29,7 +29,7 @@ def run(session: pytest.Session, processes: int) -> bool | None:
         return None
     assert threading.active_count() == 1, f"a copy of this process would lack its threads: {threading.enumerate()}"
     temporary: Any = session.config._tmp_path_factory  # type: ignore[attr-defined]
-    folder = temporary.getbasetemp()  # made once, here: whoever makes it removes what was there
+    folder = temporary.getbasetemp()  # made once, here: making it removes what was there
     numbers = _numbers(len(files))
     sys.stdout.flush()
     children: dict[Connection, int] = {}
@@ -47,7 +47,7 @@ def run(session: pytest.Session, processes: int) -> bool | None:
     finally:
         for here, child in children.items():
             here.close()
-            os.kill(child, signal.SIGINT)  # nobody waits for those who have ended; who is at work takes all away first
+            os.kill(child, signal.SIGINT)  # one that has ended does not mind; one at work cleans up first
         for child in children.values():
             os.waitpid(child, 0)
         os.close(numbers)
@@ -55,7 +55,7 @@ def run(session: pytest.Session, processes: int) -> bool | None:
 
 
 def _numbers(files: int) -> int:
-    """A pipe with the number of each file: whoever reads one does that file."""
+    """A pipe with the number of each file: the process that reads one runs that file."""
     numbers, fill = os.pipe()
     for number in range(files):
         os.write(fill, number.to_bytes(_NUMBER, "little"))

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from zombiescope.core import Finding, Reading, Span, lasting, percent
+from zombiescope.core import Finding, Reading, Span, harmless, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.waits import waited_anywhere
@@ -77,13 +77,9 @@ def _finding(timeline: Timeline, subject: str, busy: Series) -> Finding:
     silent = _unanswered(timeline, busy.span)
     slow = silent or ([answers.reading(int(answers.values.argmax()))] if len(answers) else [])
     late = bool(silent) or (bool(slow) and slow[0].value >= LATE)
-    asked = (
-        f"; a question got {slow[0].text}"
-        if silent
-        else f"; a question took it {lasting(slow[0].value)}"
-        if late
-        else ""
-    )
+    asked = f"; a question took it {lasting(slow[0].value)}" if late else ""
+    if silent:
+        asked = f"; a question got {harmless(silent[0].text, most=40)}"
     return Finding(
         subject=subject,
         span=busy.span,
