@@ -1,7 +1,7 @@
 """One hour of a 96-core node, every second, with the stacks of its busy cores: examined in seconds, in bounded memory.
 
-The hour is made up as columns, as a recorder would have written it: a healthy node, with one core that drowns now and
-then in a walk through cgroups. The peer is one pass of numpy over all its columns.
+The hour is made up as columns, as a recorder would have written it: a healthy node, with one core that is busy for some
+seconds in a walk through cgroups. The peer is one pass of numpy over all its columns.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from zombiescope.recorder.segment import TableOfStacks, samples_of
 CORES, SECONDS, HZ = 96, 3600, 49
 BUSY = 0.3  # of the cores' time: each busy moment is a sample
 T0 = 1_794_000_000.0
+WALKED, WALK = 39, slice(1000, 1008)  # the core and the seconds
 CPU, MEMORY = 2.0, 300e6  # what examining it may take
 
 
@@ -63,20 +64,26 @@ class _Part:
         return TableOfStacks(pa.table(arrays, schema)), True
 
     def samples(self, columns: Sequence[str]) -> Columns:
-        return samples_of(pa.table({name: self._column(name) for name in columns}))
+        """No weights: all were taken at one rate."""
+        return samples_of(pa.table({name: self._column(name) for name in columns if name != "weight"}))
 
     def _column(self, name: str) -> npt.NDArray[Any] | pa.DictionaryArray:
         rows = int(120 * HZ * CORES * BUSY)
         made = np.random.default_rng(self.number)
         if name == "at":
             return ((T0 + 120 * self.number + np.sort(made.random(rows)) * 120) * 1e9).astype(np.int64)
-        if name == "stack":
-            stacks = made.integers(1, 3000, rows).astype(np.uint64)
-            stacks[: rows // 200] = 0
-            return stacks
         if name == "comm":
             return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), ["kubelet"])
-        return made.integers(0, CORES, rows) if name == "cpu" else np.full(rows, 812)
+        if name == "stack":
+            return np.where(self._walks(), 0, made.integers(1, 3000, rows)).astype(np.uint64)
+        return np.where(self._walks(), WALKED, made.integers(0, CORES, rows)) if name == "cpu" else np.full(rows, 812)
+
+    def _walks(self) -> npt.NDArray[np.bool_]:
+        """The samples of one core, of all that are busy, in the seconds of the walk."""
+        second = np.asarray(self._column("at")) / 1e9 - T0
+        one_core = np.arange(len(second)) % round(CORES * BUSY) == 0
+        walks: npt.NDArray[np.bool_] = one_core & (second >= WALK.start) & (second < WALK.stop)
+        return walks
 
 
 def hour() -> Timeline:
@@ -95,8 +102,8 @@ def hour() -> Timeline:
     for core in range(CORES):
         for mode in MODES:
             share = np.full(SECONDS, shares.get(mode, 0.0))
-            if core == 39:
-                share[1000:1008] = 0.99 if mode == "system" else 0.0
+            if core == WALKED:
+                share[WALK] = 0.99 if mode == "system" else 0.0
             add(f"cpu_{mode}_seconds_total", f"cpu:{core}", np.cumsum(share * made.uniform(0.95, 1.0, SECONDS)))
     slower = every[::2]
     for core in range(CORES):
