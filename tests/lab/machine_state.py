@@ -22,8 +22,8 @@ _FIGURES = re.compile(r"/(random|pty|quota)/|/ns_last_pid|/(\w+-)?nr(_\w+)?$|-(n
 _FOLDERS = ("/dev/shm", "/run", "/run/*", "/tmp", "/var/tmp", "/var/lib")
 # Anybody may write to these meanwhile; the lab's own, and what podman and runc leave, would be called so.
 _PUBLIC = re.compile(r"/(dev/shm|tmp|var/tmp)/(?!.*(zslab|zombiescope|podman|libpod|containers|runc))")
-# Made for good by the first `ip netns`, podman and mount on a machine: these are the commands' own.
-_FOR_GOOD = {"mount /run/netns", "/run/netns", "/dev/shm/libpod_lock", "/var/lib/containers", "/run/mount"}
+# Made for good by the first `ip netns`, podman, runc and mount on a machine: these are the commands' own.
+_FOR_GOOD = {"mount /run/netns", "/run/netns", "/dev/shm/libpod_lock", "/var/lib/containers", "/run/runc", "/run/mount"}
 
 
 def machine_state() -> set[str]:

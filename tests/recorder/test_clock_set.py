@@ -23,7 +23,7 @@ time.time = lambda: wall() + set_by[0]
 time.time_ns = lambda: wall_ns() + set_by[0] * 10**9
 from zombiescope.__main__ import main
 from zombiescope.recorder import capture
-capture.SEGMENT_SECONDS = 1.0
+capture.SEGMENT_SECONDS = 0.5
 
 def set_clock():
     for step in {STEPS}:

@@ -1,4 +1,4 @@
-"""The loop of the recorder: it wakes for /proc/stat ten times a second, and does all else that is due then."""
+"""The loop of the recorder: it wakes for /proc/stat four times a second, and does all else that is due then."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_it_wakes_once_for_all_that_is_due() -> None:
 
         def act() -> float:
             acted.append(time.monotonic())
-            return 0.55  # by the grid: 0.6
+            return 0.55  # by the grid: 0.75
 
         loop.sleep = sleep
         loop.look_at_all()

@@ -22,10 +22,11 @@ from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.examine import examine
 from zombiescope.members.rooms import healthy, load
 from zombiescope.places.own_python import environment, own_python
+from zombiescope.recorder.heads import Heads
 from zombiescope.recorder.layout import KINDS
 from zombiescope.recorder.replay import opened
 from zombiescope.recorder.settle import settled
-from zombiescope.recorder.settle_segment import main
+from zombiescope.recorder.settle_segment import main, settle_finished
 from zombiescope.recorder.short import Short, record
 
 CODE = 0x55D000000000
@@ -203,3 +204,26 @@ def test_a_linked_carry_or_one_of_a_stranger_is_not_followed(strange: Path, tmp_
     (strange / FIRST / "head").write_bytes(head.bytes())
     assert main([str(strange), FIRST]) == 0
     assert kept.read_text() == "mine" and not (strange / "carry").is_symlink()
+
+
+def test_all_but_the_newest_are_settled_by_who_looks(tmp_path: Path, busy: tuple[bytes, dict[str, Any]]) -> None:
+    head, meta = busy
+    folder = folder_of(tmp_path / "rec", meta, s1794000000=head, s1794000120=b"damaged", s1794000240=head)
+    before = answer(opened(str(folder)).timeline())
+    settle_finished(str(folder), None)
+    assert not (folder / "1794000000" / "head").exists() and (folder / "1794000000" / "series.arrows").exists()
+    assert (folder / "1794000240" / "head").exists(), "it is being written"
+    assert answer(opened(str(folder)).timeline()) == before
+    settle_finished(str(tmp_path / "nothing"), None)
+
+
+def test_a_head_that_is_being_written_is_left_alone_whatever_comes_after_it(tmp_path: Path) -> None:
+    heads = Heads(str(tmp_path / "rec"), dict(META), hours=1, most_bytes=10**9, settles=False)
+    heads.write(0, Head().bytes(), 1794000000.0)
+    (tmp_path / "rec" / "1794999999").mkdir()
+    settle_finished(str(tmp_path / "rec"), None)
+    assert (tmp_path / "rec" / "1794000000" / "head").exists()
+    heads.end()
+    settle_finished(str(tmp_path / "rec"), None)
+    assert not (tmp_path / "rec" / "1794000000" / "head").exists()
+    heads.close()

@@ -40,3 +40,33 @@ def test_a_child_runs_when_nobody_else_wants_the_core_and_goes_first_when_memory
     started = time.monotonic()
     settling.finish(0.0)
     assert time.monotonic() - started < 5 and not Path(f"/proc/{pid}").exists()
+
+
+def test_a_head_is_left_to_somebody_else_for_a_while(tmp_path: Path) -> None:
+    for segment in ("1794000000", "1794000120"):
+        (tmp_path / segment).mkdir()
+        (tmp_path / segment / "head").write_bytes(b"")
+    settling = Settling(str(tmp_path), late=0.5)
+    settling.add("1794000000")
+    settling.add("1794000120")
+    settling.tend()
+    assert settling._child is None, "not yet"
+    (tmp_path / "1794000000" / "head").unlink()  # somebody has
+    time.sleep(0.6)
+    settling.tend()
+    assert settling._child is not None and settling._child[1] == "1794000120"
+    tended(settling)
+    assert not settling.waiting and all("1794000120" in it for it in settling.failed)
+
+
+def test_what_a_killed_recorder_left_and_what_is_left_at_the_end_does_not_wait(tmp_path: Path) -> None:
+    settling = Settling(str(tmp_path), late=600.0)
+    for segment in ("1794000000", "1794000120"):
+        (tmp_path / segment).mkdir()
+        (tmp_path / segment / "head").write_bytes(b"")
+    settling.add("1794000000", late=0.0)
+    settling.add("1794000120")
+    settling.tend()
+    assert settling._child is not None and settling._child[1] == "1794000000"
+    settling.finish(30.0)
+    assert not settling.waiting

@@ -149,7 +149,7 @@ def test_samples_and_the_kernel_s_log_share_a_clock(flown: Flown) -> None:
 def test_a_segment_holds_every_stack_it_speaks_of(
     program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zombiescope.recorder.capture.SEGMENT_SECONDS", 1.5)
+    monkeypatch.setattr("zombiescope.recorder.capture.SEGMENT_SECONDS", 0.75)
     with spinning(program):
         recording = fly(tmp_path, 5)
     assert len(recording.segments) >= 3

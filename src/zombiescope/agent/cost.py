@@ -7,7 +7,7 @@ import resource
 import time
 from collections.abc import Sequence
 
-from zombiescope.agent.budget import cpu_of, memory_of, pause
+from zombiescope.agent.budget import Account, cpu_of, memory_of
 from zombiescope.agent.children import Child
 from zombiescope.agent.settings import Settings
 
@@ -20,6 +20,7 @@ class Cost:
         self.every = every  # seconds from one look to the next
         self.memory: dict[str, int] = {}  # bytes, by process; as of the last look
         self._looks = 0.0
+        self._account = Account(time.monotonic())
         self._spent: tuple[float, float, float] | None = None  # when, CPU of all, CPU of looks: at the last look
 
     @property
@@ -42,5 +43,6 @@ class Cost:
         others = (spent - before - (self._looks - looks_before)) / max(now - at, 1.0)
         self._spent = (now, spent, self._looks)
         was, wanted = self.every, settings.every
-        self.every = pause(wanted, settings.window, look=cpu, others=others, budget=settings.budget)
+        self._account.looked(now, cpu, others=others, budget=settings.budget)
+        self.every = self._account.pause(wanted, settings.window, cpu)
         return self.every > wanted * 1.5 and was <= wanted * 1.5

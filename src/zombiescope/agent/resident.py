@@ -220,7 +220,7 @@ class Resident:
         if self._cost.looked(cpu, self.settings, self._asking.cpu_seconds):
             every = f"the next one is in {self._cost.every:.0f} s, to keep to the budget"
             self.out.log(f"a look costs {cpu:.2f} s of CPU: {every}")
-        self._turns.looked(self._cost.every, self.settings.every, self.settings.window)
+        self._turns.looked(self._cost.every, self.settings.every)
         trouble = look.get("error") or look.get("stale") or ""
         if trouble:
             self._metrics.failed_looks += 1

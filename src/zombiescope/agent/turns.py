@@ -1,7 +1,7 @@
 """When to look next: as often as the budget allows, and sooner when the recorder says that something crashed.
 
-An early look is borrowed from those that follow: their pauses are longer until it is paid back, as far as the window
-allows. So a crash is looked at soon on a node where a look is dear, and the looks of an hour cost what they did before.
+An early look is paid from what is saved for looks, as any other (see budget.Account): if that is used up, those that
+follow come later. So a crash is looked at soon on a node where a look is dear.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ class Turns:
         self.waits, self.asked_at = False, time.monotonic()
         self.next = self.asked_at + min(FIRST, every)
         self._early = Pace(EARLY, 1 / REFILL)
-        self._borrowed = 0.0  # seconds
         self._alarmed = False  # since the last look began
 
     @property
@@ -35,12 +34,10 @@ class Turns:
     def asked(self, now: float, every: float) -> None:
         self.waits, self.asked_at, self.next, self._alarmed = True, now, now + every, False
 
-    def looked(self, every: float, wanted: float, window: float) -> None:
+    def looked(self, every: float, wanted: float) -> None:
         """It was answered. `every`: the pause that the budget allows; `wanted`: the one that was asked for."""
         self.waits = False
-        back = min(self._borrowed, max(window / 2 - every, 0.0))
-        self._borrowed -= back
-        self.next = self.asked_at + every + back
+        self.next = self.asked_at + every
         if self._alarmed:
             self.alarm(time.monotonic(), wanted)
 
@@ -50,6 +47,5 @@ class Turns:
         soon = max(self.asked_at + wanted, now + SETTLES)
         if self.waits or soon >= self.next or not self._early.allows():
             return False
-        self._borrowed += self.next - soon
         self.next = soon
         return True

@@ -67,6 +67,20 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--alarms", action="store_true", help="print a line of JSON when a container or a unit crashes, at once"
     )
+    parser.add_argument(
+        "--segment",
+        type=duration("seconds", 3600),
+        default=None,
+        metavar="T",
+        help="settle what was captured after this long [5m; 10m where little happens]",
+    )
+    parser.add_argument(
+        "--settle-late",
+        type=duration("seconds", 3600),
+        default=0.0,
+        metavar="T",
+        help="leave what was captured for this long to somebody else who settles it, as the agent does [0]",
+    )
     add_host(parser)
     add_bpf(parser)
     add_repeatable(parser, "--set", "MEMBER.CONST=VALUE", "override a threshold, as in diagnose; repeatable")
@@ -92,6 +106,8 @@ def run(args: argparse.Namespace) -> int:
         settings=settings,
         budget=args.budget,
         alarm=_alarm if args.alarms else None,
+        segment=args.segment,
+        settle_late=args.settle_late,
     ) as capture:
         for trouble in capture.blind:
             print(f"blind: {trouble}", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import socket
 import struct
 import time
@@ -24,6 +25,7 @@ def _rings(each: str, most: str) -> None:
     """One ring after the other, of `each` bytes, until all have `most`; in a network namespace without packets."""
     kept: list[socket.socket] = []
     blocks = max(int(each) // BLOCK, 1)
+    _touch(int(most))
     ready()
     until = time.monotonic() + LONGEST
     while time.monotonic() < until:
@@ -33,6 +35,11 @@ def _rings(each: str, most: str) -> None:
             ring.setsockopt(_SOL_PACKET, _RX_RING, asked)
             kept.append(ring)
         time.sleep(PAUSE)
+
+
+def _touch(size: int) -> None:
+    """Have so much memory backed: a machine whose host gives pages slowly would be busy with that, not with us."""
+    mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE).close()
 
 
 _ROLES: dict[str, Callable[..., None]] = {"rings": _rings}

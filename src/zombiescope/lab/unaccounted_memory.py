@@ -13,7 +13,7 @@ from zombiescope.probes.meminfo import SOURCE, parse
 TRUTH = Truth(chain=("unaccounted_memory",), noted=True, subject="node", silent=(*CPU_FAULTS, "slab_bloat"))
 NEEDS = ("root", "unshare")
 SECONDS = 20.0
-EACH = 0.0004  # of all memory: a virtual machine whose pages come from the machine below takes 60 ms for 10 MB
+EACH = 0.0004  # of all memory, forty times a second: to clear it takes a tenth of a core
 MOST = 0.1  # of all memory: the node stays far from needing it
 ROOM = 3  # times as much must be available
 

@@ -1,9 +1,9 @@
 """/proc/stat: CPU time of each core by mode, and how many tasks run, are blocked and are created.
 
-Overhead: one read and one pass, 60 µs on 2 cores and about 1 ms on 96. Ten samples a second, reported once a second;
-    `--set proc_stat.EVERY=0.05` sees bursts of a tenth of a second.
+Overhead: one read and one pass, 60 µs on 2 cores and about 1 ms on 96. Four samples a second, reported once a second;
+    `--set proc_stat.EVERY=0.05` sees bursts of a tenth of a second, for 0.1 % of a core more.
 Kernel: Documentation/filesystems/proc.rst, 1.7. Times are in ticks of 1/100 s on every architecture (USER_HZ), so a
-    sample each 0.1 s is exact to 10 %. Guest time, which follows, is already part of user time and not read; `irq` and
+    sample each 0.25 s is exact to 4 %. Guest time, which follows, is already part of user time and not read; `irq` and
     `softirq` came with 2.6.0, `steal` with 2.6.11. An offline core has no row.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from zombiescope.kernel.columns import Column
 
-EVERY = 0.1
+EVERY = 0.25  # a core that is stuck for a second shows in three samples at least; ticks of 10 ms say no more about less
 MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 _COUNTS = {
     "ctxt": "context_switches_total",

@@ -6,11 +6,8 @@ own. Standard library only: this process stays small, and nothing that it import
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import os
 import platform
-import resource
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -26,25 +23,21 @@ from zombiescope.recorder.head import RECORDER, HeadSink
 from zombiescope.recorder.heads import DiskThread, Heads
 from zombiescope.recorder.layout import BUDGET_STEP, TROUBLE
 from zombiescope.recorder.loop import Loop
+from zombiescope.recorder.own_process import allow_files, be_lean, freeze, give_back
 from zombiescope.recorder.priority import SCHEDSTAT, Priority
 from zombiescope.recorder.ring_stream import RingStream
 from zombiescope.recorder.stack_series import EVENTS, GIVES, NAME, SOURCE
 
 FLUSH = 1.0  # seconds: what a kill -9 may cost
 SAYS = 5.0  # seconds between two readings of its own cost
-SEGMENT_SECONDS = 300.0  # settle takes about a second of CPU before it reads the first record
+# A head is settled when it is worth the start of a child, 0.3 s of CPU: one with little in it after twice as long.
+# Readers of a running recording parse it again each time, so one with much in it does not wait.
+SEGMENT_SECONDS, MUCH = 300.0, 20 << 20
 SEGMENT_SHARE = 0.125  # of the limit: a head that fills faster ends earlier, so that dropping one is a small loss
 SMALLEST, LARGEST = 1 << 20, 48 << 20  # bytes: each begins with every value; and settle takes memory for each
 OWN_COST, OWN_MEMORY, OWN_RINGS = "recorder_cpu_seconds_total", "recorder_memory_bytes", "recorder_ring_bytes"
 OWN_DELAY = "recorder_run_delay_seconds_total"  # that it had no core: a node that starves its recorder starves others
 OWN = (OWN_COST, OWN_MEMORY, OWN_RINGS, OWN_DELAY)
-FILES = 8192  # that it may open
-# It may be woken that much later, with a timer that fires anyway: samples of a core come every 10 or 20 ms. What this
-# saves is not known: with both cores busy it took 0.233 % of a core, with the usual 50 µs 0.240 %, which is noise; on
-# an idle machine it was not measured. It costs no accuracy: when something was read is noted after it.
-SLACK_NS = 8_000_000
-_M_ARENA_MAX = -8  # of malloc.h
-_PR_SET_TIMERSLACK = 29  # of prctl.h
 
 
 class Capture:
@@ -62,11 +55,15 @@ class Capture:
         settings: tuple[str, ...] = (),
         budget: float | None = None,
         alarm: Callable[[Reading], None] | None = None,
+        segment: float | None = None,
+        settle_late: float = 0.0,
     ) -> None:
+        """`segment`: seconds after which a head ends, however little is in it; `settle_late`: see Settling."""
         self._host, self._folder, self._hours, self._most_bytes = host, folder, hours, most_bytes
         self._hz, self._user, self._settings = hz, user, settings
         self._share = default_share(os.cpu_count() or 1) if budget is None else budget
         self._alarm = alarm  # gets what is worth a look
+        self._segment, self._late = segment, settle_late
         self._stack = ExitStack()
         self._rings: RingStream | None = None
         self._head_began = time.monotonic()
@@ -75,10 +72,8 @@ class Capture:
         self._noted: set[str] = set()  # troubles in this head
 
     def __enter__(self) -> Capture:
-        libc = ctypes.CDLL(None)
-        libc.mallopt(_M_ARENA_MAX, 1)  # a heap for each thread would keep 1 MB more
-        libc.prctl(_PR_SET_TIMERSLACK, SLACK_NS)
-        _allow_files()
+        allow_files()
+        be_lean()
         self._disk = DiskThread()
         self._sink = HeadSink(self._disk.write)
         alarms = Alarms(self._sink, self._alarm) if self._alarm else None
@@ -90,7 +85,9 @@ class Capture:
             if self._hz:
                 self._rings = undo.enter_context(RingStream(self._host, self._sink, hz=self._hz, user=self._user))
                 self._loop.sleep = self._rings.sleep
-            self._heads = Heads(self._folder, self._meta(), hours=self._hours, most_bytes=self._most_bytes)
+            self._heads = Heads(
+                self._folder, self._meta(), hours=self._hours, most_bytes=self._most_bytes, settle_late=self._late
+            )
             self._disk.start(self._heads)
             undo.callback(self._disk.close)
             undo.enter_context(self._loop)
@@ -119,14 +116,14 @@ class Capture:
         self._warn, self._warned = warn, 0
         hz = self._rings.hz if self._rings else 0
         self._budget = Budget(self._share, hz=hz, user=self._user, now=self._started, spent=self._spent)
-        _freeze()
+        freeze()
         self._loop.every(self._flush, after=FLUSH)
         if status is not None:
             self._loop.every(lambda: status(self.summary()) or FLUSH, after=FLUSH)
         with self._stopped_by_signals():
             self._loop.look_at_all()
             self._flush()
-            _give_back()  # what the first samples took: the longest are read once
+            give_back()  # what the first samples took: the longest are read once
             self._loop.run(seconds)
             self._say_own_cost()
             self._flush()
@@ -177,7 +174,7 @@ class Capture:
         self._sink.flush()
         if self._is_full():
             self._next_head()
-            _give_back()
+            give_back()
         self._warn_once()
         if self._heads.full:
             self._loop.stopped = True
@@ -210,7 +207,8 @@ class Capture:
 
     def _is_full(self) -> bool:
         most = min(LARGEST, max(SMALLEST, SEGMENT_SHARE * self._most_bytes))
-        return time.monotonic() - self._head_began >= SEGMENT_SECONDS or self._sink.bytes >= most
+        longest = self._segment or SEGMENT_SECONDS * (1 if self._sink.bytes >= MUCH else 2)
+        return time.monotonic() - self._head_began >= longest or self._sink.bytes >= most
 
     def _next_head(self) -> None:
         self._disk.next_head()
@@ -272,24 +270,3 @@ class Capture:
             return self._host.read(path, most=4096).strip()
         except Unreadable:
             return ""
-
-
-def _allow_files() -> None:
-    """Two for each core, and those that probes hold open; the usual limit is there for programs that use select(2)."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = FILES if hard == resource.RLIM_INFINITY else min(hard, FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def _freeze() -> None:
-    """What was created at startup stays: the garbage collector need not check it again."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)  # what a second creates is freed a second later, without reference cycles
-    _give_back()
-
-
-def _give_back() -> None:
-    """Peaks are short: ask the C library to return the memory."""
-    ctypes.CDLL(None).malloc_trim(0)

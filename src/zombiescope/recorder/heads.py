@@ -8,6 +8,7 @@ Standard library only: the capture process imports this.
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import queue
@@ -42,6 +43,7 @@ class Heads:
         most_bytes: int,
         monotonic: Callable[[], float] = time.monotonic,
         settles: bool = True,
+        settle_late: float = 0.0,
     ) -> None:
         self._monotonic = monotonic
         self._folder = Folder(folder)
@@ -50,7 +52,7 @@ class Heads:
             self._folder.write(META, json.dumps({"format": FORMAT, **meta}, indent=1).encode())
             undo.pop_all()
         self._room = Room(self._folder, seconds=hours * 3600, most_bytes=most_bytes, monotonic=monotonic)
-        self._settling = Settling(self._folder.path) if settles else None
+        self._settling = Settling(self._folder.path, late=settle_late) if settles else None
         self._number = -1  # of the head that is being written
         self._segment, self._handle, self._head_size = "", -1, 0
         self._began = self._synced = 0.0
@@ -58,8 +60,9 @@ class Heads:
         self.lost = -1  # the number of a head of which a part could not be written: it ends there
         self.troubles: list[str] = []  # what could not be written, removed or settled, and why; each once
         self.happened: list[str] = []  # those that are not in the recording yet: their writer takes them out
-        for stale in self._folder.unsettled():  # of a recorder that was killed
-            self._settle(stale)
+        if self._settling is not None:
+            for stale in self._folder.unsettled():  # of a recorder that was killed
+                self._settling.add(stale, late=0.0)
 
     @property
     def dropped(self) -> int:
@@ -142,6 +145,7 @@ class Heads:
             self._segment, folder = self._folder.new_segment(at)
             os.close(folder)
         self._handle = self._folder.create(self._segment, HEAD_FILE)
+        fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until it is closed nobody settles it
         self._began = self._synced = self._monotonic()
         self._head_size = 0
 

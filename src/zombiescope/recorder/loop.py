@@ -29,7 +29,7 @@ LONGEST_PAUSE = 600.0  # seconds: a probe that was late is asked again after tha
 OFTEN = 1.0  # seconds: a probe with FILES and a shorter interval is fetched by the main thread
 # Seconds: what is due is done at multiples of these from the first time on, together with all else, what has a longer
 # interval at whole seconds. To wake a thread takes 50 µs, and all that it calls is cold then: 100 µs for one probe.
-GRID, COARSE = 0.1, 1.0
+GRID, COARSE = 0.25, 1.0
 WEIGHED = 10  # of so many samples that are taken so often, the cost of one is measured
 Act = Callable[[], float]  # returns the seconds until the next time
 
@@ -169,7 +169,7 @@ class Loop:
     def _fetch_until(self, due: float) -> None:
         """Sleep until then; what is read many times a second is fetched in between.
 
-        As little as can be is done so often: after a tenth of a second without it, all that it calls is cold.
+        As little as can be is done so often: after a quarter of a second without it, all that it calls is cold.
         """
         while not self.stopped:
             if (wait := min(due, self._often_due) - time.monotonic()) > 0:

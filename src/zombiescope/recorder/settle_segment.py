@@ -56,6 +56,19 @@ def main(argv: Sequence[str]) -> int:
     return int(failed)
 
 
+def settle_finished(path: str, host: Host | None) -> None:
+    """Every head of a recording that is not being written; what cannot be settled stays as it is."""
+    with suppress(OSError, UserError, MemoryError):
+        meta = read_meta(os.path.join(path, META))
+        folder = os.open(path, _FOLDER)
+        try:
+            for segment in sorted(filter(is_segment, os.listdir(folder)))[:-1]:
+                with suppress(OSError, UserError):
+                    settle_segment(folder, segment, meta, host)
+        finally:
+            os.close(folder)
+
+
 def settle_segment(folder: int, segment: str, meta: Mapping[str, Any], host: Host | None) -> bool:
     """Settle one segment of an open folder; False if there is no head, or another child is at it."""
     handle = os.open(segment, _FOLDER, dir_fd=folder)

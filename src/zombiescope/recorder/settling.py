@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from zombiescope.kernel.system_call import SystemCall
 from zombiescope.places.own_python import environment, own_python
+from zombiescope.recorder.layout import HEAD_FILE
 
 MODULE = "zombiescope.recorder.settle"
 TRIES = 2
@@ -25,11 +26,15 @@ _FIRST_VICTIM = b"1000"  # oom_score_adj: it can be done again
 
 
 class Settling:
-    """The heads that wait, and the child that settles one of them."""
+    """The heads that wait, and the child that settles one of them.
 
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
-        self._waiting: deque[str] = deque()
+    `late`: seconds for which a finished head is left to somebody else. An agent's examiner has loaded all that it takes
+    and settles heads when it looks; if it does not, we do.
+    """
+
+    def __init__(self, folder: str, late: float = 0.0) -> None:
+        self._folder, self._late = folder, late
+        self._waiting: deque[tuple[str, float]] = deque()  # segment, and when it is due
         self._tried: dict[str, int] = {}
         self._child: tuple[int, str, float] | None = None  # process, segment, when it was started
         self.failed: list[str] = []  # in words
@@ -39,8 +44,8 @@ class Settling:
     def waiting(self) -> int:
         return len(self._waiting) + (self._child is not None)
 
-    def add(self, segment: str) -> None:
-        self._waiting.append(segment)
+    def add(self, segment: str, late: float | None = None) -> None:
+        self._waiting.append((segment, time.monotonic() + (self._late if late is None else late)))
 
     def tend(self, *, idle: bool = True) -> None:
         """Take note of a child that has ended, and start the next one."""
@@ -54,12 +59,15 @@ class Settling:
                 return
             self._child = None
             self._ended(segment, os.waitstatus_to_exitcode(status))
-        if self._waiting:
-            segment = self._waiting.popleft()
+        while self._waiting and (not idle or self._waiting[0][1] <= time.monotonic()):
+            segment, _ = self._waiting.popleft()
+            if self._late and not os.path.lexists(os.path.join(self._folder, segment, HEAD_FILE)):
+                continue
             try:
                 self._child = (self._started(segment, idle), segment, time.monotonic())
             except OSError as error:  # no memory, too many processes
                 self._ended(segment, 1, f"could not be started: {(error.strerror or '').lower()}")
+            return
 
     def finish(self, seconds: float) -> None:
         """Settle what waits, for so long; then leave it."""
@@ -82,7 +90,7 @@ class Settling:
         if code == 0:
             self.settled += 1
         elif self._tried[segment] < TRIES:
-            self._waiting.append(segment)
+            self._waiting.append((segment, time.monotonic()))
             return
         else:
             how = how or (f"was ended by signal {-code}" if code < 0 else f"ended with {code}")

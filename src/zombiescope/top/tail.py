@@ -24,7 +24,7 @@ from zombiescope.top.store import Store
 
 PIECE = 4 << 20  # bytes read at once
 PIECES = 16  # of a head at once: more than the largest has
-APART = 0.95  # seconds between two looks of a probe that are parsed: /proc/stat is read ten times a second
+APART = 0.95  # seconds between two looks of a probe that are parsed: /proc/stat is read four times a second
 EARLIER = 10.0  # seconds between those that were there before we came
 FRESH = 20.0  # seconds: a recorder writes every second, so a head that is older is not being written
 
