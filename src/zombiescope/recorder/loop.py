@@ -63,7 +63,7 @@ class Loop:
         self._often_at: dict[str, float] = {}  # when each is due, and the first of them
         self._often_due = math.inf
         self._often_turn = 0
-        self._often_cost: dict[str, float] = {}
+        self._often_pause: dict[str, float] = {}  # until the next time, measured with its cost
         self._phase = math.nan  # when the first thing was due
         self._not_before = dict.fromkeys(self._probes, 0.0)  # a costly or late probe waits, by the monotonic clock
         self._pause = dict.fromkeys(self._probes, DEADLINE)  # seconds after the next time it is late
@@ -188,14 +188,16 @@ class Loop:
                 sample: Sample | Fetched
                 try:
                     content = self._fetches[name]()
-                    sample = Fetched(time.monotonic_ns(), content, 0.0)
+                    now = time.monotonic_ns()
+                    sample = Fetched(now, content, 0.0)
                 except Unreadable as error:
+                    now = time.monotonic_ns()
                     sample = Sample(self._host.now(), (), all_blind(self._probes[name], error), 0.0)
                 self._unnoted.append((name, sample))
-                if weigh:
-                    self._often_cost[name] = time.thread_time() - started
-                pause = max(self.stretch * self._probes[name].EVERY, self._often_cost.get(name, 0.0) / SHARE)
-                self._often_at[name] = max(self._on_grid(due, pause), time.monotonic())
+                if weigh or name not in self._often_pause:
+                    costly = (time.thread_time() - started) / SHARE if weigh else 0.0
+                    self._often_pause[name] = max(self.stretch * self._probes[name].EVERY, costly)
+                self._often_at[name] = max(self._on_grid(due, self._often_pause[name]), now / 1e9)
         self._often_due = min(self._often_at.values())
 
     def _look(self, name: str) -> float:
