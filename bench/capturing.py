@@ -25,7 +25,8 @@ from zombiescope.recorder.replay import opened
 from zombiescope.recorder.sampling import Fetched
 
 WARM = 15.0  # seconds: starting up and the first sample of every probe are paid once
-SECONDS = float(os.environ.get("ZOMBIESCOPE_SECONDS", "310"))  # one whole segment with its settling; 60: capture alone
+# One whole segment with its settling, which is twice as long where little happens; 60: capture alone.
+SECONDS = float(os.environ.get("ZOMBIESCOPE_SECONDS", "310"))
 CHURN = "while :; do /bin/true; /bin/true; /bin/true; /bin/true; sleep 0.01; done"
 PERF = ("perf", "record", "-q", "-F", "99", "-a", "-g", "--switch-output=10s", "-o")
 
@@ -34,12 +35,12 @@ def ratios() -> Iterator[tuple[str, float, float, str]]:
     if shutil.which("perf") is None:
         raise UserError("perf is not installed")
     with tempfile.TemporaryDirectory() as folder:
-        for name, around, both, most in (
-            ("quiet", nullcontext, 0.8, 0.005),
-            ("among short processes", _churn, 1.2, 0.01),
+        for name, around, seconds, both, most in (
+            ("quiet", nullcontext, 2 * SECONDS, 0.8, 0.005),
+            ("among short processes", _churn, SECONDS, 1.2, 0.01),
         ):
             with around():
-                capture, settle, perf, memory, lost, forks = _beside(f"{folder}/{name}", 99)
+                capture, settle, perf, memory, lost, forks = _beside(f"{folder}/{name}", 99, seconds)
             detail = (
                 f"{capture:.2%} + {settle:.2%} of one core, perf {perf:.2%}, {memory / 1e6:.0f} MB, {lost} lost, "
                 f"{forks:.0f} new processes/s"
@@ -49,7 +50,7 @@ def ratios() -> Iterator[tuple[str, float, float, str]]:
             yield f"{name}: capture and settle against {most:.1%} of a core", (capture + settle) / most, 1.0, detail
             yield f"{name}: memory of capture, without rings, against 25 MB", memory / 25e6, 1.0, detail
             yield f"{name}: samples lost", float(lost), 0.0, detail
-        capture, settle, perf, memory, lost, _ = _beside(f"{folder}/999", 999)
+        capture, settle, perf, memory, lost, _ = _beside(f"{folder}/999", 999, SECONDS)
         detail = f"{capture:.2%} + {settle:.2%} of one core, {memory / 1e6:.0f} MB; perf at 99 Hz {perf:.2%}"
         yield "999 Hz: capture and settle against the budget of 1 %", (capture + settle) / 0.01, 1.2, detail
         yield "999 Hz: samples lost", float(lost), 0.0, detail
@@ -93,16 +94,16 @@ def _churn() -> Iterator[None]:
         process.wait()
 
 
-def _beside(folder: str, hz: int) -> tuple[float, float, float, int, int, float]:
+def _beside(folder: str, hz: int, seconds: float) -> tuple[float, float, float, int, int, float]:
     """Shares of one core of capture, settle and perf; capture's memory; samples lost; new processes a second."""
     os.makedirs(folder)
-    argv = command("record", f"{folder}/rec", "--hz", str(hz), "--for", f"{WARM + SECONDS + 5}s")
+    argv = command("record", f"{folder}/rec", "--hz", str(hz), "--for", f"{WARM + seconds + 5}s")
     process = subprocess.Popen(argv, stderr=subprocess.DEVNULL)
     perf = subprocess.Popen([*PERF, f"{folder}/perf.data"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         time.sleep(WARM)
         began, before = time.monotonic(), (cpu_of(process.pid), _children(process.pid), cpu_of(perf.pid), _forks())
-        time.sleep(SECONDS)
+        time.sleep(seconds)
         passed = time.monotonic() - began
         after = (cpu_of(process.pid), _children(process.pid), cpu_of(perf.pid), _forks())
         memory = _anonymous(process.pid)

@@ -30,9 +30,28 @@ FEWEST = 200_000
 RUNS = 3  # of whole processes, in turns; what takes milliseconds is run more often
 CELL = SECOND // 50
 _KSYMBOL, _KSYMBOL_NAME = 17, 24  # kind of the record, and where its name is: behind head, address, length, type, flags
+# What nodes run is mostly Go, which keeps frame pointers: its stacks are whole, and deep. Where there is no Go they are
+# missing, and perf has less to print.
+GO = """package main
+import ("encoding/json"; "time")
+type Node struct { Name string; Below []Node }
+func grown(deep int) Node {
+	node := Node{Name: "a node of a tree"}
+	for i := 0; i < 3 && deep > 0; i++ { node.Below = append(node.Below, grown(deep - 1)) }
+	return node
+}
+func main() {
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
+		text, _ := json.Marshal(grown(8))
+		var back Node
+		_ = json.Unmarshal(text, &back)
+	}
+}
+"""
 # Parsers, hashes and regular expressions, pipes, files, short programs by the thousand: kernel and user, deep and flat.
 LOAD = r"""
 end=$((SECONDS+$1))
+test -x "$2" && while ((SECONDS<end)); do GOMAXPROCS=1 "$2"; done &
 while ((SECONDS<end)); do python3 -c 'import hashlib, json, re
 for _ in range(12):
     rows = [{"n": n, "h": hashlib.sha256(str(n).encode()).hexdigest()} for n in range(2500)]
@@ -70,7 +89,7 @@ def recorded() -> str:
         return path
     print(f"recording {path}: {SECONDS} s, once", file=sys.stderr)
     os.makedirs(FOLDER, exist_ok=True)
-    load = subprocess.Popen(["bash", "-c", LOAD, "load", str(SECONDS)], stdout=subprocess.DEVNULL)
+    load = subprocess.Popen(["bash", "-c", LOAD, "load", str(SECONDS), _go_program()], stdout=subprocess.DEVNULL)
     try:
         # perf 6.1 dies when it looks for build-ids at the end and meets one of more than 20 bytes.
         argv = ("perf", "record", "-q", "--buildid-mmap", "-F", "999", "-a", "-g", "-o", f"{path}.new")
@@ -82,6 +101,16 @@ def recorded() -> str:
     _make_readable(f"{path}.new")
     os.rename(f"{path}.new", path)
     return path
+
+
+def _go_program() -> str:
+    """Its path, whether or not it could be built."""
+    source, program = (os.path.join(FOLDER, name) for name in ("tree.go", "tree"))
+    if shutil.which("go"):
+        with open(source, "w") as file:
+            file.write(GO)
+        subprocess.run(("go", "build", "-o", program, source), check=True, cwd=FOLDER)
+    return program
 
 
 def _make_readable(path: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 import struct
 import subprocess
 import sys
@@ -14,7 +16,7 @@ from pathlib import Path
 
 from zombiescope.core import Host
 from zombiescope.places.own_python import environment, own_python
-from zombiescope.recorder.capture import LARGEST, SEGMENT_SECONDS
+from zombiescope.recorder.capture import LARGEST, MUCH, SEGMENT_SECONDS
 from zombiescope.recorder.head import FETCHED, NAME, RING, HeadWriter, Record, records
 from zombiescope.recorder.short import Short, record
 
@@ -27,11 +29,21 @@ _SAMPLE, _COMM, _EXIT, _FORK, _MMAP2 = 9, 3, 4, 7, 10
 _WAIT = """import os, sys
 status, used = os.wait4(os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ), 0)[1:]
 print(status, used.ru_utime + used.ru_stime, used.ru_maxrss)"""
+# Every core busy, with what computes, reads and writes for seconds at a time.
+_WORKING = """for core in $(seq $(nproc)); do
+  while :; do python3 -c 'import json, hashlib
+for _ in range(40): json.loads(json.dumps([hashlib.md5(str(n).encode()).hexdigest() for n in range(9000)]))'; done &
+  while :; do head -c 90000000 /dev/urandom | gzip -1 | wc -c >/dev/null; done &
+done; wait"""
 _SHORT_LIVED = "while :; do for i in 1 2 3 4 5 6; do /bin/true; done; sleep 0.02; done"
 
 
 def ratios() -> Iterator[tuple[str, float, float, str]]:
-    for name, load in (("as this machine is", ""), ("beside short processes", _SHORT_LIVED)):
+    for name, load in (
+        ("as this machine is", ""),
+        ("all cores busy", _WORKING),
+        ("beside short processes", _SHORT_LIVED),
+    ):
         look = _look(load)
         if not look.meta["hz"]:
             return
@@ -39,7 +51,8 @@ def ratios() -> Iterator[tuple[str, float, float, str]]:
         for cores in (96, 192):
             head = spread(look, cores)
             cpu, memory = settled_in_a_child(head, look.meta)
-            lasts = min(SEGMENT_SECONDS, SECONDS * LARGEST / len(head))
+            seconds = SEGMENT_SECONDS * (1 if len(head) * SEGMENT_SECONDS / SECONDS >= MUCH else 2)
+            lasts = min(seconds, SECONDS * LARGEST / len(head))
             share = (cpu - start) / SECONDS + start / lasts
             detail = (
                 f"{share:.1%} of a core: {cpu:.2f} s of CPU for {SECONDS:g} s ({len(head) / 1e6:.0f} MB), of which "
@@ -54,12 +67,12 @@ def ratios() -> Iterator[tuple[str, float, float, str]]:
 
 
 def _look(load: str) -> Short:
-    process = subprocess.Popen(["sh", "-c", load]) if load else None
+    process = subprocess.Popen(["sh", "-c", load], process_group=0) if load else None
     try:
         return record(Host(), SECONDS, hz=49)
     finally:
         if process is not None:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.beside, pytest.mark.skipif(os.geteuid() != 0, reason=C
 
 def test_a_crash_is_looked_at_before_the_next_look_is_due(tmp_path: Path) -> None:
     node = Containerd(tmp_path)
-    options = ("--every", "4s", "--window", "600s", "--budget", "0.05%", "--set", "container_exits.EVERY=0.5")
+    options = ("--every", "4s", "--window", "600s", "--budget", "0.01%", "--set", "container_exits.EVERY=0.5")
     with running(tmp_path / "rec", *options, through=node.through) as agent:
         agent.looked()
         interval = re.search(rb"look_interval_seconds (\d\S*)", agent.get("/metrics"))

@@ -26,6 +26,7 @@ from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.examine import examine
 from zombiescope.outputs.json import shape
 from zombiescope.places.own_python import own_python
+from zombiescope.recorder.replay import opened
 
 
 def test_the_incident_is_one_event_with_its_chain() -> None:
@@ -105,6 +106,12 @@ class Examiner:
         self.process.stdin.flush()
         return self.heard()
 
+    def settle(self) -> dict[str, Any]:
+        assert self.process.stdin
+        self.process.stdin.write('{"do": "settle"}\n')
+        self.process.stdin.flush()
+        return self.heard()
+
     def heard(self) -> dict[str, Any]:
         assert self.process.stdout
         length, _, said = self.process.stdout.readline().partition(" ")
@@ -139,6 +146,30 @@ def test_the_examiner(tmp_path: Path, zombiescope: Run) -> None:
         assert examiner.ask()["error"]
     finally:
         assert examiner.close() == 0
+
+
+@pytest.mark.e2e
+def test_what_is_finished_is_settled_by_the_examiner_and_the_rest_by_the_recorder(tmp_path: Path) -> None:
+    """Heads of a second that are left to somebody else: when it is asked, none is left but the one being written."""
+    folder = tmp_path / "rec"
+    argv = own_python("zombiescope", "record", str(folder), "--hz", "0", "--segment", "1s", "--settle-late", "60s")
+    recorder = subprocess.Popen(argv, stderr=subprocess.DEVNULL)
+    examiner = Examiner(folder)
+    try:
+        deadline = time.monotonic() + 60
+        while len(list(folder.glob("*/head"))) < 4 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert len(list(folder.glob("*/head"))) >= 4, "nobody has settled them"
+        said = examiner.settle()
+        assert said["do"] == "settle" and "error" not in said
+        assert len(list(folder.glob("*/series.arrows"))) >= 3
+        assert len(list(folder.glob("*/head"))) <= 3, "those that were begun in the meantime"
+        assert examiner.ask()["states"]
+    finally:
+        examiner.close()
+        recorder.terminate()
+        recorder.wait(60)
+    assert not list(folder.glob("*/head")) and opened(str(folder)).timeline().series("uptime_seconds")
 
 
 @pytest.mark.e2e

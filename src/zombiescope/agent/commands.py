@@ -8,8 +8,8 @@ from zombiescope.agent.budget import LEAST
 from zombiescope.agent.settings import Settings
 from zombiescope.places.own_python import own_python
 
-# Seconds of a head. Looks settle those that are finished and parse the one that is being written: a third of what a
-# look costs on a busy node. If no look comes, the recorder settles them itself.
+# Seconds of a head: those that are finished are settled before a look, and the look parses the one that is being
+# written. If no look comes, the recorder settles them itself.
 SEGMENT, SETTLE_LATE = 90.0, 400.0
 RECORDED = ("host", "hours", "max_bytes", "hz", "bpf", "budget", "set")  # settings that are options of the recorder
 

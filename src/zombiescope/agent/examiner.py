@@ -2,8 +2,8 @@
 
 Loading numpy, Arrow and the checks takes 0.5 s of CPU, a look 0.3 s: a process started for each look would double the
 cost. A process that looks itself would keep what a look takes at its peak; a copy gives all of it back when it ends.
-Looks, what clients ask for and what is sent to a fleet have a lane each, one question at a time: a client's long range
-delays no look.
+Looks, what clients ask for, what is sent to a fleet and settling have a lane each, one question at a time: a client's
+long range delays no look, nor does a disk that does not answer.
 
 One line of JSON in, {"do": "look", "window": 600, "since": 1794000000.0}; one line out: how many bytes follow it, a
 blank, what was said as JSON or {"error": "…"}; then these bytes.
@@ -22,13 +22,15 @@ from typing import Any
 
 from zombiescope.agent.apart import Act, Apart
 from zombiescope.agent.child import die_with_parent
-from zombiescope.core import UserError, harmless
+from zombiescope.core import Host, UserError, harmless
 from zombiescope.outputs._exit_codes import BLIND, USAGE
 
-LOOK, SERVE, SHIP = "look", "serve", "ship"  # the lanes
-PATIENCE = {LOOK: 15.0, SERVE: 2.0, SHIP: 300.0}  # seconds at idle priority; a look takes less than one on an idle core
-MOST_SECONDS = {LOOK: 120.0, SERVE: 60.0, SHIP: 600.0}  # what takes longer hangs
-MOST_MEMORY = {LOOK: 0, SERVE: 400 << 20, SHIP: 400 << 20}  # bytes; a look is bounded by its window
+LOOK, SERVE, SHIP, SETTLE = "look", "serve", "ship", "settle"  # the lanes
+# Seconds at idle priority; a look takes less than one on an idle core.
+PATIENCE = {LOOK: 15.0, SERVE: 2.0, SHIP: 300.0, SETTLE: 300.0}
+MOST_SECONDS = {LOOK: 120.0, SERVE: 60.0, SHIP: 600.0, SETTLE: 600.0}  # what takes longer hangs
+# Bytes; a look is bounded by its window.
+MOST_MEMORY = {LOOK: 0, SERVE: 400 << 20, SHIP: 400 << 20, SETTLE: 400 << 20}
 
 
 def main(argv: list[str]) -> int:
@@ -79,7 +81,7 @@ def _answer_all(folder: str) -> None:
         while (end := arrived.find(b"\n")) >= 0:
             asked = json.loads(arrived[:end])
             del arrived[: end + 1]
-            lane = asked.get("do", LOOK) if asked.get("do", LOOK) in (LOOK, SHIP) else SERVE
+            lane = asked.get("do", LOOK) if asked.get("do", LOOK) in (LOOK, SHIP, SETTLE) else SERVE
             if lane in lanes:
                 _say({"error": "busy", "id": asked.get("id"), "do": lane}, b"")
                 continue
@@ -98,6 +100,8 @@ def _act(folder: str, asked: Mapping[str, Any]) -> Act:
         from zombiescope.agent.look import look
 
         return partial(look, folder, float(asked["window"]), float(asked["since"]), asked.get("push"))
+    if asked["do"] == SETTLE:
+        return partial(_settled, folder)
     if asked["do"] == SHIP:
         from zombiescope.agent.shipped import shipped
 
@@ -105,6 +109,13 @@ def _act(folder: str, asked: Mapping[str, Any]) -> Act:
     from zombiescope.agent.served import served
 
     return partial(served, folder, asked)
+
+
+def _settled(folder: str) -> tuple[dict[str, Any], bytes]:
+    from zombiescope.recorder.settle_segment import settle_finished
+
+    settle_finished(folder, Host())
+    return {}, b""
 
 
 def _say(head: Mapping[str, Any], body: bytes) -> None:

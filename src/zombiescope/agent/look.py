@@ -10,12 +10,11 @@ from typing import Any
 from zombiescope.agent.figures import figures
 from zombiescope.agent.pushing import bodies
 from zombiescope.agent.severity import severity
-from zombiescope.core import Case, Finding, Host, Span, harmless
+from zombiescope.core import Case, Finding, Span, harmless
 from zombiescope.diagnosis.examine import examine
 from zombiescope.outputs._offers import offers
 from zombiescope.outputs.json import shape
 from zombiescope.recorder.replay import opened
-from zombiescope.recorder.settle_segment import settle_finished
 
 MOST_FINDINGS = 100  # that become events: a node with more has one cause to find
 MOST_EVIDENCE = 4  # readings of each; the case has all
@@ -28,7 +27,6 @@ def look(
     folder: str, window: float, since: float, push: Mapping[str, Any] | None = None
 ) -> tuple[dict[str, Any], bytes]:
     """As plain data: findings to follow, verdicts, figures, the case as JSON text; and the bodies of a push."""
-    settle_finished(folder, Host())  # once, for this look and all that follow
     recording = opened(folder)
     now = time.time()
     timeline = recording.timeline(Span(now - window, now + AHEAD))

@@ -35,6 +35,7 @@ from zombiescope.agent.profiles import Profiles
 from zombiescope.agent.remedies import Remedies
 from zombiescope.agent.serving import Later, Response, Server
 from zombiescope.agent.settings import Settings, token
+from zombiescope.agent.settling import Settling
 from zombiescope.agent.severity import only_reboot
 from zombiescope.agent.shipping import Shipping
 from zombiescope.agent.systemd import Systemd
@@ -77,7 +78,7 @@ class Resident:
         self._server = Server(
             self._selector, pages(self, lambda: self._token, lambda: bool(self.settings.tls_client_ca_file))
         )
-        self._turns = Turns(settings.every)
+        self._turns = Turns(settings.every, Settling(self._examiner.send))
         self._cost = Cost((self._recorder, self._examiner), settings.every)
         self._trouble = "not looked yet"  # why there is no fresh look
         self._written = Written(self._metrics, self._own)
@@ -118,8 +119,6 @@ class Resident:
 
     def ask(self, question: Mapping[str, Any], kind: str) -> Response | Later:
         return self._asking.ask(question, kind)
-
-    # The loop
 
     def run(self) -> int:
         """Until SIGTERM or SIGINT; what goes on then is still going on after the next start."""
@@ -164,11 +163,11 @@ class Resident:
         if turns.waits and now - turns.asked_at > ANSWERS:
             self.out.log("the examiner does not answer: it is started anew", "error")
             self._examiner.kill()
-            turns.waits = False
-        if now >= turns.next and not turns.waits and self._examiner.up:
+            turns.lost()
+        if self._examiner.up and turns.due(now):
             self._ask(now)
-        if not turns.waits and self._examiner.up:
-            waits.append(turns.next - now)
+        if self._examiner.up and not turns.waits:
+            waits.append(turns.soonest(now))
         return max(min(waits), 0.01)
 
     def _kept_alive(self, child: Child, now: float) -> float:
@@ -177,11 +176,10 @@ class Resident:
         if (was_up and (not child.up or child.starts != starts)) or child.ended != ended:
             self.out.log(f"the {child.name} ended: {child.ended}; it is started anew", "error")
             if child is self._examiner:
-                self._turns.waits = self._shipping.asked = False
+                self._turns.lost()
+                self._shipping.asked = False
                 self._asking.gone("the examiner ended")
         return waits
-
-    # The children
 
     def _recorder_said(self, stream: str, line: bytes, _: bytes) -> None:
         if stream == "stderr":
@@ -203,6 +201,8 @@ class Resident:
             self._asking.heard(said, body)
         elif said.get("do") == "ship":
             self._shipping.heard(said)
+        elif said.get("do") == "settle":
+            self._turns.settled()
         else:
             self._looked(said)
             self._profiles.looked(said.get("push", {}), body)
@@ -235,8 +235,6 @@ class Resident:
             self._remedies.looked(look["findings"])
         self._written.looked(self.settings, self.out)
 
-    # Reloading, ending
-
     def _reload(self) -> None:
         """What is wrong in the new settings leaves the old ones in force."""
         self._systemd.reloading()
@@ -264,7 +262,7 @@ class Resident:
             self._recorder.restart(time.monotonic())
         if old.set != new.set:
             self._examiner.restart(time.monotonic())
-            self._turns.waits = False
+            self._turns.lost()
         if any(getattr(old, it) != getattr(new, it) for it in POSTS):
             self._events.disconnect(0.0)
             self._events.connect(new, self._node)

@@ -10,6 +10,7 @@ import time
 
 from zombiescope.agent.budget import FIRST
 from zombiescope.agent.pace import Pace
+from zombiescope.agent.settling import Settling
 
 # Early looks at once, and seconds for one more. What crashes for hours, or on purpose, gets four an hour: a look of
 # 1.5 s makes 0.2 % of a core, if none of it can be paid back.
@@ -20,9 +21,10 @@ SETTLES = 2.0  # seconds: the recorder writes once a second
 class Turns:
     """`next`: when the next look is due, by the monotonic clock. `waits`: one is under way since `asked_at`."""
 
-    def __init__(self, every: float) -> None:
+    def __init__(self, every: float, settling: Settling) -> None:
         self.waits, self.asked_at = False, time.monotonic()
         self.next = self.asked_at + min(FIRST, every)
+        self._settling = settling
         self._early = Pace(EARLY, 1 / REFILL)
         self._alarmed = False  # since the last look began
 
@@ -31,7 +33,25 @@ class Turns:
         """Seconds from the last look to the next."""
         return self.next - self.asked_at
 
+    def due(self, now: float) -> bool:
+        """Whether to ask for a look now: it is time, and what is finished is settled."""
+        return not self.waits and now >= self.next and self._settling.done(now)
+
+    def soonest(self, now: float) -> float:
+        """Seconds until that may be so."""
+        return self.next - now if now < self.next else 1.0
+
+    def settled(self) -> None:
+        """The examiner answered: it is done, or cannot be done now."""
+        self._settling.heard()
+
+    def lost(self) -> None:
+        """Who was asked has ended."""
+        self.waits = False
+        self._settling.begin()
+
     def asked(self, now: float, every: float) -> None:
+        self._settling.begin()
         self.waits, self.asked_at, self.next, self._alarmed = True, now, now + every, False
 
     def looked(self, every: float, wanted: float) -> None:

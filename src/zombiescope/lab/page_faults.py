@@ -1,4 +1,7 @@
-"""Two programs allocate memory, touch it and free it over and over: the kernel is busy with page faults."""
+"""Programs allocate memory, touch it and free it over and over: the kernel is busy with page faults, and a job waits.
+
+One program for each core would keep all of them busy and harm nobody; the job beside them is the one that pays.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from zombiescope.lab._scenario import KERNEL_CAUSES, Fault, Truth
 TRUTH = Truth(chain=("page_fault_storm",), subject="node", silent=KERNEL_CAUSES)
 NEEDS: tuple[str, ...] = ()
 SECONDS = 8.0
+JOB = 0.5  # of a core: it would fit if the cores were not busy with faults
 SIZE = 128 << 20  # bytes each: far below what any test machine has
 
 
@@ -21,4 +25,6 @@ def run(scale: float = 1.0) -> Iterator[Fault]:
     with ExitStack() as undo:
         for _ in range(programs):
             undo.enter_context(load("touch", str(SIZE)))
-        yield Fault(subject="node", says=f"{programs} programs touch {SIZE >> 20} MB of new memory over and over")
+        job = undo.enter_context(load("job", str(JOB)))
+        says = f"{programs} programs touch {SIZE >> 20} MB of new memory over and over, and process {job} waits"
+        yield Fault(subject="node", says=says)

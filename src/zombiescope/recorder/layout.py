@@ -2,7 +2,7 @@
 
     DIR/meta.json                  node, kernel, boot, clocks, cores, what each probe gives, format number
     DIR/carry                      what the next head needs of the last: mappings and names of processes that live on
-    DIR/1741065967/head            one segment, about five minutes, as it was captured
+    DIR/1741065967/head            one segment, five to ten minutes, as it was captured
     DIR/1741065967/series.arrows   the same, settled: readings that are numbers
                   /events.arrows   readings that are events: each line of the kernel log
                   /samples.arrows  what ran where and when, by stack

@@ -22,7 +22,7 @@ from zombiescope.recorder.clock import nanoseconds, seconds
 from zombiescope.recorder.head import FETCHED, LATEST, SAME, SAMPLE, Record, sample_of
 from zombiescope.recorder.layout import LOOKED, UNSEEN
 from zombiescope.recorder.rows import Rows, joined, of_columns, of_lists, utf8
-from zombiescope.recorder.sampling import COSTS, failure
+from zombiescope.recorder.sampling import CLOCK, COSTS, failure
 
 AT_ONCE = 8 << 20  # bytes of one probe's looks that are parsed together
 TOGETHER = MINUTE / 2  # seconds of them: a parser may leave out what did not change, and a minute later it is due again
@@ -162,6 +162,7 @@ class SettledProbes:
         self._looks: dict[str, list[tuple[float, bytes]]] = {}
         self._sizes: dict[str, int] = {}
         self._last: dict[str, bytes] = {}
+        self._costs: dict[str, tuple[float, float, int]] = {}  # since when, seconds of CPU, samples
         self.damage: list[str] = []
 
     def take(self, probe: str, record: Record, ahead: int | None) -> None:
@@ -203,9 +204,17 @@ class SettledProbes:
         for reading in readings:
             self._rows.add(reading)
         if cost > 0:
-            subject = f"probe:{probe}"
-            self._rows.add(Reading(what=COSTS, subject=subject, value=cost, at=at, source="clock_gettime(2)"))
+            self._weigh(probe, at, cost)
         return at, blind
+
+    def _weigh(self, probe: str, at: float, cost: float) -> None:
+        """What its samples cost on average, once a minute."""
+        since, total, many = self._costs.get(probe, (0.0, 0.0, 0))
+        total, many = total + cost, many + 1
+        if abs(at - since) >= MINUTE:
+            self._rows.add(Reading(what=COSTS, subject=f"probe:{probe}", value=total / many, at=at, source=CLOCK))
+            since, total, many = at, 0.0, 0
+        self._costs[probe] = (since, total, many)
 
     def look(self, probe: str, at: float, blind: Sequence[Blind]) -> None:
         # Not loaded for this if the recording says it: all probes together take 0.3 s.
