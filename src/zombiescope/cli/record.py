@@ -67,20 +67,11 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--alarms", action="store_true", help="print a line of JSON when a container or a unit crashes, at once"
     )
-    parser.add_argument(
-        "--segment",
-        type=duration("seconds", 3600),
-        default=None,
-        metavar="T",
-        help="settle what was captured after this long [5m; 10m where little happens]",
-    )
-    parser.add_argument(
-        "--settle-late",
-        type=duration("seconds", 3600),
-        default=0.0,
-        metavar="T",
-        help="leave what was captured for this long to somebody else who settles it, as the agent does [0]",
-    )
+    for option, words in (
+        ("--segment", "settle what was captured after this long [5m; 10m where little happens]"),
+        ("--settle-late", "leave it for this long to somebody else who settles it, as the agent does [0]"),
+    ):
+        parser.add_argument(option, type=duration("seconds", 3600), default=0.0, metavar="T", help=words)
     add_host(parser)
     add_bpf(parser)
     add_repeatable(parser, "--set", "MEMBER.CONST=VALUE", "override a threshold, as in diagnose; repeatable")

@@ -55,7 +55,7 @@ class Capture:
         settings: tuple[str, ...] = (),
         budget: float | None = None,
         alarm: Callable[[Reading], None] | None = None,
-        segment: float | None = None,
+        segment: float = 0.0,
         settle_late: float = 0.0,
     ) -> None:
         """`segment`: seconds after which a head ends, however little is in it; `settle_late`: see Settling."""
