@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zombiescope.agent.settling import PATIENCE, Settling
+from zombiescope.agent.settle_first import PATIENCE, SettleFirst
 from zombiescope.agent.turns import EARLY, SETTLES, Turns
 
 WANTED = 60.0
 
 
 def turns() -> Turns:
-    return Turns(WANTED, Settling(lambda _: False))
+    return Turns(WANTED, SettleFirst(lambda _: False))
 
 
 def looked(it: Turns, every: float) -> float:
@@ -81,7 +81,7 @@ def test_never_more_often_than_asked_for_nor_less_than_allowed(pauses: list[tupl
 
 def test_what_is_finished_is_settled_before_a_look_and_a_slow_disk_delays_it_once() -> None:
     asked: list[bytes] = []
-    settling = Settling(lambda line: not asked.append(line))  # type: ignore[func-returns-value]
+    settling = SettleFirst(lambda line: not asked.append(line))  # type: ignore[func-returns-value]
     it = Turns(WANTED, settling)
     now = it.next
     assert not it.due(now - 1) and not asked

@@ -35,7 +35,7 @@ from zombiescope.agent.profiles import Profiles
 from zombiescope.agent.remedies import Remedies
 from zombiescope.agent.serving import Later, Response, Server
 from zombiescope.agent.settings import Settings, token
-from zombiescope.agent.settling import Settling
+from zombiescope.agent.settle_first import SettleFirst
 from zombiescope.agent.severity import only_reboot
 from zombiescope.agent.shipping import Shipping
 from zombiescope.agent.systemd import Systemd
@@ -78,7 +78,7 @@ class Resident:
         self._server = Server(
             self._selector, pages(self, lambda: self._token, lambda: bool(self.settings.tls_client_ca_file))
         )
-        self._turns = Turns(settings.every, Settling(self._examiner.send))
+        self._turns = Turns(settings.every, SettleFirst(self._examiner.send))
         self._cost = Cost((self._recorder, self._examiner), settings.every)
         self._trouble = "not looked yet"  # why there is no fresh look
         self._written = Written(self._metrics, self._own)

@@ -10,7 +10,7 @@ import time
 
 from zombiescope.agent.budget import FIRST
 from zombiescope.agent.pace import Pace
-from zombiescope.agent.settling import Settling
+from zombiescope.agent.settle_first import SettleFirst
 
 # Early looks at once, and seconds for one more. What crashes for hours, or on purpose, gets four an hour: a look of
 # 1.5 s makes 0.2 % of a core, if none of it can be paid back.
@@ -21,7 +21,7 @@ SETTLES = 2.0  # seconds: the recorder writes once a second
 class Turns:
     """`next`: when the next look is due, by the monotonic clock. `waits`: one is under way since `asked_at`."""
 
-    def __init__(self, every: float, settling: Settling) -> None:
+    def __init__(self, every: float, settling: SettleFirst) -> None:
         self.waits, self.asked_at = False, time.monotonic()
         self.next = self.asked_at + min(FIRST, every)
         self._settling = settling

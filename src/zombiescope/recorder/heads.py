@@ -145,7 +145,8 @@ class Heads:
             self._segment, folder = self._folder.new_segment(at)
             os.close(folder)
         self._handle = self._folder.create(self._segment, HEAD_FILE)
-        fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until it is closed nobody settles it
+        with suppress(OSError):  # until it is closed nobody settles it; without locks nobody settles anything
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._began = self._synced = self._monotonic()
         self._head_size = 0
 

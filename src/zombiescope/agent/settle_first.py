@@ -11,7 +11,7 @@ from collections.abc import Callable
 PATIENCE = 10.0  # seconds: two minutes of a busy node take one
 
 
-class Settling:
+class SettleFirst:
     """`send` hands a question to the examiner, and says whether it could."""
 
     def __init__(self, send: Callable[[bytes], bool]) -> None:
