@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 from zombiescope.core import Blind, Reading
@@ -12,7 +13,7 @@ from zombiescope.recorder.changes import MINUTE
 from zombiescope.recorder.head import CLOCK, FETCHED, LOST, NAME, RING, SAME, SAMPLE, HeadSink, records
 from zombiescope.recorder.sampling import Fetched, Sample
 
-T0 = 1_794_000_000.0
+T0 = float(int(time.time()))
 EVENT = Event(name="cpu-clock", hz=49, kernel=True, user=True, cgroup=True)
 
 
@@ -34,8 +35,13 @@ def test_a_value_is_written_when_it_or_its_text_changed_or_a_minute_passed() -> 
     for at, value, text in ((0, 1, "a"), (5, 1, "a"), (10, 1, "b"), (15, 2, "b"), (20, 2, "b"), (15 + MINUTE, 2, "b")):
         sink.sample("loadavg", Sample(T0 + at, (reading(value, at, text),), (), 0.001))
     sink.flush()
-    assert [len(it["readings"]) for it in samples(parts[0])] == [1, 0, 1, 1, 0, 1]
-    assert [it["at"] - T0 for it in samples(parts[0])] == [0, 5, 10, 15, 20, 15 + MINUTE], "every sample has its time"
+    assert [len(it["readings"]) for it in samples(parts[0])] == [1, 1, 1, 1]
+    kinds = [it.kind for it in records(parts[0])]
+    assert kinds == [CLOCK, NAME, SAMPLE, SAME, SAMPLE, SAMPLE, SAME, SAMPLE], "without news it takes 24 bytes"
+    assert [it["at"] - T0 for it in samples(parts[0])] == [0, 10, 15, 15 + MINUTE], "every sample has its time"
+    ahead = next(int.from_bytes(it.content, "little") for it in records(parts[0]) if it.kind == CLOCK)
+    same = [round((it.at + ahead) / 1e9 - T0, 3) for it in records(parts[0]) if it.kind == SAME]
+    assert same == [5, 20], "so has one without news"
     sink.begin(parts.append)
     sink.sample("loadavg", Sample(T0 + 99, (reading(2, 99, "b"),), (), 0.001))
     for _ in range(2):

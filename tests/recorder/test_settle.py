@@ -12,7 +12,7 @@ from zombiescope.core import Blind, Host, Unreadable
 from zombiescope.core.timeline import Timeline
 from zombiescope.kernel.fetched import fetching
 from zombiescope.members.rooms import healthy, load
-from zombiescope.recorder.head import HeadWriter
+from zombiescope.recorder.head import FETCHED, NAME, SAME, SAMPLE, HeadWriter, records
 from zombiescope.recorder.layout import TROUBLE
 from zombiescope.recorder.readings import ReadingRows
 from zombiescope.recorder.sampling import seen
@@ -212,12 +212,38 @@ def test_rows_say_what_could_be_read_from_each_segment_s_beginning() -> None:
     rows.look("p", ("a", "b"), 2.0)
     rows.look("p", ("a", "b"), 3.0)
     written = reading_batch(rows.of("series")).to_pylist()
-    assert [(it["what"], it["subject"], it["value"]) for it in written if it["at"] == 2 * SECOND] == [
+    assert {(it["what"], it["subject"], it["value"]) for it in written if it["at"] == 2 * SECOND} == {
         ("looked", "probe:p", 1.0),
         ("unseen", "a", 0.0),
         ("unseen", "b", 0.0),
-    ]
+    }
     assert sum(it["at"] == 3 * SECOND for it in written) == 1
+
+
+def test_the_same_is_the_same_as_the_last_record_of_its_source_fetched_or_sampled() -> None:
+    """A probe that fetches says in a sample why it could not."""
+    head, blind = Head(), [("procs_running", "/proc/stat", "gone", "")]
+    for at, content in enumerate([STAT.format(1), STAT.format(1), None, None, STAT.format(1), STAT.format(1), None]):
+        if content is None:
+            head.sample("proc_stat", at, blind=blind)
+        else:
+            head.fetched("proc_stat", at, content.encode())
+    kinds = [it.kind for it in records(head.bytes()) if it.kind > NAME]
+    assert kinds == [FETCHED, SAME, SAMPLE, SAME, FETCHED, SAME, SAMPLE]
+    looks = timeline(head.bytes()).looks("procs_running")
+    assert (looks.at - T0).tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert looks.values.tolist() == [1, 1, 0, 0, 1, 1, 0]
+
+
+def test_a_sample_without_news_is_a_look_and_is_blind_to_what_it_was_blind_to() -> None:
+    head, blind = Head(), [("load5", "/proc/loadavg", "gone", "")]
+    news = [("load1", "node", 3.0, T0 + 0.0, "/proc/loadavg", "")]
+    for at in range(4):
+        head.sample("loadavg", at, readings=() if at else news, blind=blind if at < 3 else [])
+    found = timeline(head.bytes())
+    assert found.series("load1").until == T0 + 3, "the value holds"
+    assert found.looks("load1").values.tolist() == [1, 1, 1, 1]
+    assert found.looks("load5").values.tolist() == [0, 0, 0, 1]
 
 
 def test_events_are_those_of_the_meta_or_of_the_probes() -> None:

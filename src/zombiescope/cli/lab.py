@@ -148,15 +148,20 @@ def _score(args: argparse.Namespace) -> int:
         print(harmless(text), file=sys.stderr, flush=True)
 
     runs, not_made = [], []
-    for name in order(chosen, args.runs, seed):
-        try:
-            one = undisturbed(name, chosen[name], args.scale, say, beside=args.beside_load / 100)
-            runs.append(one)
-        except UserError as error:  # a fault that could not be made loses its row, and the score its exit code
-            not_made.append({"name": name, "why": str(error)})
-            say(f"{name}: the fault could not be made: {error}")
-            continue
-        say(f"{name}: {one.judgement} ({one.seconds:.0f} s; {one.idle:.1f} cores were idle without it)")
+    planned = order(chosen, args.runs, seed)
+    try:
+        for name in planned:
+            try:
+                one = undisturbed(name, chosen[name], args.scale, say, beside=args.beside_load / 100)
+                runs.append(one)
+            except UserError as error:  # a fault that could not be made loses its row, and the score its exit code
+                not_made.append({"name": name, "why": str(error)})
+                say(f"{name}: the fault could not be made: {error}")
+                continue
+            say(f"{name}: {one.judgement} ({one.seconds:.0f} s; {one.idle:.1f} cores were idle without it)")
+    except KeyboardInterrupt:
+        say(f"stopped: this is the score of {len(runs)} runs of {len(planned)}")
+    missed = len(planned) - len(runs) - len(not_made)
     rows = list(table(runs))
     faults, controls = ([it for it in runs if bool(chosen[it.name].TRUTH.root) is guilty] for guilty in (True, False))
     totals = {
@@ -167,6 +172,7 @@ def _score(args: argparse.Namespace) -> int:
         "not_sure": sum(it.judgement.unsure for it in runs),
         "wrong_accusations": sum(it.judgement.outcome == "wrong accusation" for it in runs),
         "beside_load_percent": args.beside_load,
+        "runs_left_out": missed,
     }
     if args.format == "json":
         shape = [{"name": name, "outcomes": counts, "median_seconds": round(took, 1)} for name, counts, took in rows]
@@ -193,7 +199,7 @@ def _score(args: argparse.Namespace) -> int:
             "{faults_right} of {faults} faults and {controls_right} of {controls} controls right; "
             "{not_sure} not sure, {wrong_accusations} wrong accusations".format(**totals)
         )
-    return 0 if not not_made and all(one.judgement.right for one in runs) else 1
+    return 0 if not missed and not not_made and all(one.judgement.right for one in runs) else 1
 
 
 def _chosen(wanted: list[str]) -> dict[str, ModuleType]:

@@ -24,30 +24,29 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import struct
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
-from zombiescope.core import Blind, Reading
+from zombiescope.core import Reading
 from zombiescope.kernel.perf_open import Event
 from zombiescope.kernel.perf_rings import Drained
-from zombiescope.recorder.changes import Changes
-from zombiescope.recorder.clock import ahead_ns, seconds
+from zombiescope.recorder.changes import MINUTE, Changes
+from zombiescope.recorder.clock import ahead_ns, nanoseconds, seconds
+from zombiescope.recorder.sample_text import LATEST
 from zombiescope.recorder.sampling import Fetched, Sample
 
 MAGIC = b"zombiescope head 1\n"
 MOST_CONTENT = 64 << 20  # bytes of one record: the ring of one core is at most 8 MB, a file at most 16 MB
 MOST_SOURCES = 0xFFFF
-LATEST = 9e9  # unix seconds: the year 2255. Beyond it a time is damage, and its nanoseconds soon are no 64-bit number
 STILL_NS = 100_000  # a clock that moved less is not written down again
 
 CLOCK = 1  # i64: unix time minus CLOCK_MONOTONIC in nanoseconds, from here on
 NAME = 2  # JSON: what a source is, such as {"probe": "proc_stat"} or {"ring": 7}
 FETCHED = 3  # the bytes of a file that its probe parses later
-SAME = 4  # read again, and the bytes were the same
+SAME = 4  # read again, and the bytes were the same; of a sample: nothing new, and blind to the same
 SAMPLE = 5  # JSON: the readings of one sample of a probe that parses at once, see sample()
 RING = 6  # records of perf_event_open(2), as the kernel wrote them
 LOST = 7  # u64: how many of those the kernel had no room for, since the last one
@@ -80,6 +79,7 @@ class HeadWriter:
         self._sources: dict[str, int] = {}
         self._last: dict[int, bytes] = {}
         self._unseen: dict[int, tuple[Sequence[tuple[str, str, str, str]], str]] = {}
+        self._sampled: dict[int, float] = {}  # when a sample of each source was last written whole
         self._ahead: int | None = None
         self.bytes = 0  # flushed
 
@@ -103,6 +103,7 @@ class HeadWriter:
             self._put(SAME, source, at, b"")
         else:
             self._last[source] = content
+            self._sampled.pop(source, None)
             self._put(FETCHED, source, at, content)
 
     def sample(
@@ -116,10 +117,18 @@ class HeadWriter:
         cost: float,
     ) -> None:
         """Readings as (what, subject, value, at, source, text), blind as (what, source, why, subject)."""
-        # By hand: most have neither, and an encoder takes 15 µs even for that. What is not seen is mostly as it was.
-        news, (known, unseen) = _json(readings) if readings else "[]", self._unseen.get(source, ((), "[]"))
+        known, unseen = self._unseen.get(source, ((), "[]"))
         if blind != known:
             self._unseen[source] = (blind, unseen := _json(blind))
+        elif not readings and 0 <= taken - self._sampled.get(source, -MINUTE) < MINUTE:
+            its_at = nanoseconds(taken) - self._ahead if self._ahead is not None else -1
+            if its_at >= 0:  # else the wall clock was set back to before the boot
+                self._put(SAME, source, its_at, b"")
+                return
+        self._sampled[source] = taken
+        self._last.pop(source, None)  # the same is always the same as the last record
+        # By hand: many have no readings, and an encoder takes 15 µs even for that.
+        news = _json(readings) if readings else "[]"
         said = f'{{"at":{taken!r},"readings":{news},"blind":{unseen},"cost":{cost!r}}}'
         self._put(SAMPLE, source, at, said.encode())
 
@@ -266,34 +275,3 @@ class HeadReader:
 def records(head: bytes) -> Iterator[Record]:
     """All records that are whole, in the order they were written."""
     return iter(HeadReader(io.BytesIO(head)))
-
-
-def sample_of(content: memoryview) -> Sample | None:
-    """What a SAMPLE record says, which may come from a stranger; None if it is anything else."""
-    try:
-        return _sampled(json.loads(bytes(content)))
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        return None
-
-
-def _sampled(said: Any) -> Sample:
-    at, cost = _typed((said["at"], said["cost"]), "tn")
-    readings = [
-        Reading(what=what, subject=subject, value=float(value), at=float(its_at), source=source, text=text)
-        for what, subject, value, its_at, source, text in (_typed(it, "ssntss") for it in said["readings"])
-    ]
-    blind = [
-        Blind(what=what, source=source, why=why, subject=subject)
-        for what, source, why, subject in (_typed(it, "ssss") for it in said["blind"])
-    ]
-    return Sample(float(at), tuple(readings), blind, float(cost) if math.isfinite(cost) else 0.0)
-
-
-def _typed(said: Any, kinds: str) -> Any:
-    """A row of texts (s), numbers (n) and times (t)."""
-    for it, kind in zip(said, kinds, strict=True):
-        if isinstance(it, bool) or not isinstance(it, str if kind == "s" else int | float):
-            raise TypeError
-        if kind == "t" and not 0 <= float(it) < LATEST:
-            raise ValueError
-    return said

@@ -19,10 +19,13 @@ from zombiescope.kernel.columns import Column
 from zombiescope.members.rooms import Broken, guarded, member, names
 from zombiescope.recorder.changes import MINUTE, Changes
 from zombiescope.recorder.clock import nanoseconds, seconds
-from zombiescope.recorder.head import FETCHED, LATEST, SAME, SAMPLE, Record, sample_of
-from zombiescope.recorder.layout import LOOKED, UNSEEN
+from zombiescope.recorder.costs import Costs
+from zombiescope.recorder.head import FETCHED, SAME, SAMPLE, Record
+from zombiescope.recorder.layout import UNSEEN
+from zombiescope.recorder.looked import Looked
 from zombiescope.recorder.rows import Rows, joined, of_columns, of_lists, utf8
-from zombiescope.recorder.sampling import CLOCK, COSTS, failure
+from zombiescope.recorder.sample_text import LATEST, sample_of
+from zombiescope.recorder.sampling import failure
 
 AT_ONCE = 8 << 20  # bytes of one probe's looks that are parsed together
 TOGETHER = MINUTE / 2  # seconds of them: a parser may leave out what did not change, and a minute later it is due again
@@ -45,6 +48,7 @@ class ReadingRows:
         self.count = 0  # readings, those that changed nothing included
         self.left_out = 0
         self._bytes = 0
+        self._looked = Looked()
         self._kept: dict[str, list[Rows]] = {"series": [], "events": []}
         self._empty()
         self.begin()
@@ -52,8 +56,7 @@ class ReadingRows:
     def begin(self) -> None:
         """A new segment: nothing is known of the last one."""
         self._changes = Changes()
-        self._unseen: dict[str, tuple[float, str, str]] = {}  # by series: value, text and source
-        self._begun: set[str] = set()  # probes of which it is written what they could read
+        self._looked.begin()
 
     def add(self, reading: Reading) -> None:
         self.count += 1
@@ -83,27 +86,10 @@ class ReadingRows:
                 self._columns.append((column, ns, column.values[begin:]))
 
     def look(self, name: str, gives: Sequence[str], at: float, unseen: Sequence[Blind] = ()) -> None:
-        """All of `gives` was sampled; `unseen` could not be read. One reason for all of it takes one row."""
-        missed = {blind.what: blind for blind in unseen}
-        whole = [blind for what in gives if (blind := missed.get(what)) is not None and not blind.subject]
-        if whole and len(whole) == len(gives) and len({(it.source, it.why) for it in whole}) == 1:
-            self._row("series", at, LOOKED, f"probe:{name}", 0.0, whole[0].source, whole[0].why)
-            return
-        self._row("series", at, LOOKED, f"probe:{name}", 1.0, "", "")
-        if not unseen and name in self._begun:
-            return
-        if unseen:
-            self._begun.discard(name)  # until it can read everything
-        else:
-            self._begun.add(name)
-        for what in gives:
-            blind = missed.get(what)
-            # 1: not read at all; 2: not read for one subject only; 0: read again.
-            value = 0.0 if blind is None else 2.0 if blind.subject else 1.0
-            source, why = (blind.source, blind.why) if blind else ("", "")
-            if self._unseen.get(what) != (value, why, source):
-                self._unseen[what] = (value, why, source)
-                self._row("series", at, UNSEEN, what, value, source, why)
+        """All of `gives` was sampled; `unseen` could not be read."""
+        if self._has_room(_ROW):
+            for note in self._looked.look(name, gives, at, unseen):
+                self._row("series", at, UNSEEN, note.what, note.value, note.source, note.why)
 
     def of(self, kind: str) -> Rows:
         """All rows of a kind, in the order they were written."""
@@ -144,6 +130,8 @@ class ReadingRows:
                 self._kept[kind].append(of_lists(it))
         if self._columns:
             self._kept["series"].append(of_columns(self._columns))
+        if self._looked:
+            self._kept["series"].append(self._looked.taken())
         self._empty()
 
     def _empty(self) -> None:
@@ -162,15 +150,20 @@ class SettledProbes:
         self._looks: dict[str, list[tuple[float, bytes]]] = {}
         self._sizes: dict[str, int] = {}
         self._last: dict[str, bytes] = {}
-        self._costs: dict[str, tuple[float, float, int]] = {}  # since when, seconds of CPU, samples
+        self._unseen: dict[str, Sequence[Blind]] = {}  # by probes that parse at once, in their last sample
+        self._costs = Costs()
         self.damage: list[str] = []
 
     def take(self, probe: str, record: Record, ahead: int | None) -> None:
         """One record of a head; `ahead`: unix time minus its clock, if that is known."""
-        if record.kind in (FETCHED, SAME) and ahead is not None:
+        if record.kind == FETCHED:
+            self._unseen.pop(probe, None)  # what is the same from here on is the same as this
+        if ahead is not None and (record.kind == FETCHED or (record.kind == SAME and probe not in self._unseen)):
             content = bytes(record.content) if record.kind == FETCHED else None
             self.fetched(probe, seconds(record.at + ahead), content)
-        elif record.kind == SAMPLE and (said := self.sample(probe, record.content)) is not None:
+        elif (said := self.sample(probe, record, ahead)) is not None:
+            if probe in self._looks:  # of when it could be fetched: looks are written in the order they were made
+                self._tell(probe)
             self.look(probe, *said)
 
     def fetched(self, probe: str, at: float, content: bytes | None) -> None:
@@ -194,27 +187,24 @@ class SettledProbes:
             self._tell(probe)
         self._looks.setdefault(probe, []).append((at, content))
 
-    def sample(self, probe: str, content: memoryview) -> tuple[float, Sequence[Blind]] | None:
-        """The readings of a probe that parses at once; its time, and what it could not read."""
-        said = sample_of(content) if len(content) <= MOST_SAMPLE else None
+    def sample(self, probe: str, record: Record, ahead: int | None) -> tuple[float, Sequence[Blind]] | None:
+        """The readings of a probe that parses at once; its time, and what it could not read. None: it says nothing."""
+        if record.kind == SAME:
+            at, unseen = seconds(record.at + (ahead or 0)), self._unseen.get(probe)
+            return (at, unseen) if unseen is not None and ahead is not None and 0 <= at < LATEST else None
+        if record.kind != SAMPLE:
+            return None
+        said = sample_of(record.content) if len(record.content) <= MOST_SAMPLE else None
         if said is None:
             self._note(f"probe {probe}: a sample that is not understood")
             return None
         at, readings, blind, cost = said
+        self._unseen[probe] = blind
         for reading in readings:
             self._rows.add(reading)
-        if cost > 0:
-            self._weigh(probe, at, cost)
+        if cost > 0 and (mean := self._costs.mean(probe, at, cost)) is not None:
+            self._rows.add(mean)
         return at, blind
-
-    def _weigh(self, probe: str, at: float, cost: float) -> None:
-        """What its samples cost on average, once a minute."""
-        since, total, many = self._costs.get(probe, (0.0, 0.0, 0))
-        total, many = total + cost, many + 1
-        if abs(at - since) >= MINUTE:
-            self._rows.add(Reading(what=COSTS, subject=f"probe:{probe}", value=total / many, at=at, source=CLOCK))
-            since, total, many = at, 0.0, 0
-        self._costs[probe] = (since, total, many)
 
     def look(self, probe: str, at: float, blind: Sequence[Blind]) -> None:
         # Not loaded for this if the recording says it: all probes together take 0.3 s.

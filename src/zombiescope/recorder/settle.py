@@ -19,7 +19,7 @@ from zombiescope.core.timeline import Timeline
 from zombiescope.members.rooms import healthy
 from zombiescope.recorder import stack_series
 from zombiescope.recorder.carry import Carry
-from zombiescope.recorder.head import SAMPLE, HeadReader, Record, Take
+from zombiescope.recorder.head import HeadReader, Record, Take
 from zombiescope.recorder.layout import BUDGET_STEP, HEAD_FILE, KINDS, TROUBLE
 from zombiescope.recorder.readings import ReadingRows, SettledProbes
 from zombiescope.recorder.rows import timeline_of
@@ -110,9 +110,9 @@ class _Takers:
 
     def _rings_read(self, record: Record, ahead: int | None) -> None:
         """Whether or not there was anything in them; and what the capture could not see."""
-        if record.kind != SAMPLE or ahead is None or not self._sampled:
+        if ahead is None or not self._sampled:
             self._probes.take(stack_series.NAME, record, ahead)
-        elif (said := self._probes.sample(stack_series.NAME, record.content)) is not None:
+        elif (said := self._probes.sample(stack_series.NAME, record, ahead)) is not None:
             self._stacks.look(record.at, ahead, said[1])
 
 

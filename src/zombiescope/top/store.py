@@ -27,7 +27,7 @@ class Store(ReadingRows):
     def __init__(self) -> None:
         super().__init__()
         self._values: dict[str, dict[str, deque[_Row]]] = {what: {} for what in NEEDS}
-        self._looked: dict[str, deque[_Row]] = {}
+        self._seen: dict[str, deque[_Row]] = {}
 
     def add(self, reading: Reading) -> None:
         own = self._values.get(reading.what)
@@ -48,7 +48,7 @@ class Store(ReadingRows):
         missed = {it.what: it for it in unseen if not it.subject}
         for what in gives:
             if what in self._values:
-                rows = self._looked.setdefault(what, deque(maxlen=KEPT_LONG if what in CENSUS else KEPT + 2))
+                rows = self._seen.setdefault(what, deque(maxlen=KEPT_LONG if what in CENSUS else KEPT + 2))
                 blind = missed.get(what)
                 rows.append((at, 0.0, blind.source, blind.why) if blind else (at, 1.0, "", ""))
 
@@ -59,9 +59,9 @@ class Store(ReadingRows):
             if what not in CENSUS and what not in CPU:
                 for subject in [it for it, rows in own.items() if rows[-1][0] < now - GONE]:
                     del own[subject]
-            until = self._looked[what][-1][0] if what in self._looked else 0.0
+            until = self._seen[what][-1][0] if what in self._seen else 0.0
             series += [_series(what, subject, rows, until) for subject, rows in own.items()]
-        looks = {what: _series("looked", what, rows, 0.0) for what, rows in self._looked.items()}
+        looks = {what: _series("looked", what, rows, 0.0) for what, rows in self._seen.items()}
         return Timeline(series, looks)
 
 

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from zombiescope.core import UserError
 from zombiescope.core.timeline import Timeline
 from zombiescope.recorder.clock import seconds
-from zombiescope.recorder.head import CLOCK, FETCHED, MAGIC, NAME, SAME, SAMPLE, HeadReader, Record
+from zombiescope.recorder.head import CLOCK, FETCHED, MAGIC, NAME, SAME, HeadReader, Record
 from zombiescope.recorder.layout import HEAD_FILE, META, is_segment
 from zombiescope.recorder.meta import open_regular, read_meta
 from zombiescope.recorder.readings import SettledProbes
@@ -120,7 +120,7 @@ class Tail:
                 self._parsed[probe] = at
                 self._probes.fetched(probe, at, self._last[probe])
                 self._probes.finish()
-            elif record.kind == SAMPLE and (said := self._probes.sample(probe, record.content)) is not None:
+            elif (said := self._probes.sample(probe, record, self._ahead)) is not None:
                 self._parsed[probe] = at
                 self._probes.look(probe, *said)
 
