@@ -70,6 +70,15 @@ def test_what_only_works_beside_a_fault_is_never_rightly_accused() -> None:
     assert found.outcome == "wrong accusation" and found.why == "z of unit:z"
 
 
+def test_beside_a_load_no_core_need_be_full_of_the_kernel_s_work() -> None:
+    """Where it was found all the same, it must be in the chain."""
+    truth = Truth(chain=("a", "saturated_core", "c"))
+    assert judge(truth, told(["a", "c"]), beside="x").right
+    assert judge(truth, told(["a", "c"])).outcome == "in the chain"
+    assert judge(truth, told(["a", "c"], ["saturated_core"], roots=("a",)), beside="x").outcome == "in the chain"
+    assert judge(truth, told(["a", "b"]), beside="x").outcome == "in the chain"
+
+
 def test_what_is_real_and_harms_nobody_must_be_noted() -> None:
     truth, seen = Truth(chain=("a",), noted=True), [{"sign": "a", "subject": "unit:a"}]
     assert judge(truth, told(["a"], roots=()) | {"noted": seen}).right

@@ -50,6 +50,16 @@ def test_pid_1_is_left_alone(readings: list[Reading]) -> None:
     assert not result.findings and result.verdicts[0].state == "clear" and result.verdicts[0].evidence
 
 
+@pytest.mark.parametrize(("cores", "waits", "found"), [(0.4, 0.5, True), (0.4, 0.0, False), (0.1, 0.9, False)])
+def test_a_pid_1_that_waits_for_a_core_is_as_busy(cores: float, waits: float, found: bool) -> None:
+    """Beside other work it gets less done; one that only waits has little to do."""
+    waited = [read("process_run_delay_seconds_total", "process:systemd[1]", waits * at, at) for at in STEPS]
+    result = case(busy_init, *used("systemd[1]", cores), *waited)
+    assert [it.says for it in result.findings] == (
+        ["used 0.40 of a core for 10.0 s, of the one that it has, and waited for one for 50 % of it"] * found
+    )
+
+
 def finding(subject: str) -> Finding:
     timeline = node([read("x", subject, 1, at) for at in (0.0, 10.0)])
     return Finding(subject=subject, span=timeline.span, says="", evidence=(read("x", subject, 1, 0),))

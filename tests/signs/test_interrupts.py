@@ -83,6 +83,27 @@ def test_work_of_low_priority_gives_way(mode: str, found: bool) -> None:
     assert bool(piles) == found and all("10 % idle and 60 % at work of low priority" in it for it in piles)
 
 
+@pytest.mark.parametrize(
+    ("softirq", "run", "delay", "found"),
+    [(0.4, 0.3, 0.7, True), (0.4, 0.3, 0.4, False), (0.1, 0.1, 0.9, False), (0.4, 0.4, 0.0, False)],
+    ids=["never done", "now and then", "starved", "done in time"],
+)
+def test_beside_other_work_ksoftirqd_must_have_packets_at_all_times(
+    softirq: float, run: float, delay: float, found: bool
+) -> None:
+    """It shares the core with a job: however many packets come, it gets no more than its part."""
+    waits = [
+        it
+        for what, rate in (("thread_run_seconds_total", run), ("thread_run_delay_seconds_total", delay))
+        for it in counter(what, [rate] * 8, "thread:ksoftirqd/1")
+    ]
+    result = case({0: SENDER, 1: {"softirq": softirq, "user": 1 - softirq}}, (200, 21_000), waits)
+    assert {it.sign for it in result.findings} == ({"irq_pile_up", "softirq_storm"} if found else set())
+    for it in result.findings:
+        assert "spent 40 % of its time" in it.says and "while ksoftirqd/1 waited for it 70 % of the time" in it.says
+        assert ("run_delay_ratio", "thread:ksoftirqd/1", 0.7) in {(r.what, r.subject, r.value) for r in it.evidence}
+
+
 SENT = "main;sendto;ip_finish_output2;__local_bh_enable_ip;do_softirq;handle_softirqs;net_rx_action;process_backlog"
 
 

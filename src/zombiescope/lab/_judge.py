@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from zombiescope.lab._scenario import Truth
@@ -14,6 +14,8 @@ OUTCOMES = ("right", "in the chain", "wrong accusation", "unexplained", "not sur
 # It accuses nobody and says that it does not know: no cause was found, a cost was not measured, or it could not look.
 UNSURE = ("unexplained", "not sure", "blind")
 
+# A core of which an innocent load has its share is not full of the kernel's work: there it is no link of the chain.
+OF_A_CORE_ALONE = ("saturated_core",)
 # What only the hypervisor can do: no scenario makes it, and if it happens during one it is true.
 OF_THE_MACHINE = ("stolen_cpu",)
 
@@ -52,8 +54,16 @@ def judge(truth: Truth, told: Mapping[str, Any], *, beside: str = "") -> Judgeme
     if truth.noted:
         return _noted(truth, accused, told)
     faults = (truth, *truth.also)
+    if beside:
+        faults = tuple(_beside(it, told) for it in faults)
     first = bool(accused) and any(_is(fault, *accused[0]) for fault in faults)
     return max((_one(fault, first, accused, told) for fault in faults), key=lambda it: OUTCOMES.index(it.outcome))
+
+
+def _beside(truth: Truth, told: Mapping[str, Any]) -> Truth:
+    """What is left of a chain where a load has its share of each core; what was found all the same belongs into it."""
+    found = {it["sign"] for it in told["findings"]}
+    return replace(truth, chain=tuple(it for it in truth.chain if it not in OF_A_CORE_ALONE or it in found))
 
 
 def _control(accused: Sequence[tuple[str, str]], told: Mapping[str, Any]) -> Judgement:

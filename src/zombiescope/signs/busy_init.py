@@ -14,6 +14,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from zombiescope.core import Finding, Reading, Span, harmless, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
@@ -22,12 +24,15 @@ from zombiescope.knowledge.functions import shows
 
 _CONTAINER, _ANSWER = "process_is_init", "systemd_answer_seconds"
 _USER, _SYSTEM = "process_user_seconds_total", "process_system_seconds_total"
+_DELAY = "process_run_delay_seconds_total"
 # Scale: a share of one core: PID 1 has one thread on any node.
 NEEDS = (_SYSTEM,)
-MUCH = 0.5  # of a core: PID 1 of a healthy node stays below 0.02
+MUCH = 0.5  # of a core that it used or waited for: PID 1 of a healthy node stays below 0.02
+LEAST = 0.2  # of a core that it used: one that only waits has little to do
 LASTS = 4.0  # seconds: a reload of a node with a thousand units takes two
 LATE = 0.1  # seconds for an answer: a PID 1 that is not busy lists a thousand units in 5 ms
 UNANSWERED = "no answer in "  # as a probe says it that has waited for long enough
+SAID = 0.1  # of the time that it waited for a core: less is not worth a word
 PART = 0.1  # of its samples: what they show less of is not said to keep it busy, whatever the node
 _WORK = {"mount_table": "in the kernel, printing the table of mounts for it", "cgroup_file": "reading cgroups' files"}
 BOOT = 300.0  # seconds since boot: until then it is starting the node
@@ -43,8 +48,9 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             continue
         if len(up) and up.latest.value < BOOT:
             continue  # for a container's own boot see LASTS: it takes a second or two
-        for busy in _used(timeline, subject).runs(above=MUCH, lasting=LASTS):
-            yield _finding(timeline, subject, busy)
+        used = _used(timeline, subject)
+        for busy in _wanted(timeline, used).runs(above=MUCH, lasting=LASTS):
+            yield _finding(timeline, subject, used.between(busy.span))
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
@@ -63,6 +69,12 @@ def _used(timeline: Timeline, subject: str) -> Series:
     return replace(system, values=system.values + user.values)
 
 
+def _wanted(timeline: Timeline, used: Series) -> Series:
+    """With the time that it waited for a core: on a node with other work it has as much to do, and gets less done."""
+    waited = np.nan_to_num(timeline.rate(_DELAY, used.subject).sampled(used.at))
+    return replace(used, values=used.values + np.where(used.values >= LEAST, waited, 0.0))
+
+
 def _finding(timeline: Timeline, subject: str, busy: Series) -> Finding:
     mounts = timeline.series("mounts")
     spent = timeline.series("mounts_read_cpu_seconds")
@@ -77,6 +89,8 @@ def _finding(timeline: Timeline, subject: str, busy: Series) -> Finding:
     silent = _unanswered(timeline, busy.span)
     slow = silent or ([answers.reading(int(answers.values.argmax()))] if len(answers) else [])
     late = bool(silent) or (bool(slow) and slow[0].value >= LATE)
+    delay = timeline.rate(_DELAY, subject, within=busy.span)
+    waits = f", and waited for one for {percent(delay.mean())} of it" if len(delay) and delay.mean() >= SAID else ""
     asked = f"; a question took it {lasting(slow[0].value)}" if late else ""
     if silent:
         asked = f"; a question got {harmless(silent[0].text, most=40)}"
@@ -84,7 +98,7 @@ def _finding(timeline: Timeline, subject: str, busy: Series) -> Finding:
         subject=subject,
         span=busy.span,
         says=(
-            f"used {busy.mean():.2f} of a core for {lasting(busy.span.seconds)}, of the one that it has"
+            f"used {busy.mean():.2f} of a core for {lasting(busy.span.seconds)}, of the one that it has{waits}"
             f"{does}{asked}{table}"
         ),
         evidence=(busy.figure("process_cores"), *known, *shown, *slow),

@@ -4,7 +4,8 @@ Why it hurts: that core is the node's network. When it is full, packets wait or 
     starve; the average over cores shows nothing.
 False alarms: a sender that is its own receiver (loopback) works on its own core, a third of it at most in softirqs. A
     card with one queue can be served by only one core: it is reported when that core is the bottleneck, and the fix is
-    to spread packets (rps_cpus), not interrupts. A node with one core has nowhere to spread them.
+    to spread packets (rps_cpus), not interrupts. A node with one core has nowhere to spread them. Where other work has
+    its share of that core, ksoftirqd must have packets to handle at all times.
 References: Documentation/networking/scaling.rst; Documentation/core-api/irq/irq-affinity.rst.
 """
 
@@ -19,6 +20,7 @@ from zombiescope.core import Finding, Reading, Span, harmless, lasting, percent
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.packet_work import packet_work_harm
 from zombiescope.derived.pressure import pressure
+from zombiescope.derived.softirq_backlog import waited, wanted
 
 SOFTIRQ, IRQ, IDLE, NICE = (f"cpu_{mode}_seconds_total" for mode in ("softirq", "irq", "idle", "nice"))
 PACKETS = "softnet_processed_total"
@@ -39,7 +41,10 @@ SHOWN = 4  # queues named
 def find(timeline: Timeline) -> Iterator[Finding]:
     cores = timeline.subjects(SOFTIRQ, "cpu")
     for cpu in cores:
-        for spell in _work(timeline, cpu).runs(above=HEAVY, lasting=SECONDS, bridging=BRIDGE):
+        work = _work(timeline, cpu)
+        for heavy in wanted(timeline, work, SECONDS).runs(above=HEAVY, lasting=SECONDS, bridging=BRIDGE):
+            spell = work.between(heavy.span)
+            waits, waiting = waited(timeline, cpu, spell.span)
             others = [other for other in cores if other != cpu]
             if not others:
                 continue
@@ -55,14 +60,15 @@ def find(timeline: Timeline) -> Iterator[Finding]:
                     span=spell.span,
                     says=(
                         f"spent {percent(spell.mean())} of its time in interrupts and softirqs for "
-                        f"{lasting(spell.span.seconds)}, with {own:,.0f} of the node's {all_packets:,.0f} packets a "
-                        f"second, while the other cores were {percent(idle)} idle{_gives_way(polite)}; "
-                        f"{_served(timeline, queues, spell.span)}"
+                        f"{lasting(spell.span.seconds)}{waits}, with {own:,.0f} of the node's "
+                        f"{all_packets:,.0f} packets a second, while the other cores were "
+                        f"{percent(idle)} idle{_gives_way(polite)}; {_served(timeline, queues, spell.span)}"
                     ),
                     evidence=(
                         spell.figure("cpu_interrupt_ratio"),
                         timeline.rate(PACKETS, cpu, within=spell.span).figure("packets_per_second", own),
                         replace(timeline.rate(IDLE, others[0]), subject="node").figure("other_cores_idle_ratio", idle),
+                        *waiting,
                         *queues[:SHOWN],
                         *pressure(timeline, "irq_stalled", spell.span),
                     ),

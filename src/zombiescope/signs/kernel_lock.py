@@ -3,7 +3,7 @@
 Why it hurts: a spinning core does nothing else, in part with interrupts off. Twelve kswapds that spin for the lock of
     the cgroup statistics took 20,000 cores of one fleet; containers that start together spin for the lock of the
     mounts.
-False alarms: a lock that is held for a moment is spun for everywhere; only what takes a third of a core and a tenth
+False alarms: a lock that is held for a moment is spun for everywhere; only what takes a fifth of a core and a tenth
     of the kernel's time counts. In a virtual machine a holder whose core was taken away by the host looks the same:
     where there was steal time it is said.
 References: kernel/locking/qspinlock.c, rwsem.c, mutex.c; Documentation/locking.
@@ -24,7 +24,7 @@ from zombiescope.knowledge.functions import named, plain
 
 # Scale: cores' worth, and a share of the kernel's time, which grows with the node.
 NEEDS = ("samples_total", "kernel_symbols")
-CORES = 0.3  # of a core, over the spell: less harms nobody
+CORES = 0.2  # of a core, over the spell: builds, deletions and container starts measured here spin for none
 SHARE = 0.1  # of the kernel's time then: on 192 cores that is much more than CORES
 STOLEN = 0.05  # of the node's time: with more, the holder's core may simply have been away
 NAMED = 3  # waiters named in a sentence

@@ -3,7 +3,8 @@
 Why it hurts: softirqs run before every program. Programs on that core get what is left, and other softirqs there
     wait for their turn.
 False alarms: TCP over loopback at full speed costs a third of a core in softirqs; a gateway or a node of a content
-    network may spend half of one on purpose. Interrupts on a core that is otherwise idle are not all counted where the
+    network may spend half of one on purpose. Less counts only where ksoftirqd has work at all times, so that softirqs
+    never catch up beside others on that core. Interrupts on a core that is otherwise idle are not all counted where the
     kernel counts time by ticks (no CONFIG_IRQ_TIME_ACCOUNTING): a storm there may be worse than reported.
 References: Documentation/filesystems/proc.rst, 1.7 (softirq); `mpstat -P ALL 1`.
 """
@@ -20,6 +21,7 @@ from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.culprits import sampled_culprit
 from zombiescope.derived.packet_work import packet_work_harm
 from zombiescope.derived.pressure import pressure
+from zombiescope.derived.softirq_backlog import waited, wanted
 from zombiescope.derived.softirq_times import most_run
 from zombiescope.knowledge.functions import shows, softirq_kind
 
@@ -34,7 +36,10 @@ _COUNTED = ("hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "
 
 def find(timeline: Timeline) -> Iterator[Finding]:
     for cpu in timeline.subjects(NEEDS[0], "cpu"):
-        for storm in timeline.rate(NEEDS[0], cpu).runs(above=HEAVY, lasting=SECONDS, bridging=BRIDGE):
+        work = timeline.rate(NEEDS[0], cpu)
+        for spell in wanted(timeline, work, SECONDS).runs(above=HEAVY, lasting=SECONDS, bridging=BRIDGE):
+            storm = work.between(spell.span)
+            waits, waiting = waited(timeline, cpu, storm.span)
             words, evidence = _kinds(timeline, cpu, storm.span)
             length = lasting(storm.span.seconds)
             if ran := most_run(timeline, cpu, storm.span):
@@ -45,10 +50,11 @@ def find(timeline: Timeline) -> Iterator[Finding]:
             yield Finding(
                 subject=cpu,
                 span=storm.span,
-                says=f"spent {percent(storm.mean())} of its time in softirqs for {length}: {words}{named}",
+                says=f"spent {percent(storm.mean())} of its time in softirqs for {length}{waits}: {words}{named}",
                 evidence=(
                     _share(storm),
                     *evidence,
+                    *waiting,
                     *(culprit.evidence if culprit else ()),
                     *pressure(timeline, "irq_stalled", storm.span),
                 ),

@@ -25,7 +25,7 @@ DELAY, GROUP = "process_run_delay_seconds_total", "process_in_cgroup"
 # Scale: ratios of weights and shares of the node's cores: both grow with it.
 NEEDS = (COUNT, DELAY)
 TIMES = 10.0  # times the other's weight: kubelet's own classes differ by less
-MOSTLY = 0.5  # of the node's cores used by the heavy one: else others take the time
+MOSTLY = 0.4  # of the node's cores used by the heavy one: else others take the time
 FULL = 0.9  # of the node's cores busy: on a node with idle cores no weight matters
 STEP = 2.0  # seconds for which the idle time of all cores is added up
 LASTS = 5.0  # seconds without an idle core: two samples of the weights and of who waits
