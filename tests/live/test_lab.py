@@ -6,6 +6,7 @@ One scenario; `make test-long` judges the others, as `zombiescope lab score` doe
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from pathlib import Path
 from types import ModuleType
@@ -68,6 +69,23 @@ def test_after_a_score_the_machine_is_as_before() -> None:
     told = json.loads(done.stdout)
     assert told["seed"] == 7 and [it["name"] for it in told["runs"]] == ["mounts", "mounts"]
     assert told["faults"] == len(told["runs"]) and all(it["seconds"] > 0 for it in told["runs"])
+
+
+@pytest.mark.long
+def test_a_score_that_is_stopped_gives_what_it_has() -> None:
+    argv = [str(COMMAND), "lab", "score", "--only", "mounts", "--runs", "5", "--seed", "7", "--format", "json"]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        while "cores were idle" not in (said := process.stderr.readline()):
+            assert said, "it ended by itself"
+        process.send_signal(signal.SIGINT)
+        out, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    told = json.loads(out)
+    assert process.returncode == 1 and "stopped: this is the score of 1 runs of 5" in said
+    assert len(told["runs"]) == told["faults"] == 1 and told["runs_left_out"] == 4
 
 
 @pytest.mark.parametrize("name", ["crash_loop", "realtime_hog", "container_throttled", "mounts", "page_cache_stream"])
