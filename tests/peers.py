@@ -43,7 +43,8 @@ def free_port() -> int:
 
 
 @contextmanager
-def server(*argv: str, ready: str) -> Iterator[None]:
+def server(*argv: str, ready: str) -> Iterator[int]:
+    """Its pid, once it answers."""
     with tempfile.TemporaryFile() as said, subprocess.Popen(argv, stdout=said, stderr=said) as process:
         try:
             deadline = time.monotonic() + 60
@@ -52,7 +53,7 @@ def server(*argv: str, ready: str) -> Iterator[None]:
                     said.seek(0)
                     raise AssertionError(said.read()[-2000:].decode("utf-8", "replace"))
                 time.sleep(0.2)
-            yield
+            yield process.pid
         finally:
             end(process, 20)
 
