@@ -6,7 +6,7 @@ five to twenty records, mappings above all, that cost 10 µs each to decode; nob
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
@@ -20,7 +20,8 @@ from zombiescope.recorder.sources import Ring, named
 
 AT_ONCE = 2 << 20  # bytes of rings
 EXIT = 4
-MOST = 1 << 17  # processes: more than fit into one head of ours
+MOST = 1 << 19  # forks, exits or programs begun: more than fit into one head of ours
+GENERATIONS = 64  # from a sampled process back to the first one that was forked within a head
 MOST_PAGES = 1 << 20  # 8 MB; five minutes of a busy machine have some 50,000
 Pids = npt.NDArray[np.uint64]
 _IS_EXEC = np.uint64(1 << 45)  # of header.misc, in the first word of a record
@@ -77,11 +78,8 @@ class Tasks:
     """Feed it all rings, then ask."""
 
     def __init__(self) -> None:
-        self.execed: set[int] = set()
-        self._sampled: set[int] = set()
-        self._forked: dict[int, int] = {}  # when it was the last time
-        self._exited: dict[int, int] = {}
-        self._parent: dict[int, set[int]] = {}
+        self._sampled, self._execed = _Rows(1), _Rows(1)
+        self._forks, self._exits = _Rows(3), _Rows(2)  # pid, when, parent; pid, when
         self._pages: list[Pids] = []
         self._many_pages = 0
 
@@ -95,19 +93,16 @@ class Tasks:
             return
         words = piece.words
         samples = _of(piece, SAMPLE)
-        self._sampled.update(distinct(words[samples + 2] & _PID).tolist())
+        self._sampled.add(distinct(words[samples + 2] & _PID))
         self._add_pages(words[spread(samples, (words[samples] >> _SIZE).astype(np.int64))])
         comms = _of(piece, COMM)
-        self.execed.update((words[comms[words[comms] & _IS_EXEC != 0] + 1] & _PID).tolist())
+        self._execed.add(words[comms[words[comms] & _IS_EXEC != 0] + 1] & _PID)
         exits = _of(piece, EXIT)
         exits = exits[words[exits + 1] & _PID == words[exits + 2] & _PID]
-        _latest(self._exited, words[exits + 1] & _PID, words[exits + 3])
+        self._exits.add(words[exits + 1] & _PID, words[exits + 3])
         forks = _of(piece, FORK)
         forks = forks[words[forks + 1] & _PID != words[forks + 1] >> _HALF]
-        pids, parents = words[forks + 1] & _PID, words[forks + 1] >> _HALF
-        _latest(self._forked, pids, words[forks + 3])
-        for pid, parent in zip(pids.tolist(), parents.tolist(), strict=True):
-            self._parent.setdefault(pid, set()).add(parent)
+        self._forks.add(words[forks + 1] & _PID, words[forks + 3], words[forks + 1] >> _HALF)
 
     def _add_pages(self, words: Pids) -> None:
         """Of all words of samples: what else is in them (times, counts) only keeps a mapping too many."""
@@ -121,20 +116,48 @@ class Tasks:
     @property
     def too_many(self) -> bool:
         """No machine starts so many; a file of a stranger may say so."""
-        return max(map(len, (self._sampled, self._exited, self.execed, self._parent))) > MOST
+        return max(it.many for it in (self._sampled, self._execed, self._forks, self._exits)) > MOST
+
+    @property
+    def execed(self) -> set[int]:
+        return set(self._execed.columns()[0].tolist())
 
     def needed(self) -> Needed:
-        if self.too_many:
+        needed = None if self.too_many else self._with_parents(distinct(self._sampled.columns()[0]))
+        if needed is None:
             return Needed(np.empty(0, np.uint64), np.empty(0, np.uint64), None)
-        needed, unread = set(self._sampled), list(self._sampled)
-        while unread:
-            for parent in self._parent.get(unread.pop(), ()):
-                if parent not in needed:
-                    needed.add(parent)
-                    unread.append(parent)
-        gone = [pid for pid, at in self._exited.items() if at >= self._forked.get(pid, 0)]
         pages = distinct(np.concatenate(self._pages)) if self._pages and self._many_pages <= MOST_PAGES else None
-        return Needed(_sorted(self._exited.keys() - needed), _sorted(gone), pages)
+        exited, exited_at = _latest(*self._exits.columns())
+        forked, forked_at = _latest(*self._forks.columns()[:2])
+        again = _among(exited, forked)  # the number of a process may have been given to another
+        gone = ~again
+        gone[again] = exited_at[again] >= forked_at[np.searchsorted(forked, exited[again])]
+        return Needed(exited[~_among(exited, needed)], exited[gone], pages)
+
+    def _with_parents(self, pids: Pids) -> Pids | None:
+        """Processes with all that they descend from, in order; None if there is no end of these."""
+        children, _, parents = self._forks.columns()
+        for _ in range(GENERATIONS):
+            more = distinct(np.concatenate([pids, parents[_among(children, pids)]]))
+            if len(more) == len(pids):
+                return pids
+            pids = more
+        return None
+
+
+class _Rows:
+    """Columns that grow."""
+
+    def __init__(self, columns: int) -> None:
+        self._parts: list[tuple[Pids, ...]] = [(np.empty(0, np.uint64),) * columns]
+        self.many = 0
+
+    def add(self, *columns: Pids) -> None:
+        self._parts.append(columns)
+        self.many += len(columns[0])
+
+    def columns(self) -> list[Pids]:
+        return [np.concatenate(it) for it in zip(*self._parts, strict=True)]
 
 
 def first_look(file: BinaryIO) -> tuple[int, Tasks, int]:
@@ -166,14 +189,12 @@ def _among(pids: Pids, some: Pids) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _latest(known: dict[int, int], pids: Pids, times: Pids) -> None:
-    for pid, at in zip(pids.tolist(), times.tolist(), strict=True):
-        if at > known.get(pid, -1):
-            known[pid] = at
-
-
-def _sorted(pids: Iterable[int]) -> Pids:
-    return np.array(sorted(pids), np.uint64)
+def _latest(pids: Pids, times: Pids) -> tuple[Pids, Pids]:
+    """Each process once, in order, with the last of its times."""
+    order = np.lexsort((times, pids))
+    pids, times = pids[order], times[order]
+    last = np.append(pids[1:] != pids[:-1], True)[: len(pids)]
+    return pids[last], times[last]
 
 
 def _of(piece: Piece, kind: int) -> npt.NDArray[np.int64]:
