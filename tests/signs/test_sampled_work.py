@@ -71,6 +71,19 @@ def test_a_process_that_reads_what_another_maps() -> None:
     assert found.harm.burnt_cores == pytest.approx(0.4, abs=0.05)
 
 
+def test_in_a_long_recording_a_walk_counts_after_seconds_and_a_short_one_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.SECONDS", 600)
+    others = stacks("trainer[9]", WORK, 0.05, cpu=1)
+
+    def walked(seconds: int) -> Case:
+        walk = [(at + it / 100, 0, "cadvisor[7]", SMAPS) for at in range(600 - seconds, 600) for it in range(40)]
+        return case(proc_walker, walk, others)
+
+    (found,) = walked(20).root_causes
+    assert found.says.startswith("spent 8.0 s of 599 s")
+    assert not walked(10).root_causes
+
+
 def test_sockets_and_files_are_walks_too() -> None:
     (found,) = case(proc_walker, stacks("ss[7]", TCP, 0.3), OTHERS).root_causes
     assert "listing every socket" in found.says

@@ -17,6 +17,7 @@ from zombiescope.derived.waits import waited_for
 
 FEWEST = 10  # samples: fewer are chance on any node
 PAUSE = 20.0  # seconds: agents come round every 10 to 15 s, which counts as one spell
+JUDGED = 60.0  # seconds: a share of a long recording is judged over a spell, and over so many at least
 _WORKERS = ("kworker/", "ksoftirqd/", "swapper/")
 
 
@@ -54,6 +55,12 @@ class Work(NamedTuple):
 def length(timeline: Timeline) -> float:
     """Seconds for which stacks were sampled."""
     return max(timeline.looks("samples_total").span.seconds, 1.0)
+
+
+def judged_over(timeline: Timeline, span: Span) -> float:
+    """Seconds of which a spell must take its share: all of a short recording; of a long one, so that what has just
+    begun counts as it will later, no more than the spell; but what lasted for a moment is not taken for more."""
+    return min(length(timeline), max(span.seconds, JUDGED))
 
 
 def by_process(samples: Samples) -> list[tuple[str, Samples]]:

@@ -17,12 +17,12 @@ from zombiescope.core import Finding, Reading, harmless
 from zombiescope.core.harm import Harm
 from zombiescope.core.samples import Samples
 from zombiescope.core.timeline import Timeline
-from zombiescope.derived.sampled_work import Work, by_process, length, longest, spells
+from zombiescope.derived.sampled_work import Work, by_process, judged_over, length, longest, spells
 from zombiescope.knowledge.functions import families, named, plain, shows
 
 # Scale: shares of one core: what it takes from others on its core is the same on any node.
 NEEDS = ("samples_total", "kernel_symbols")
-MUCH = 0.1  # of one core over the recording: a healthy exporter stays below 0.02 for all it does
+MUCH = 0.1  # of one core, over the spell and a minute at least: a healthy exporter stays below 0.02 for all it does
 LONG = 1.0  # seconds in all: a person's ps takes less
 _FAMILIES = ("proc_walk", "driver_query", "file_walk")
 # Of these two families only programs that look at what others do: a job asks its GPU's driver for its own work.
@@ -33,7 +33,7 @@ _MONITORS = ("nvidia-smi", "nv-hostengine", "dcgm-exporter", "nvidia-device-p", 
 def find(timeline: Timeline) -> Iterator[Finding]:
     for subject, samples in _walkers(timeline):
         for work in spells(subject, samples):
-            if work.seconds >= LONG and work.seconds >= MUCH * length(timeline):
+            if work.seconds >= LONG and work.seconds >= MUCH * judged_over(timeline, work.span):
                 yield _finding(timeline, work)
 
 
