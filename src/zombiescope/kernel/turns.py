@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+SHORTEST = 8.0  # seconds of rest: to attach and detach interrupts every core, so it is not done for less
+
 
 class Turns:
-    """Attached from begin() on; beyond `most` events a second they rest after a round, until the average is that.
+    """Attached from begin() on; beyond `most` events a second they rest now and then, so that the average is that.
 
     An attached program costs even where it does nothing: most of it is the kernel's way from the tracepoint to it.
     """
@@ -15,6 +17,7 @@ class Turns:
     def __init__(self, attach: Callable[[], None], detach: Callable[[], None], *, most: float) -> None:
         self._attach, self._detach, self._most = attach, detach, most
         self.began = self.rest_until = 0.0  # `rest_until`: 0 while attached
+        self._owed = 0.0  # seconds of rest
 
     def begin(self) -> None:
         self._attach()
@@ -32,6 +35,7 @@ class Turns:
     def end_round(self, events: int) -> None:
         now = time.monotonic()
         seconds, self.began = max(now - self.began, 1e-3), now
-        if events > self._most * seconds:
+        self._owed = max(self._owed + events / self._most - seconds, 0.0)
+        if self._owed >= SHORTEST:
             self._detach()
-            self.rest_until = now + events / self._most - seconds
+            self.rest_until, self._owed = now + self._owed, 0.0
