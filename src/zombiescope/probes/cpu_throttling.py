@@ -1,6 +1,6 @@
 """cpu.stat of cgroups with a CPU quota: how often and how long they were throttled.
 
-Overhead: one read for each cgroup with a quota, 25 µs. Which have one is found once a minute by a walk over the live
+Overhead: one read for each cgroup with a quota, 25 µs. Which have one is found every 20 to 60 s by a walk over the live
     cgroups, 30 µs each and at most `WALKED` of them; dying ones have no folder. At most `MOST` are read in a sample.
     The quota itself is read in the same walk, on v1 with one more read for each.
 Kernel: cpu_cfs_stat_show() and cpu_extra_stat_show() in kernel/sched/core.c. v1 has cpu.cfs_quota_us (-1: none) and

@@ -1,7 +1,7 @@
 """CPU weights of the upper cgroups, and the CPU time that each used: who gets how much of a full node.
 
 Overhead: two reads for each cgroup of the two upper levels, 20 µs each; at most `MOST` of them. Which there are is
-    listed once a minute.
+    listed every 20 to 60 s.
 Kernel: cpu.weight (v2, 100 by default) and cpu.shares (v1, 1,024 by default), both given as 1.0 by default here; what
     is not in a cgroup, kernel threads among it, weighs 1.0. CPU time is in cpu.stat (v2) and cpuacct.usage (v1).
 """

@@ -1,7 +1,7 @@
 """Cgroups that are frozen: none of their processes runs until they are thawed.
 
-Overhead: one read for each live cgroup, 15 µs; at most `MOST` of them in a sample, in turns. The tree is walked once
-    a minute, 3 µs a folder and at most `WALKED` of them.
+Overhead: one read for each live cgroup, 15 µs; at most `MOST` of them in a sample, in turns. The tree is walked
+    every 20 to 60 s, 3 µs a folder and at most `WALKED` of them.
 Kernel: cgroup v1 has freezer.state in the freezer hierarchy, v2 has `frozen` in cgroup.events since 76f969e8948d (in
     v5.2). A cgroup below a frozen one is frozen too; only the topmost is reported.
 """

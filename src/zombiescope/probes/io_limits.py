@@ -1,6 +1,6 @@
 """Cgroups with an I/O limit of their own (io.max, blkio.throttle): the limit by disk, and what they did there.
 
-Overhead: one read for each cgroup with a limit, 30 µs. Which have one is found once a minute by a walk over the live
+Overhead: one read for each cgroup with a limit, 30 µs. Which have one is found every 20 to 60 s by a walk over the live
     cgroups, one read each (v2) or four (v1), 20 µs, and at most `WALKED` of them; few nodes have any limit at all.
 Kernel: Documentation/admin-guide/cgroup-v2.rst, io.max and io.stat; cgroup-v1/blkio-controller.rst. What a limit
     holds back has not reached the disk, so /proc/diskstats does not show that it waits. v1 counts what was let

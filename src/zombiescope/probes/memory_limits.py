@@ -3,8 +3,8 @@
 Reclaim at a cgroup's own limit does not show in /proc/vmstat, so a node can look idle while a container starves.
 
 Overhead: one read (v1) or two (v2) for each cgroup with a limit, 30 µs each; two or three more for those that hit
-    it since the last sample. Which have one is found once a minute by a walk over the live cgroups, 25 µs each and at
-    most `WALKED` of them; dying ones have no folder. At most `MOST` are read in a sample. memory.stat is never read:
+    it since the last sample. Which have one is found every 20 to 60 s by a walk over the live cgroups, 25 µs each and
+    at most `WALKED` of them; dying ones have no folder. At most `MOST` are read in a sample. memory.stat is never read:
     it makes the kernel flush the statistics of the whole subtree.
 Kernel: mm/memcontrol.c and mm/memcontrol-v1.c. v1 counts hits in memory.failcnt and OOM kills in memory.oom_control
     (oom_kill, on newer kernels). v2 has both in memory.events, which counts children too; hits are read from

@@ -1,7 +1,7 @@
 """What each network namespace lost or refused: full accept queues and buffers, TCP out of memory, bad checksums.
 
 Overhead: two reads for each namespace, 60 µs each; at most `MOST` of them in a sample, in turns. Which namespaces
-    there are is found once a minute by one readlink for each process, 3 µs each and at most `WALKED` of them.
+    there are is found every 20 to 60 s by one readlink for each process, 3 µs each and at most `WALKED` of them.
 Kernel: net/ipv4/proc.c; the names are in include/uapi/linux/snmp.h, and those that a kernel lacks count as 0. The
     namespace of PID 1 is the node's. Which namespace a process is in can be read by root only. Of a pod's the text is
     the cgroup of its first process. TCP memory (tcp_mem) is shared by all namespaces.

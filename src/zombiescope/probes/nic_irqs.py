@@ -19,9 +19,11 @@ from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.text import core_columns, cores, counts, lines, only_count
+from zombiescope.probes._remembering import remembered
 
 EVERY = 5.0
 GIVES = ("nic_irq_cpu", "nic_interrupts_total", "nic_tx_timeouts_total")
+RENEWED = 60.0  # seconds: cards come and go seldom
 MOST = 1_024  # interrupts of network cards: two cards with a queue for each of 512 cores
 INTERRUPTS, NICS = "/proc/interrupts", "/sys/class/net"
 _BETWEEN = re.compile(r"[-@:,.\s]+")
@@ -48,13 +50,9 @@ class Irq:
         return self.name if self.nic in self.name else f"{self.name} ({self.nic})"
 
 
-def read(host: Host) -> Iterator[Reading | Blind]:
+def _told(host: Host, nics: list[Nic]) -> Iterator[Reading | Blind]:
     at = host.now()
-    text = host.read(INTERRUPTS)
-    nics = _nics(host)
-    if not nics:
-        raise Unreadable(NICS, "no network card: no interface has a device")
-    irqs = parse(text, nics)
+    irqs = parse(host.read(INTERRUPTS), nics)
     for irq in irqs[:MOST]:
         yield _core(host, irq, at)
         total = sum(irq.by_core.values())
@@ -114,7 +112,12 @@ def _nics(host: Host) -> list[Nic]:
             except Unreadable:
                 continue
         found.append(Nic(name, device, frozenset(irqs)))
+    if not found:
+        raise Unreadable(NICS, "no network card: no interface has a device")
     return found
+
+
+watch, read = remembered(_nics, _told, lambda: RENEWED)
 
 
 #            CPU0       CPU1

@@ -1,7 +1,7 @@
 """Cgroups with a limit on their threads (pids.max): how often a fork was refused there, and how many run there then.
 
 Overhead: one read for each cgroup with a limit, 15 µs; two more for those that refused since the last sample. Which
-    have one is found once a minute by a walk over the live cgroups, 20 µs each and at most `WALKED` of them. At most
+    have one is found every 20 to 60 s by a walk over the live cgroups, 20 µs each and at most `WALKED` of them. At most
     `MOST` are read in a sample.
 Kernel: kernel/cgroup/pids.c. pids.events counts forks of tasks in this cgroup that its limit, or one above it,
     refused; since 73e75e6fc352 and 385a635cacfe forks in it or below it that its own limit refused.
