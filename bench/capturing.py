@@ -68,7 +68,7 @@ def _many_cores(folder: str, cores: int, seconds: int = 30) -> tuple[float, int]
     """
     event = Event(name="cpu-clock", hz=49, kernel=True, user=True, cgroup=True)
     heads = Heads(folder, {}, hours=1, most_bytes=10**10, settles=False)
-    sink = HeadSink(lambda content: heads.write(0, content, time.time()))
+    sink = HeadSink(lambda pieces: heads.write(0, pieces, time.time()))
     # Stacks of 35 addresses, and half as much again of mappings and names.
     rings = [[Drained(cpu, os.urandom(49 * 350 * 3 // 2), 0, None) for cpu in range(cores)] for _ in range(3)]
     row = "{} 301854 612 111922 {} 3552 2 3944 0 44 36\n"

@@ -97,7 +97,7 @@ def spread(look: Short, cores: int) -> bytes:
     """What `cores` cores would have given: always `SHARED` times as many as there are here run the same processes."""
     found, rings, stats = list(records(look.head)), dict[int, dict[str, object]](), set[int]()
     parts: list[bytes] = []
-    head = HeadWriter(parts.append)
+    head = HeadWriter(parts.extend)
     for it in found:
         if it.kind == NAME:
             said = json.loads(bytes(it.content))
@@ -168,7 +168,7 @@ def varied(look: Short, many: int) -> bytes:
     """So many samples, no two of the same stack: 30 addresses each, drawn from those of the real capture."""
     drawn, parts = random.Random(1), list[bytes]()
     addresses = sorted({it for ring in records(look.head) if ring.kind == RING for it in _kernel(bytes(ring.content))})
-    head = HeadWriter(parts.append)
+    head = HeadWriter(parts.extend)
     head.clock(0, time.time_ns() - time.monotonic_ns())
     source = head.source({"ring": 0, "event": "cpu-clock", "hz": 999, "cgroup": True}, 0)
     for start in range(0, many, 2000):

@@ -142,6 +142,18 @@ def test_the_rate_within_a_span_is_that_part_of_the_rate(truth: Steps, start: fl
     assert (part.until, part.pace) == (whole.until, whole.pace) or not len(whole)
 
 
+def test_two_better_readings_end_a_period_also_where_it_is_mostly_read_slowly() -> None:
+    """Twice a second while nothing happens, then four times: the slow pace bridges nothing there."""
+    tape = Tape()
+    busy = {0.25, 0.5, 0.75, 1.0, 1.75, 2.0, 2.25, 2.5}  # the quarters of a second before these, and not those between
+    count = 0.0
+    for at in [*np.arange(-20, 0.1, 0.5), *np.arange(0.25, 3.1, 0.25)]:
+        count += 0.25 if at in busy else 0.0
+        note(tape, float(at), count)
+    runs = tape.timeline().rate("x_total").runs(above=0.9, lasting=0.5, bridging=0.3)
+    assert [(it.span.start, it.span.end) for it in runs] == [(0.0, 1.0), (1.5, 2.5)]
+
+
 @pytest.mark.parametrize("pace", [0.25, 1.0, 5.0])
 def test_one_better_reading_splits_no_period_however_slowly_it_was_read(pace: float) -> None:
     """Ten readings, the fifth of them low, and 0.2 s that may be bridged at any pace."""

@@ -35,7 +35,7 @@ WITHIN = 90.0  # seconds from the beginning of a fault to its event
 LEFT = 60.0  # seconds for which a control runs
 DEFAULTS = ("throttled", "kernel_lock", "page_faults", "starved_thread")
 QUIET = 45.0  # seconds between two faults
-BUDGET = 0.025  # of a core; with looks every 30 s instead of 60 s, as there is trouble all day
+BUDGET = 0.03  # of a core; with looks every 30 s instead of 60 s, as there is trouble all day
 PERF = ("perf", "record", "-q", "-F", "49", "-a", "-g", "--switch-output=10s", "--switch-max-files=2", "-o")
 
 

@@ -69,7 +69,7 @@ def spinning(*argv: str | Path, env: dict[str, str] | None = None) -> Iterator[s
 def recorded(seconds: float) -> Iterator[Settled]:
     """A head, settled while what was sampled still runs."""
     parts: list[bytes] = []
-    sink = HeadSink(parts.append)
+    sink = HeadSink(parts.extend)
     with RingStream(Host(), sink, hz=HZ) as rings:
         if not rings.hz:
             pytest.skip(CANNOT + "; ".join(rings.blind))

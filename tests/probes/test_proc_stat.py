@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from tests.probes.machine import damage_in, machine, stat, told
 
 from zombiescope.core import Blind, Reading
 from zombiescope.probes import proc_stat
-from zombiescope.probes.proc_stat import MODES, parse
+from zombiescope.probes.proc_stat import MODES, in_kernel, parse
 
 OFFLINE = "cpu  4 4 4 4\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu2 10 20 30 40 50 60 70 80 90 100\nctxt 7\n"
 
@@ -34,6 +35,12 @@ def test_new() -> None:
         "procs_running": 2,
         "procs_blocked": 1,
     }
+
+
+def test_the_time_in_the_kernel_is_that_of_the_first_row() -> None:
+    assert in_kernel(b"cpu  1 2 300 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n") == pytest.approx(3.13)
+    for odd in (b"", b"cpu  1 2 3 4", b"cpu  1 2 3 4\n", b"cpu  1 2 x 4 5 6 7 8\n"):
+        assert math.isnan(in_kernel(odd))
 
 
 def test_a_core_that_is_off_line_has_no_row() -> None:

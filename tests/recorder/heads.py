@@ -20,7 +20,7 @@ class Head:
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
-        self.writer = HeadWriter(self._parts.append)
+        self.writer = HeadWriter(self._parts.extend)
         self.writer.clock(0, AHEAD)
 
     def fetched(self, probe: str, at: float, content: bytes) -> None:

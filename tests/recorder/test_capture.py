@@ -18,6 +18,7 @@ import pytest
 from tests.conftest import CANNOT, COMMAND, Run
 
 from zombiescope.core import Span
+from zombiescope.recorder.capture import FLUSH
 from zombiescope.recorder.replay import opened
 
 pytestmark = [pytest.mark.e2e, pytest.mark.beside]
@@ -46,11 +47,11 @@ def wait_for(done: Callable[[], object], seconds: float = 30.0) -> None:
 
 @pytest.mark.alone  # it measures time
 @pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.long)])
-def test_killed_at_any_moment_it_opens_and_lost_a_second_at_the_most(tmp_path: Path, kills: int) -> None:
+def test_killed_at_any_moment_it_opens_and_lost_two_seconds_at_the_most(tmp_path: Path, kills: int) -> None:
     def recorded_and_killed(kill: int) -> tuple[Path, float]:
         folder = tmp_path / str(kill)
         with recording(folder) as process:
-            time.sleep(random.uniform(0.0, 1.5))
+            time.sleep(random.uniform(0.0, 3.0))
             process.kill()
             return folder, time.time()
 
@@ -60,7 +61,7 @@ def test_killed_at_any_moment_it_opens_and_lost_a_second_at_the_most(tmp_path: P
     for folder, killed in ends:
         recorded = opened(str(folder))
         timeline = recorded.timeline()
-        assert killed - timeline.span.end < 1.3, "a second, and what the flush itself took"
+        assert killed - timeline.span.end < FLUSH + 0.3, "and what the flush itself took"
         assert not recorded.damage and len(timeline.series("cpu_idle_seconds_total", "cpu:0"))
         assert not [path for path in folder.rglob("*") if path.suffix == ".part"]
         assert list(folder.glob("*/head")), "as it was captured"

@@ -17,7 +17,7 @@ from tests.recorder.test_replay import META, T0, Clock
 
 from zombiescope.core import UserError
 from zombiescope.recorder.head import HeadWriter
-from zombiescope.recorder.heads import MOST_TROUBLES, Heads
+from zombiescope.recorder.heads import MOST_TROUBLES, Heads, _after
 from zombiescope.recorder.replay import opened
 from zombiescope.recorder.room import FIRST_RETRY
 
@@ -48,12 +48,12 @@ def fill(disk: Heads, clock: Clock, segments: int, rows: int = 150) -> None:
 
 def fill_second(disk: Heads, clock: Clock, head: int, rows: int) -> None:
     parts: list[bytes] = []
-    writer = HeadWriter(parts.append)
+    writer = HeadWriter(parts.extend)
     at = int(clock.passed * 1e9)
     writer.clock(at, int(T0 * 1e9))
     writer.fetched(writer.source({"probe": "stat"}, at), at, os.urandom(48 * rows))
     writer.flush()
-    disk.write(head, parts[0], T0 + clock.passed)
+    disk.write(head, parts, T0 + clock.passed)
 
 
 def number(disk: Heads) -> int:
@@ -62,6 +62,13 @@ def number(disk: Heads) -> int:
 
 def modes(folder: Path) -> dict[str, str]:
     return {str(it.relative_to(folder)): oct(stat.S_IMODE(it.lstat().st_mode)) for it in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("written", range(9))
+def test_what_is_left_after_a_write_that_took_a_part(written: int) -> None:
+    pieces = [b"ab", b"", b"cde", b"fgh"]
+    assert b"".join(_after(pieces, written)) == b"abcdefgh"[written:]
+    assert all(_after(pieces, written)), "an empty piece would be written for ever"
 
 
 def test_the_oldest_goes_first_by_age_and_by_size(tmp_path: Path) -> None:

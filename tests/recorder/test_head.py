@@ -24,7 +24,7 @@ from zombiescope.recorder.head import (
 
 def written() -> bytes:
     parts: list[bytes] = []
-    head = HeadWriter(parts.append)
+    head = HeadWriter(parts.extend)
     head.clock(1, 1_000_000_000)
     head.clock(2, 1_000_000_001)  # as good as the same
     stat = head.source({"probe": "proc_stat"}, 3)

@@ -31,7 +31,7 @@ def sources(head: bytes) -> list[dict[str, Any]]:
 
 def test_a_value_is_written_when_it_or_its_text_changed_or_a_minute_passed() -> None:
     parts: list[bytes] = []
-    sink = HeadSink(parts.append, events=("kernel_log",))
+    sink = HeadSink(parts.extend, events=("kernel_log",))
     for at, value, text in ((0, 1, "a"), (5, 1, "a"), (10, 1, "b"), (15, 2, "b"), (20, 2, "b"), (15 + MINUTE, 2, "b")):
         sink.sample("loadavg", Sample(T0 + at, (reading(value, at, text),), (), 0.001))
     sink.flush()
@@ -42,7 +42,7 @@ def test_a_value_is_written_when_it_or_its_text_changed_or_a_minute_passed() -> 
     ahead = next(int.from_bytes(it.content, "little") for it in records(parts[0]) if it.kind == CLOCK)
     same = [round((it.at + ahead) / 1e9 - T0, 3) for it in records(parts[0]) if it.kind == SAME]
     assert same == [5, 20], "so has one without news"
-    sink.begin(parts.append)
+    sink.begin(parts.extend)
     sink.sample("loadavg", Sample(T0 + 99, (reading(2, 99, "b"),), (), 0.001))
     for _ in range(2):
         sink.sample("kmsg", Sample(T0 + 99, (reading(1, 99, "again", "kernel_log"),), (), 0.001))
@@ -52,7 +52,7 @@ def test_a_value_is_written_when_it_or_its_text_changed_or_a_minute_passed() -> 
 
 def test_blindness_is_written_with_its_reason() -> None:
     parts: list[bytes] = []
-    sink = HeadSink(parts.append)
+    sink = HeadSink(parts.extend)
     why = Blind(what="load1", source="/proc/loadavg", why="caf\udce9 not permitted", subject="node")
     sink.sample("loadavg", Sample(T0, (), (why,), 0.0))
     sink.flush()
@@ -61,7 +61,7 @@ def test_blindness_is_written_with_its_reason() -> None:
 
 def test_files_are_bytes_and_the_same_bytes_are_not_written_again() -> None:
     parts: list[bytes] = []
-    sink = HeadSink(parts.append)
+    sink = HeadSink(parts.extend)
     for at, content in enumerate((b"cpu 1\n", b"cpu 1\n", b"cpu \xff\n")):
         sink.fetched("proc_stat", Fetched(at, content, 0.0))
     sink.flush()
@@ -73,7 +73,7 @@ def test_files_are_bytes_and_the_same_bytes_are_not_written_again() -> None:
 
 def test_a_ring_says_how_it_is_to_be_read_and_what_was_lost() -> None:
     parts: list[bytes] = []
-    sink = HeadSink(parts.append)
+    sink = HeadSink(parts.extend)
     sink.drained(EVENT, [Drained(3, b"12345678", 7, None), Drained(0, b"", 0, None)])
     slower = Event(name="cpu-clock", hz=12, kernel=True, user=False, cgroup=True)
     sink.drained(slower, [Drained(3, b"abcdefgh", 0, None)])

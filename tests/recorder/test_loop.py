@@ -11,7 +11,7 @@ from zombiescope.recorder.loop import GRID, Loop
 
 def test_it_wakes_once_for_all_that_is_due() -> None:
     parts: list[bytes] = []
-    sink, sleeps, acted = HeadSink(parts.append), list[float](), list[float]()
+    sink, sleeps, acted = HeadSink(parts.extend), list[float](), list[float]()
     with Loop(Host(), sink) as loop:
 
         def sleep(seconds: float) -> None:

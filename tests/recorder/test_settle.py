@@ -53,7 +53,7 @@ def shown(timeline: Timeline) -> dict[str, object]:
 def test_every_probe_of_this_machine_gives_the_same_through_a_head() -> None:
     """Fetched where a probe declares files, else sampled; beside it a tape gets what the probe says at once."""
     parts: list[bytes] = []
-    head, tape, host = HeadWriter(parts.append), Tape(), Host()
+    head, tape, host = HeadWriter(parts.extend), Tape(), Host()
     now, ahead = time.monotonic_ns(), time.time_ns() - time.monotonic_ns()
     head.clock(now, ahead)
     fetched = 0

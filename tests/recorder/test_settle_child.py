@@ -219,7 +219,7 @@ def test_all_but_the_newest_are_settled_by_who_looks(tmp_path: Path, busy: tuple
 
 def test_a_head_that_is_being_written_is_left_alone_whatever_comes_after_it(tmp_path: Path) -> None:
     heads = Heads(str(tmp_path / "rec"), dict(META), hours=1, most_bytes=10**9, settles=False)
-    heads.write(0, Head().bytes(), 1794000000.0)
+    heads.write(0, [Head().bytes()], 1794000000.0)
     (tmp_path / "rec" / "1794999999").mkdir()
     settle_finished(str(tmp_path / "rec"), None)
     assert (tmp_path / "rec" / "1794000000" / "head").exists()

@@ -55,7 +55,7 @@ def test_damaged_contents_are_settled_as_far_as_they_can_be(seed: int) -> None:
     good = list(records(small()))
     for _ in range(40):
         parts: list[bytes] = []
-        writer = HeadWriter(parts.append)
+        writer = HeadWriter(parts.extend)
         for it in good:
             hurt = drawn.random() < 0.15
             content = damaged(bytes(it.content), drawn, numbers) if hurt else bytes(it.content)

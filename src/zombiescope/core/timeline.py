@@ -103,14 +103,15 @@ class Series:
 
         Where it was really read more slowly than that, a dip of one reading does not end one either.
         """
-        if bridging:
-            bridging = max(bridging, self.pace * (1 + _LATE))
         high = self.values >= above
         # Where high begins and ends: the value that ends a stretch gives the stretch its end.
         edges = np.flatnonzero(np.diff(high, prepend=False, append=False))
         starts, ends = edges[::2], edges[1::2]
         begin, finish = self.at[starts], np.append(self.at, self.until)[ends]
-        apart = begin[1:] - finish[:-1] > bridging
+        bridged = np.full(max(len(starts) - 1, 0), bridging)
+        if bridging:
+            bridged[starts[1:] - ends[:-1] == 1] = max(bridging, self.pace * (1 + _LATE))
+        apart = begin[1:] - finish[:-1] > bridged
         heads, tails = np.append(True, apart), np.append(apart, True)
         whole = zip(starts[heads[: len(starts)]], ends[tails[: len(ends)]], strict=True)
         long_enough = finish[tails[: len(ends)]] - begin[heads[: len(starts)]] >= lasting

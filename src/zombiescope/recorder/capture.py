@@ -28,7 +28,8 @@ from zombiescope.recorder.priority import SCHEDSTAT, Priority
 from zombiescope.recorder.ring_stream import RingStream
 from zombiescope.recorder.stack_series import EVENTS, GIVES, NAME, SOURCE
 
-FLUSH = 1.0  # seconds: what a kill -9 may cost
+FLUSH = 2.0  # seconds: what a kill -9 may cost
+PATIENCE = 10.0  # seconds: at the end, for a sick disk
 SAYS = 5.0  # seconds between two readings of its own cost
 # A head is settled when it is worth the start of a child, 0.3 s of CPU: one with little in it after twice as long.
 # Readers of a running recording parse it again each time, so one with much in it does not wait.
@@ -129,7 +130,7 @@ class Capture:
             self._flush()
             self._next_head()
             self._disk.end()
-            self._disk.wait(FLUSH * 10)
+            self._disk.wait(PATIENCE)
             self._warn_once()
         if self._heads.full:
             raise UserError(

@@ -41,6 +41,7 @@ from zombiescope.recorder.sampling import Fetched, Sample
 MAGIC = b"zombiescope head 1\n"
 MOST_CONTENT = 64 << 20  # bytes of one record: the ring of one core is at most 8 MB, a file at most 16 MB
 MOST_SOURCES = 0xFFFF
+LONG = 1 << 16  # bytes: what a busy ring held is not copied once more to be written together with the rest
 STILL_NS = 100_000  # a clock that moved less is not written down again
 
 CLOCK = 1  # i64: unix time minus CLOCK_MONOTONIC in nanoseconds, from here on
@@ -70,10 +71,13 @@ class Record(NamedTuple):
 Take = Callable[[Record, int | None], object]  # a record, and unix time minus its clock if that is known
 
 
-class HeadWriter:
-    """Builds a head. Nothing is written before `flush`: one call for all that a second brought."""
+Write = Callable[[Sequence[bytes]], object]  # pieces, to be written one after the other
 
-    def __init__(self, write: Callable[[bytes], object]) -> None:
+
+class HeadWriter:
+    """Builds a head. Nothing is written before `flush`: one call for all that came since."""
+
+    def __init__(self, write: Write) -> None:
         self._write = write
         self._parts: list[bytes] = [MAGIC]
         self._sources: dict[str, int] = {}
@@ -139,12 +143,21 @@ class HeadWriter:
         self._put(LOST, source, at, struct.pack("<Q", count))
 
     def flush(self) -> int:
-        """Hand over all of it in one write; returns how many bytes."""
-        content, self._parts = b"".join(self._parts), []
-        if content:
-            self._write(content)
-            self.bytes += len(content)
-        return len(content)
+        """Hand over all of it; returns how many bytes."""
+        pieces, short = list[bytes](), list[bytes]()
+        for part in self._parts:
+            if len(part) < LONG:
+                short.append(part)
+            else:
+                pieces += (b"".join(short), part)
+                short.clear()
+        pieces.append(b"".join(short))
+        self._parts.clear()
+        many = sum(map(len, pieces))
+        if many:
+            self._write(pieces)
+            self.bytes += many
+        return many
 
     def _put(self, kind: int, source: int, at: int, content: bytes) -> None:
         rest = _REST.pack(len(content), at, source, kind)
@@ -155,13 +168,13 @@ class HeadWriter:
 class HeadSink:
     """One head after the other. Each is self-contained: the next one begins with every value."""
 
-    def __init__(self, write: Callable[[bytes], object], events: Sequence[str] = ()) -> None:
+    def __init__(self, write: Write, events: Sequence[str] = ()) -> None:
         self.events = frozenset(events)  # what happened, not a value that holds: each one is kept
         self.readings = 0  # those left out included
         self.ring_bytes = 0
         self.begin(write)
 
-    def begin(self, write: Callable[[bytes], object]) -> None:
+    def begin(self, write: Write) -> None:
         """A new head."""
         self._head = HeadWriter(write)
         self._sources: dict[tuple[Any, ...], int] = {}

@@ -1,7 +1,7 @@
 """The heads of a recording on disk: one after the other, bounded in time and bytes, the oldest segment dropped first.
 
 All that touches the disk is here and runs in one thread, so that a disk that does not answer stops nothing else. A
-kill -9 loses what was not handed over yet: one second. A crash of the machine may lose what was not synced: five.
+kill -9 loses what was not handed over yet: two seconds. A crash of the machine may lose what was not synced: five.
 Standard library only: the capture process imports this.
 """
 
@@ -14,7 +14,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -28,6 +28,7 @@ SYNC = 5.0  # seconds between two fdatasync: each costs some ms of a disk that o
 MOST_TROUBLES = 20  # distinct ones that are kept
 MOST_WAITING = 64 << 20  # bytes that may wait for a disk that does not answer: some minutes
 LAST_WAIT = 20.0  # seconds at the end, for the last heads to be settled
+_AT_ONCE = 1000  # pieces of one writev(2)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -82,7 +83,7 @@ class Heads:
     def segments(self) -> list[str]:
         return self._folder.segments()
 
-    def write(self, number: int, content: bytes, at: float) -> None:
+    def write(self, number: int, pieces: Sequence[bytes], at: float) -> None:
         """Append to head `number`; the first time with a new number ends the one before it.
 
         If the disk is full, the oldest segment is dropped; if that does not help, the rest of this head is lost.
@@ -96,9 +97,9 @@ class Heads:
             try:
                 if self._handle < 0:
                     self._begin(at)
-                while content:
-                    many = os.write(self._handle, content)
-                    content = content[many:]
+                while pieces:
+                    many = os.writev(self._handle, pieces[:_AT_ONCE])
+                    pieces = _after(pieces, many)
                     self.size += many
                     self._head_size += many
                 if self._monotonic() - self._synced >= SYNC:
@@ -179,6 +180,16 @@ class Heads:
                 troubles.append(what)
 
 
+def _after(pieces: Sequence[bytes], many: int) -> list[bytes]:
+    """What is left of them when so many bytes are written."""
+    left = list[bytes]()
+    for piece in pieces:
+        if many < len(piece):
+            left.append(piece[many:] if many else piece)
+        many = max(many - len(piece), 0)
+    return left
+
+
 class DiskThread:
     """Hands over to Heads, in a thread: a disk that does not answer stops nothing else. Its counts may be read at any
     time."""
@@ -186,7 +197,7 @@ class DiskThread:
     def __init__(self) -> None:
         """What is written before `start` waits."""
         self._number = 0  # of the head that is being written
-        self._tasks: queue.SimpleQueue[tuple[int, bytes, float] | None] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[tuple[int, Sequence[bytes], float] | None] = queue.SimpleQueue()
         self._waiting = 0  # bytes, and one for each task: those that are being done included
         self._lock = threading.Lock()
         self.dropped = 0  # bytes that had no room to wait
@@ -201,9 +212,9 @@ class DiskThread:
         """A part of the head that is being written could not be: its rest has no place."""
         return self._heads.lost == self._number
 
-    def write(self, content: bytes) -> None:
+    def write(self, pieces: Sequence[bytes]) -> None:
         """To the head that is being written; if there is no room to wait, its rest is lost."""
-        if not self._put(self._number, content):
+        if not self._put(self._number, pieces):
             self._heads.lost = self._number
 
     def next_head(self) -> None:
@@ -212,15 +223,16 @@ class DiskThread:
 
     def end(self) -> None:
         """End the head that is being written, when all of it is."""
-        self._put(-1, b"")
+        self._put(-1, ())
 
-    def _put(self, number: int, content: bytes) -> bool:
+    def _put(self, number: int, pieces: Sequence[bytes]) -> bool:
+        many = sum(map(len, pieces))
         with self._lock:
-            if self._waiting + len(content) > MOST_WAITING:
-                self.dropped += len(content)
+            if self._waiting + many > MOST_WAITING:
+                self.dropped += many
                 return False
-            self._waiting += len(content) + 1
-        self._tasks.put((number, content, time.time()))
+            self._waiting += many + 1
+        self._tasks.put((number, pieces, time.time()))
         return True
 
     def wait(self, seconds: float) -> bool:
@@ -238,12 +250,12 @@ class DiskThread:
 
     def _run(self) -> None:
         while (task := self._tasks.get()) is not None:
-            number, content, at = task
+            number, pieces, at = task
             if number < 0:
                 self._heads.end()
             else:
-                self._heads.write(number, content, at)
+                self._heads.write(number, pieces, at)
             self._heads.tend()
             with self._lock:
-                self._waiting -= len(content) + 1
+                self._waiting -= sum(map(len, pieces)) + 1
         self._heads.close(LAST_WAIT)

@@ -21,16 +21,14 @@ from typing import Protocol
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.fetched import fetching
 from zombiescope.members.rooms import Broken, guarded, member, names
-from zombiescope.recorder.sampling import Eye, Fetched, Sample, all_blind, failure, raiser
+from zombiescope.recorder.often import OFTEN, Often
+from zombiescope.recorder.sampling import SHARE, Eye, Fetched, Sample, all_blind, failure, raiser
 from zombiescope.recorder.worker import DEADLINE, Worker
 
-SHARE = 0.005  # of one core, for one probe: a dozen expensive probes together stay below a tenth of a core
 LONGEST_PAUSE = 600.0  # seconds: a probe that was late is asked again after that at the latest
-OFTEN = 1.0  # seconds: a probe with FILES and a shorter interval is fetched by the main thread
 # Seconds: what is due is done at multiples of these from the first time on, together with all else, what has a longer
 # interval at whole seconds. To wake a thread takes 50 µs, and all that it calls is cold then: 100 µs for one probe.
 GRID, COARSE = 0.25, 1.0
-WEIGHED = 10  # of so many samples that are taken so often, the cost of one is measured
 Act = Callable[[], float]  # returns the seconds until the next time
 
 
@@ -54,22 +52,19 @@ class Loop:
         self._eyes: dict[str, Eye] = {}
         # A recorded root does not change: its files are read and parsed at once, once.
         files = {name: it for name, it in self._probes.items() if host.live and hasattr(it, "FILES")}
-        self._often = [name for name, it in files.items() if it.EVERY < OFTEN]
+        often = {name: it for name, it in files.items() if it.EVERY < OFTEN}
         self._held_often, self._watched = ExitStack(), ExitStack()  # what each of the two threads opens, it closes
         self._fetches = {
-            name: (self._held_often if name in self._often else self._watched).enter_context(fetching(host, it.FILES))
+            name: (self._held_often if name in often else self._watched).enter_context(fetching(host, it.FILES))
             for name, it in files.items()
         }
-        self._often_at: dict[str, float] = {}  # when each is due, and the first of them
-        self._often_due = math.inf
-        self._often_turn = 0
-        self._often_pause: dict[str, float] = {}  # until the next time, measured with its cost
+        self._often = Often(host, often, self._fetches, self._on_grid)
         self._phase = math.nan  # when the first thing was due
         self._not_before = dict.fromkeys(self._probes, 0.0)  # a costly or late probe waits, by the monotonic clock
         self._pause = dict.fromkeys(self._probes, DEADLINE)  # seconds after the next time it is late
         self._worker: Worker | None = None  # none for a recorded root: nothing in it blocks
         self._taken: dict[str, Sample | Fetched] = {}  # by the worker, the last of each probe
-        self._unnoted: list[tuple[str, Sample | Fetched]] = []  # of the main thread, noted with the others
+        self._unnoted: list[tuple[str, Sample | Fetched]] = []  # of a recorded root
         self._due: list[tuple[float, int, Act]] = []
         self._turn = itertools.count()  # ties are broken by who was first
         self._scheduled = self.stopped = False
@@ -139,7 +134,7 @@ class Loop:
     def collect(self, wait: float = 0.0) -> None:
         """Hand over what was sampled in the meantime."""
         unnoted, self._unnoted = self._unnoted, []
-        for name, fetched in unnoted:
+        for name, fetched in (*unnoted, *self._often.take()):
             self._note(name, fetched)
         if self._worker is None:
             return
@@ -155,10 +150,9 @@ class Loop:
             self._scheduled = True
             for name, probe in self._probes.items():
                 if name in self._often:
-                    self._often_at[name] = self._on_grid(time.monotonic(), probe.EVERY)
+                    self._often.begin(name, self._on_grid(time.monotonic(), probe.EVERY))
                 else:
                     self.every(partial(self._look, name), after=probe.EVERY)
-            self._often_due = min(self._often_at.values(), default=math.inf)
 
     def _do_next(self) -> None:
         when, _, act = self._due[0]
@@ -167,38 +161,14 @@ class Loop:
         heapq.heapreplace(self._due, (max(self._on_grid(when, pause), time.monotonic()), next(self._turn), act))
 
     def _fetch_until(self, due: float) -> None:
-        """Sleep until then; what is read many times a second is fetched in between.
-
-        As little as can be is done so often: after a quarter of a second without it, all that it calls is cold.
-        """
+        """Sleep until then; what is read many times a second is fetched in between."""
         while not self.stopped:
-            if (wait := min(due, self._often_due) - time.monotonic()) > 0:
+            if (wait := min(due, self._often.due) - time.monotonic()) > 0:
                 self.sleep(wait)  # less, if a ring is nearly full
-            elif self._often_due <= due:
-                self._fetch()
+            elif self._often.due <= due:
+                self._often.fetch(self.stretch)
             else:
                 return
-
-    def _fetch(self) -> None:
-        due, weigh = self._often_due, self._often_turn % WEIGHED == 0
-        self._often_turn += 1
-        for name in self._often:
-            if self._often_at[name] <= due:
-                started = time.thread_time() if weigh else 0.0
-                sample: Sample | Fetched
-                try:
-                    content = self._fetches[name]()
-                    now = time.monotonic_ns()
-                    sample = Fetched(now, content, 0.0)
-                except Unreadable as error:
-                    now = time.monotonic_ns()
-                    sample = Sample(self._host.now(), (), all_blind(self._probes[name], error), 0.0)
-                self._unnoted.append((name, sample))
-                if weigh or name not in self._often_pause:
-                    costly = (time.thread_time() - started) / SHARE if weigh else 0.0
-                    self._often_pause[name] = max(self.stretch * self._probes[name].EVERY, costly)
-                self._often_at[name] = max(self._on_grid(due, self._often_pause[name]), now / 1e9)
-        self._often_due = min(self._often_at.values())
 
     def _look(self, name: str) -> float:
         every = self.stretch * float(self._probes[name].EVERY)
@@ -258,8 +228,8 @@ class Loop:
         self.collect()
         while self._worker is not None and self._worker.waiting:
             self.collect(wait=0.05)
-            if self._often_due <= time.monotonic():
-                self._fetch()
+            if self._often.due <= time.monotonic():
+                self._often.fetch(self.stretch)
             while self._due and self._due[0][0] <= time.monotonic():
                 self._do_next()
 

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.members.rooms import Broken, guarded
 
+SHARE = 0.005  # of one core, for one probe: a dozen expensive probes together stay below a tenth of a core
 COSTS = "look_cpu_seconds"
 CLOCK = "clock_gettime(2)"  # the source of what a sample cost
 Eye = Callable[[], Iterable[Reading | Blind]]  # takes one sample

@@ -55,7 +55,7 @@ def record(
     ends the recording early and keeps it.
     """
     file = BytesIO()
-    sink = HeadSink(file.write)
+    sink = HeadSink(file.writelines)
     rings: RingStream | None = None
     with contextlib.ExitStack() as stack:
         loop = stack.enter_context(Loop(host, sink, only))

@@ -26,7 +26,7 @@ _WORK = tuple(f"cpu_{mode}_seconds_total" for mode in ("user", "nice", "system",
 _REST = (IDLE, "cpu_iowait_seconds_total")
 # Scale: seconds in which no core of any number worked.
 NEEDS = (IDLE,)
-LONG = 5.0  # seconds without a sample: fifty times the pace of /proc/stat; a walk with interrupts off takes less
+LONG = 5.0  # seconds without a sample: ten times the pace of /proc/stat; a walk with interrupts off takes less
 TIMES = 10.0  # times the usual pace: a recorder that saves its budget samples less often
 WORKED = 0.2  # of that time, on any core: more, and somebody kept the recorder from running
 LACKS = 0.8  # of that time is accounted for nowhere, on a core that had work: its ticks did not come
