@@ -85,7 +85,6 @@ class Capture:
         with ExitStack() as undo:
             if self._hz:
                 self._rings = undo.enter_context(RingStream(self._host, self._sink, hz=self._hz, user=self._user))
-                self._loop.sleep = self._rings.sleep
             self._heads = Heads(
                 self._folder, self._meta(), hours=self._hours, most_bytes=self._most_bytes, settle_late=self._late
             )
@@ -118,6 +117,7 @@ class Capture:
         hz = self._rings.hz if self._rings else 0
         self._budget = Budget(self._share, hz=hz, user=self._user, now=self._started, spent=self._spent)
         freeze()
+        self._loop.sleep = self._slept
         self._loop.every(self._flush, after=FLUSH)
         if status is not None:
             self._loop.every(lambda: status(self.summary()) or FLUSH, after=FLUSH)
@@ -160,6 +160,12 @@ class Capture:
         if self._rings is None or not self._rings.hz:
             return ["no stacks"]
         return [f"{amount(self._sink.ring_bytes / passed)}/s of stacks", f"{self._rings.lost} lost"]
+
+    def _slept(self, seconds: float) -> None:
+        """Sleep. If the clock was set meanwhile, what was read before keeps the one before."""
+        (self._rings.sleep if self._rings is not None else time.sleep)(seconds)
+        if self._sink.clock_was_set:
+            self._flush()
 
     def _flush(self) -> float:
         if self._disk.lost:  # the next one begins with every value

@@ -43,6 +43,7 @@ MOST_CONTENT = 64 << 20  # bytes of one record: the ring of one core is at most 
 MOST_SOURCES = 0xFFFF
 LONG = 1 << 16  # bytes: what a busy ring held is not copied once more to be written together with the rest
 STILL_NS = 100_000  # a clock that moved less is not written down again
+JUMP_NS = 50_000_000  # one that moved more within seconds was set; one that is slewed moves 0.5 ms a second
 
 CLOCK = 1  # i64: unix time minus CLOCK_MONOTONIC in nanoseconds, from here on
 NAME = 2  # JSON: what a source is, such as {"probe": "proc_stat"} or {"ring": 7}
@@ -69,8 +70,6 @@ class Record(NamedTuple):
 
 
 Take = Callable[[Record, int | None], object]  # a record, and unix time minus its clock if that is known
-
-
 Write = Callable[[Sequence[bytes]], object]  # pieces, to be written one after the other
 
 
@@ -84,13 +83,17 @@ class HeadWriter:
         self._last: dict[int, bytes] = {}
         self._unseen: dict[int, tuple[Sequence[tuple[str, str, str, str]], str]] = {}
         self._sampled: dict[int, float] = {}  # when a sample of each source was last written whole
-        self._ahead: int | None = None
+        self._ahead: int | None = None  # unix time minus CLOCK_MONOTONIC, as last written down
         self.bytes = 0  # flushed
 
     def clock(self, at: int, ahead: int) -> None:
         if self._ahead is None or abs(ahead - self._ahead) >= STILL_NS:
             self._ahead = ahead
             self._put(CLOCK, 0, at, struct.pack("<q", ahead))
+
+    @property
+    def ahead(self) -> int:
+        return self._ahead or 0
 
     def source(self, what: Mapping[str, Any], at: int) -> int:
         """The number of a source; it is named in the head the first time."""
@@ -181,6 +184,11 @@ class HeadSink:
         self._probes: dict[str, int] = {}
         self._changes = Changes()
         self._head.clock(time.monotonic_ns(), ahead_ns())
+
+    @property
+    def clock_was_set(self) -> bool:
+        """Since it was last written down."""
+        return abs(ahead_ns() - self._head.ahead) >= JUMP_NS
 
     @property
     def bytes(self) -> int:
