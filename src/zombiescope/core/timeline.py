@@ -108,10 +108,8 @@ class Series:
         edges = np.flatnonzero(np.diff(high, prepend=False, append=False))
         starts, ends = edges[::2], edges[1::2]
         begin, finish = self.at[starts], np.append(self.at, self.until)[ends]
-        bridged = np.full(max(len(starts) - 1, 0), bridging)
-        if bridging:
-            bridged[starts[1:] - ends[:-1] == 1] = max(bridging, self.pace * (1 + _LATE))
-        apart = begin[1:] - finish[:-1] > bridged
+        one_reading = max(bridging, self.pace * (1 + _LATE)) if bridging else 0.0
+        apart = begin[1:] - finish[:-1] > np.where(starts[1:] - ends[:-1] == 1, one_reading, bridging)
         heads, tails = np.append(True, apart), np.append(apart, True)
         whole = zip(starts[heads[: len(starts)]], ends[tails[: len(ends)]], strict=True)
         long_enough = finish[tails[: len(ends)]] - begin[heads[: len(starts)]] >= lasting
