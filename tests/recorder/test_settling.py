@@ -16,7 +16,14 @@ def tended(settling: Settling, seconds: float = 60.0) -> None:
         time.sleep(0.02)
 
 
+def heads_of(folder: Path, *segments: str) -> None:
+    for segment in segments:
+        (folder / segment).mkdir()
+        (folder / segment / "head").write_bytes(b"")
+
+
 def test_what_cannot_be_settled_is_tried_twice_and_said_once(tmp_path: Path) -> None:
+    heads_of(tmp_path, "1794000000")  # and no meta.json
     settling = Settling(str(tmp_path))
     settling.add("1794000000")
     tended(settling)
@@ -26,12 +33,15 @@ def test_what_cannot_be_settled_is_tried_twice_and_said_once(tmp_path: Path) -> 
 
 
 def test_a_child_runs_when_nobody_else_wants_the_core_and_goes_first_when_memory_is_short(tmp_path: Path) -> None:
+    segments = ["1794000000", "1794000120", "1794000240", "1794000360"]
+    heads_of(tmp_path, *segments)
     settling = Settling(str(tmp_path))
-    for segment in ("1794000000", "1794000120"):
+    for segment in segments:
         settling.add(segment)
     settling.tend()
-    assert settling._child is not None and settling.waiting == 2
+    assert settling._child is not None and settling.waiting == 4
     pid = settling._child[0]
+    assert settling._child[1] == segments[:3], "some together"
     assert os.sched_getscheduler(pid) == os.SCHED_IDLE
     assert Path(f"/proc/{pid}/oom_score_adj").read_text().strip() == "1000"
     assert "Max data size             1073741824" in Path(f"/proc/{pid}/limits").read_text()
@@ -42,31 +52,73 @@ def test_a_child_runs_when_nobody_else_wants_the_core_and_goes_first_when_memory
     assert time.monotonic() - started < 5 and not Path(f"/proc/{pid}").exists()
 
 
-def test_a_head_is_left_to_somebody_else_for_a_while(tmp_path: Path) -> None:
-    for segment in ("1794000000", "1794000120"):
-        (tmp_path / segment).mkdir()
-        (tmp_path / segment / "head").write_bytes(b"")
-    settling = Settling(str(tmp_path), late=0.5)
+def test_heads_that_fill_fast_are_settled_together_and_none_waits_for_more_than_ten_minutes(tmp_path: Path) -> None:
+    heads_of(tmp_path, "1794000000", "1794000120", "1794000240")
+    settling = Settling(str(tmp_path))
+    settling.ended("1794000000", 120.0)
+    settling.ended("1794000120", 120.0)
+    settling.tend()
+    assert settling._child is None, "a child settles more than two"
+    settling.ended("1794000240", 120.0)
+    settling.tend()
+    assert settling._child is not None and len(settling._child[1]) == 3
+    settling.finish(0.0)
+
+    alone = Settling(str(tmp_path))
+    alone.ended("1794000000", 600.0)
+    alone.tend()
+    assert alone._child is not None and alone._child[1] == ["1794000000"]
+    alone.finish(0.0)
+
+
+def test_one_that_ends_its_child_is_tried_again_alone(tmp_path: Path) -> None:
+    heads_of(tmp_path, "1794000000", "1794000120")
+    settling = Settling(str(tmp_path))
     settling.add("1794000000")
     settling.add("1794000120")
     settling.tend()
+    assert settling._child is not None
+    first = settling._child[0]
+    os.kill(first, 9)
+    end = time.monotonic() + 10
+    while settling._child is not None and settling._child[0] == first and time.monotonic() < end:
+        time.sleep(0.02)
+        settling.tend()
+    assert settling._child is not None and settling._child[1] == ["1794000000"]
+    assert [segment for segment, _ in settling._waiting] == ["1794000120"]
+    settling.finish(0.0)
+
+
+def test_a_head_that_was_dropped_while_it_waited_is_no_trouble(tmp_path: Path) -> None:
+    settling = Settling(str(tmp_path))
+    settling.add("1794000000")
+    settling.tend()
+    assert not settling.waiting and not settling.failed
+
+
+def test_a_head_is_left_to_somebody_else_for_a_while(tmp_path: Path) -> None:
+    segments = ["1794000000", "1794000120", "1794000240", "1794000360"]
+    heads_of(tmp_path, *segments)
+    settling = Settling(str(tmp_path), late=0.5)
+    for segment in segments:
+        settling.ended(segment, 90.0)
+    settling.tend()
     assert settling._child is None, "not yet"
-    (tmp_path / "1794000000" / "head").unlink()  # somebody has
+    for segment in segments[:3]:
+        (tmp_path / segment / "head").unlink()  # somebody has
     time.sleep(0.6)
     settling.tend()
-    assert settling._child is not None and settling._child[1] == "1794000120"
+    assert settling._child is not None and settling._child[1] == ["1794000360"]
     tended(settling)
-    assert not settling.waiting and all("1794000120" in it for it in settling.failed)
+    assert not settling.waiting and all("1794000360" in it for it in settling.failed)
 
 
 def test_what_a_killed_recorder_left_and_what_is_left_at_the_end_does_not_wait(tmp_path: Path) -> None:
+    heads_of(tmp_path, "1794000000", "1794000120")
     settling = Settling(str(tmp_path), late=600.0)
-    for segment in ("1794000000", "1794000120"):
-        (tmp_path / segment).mkdir()
-        (tmp_path / segment / "head").write_bytes(b"")
-    settling.add("1794000000", late=0.0)
-    settling.add("1794000120")
+    settling.add("1794000000")
     settling.tend()
-    assert settling._child is not None and settling._child[1] == "1794000000"
+    assert settling._child is not None and settling._child[1] == ["1794000000"]
+    settling.ended("1794000120", 90.0)
     settling.finish(30.0)
     assert not settling.waiting

@@ -68,7 +68,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         "--alarms", action="store_true", help="print a line of JSON when a container or a unit crashes, at once"
     )
     for option, words in (
-        ("--segment", "settle what was captured after this long [5m; 10m where little happens]"),
+        ("--segment", "begin another segment after this long [10m]"),
         ("--settle-late", "leave it for this long to somebody else who settles it, as the agent does [0]"),
     ):
         parser.add_argument(option, type=duration("seconds", 3600), default=0.0, metavar="T", help=words)

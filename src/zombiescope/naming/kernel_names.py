@@ -36,6 +36,19 @@ def kernel_symbols(host: Host, *, many: bool = False) -> KallsymsText:
     return symbols
 
 
+class KernelOnce:
+    """The running kernel's names, read once for all heads that a process settles, one after the other."""
+
+    def __init__(self) -> None:
+        self._names: KernelNames | None = None
+
+    def names(self, host: Host, *, many: bool) -> KernelNames:
+        """`many` of them will be asked for. Unreadable if their addresses are hidden."""
+        if self._names is None:
+            self._names = KernelNames(host, kernel_symbols(host, many=many), reported=True)
+        return self._names
+
+
 class KernelNames:
     """By address. `reported`: BPF programs arrive as records, so only another module is a reason to read again."""
 

@@ -1,6 +1,6 @@
 """One budget for all that the recorder does, its settle children included: CPU time, as the kernel accounts it.
 
-Unused time is saved up, as far as two segments: settling comes in bursts. When it is used up, the recorder does less,
+Unused time is saved up, as far as a segment: settling comes in bursts. When it is used up, the recorder does less,
 one step at a time: fewer samples, then stacks without the program's part but its leaf, then probes at longer
 intervals. When there is room again it goes back. Each step is written into the recording.
 Standard library only: the capture process imports this.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from zombiescope.core import percent
 
 SHARE, FEW_CORES, SHARE_OF_EACH = 0.01, 48, 0.0002  # of one core; beyond so many cores, of each core
-SAVED = 600.0  # seconds whose share can be saved up: two segments
+SAVED = 600.0  # seconds whose share can be saved up: a segment of a quiet node
 PACE = 10.0  # seconds between two checks
 PATIENCE = 120.0  # seconds before it does more again
 ROOM = 0.45  # of the budget: one step more may double the cost

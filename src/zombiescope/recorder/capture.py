@@ -31,11 +31,9 @@ from zombiescope.recorder.stack_series import EVENTS, GIVES, NAME, SOURCE
 FLUSH = 2.0  # seconds: what a kill -9 may cost
 PATIENCE = 10.0  # seconds: at the end, for a sick disk
 SAYS = 5.0  # seconds between two readings of its own cost
-# A head is settled when it is worth the start of a child, 0.3 s of CPU: one with little in it after twice as long.
-# Readers of a running recording parse it again each time, so one with much in it does not wait.
-SEGMENT_SECONDS, MUCH = 300.0, 20 << 20
+SEGMENT_SECONDS = 600.0  # a child that settles a head takes 0.3 s of CPU to start, and a head takes memory of it
 SEGMENT_SHARE = 0.125  # of the limit: a head that fills faster ends earlier, so that dropping one is a small loss
-SMALLEST, LARGEST = 1 << 20, 48 << 20  # bytes: each begins with every value; and settle takes memory for each
+SMALLEST, LARGEST = 1 << 20, 48 << 20  # bytes: each begins with every value, and is read in one piece
 OWN_COST, OWN_MEMORY, OWN_RINGS = "recorder_cpu_seconds_total", "recorder_memory_bytes", "recorder_ring_bytes"
 OWN_DELAY = "recorder_run_delay_seconds_total"  # that it had no core: a node that starves its recorder starves others
 OWN = (OWN_COST, OWN_MEMORY, OWN_RINGS, OWN_DELAY)
@@ -214,7 +212,7 @@ class Capture:
 
     def _is_full(self) -> bool:
         most = min(LARGEST, max(SMALLEST, SEGMENT_SHARE * self._most_bytes))
-        longest = self._segment or SEGMENT_SECONDS * (1 if self._sink.bytes >= MUCH else 2)
+        longest = self._segment or SEGMENT_SECONDS
         return time.monotonic() - self._head_began >= longest or self._sink.bytes >= most
 
     def _next_head(self) -> None:

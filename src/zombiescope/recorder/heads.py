@@ -63,7 +63,7 @@ class Heads:
         self.happened: list[str] = []  # those that are not in the recording yet: their writer takes them out
         if self._settling is not None:
             for stale in self._folder.unsettled():  # of a recorder that was killed
-                self._settling.add(stale, late=0.0)
+                self._settling.add(stale)
 
     @property
     def dropped(self) -> int:
@@ -119,8 +119,7 @@ class Heads:
         """End the head that is being written, have it settled, and make room."""
         segment = self._segment
         self._close()
-        if segment:
-            self._settle(segment)
+        self._settle(segment)
         self._room.make()
         self.size = self.stored
         for stuck in self._room.stuck:
@@ -167,12 +166,12 @@ class Heads:
         if segment and empty:
             with suppress(OSError):
                 self._folder.remove(segment)
-        elif segment:
+        else:
             self._settle(segment)
 
     def _settle(self, segment: str) -> None:
-        if self._settling is not None:
-            self._settling.add(segment)
+        if self._settling is not None and segment:
+            self._settling.ended(segment, self._monotonic() - self._began)
 
     def _trouble(self, what: str) -> None:
         for troubles in (self.troubles, self.happened):

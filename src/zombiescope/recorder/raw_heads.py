@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -14,6 +14,9 @@ from zombiescope.recorder import carry as carries
 from zombiescope.recorder.carry import Carry
 from zombiescope.recorder.layout import CARRY, HEAD_FILE
 from zombiescope.recorder.meta import open_regular
+
+if TYPE_CHECKING:
+    from zombiescope.naming.kernel_names import KernelOnce
 
 MOST_BYTES = 128 << 20  # of one head: the capture ends one at 48 MB, and 64 MB may wait for a slow disk
 
@@ -25,6 +28,7 @@ class RawHeads:
         self._folder, self._meta = folder, meta
         self._tables: dict[str, dict[str, pa.Table] | None] = {}
         self._carry: Carry | None = None
+        self._kernel: KernelOnce | None = None
         self.damage: list[str] = []
 
     def size(self, segment: str) -> int:
@@ -48,11 +52,15 @@ class RawHeads:
         path = self._path(segment)
         if size > MOST_BYTES:
             raise UserError(f"{path}: more than {amount(MOST_BYTES)}; a recorder ends a head far earlier: refused")
-        from zombiescope.recorder.settle import settled  # with all that names stacks: not for settled recordings
+        # With all that names stacks: not for settled recordings.
+        from zombiescope.naming.kernel_names import KernelOnce
+        from zombiescope.recorder.settle import settled
 
+        self._kernel = self._kernel or KernelOnce()
         try:
             with open_regular(path) as file:
-                found = settled(file, self._meta, host=Host(), carry=self._carry or self._last_carry())
+                carry = self._carry or self._last_carry()
+                found = settled(file, self._meta, host=Host(), carry=carry, kernel=self._kernel)
         except OSError as error:
             if not isinstance(error, FileNotFoundError):  # else it has been settled in the meantime
                 self.damage.append(f"{path}: {(error.strerror or str(error)).lower()}")

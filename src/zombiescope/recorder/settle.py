@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from zombiescope.core import Host, harmless
 from zombiescope.core.timeline import Timeline
 from zombiescope.members.rooms import healthy
+from zombiescope.naming.kernel_names import KernelOnce
 from zombiescope.recorder import stack_series
 from zombiescope.recorder.carry import Carry
 from zombiescope.recorder.head import HeadReader, Record, Take
@@ -61,11 +62,17 @@ class Settled:
 
 
 def settled(
-    head: bytes | BinaryIO, meta: Mapping[str, Any], *, host: Host | None = None, carry: Carry | None = None
+    head: bytes | BinaryIO,
+    meta: Mapping[str, Any],
+    *,
+    host: Host | None = None,
+    carry: Carry | None = None,
+    kernel: KernelOnce | None = None,
 ) -> Settled:
     """All that is intact in a head.
 
-    `meta` is that of its recording. `host` is asked for names only if the head is of this boot of it.
+    `meta` is that of its recording. `host` is asked for names only if the head is of this boot of it. `kernel`: where
+    several heads are settled.
     """
     file = io.BytesIO(head) if isinstance(head, bytes) else head
     boot_id = str(meta.get("boot_id", ""))
@@ -75,7 +82,8 @@ def settled(
     probes = SettledProbes(rows, meta.get("gives", {}))
     began, tasks, checked = first_look(file)
     with ExitStack() as stack:
-        stacks = stack.enter_context(SettledStacks(here, rows, (carry or Carry()).before(began, boot_id), tasks, hz))
+        before = (carry or Carry()).before(began, boot_id)
+        stacks = stack.enter_context(SettledStacks(here, kernel or KernelOnce(), rows, before, tasks, hz))
         del tasks  # 10 MB on a node that starts many processes
         reader = HeadReader(file, checked)
         reader.deliver(_Takers(probes, stacks, hz).of)

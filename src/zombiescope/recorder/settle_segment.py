@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
 from zombiescope.core import Host, UserError, harmless
+from zombiescope.naming.kernel_names import KernelOnce
 from zombiescope.recorder import carry as carries
 from zombiescope.recorder.carry import Carry
 from zombiescope.recorder.folder import create
@@ -45,9 +46,10 @@ def main(argv: Sequence[str]) -> int:
         print(harmless(str(error)), file=sys.stderr)
         return 1
     try:
+        kernel = KernelOnce()
         for segment in argv[1:]:
             try:
-                settle_segment(folder, segment, meta, Host())
+                settle_segment(folder, segment, meta, Host(), kernel)
             except (OSError, UserError, MemoryError) as error:
                 print(harmless(f"{segment}: {error}"), file=sys.stderr)
                 failed = True
@@ -62,14 +64,17 @@ def settle_finished(path: str, host: Host | None) -> None:
         meta = read_meta(os.path.join(path, META))
         folder = os.open(path, _FOLDER)
         try:
+            kernel = KernelOnce()
             for segment in sorted(filter(is_segment, os.listdir(folder)))[:-1]:
                 with suppress(OSError, UserError):
-                    settle_segment(folder, segment, meta, host)
+                    settle_segment(folder, segment, meta, host, kernel)
         finally:
             os.close(folder)
 
 
-def settle_segment(folder: int, segment: str, meta: Mapping[str, Any], host: Host | None) -> bool:
+def settle_segment(
+    folder: int, segment: str, meta: Mapping[str, Any], host: Host | None, kernel: KernelOnce | None = None
+) -> bool:
     """Settle one segment of an open folder; False if there is no head, or another child is at it."""
     handle = os.open(segment, _FOLDER, dir_fd=folder)
     try:
@@ -78,7 +83,7 @@ def settle_segment(folder: int, segment: str, meta: Mapping[str, Any], host: Hos
                 fcntl.flock(head, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 return False
-            found = settled(head, meta, host=host, carry=read_carry(folder))
+            found = settled(head, meta, host=host, carry=read_carry(folder), kernel=kernel)
             write_segment(handle, found)
             _write_carry(folder, found.carry)
             os.unlink(HEAD_FILE, dir_fd=handle)

@@ -19,7 +19,7 @@ from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.perf_changes import Fork, NewCgroup, Throttle
 from zombiescope.kernel.perf_event import gaps
 from zombiescope.kernel.perf_weights import Weights
-from zombiescope.naming.kernel_names import KALLSYMS, KernelNames, kernel_symbols
+from zombiescope.naming.kernel_names import KALLSYMS, KernelNames, KernelOnce
 from zombiescope.naming.namer import Namer
 from zombiescope.naming.ranges import distinct
 from zombiescope.recorder.carry import Carry, carried, kept_mappings, restored
@@ -55,7 +55,9 @@ class _Part(NamedTuple):
 class SettledStacks:
     """Takes the rings of one head; a context manager."""
 
-    def __init__(self, host: Host | None, rows: ReadingRows, carry: Carry, tasks: Tasks, hz: float) -> None:
+    def __init__(
+        self, host: Host | None, kernel: KernelOnce, rows: ReadingRows, carry: Carry, tasks: Tasks, hz: float
+    ) -> None:
         """`host`: the machine that was recorded, if it is this one in this boot; `tasks`: all that are in the head.
 
         `hz`: the rate at which the recording began, for which no weight is written.
@@ -72,10 +74,10 @@ class SettledStacks:
         self._cgroups = self._cgroup_paths(host)
         self._paths: dict[int, str] = dict(carry.cgroups)
         self._told_cgroups: set[int] = set()
-        kernel = self._kernel_names(host)
-        self._named = kernel is not None
+        names = self._kernel_names(host, kernel)
+        self._named = names is not None
         self._mappings = restored(carry)
-        self._namer = Namer(kernel, self._mappings, here=host is not None)
+        self._namer = Namer(names, self._mappings, here=host is not None)
         self._stacks = StackNames(self._namer)
         self._threads = ThreadNames(carry.comms, self._comm)
         self._waiting: list[_Part] = []
@@ -107,12 +109,12 @@ class SettledStacks:
             self._unseen.append(Blind(what=CGROUP, source=error.source, why=error.why))
             return None
 
-    def _kernel_names(self, host: Host | None) -> KernelNames | None:
+    def _kernel_names(self, host: Host | None, kernel: KernelOnce) -> KernelNames | None:
         try:
             if host is None:
                 raise Unreadable(KALLSYMS, _ELSEWHERE)
             pages = self._needed.pages
-            return KernelNames(host, kernel_symbols(host, many=pages is None or len(pages) > FEW_PAGES), reported=True)
+            return kernel.names(host, many=pages is None or len(pages) > FEW_PAGES)
         except (Unreadable, Unparsable) as error:
             self._unseen.append(Blind(what=SYMBOLS, source=error.source, why=error.why))
             return None

@@ -1,6 +1,7 @@
 """Start settle for finished heads: one child at a time, at idle priority, never waited for while recording.
 
-A child that is killed, or fails, leaves its head as it was: it is tried once more, and else stays readable as it is.
+A child takes as long to start as to settle half a head, so it settles some together. If it is killed, or fails, the
+heads that it left are as they were: each is tried once more, alone, and else stays readable as it is.
 Standard library only: the capture process imports this.
 """
 
@@ -17,6 +18,8 @@ from zombiescope.places.own_python import environment, own_python
 from zombiescope.recorder.layout import HEAD_FILE
 
 MODULE = "zombiescope.recorder.settle"
+TOGETHER = 3  # heads for one child
+WITHIN = 600.0  # seconds after it began a head is settled, also alone: later fewer of its processes can be asked
 TRIES = 2
 MOST_DATA = 1 << 30  # bytes of memory of its own: some 150 MB are usual; one that wants more ends instead
 _SECONDS = 600.0  # a child that takes longer is not well; on a starved node it may just wait for the CPU
@@ -26,7 +29,7 @@ _FIRST_VICTIM = b"1000"  # oom_score_adj: it can be done again
 
 
 class Settling:
-    """The heads that wait, and the child that settles one of them.
+    """The heads that wait, and the child that settles some of them.
 
     `late`: seconds for which a finished head is left to somebody else. An agent's examiner has loaded all that it takes
     and settles heads when it looks; if it does not, we do.
@@ -36,38 +39,60 @@ class Settling:
         self._folder, self._late = folder, late
         self._waiting: deque[tuple[str, float]] = deque()  # segment, and when it is due
         self._tried: dict[str, int] = {}
-        self._child: tuple[int, str, float] | None = None  # process, segment, when it was started
+        self._child: tuple[int, list[str], float] | None = None  # process, segments, when it was started
         self.failed: list[str] = []  # in words
         self.settled = 0
 
     @property
     def waiting(self) -> int:
-        return len(self._waiting) + (self._child is not None)
+        return len(self._waiting) + (len(self._child[1]) if self._child is not None else 0)
 
-    def add(self, segment: str, late: float | None = None) -> None:
-        self._waiting.append((segment, time.monotonic() + (self._late if late is None else late)))
+    def add(self, segment: str) -> None:
+        """To be settled now: a killed recorder left it."""
+        self._waiting.append((segment, time.monotonic()))
+
+    def ended(self, segment: str, lasted: float) -> None:
+        """A head that was written for so many seconds: to be settled with the next ones."""
+        wait = self._late or max(WITHIN - lasted, 0.0)
+        self._waiting.append((segment, time.monotonic() + wait))
 
     def tend(self, *, idle: bool = True) -> None:
         """Take note of a child that has ended, and start the next one."""
         if self._child is not None:
-            pid, segment, started = self._child
+            pid, segments, started = self._child
             ended, status = os.waitpid(pid, os.WNOHANG)
             if not ended:
-                if time.monotonic() - started > _SECONDS:
+                if time.monotonic() - started > _SECONDS * len(segments):
                     with suppress(OSError):
                         os.kill(pid, 9)
                 return
             self._child = None
-            self._ended(segment, os.waitstatus_to_exitcode(status))
-        while self._waiting and (not idle or self._waiting[0][1] <= time.monotonic()):
-            segment, _ = self._waiting.popleft()
-            if self._late and not os.path.lexists(os.path.join(self._folder, segment, HEAD_FILE)):
-                continue
+            self._note(segments, os.waitstatus_to_exitcode(status))
+        if (not idle or self._is_time()) and (segments := self._next()):
             try:
-                self._child = (self._started(segment, idle), segment, time.monotonic())
+                self._child = (self._started(segments, idle), segments, time.monotonic())
             except OSError as error:  # no memory, too many processes
-                self._ended(segment, 1, f"could not be started: {(error.strerror or '').lower()}")
-            return
+                self._note(segments, 1, f"could not be started: {(error.strerror or '').lower()}")
+
+    def _is_time(self) -> bool:
+        if len(self._waiting) >= TOGETHER and not self._late:
+            return True
+        return any(due <= time.monotonic() for _, due in self._waiting)
+
+    def _next(self) -> list[str]:
+        """The oldest heads that are still there; one that was tried before alone."""
+        segments: list[str] = []
+        while self._waiting and len(segments) < TOGETHER:
+            segment, _ = self._waiting[0]
+            if segments and (segment in self._tried or segments[0] in self._tried):
+                break
+            self._waiting.popleft()
+            if self._is_there(segment):
+                segments.append(segment)
+        return segments
+
+    def _is_there(self, segment: str) -> bool:
+        return os.path.lexists(os.path.join(self._folder, segment, HEAD_FILE))
 
     def finish(self, seconds: float) -> None:
         """Settle what waits, for so long; then leave it."""
@@ -85,22 +110,23 @@ class Settling:
                 os.waitpid(pid, 0)
             self._child = None
 
-    def _ended(self, segment: str, code: int, how: str = "") -> None:
-        self._tried[segment] = self._tried.get(segment, 0) + 1
-        if code == 0:
-            self.settled += 1
-        elif self._tried[segment] < TRIES:
-            self._waiting.append((segment, time.monotonic()))
-            return
-        else:
-            how = how or (f"was ended by signal {-code}" if code < 0 else f"ended with {code}")
-            self.failed.append(f"settling {segment} {how}: it stays as it was captured")
-        del self._tried[segment]
+    def _note(self, segments: list[str], code: int, how: str = "") -> None:
+        """A child has ended, or could not be started."""
+        for segment in segments:
+            tried = self._tried.pop(segment, 0) + 1
+            if code == 0 or not self._is_there(segment):
+                self.settled += 1
+            elif tried < TRIES:
+                self._tried[segment] = tried
+                self._waiting.append((segment, time.monotonic()))
+            else:
+                how = how or (f"was ended by signal {-code}" if code < 0 else f"ended with {code}")
+                self.failed.append(f"settling {segment} {how}: it stays as it was captured")
 
-    def _started(self, segment: str, idle: bool) -> int:
+    def _started(self, segments: list[str], idle: bool) -> int:
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         try:
-            argv = own_python(MODULE, self._folder, segment)
+            argv = own_python(MODULE, self._folder, *segments)
             files = [(os.POSIX_SPAWN_DUP2, nothing, number) for number in (0, 1, 2)]
             # A group of its own: Ctrl-C is meant for us.
             pid = os.posix_spawn(argv[0], argv, environment(), file_actions=files, setpgroup=0)
