@@ -27,7 +27,7 @@ from zombiescope.recorder.meta import read_meta
 from zombiescope.recorder.settle import Settled, settled
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_ARENA_MAX, _MMAP_THRESHOLD = -8, -3  # of malloc.h
+_ARENA_MAX, _MMAP_THRESHOLD, _TRIM_THRESHOLD = -8, -3, -1  # of malloc.h
 
 
 def main(argv: Sequence[str]) -> int:
@@ -83,6 +83,7 @@ def settle_segment(
                 fcntl.flock(head, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 return False
+            _keep()
             found = settled(head, meta, host=host, carry=read_carry(folder), kernel=kernel)
             write_segment(handle, found)
             _write_carry(folder, found.carry)
@@ -138,6 +139,14 @@ def _open_regular(name: str, folder: int) -> Iterator[BinaryIO]:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(0, f"{name}: not a regular file")
         yield file
+
+
+def _keep() -> None:
+    """What is freed: the same sizes come again with every batch, and a page that is new costs as much as to fill it."""
+    with suppress(AttributeError):
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_MMAP_THRESHOLD, 4 << 20)
+        libc.mallopt(_TRIM_THRESHOLD, 32 << 20)
 
 
 def _give_back() -> None:

@@ -10,7 +10,7 @@ import struct
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,27 +29,19 @@ from zombiescope.recorder.head import LOST as LOST_RECORDS
 from zombiescope.recorder.head import RING, Record
 from zombiescope.recorder.layout import CGROUP
 from zombiescope.recorder.perf_records import Parsed, parse
-from zombiescope.recorder.programs import Programs
 from zombiescope.recorder.readings import ReadingRows
 from zombiescope.recorder.running import Running, not_idle
 from zombiescope.recorder.sample_reader import SettledSamples
 from zombiescope.recorder.sources import Ring
 from zombiescope.recorder.stack_names import StackNames
 from zombiescope.recorder.stack_series import GAP, GIVES, LOST, NAME, SOURCE, SYMBOLS, TAKEN, USER_SYMBOLS
-from zombiescope.recorder.tasks import Tasks
+from zombiescope.recorder.tasks import MOST_NS, Batch, Part, Tasks
 from zombiescope.recorder.thread_names import UNKNOWN, ThreadNames
 
-BATCH_BYTES, BATCH_NS = 2 << 20, 10_000_000_000
 SNAPSHOTS = 256  # processes whose mappings are read for one batch
 MOST_DAMAGE = 20
 FEW_PAGES = 300  # in which programs were sampled: then some hundred functions of the kernel are in stacks
 _ELSEWHERE = "recorded on another machine, or before it was started again"
-
-
-class _Part(NamedTuple):
-    ring: Ring
-    at: int
-    content: bytes
 
 
 class SettledStacks:
@@ -65,7 +57,8 @@ class SettledStacks:
         self._hz = hz
         self._weights: Weights | None = None
         self._rows, self._carry = rows, carry
-        self._execed, self._needed = tasks.execed, tasks.needed()
+        self._execed, self._spans = tasks.execed, tasks.spans()
+        needed = tasks.needed(self._spans)
         self._running = Running(host) if host is not None else None
         self._open = ExitStack()
         self.blind: list[Blind] = []  # as the capture said
@@ -74,22 +67,22 @@ class SettledStacks:
         self._cgroups = self._cgroup_paths(host)
         self._paths: dict[int, str] = dict(carry.cgroups)
         self._told_cgroups: set[int] = set()
-        names = self._kernel_names(host, kernel)
+        many = needed.pages is None or len(needed.pages) > FEW_PAGES
+        names = self._kernel_names(host, kernel, many)
         self._named = names is not None
         self._mappings = restored(carry)
         self._namer = Namer(names, self._mappings, here=host is not None)
         self._stacks = StackNames(self._namer)
         self._threads = ThreadNames(carry.comms, self._comm)
-        self._waiting: list[_Part] = []
+        self._batch = Batch(needed)
         self._drains: list[tuple[int, int]] = []  # when the rings were read, and the clock then
-        self._size = self._ahead = 0
+        self._ahead = 0
         self._kind: tuple[str, float, bool] = ("", 0.0, True)  # event, rate and whether samples have a cgroup
         self._last: dict[int, int] = dict(carry.last)
         self._throttles: list[Throttle] = []
         self._taken, self._lost = carry.taken, carry.lost
         self._told: dict[int, int] = {}  # lost, by core: as the records say, and as the events counted
         self._counted: dict[int, int] = {}
-        self._programs = Programs()
         self._gone: set[int] = set()  # processes that cannot be asked any more
         self._chunks: list[dict[str, npt.NDArray[Any]]] = []
         self._now = 0
@@ -109,12 +102,11 @@ class SettledStacks:
             self._unseen.append(Blind(what=CGROUP, source=error.source, why=error.why))
             return None
 
-    def _kernel_names(self, host: Host | None, kernel: KernelOnce) -> KernelNames | None:
+    def _kernel_names(self, host: Host | None, kernel: KernelOnce, many: bool) -> KernelNames | None:
         try:
             if host is None:
                 raise Unreadable(KALLSYMS, _ELSEWHERE)
-            pages = self._needed.pages
-            return kernel.names(host, many=pages is None or len(pages) > FEW_PAGES)
+            return kernel.names(host, many=many)
         except (Unreadable, Unparsable) as error:
             self._unseen.append(Blind(what=SYMBOLS, source=error.source, why=error.why))
             return None
@@ -122,25 +114,19 @@ class SettledStacks:
     def take(self, ring: Ring, record: Record, ahead: int | None) -> None:
         """One record of a head; `ahead`: unix time minus its clock, if that is known."""
         if record.kind == RING and ahead is not None and record.at < 1 << 62:
-            self._wait(ring, record.at, ahead, record.content)
+            self._wait(Part(ring, record.at, bytes(record.content)), ahead)
         elif record.kind == LOST_RECORDS and len(record.content) == 8:
             self._counted[ring.cpu] = self._counted.get(ring.cpu, 0) + struct.unpack("<Q", record.content)[0]
 
-    def _wait(self, ring: Ring, at: int, ahead: int, content: memoryview) -> None:
-        first = self._waiting[0] if self._waiting else None
-        if first is not None and (
-            ahead != self._ahead
-            or self._size + len(content) > BATCH_BYTES
-            or (at != self._waiting[-1].at and at - first.at > BATCH_NS)
-            or (not ring.side and ring[1:4] != self._kind)
-        ):
+    def _wait(self, part: Part, ahead: int) -> None:
+        other = not part.ring.side and part.ring[1:4] != self._kind
+        if ahead != self._ahead or other or self._batch.is_full(part):
             self._settle()
         self._ahead = ahead
-        if not ring.side and ring[1:4] != self._kind:
-            self._kind = ring[1:4]
-            self._weights = Weights(ring.event, ring.hz) if (ring.event, ring.hz) != ("cpu-clock", self._hz) else None
-        self._waiting.append(_Part(ring, at, bytes(content)))
-        self._size += len(content)
+        if other:
+            self._kind = event, hz, _ = part.ring[1:4]
+            self._weights = Weights(event, hz) if (event, hz) != ("cpu-clock", self._hz) else None
+        self._batch.add(part)
 
     def look(self, at: int, ahead: int, blind: Sequence[Blind]) -> None:
         """The rings were read, whether or not there was anything in them; and what the capture could not see."""
@@ -148,13 +134,12 @@ class SettledStacks:
         self._drains.append((at, ahead))
 
     def _settle(self) -> None:
-        parts, self._waiting, self._size = self._waiting, [], 0
+        parts, starts = self._batch.taken()
         if not parts:
             return
         self._now = parts[-1].at
         event, hz, cgroup = self._kind
-        needed, starts = self._needed.of([it.content for it in parts])
-        parsed = parse(needed, cgroup=cgroup, starts=starts)
+        parsed = parse([it.content for it in parts], cgroup=cgroup, starts=starts)
         for trouble in parsed.damage[: MOST_DAMAGE - len(self.damage)]:
             self.damage.append(f"a ring of samples: {trouble.text}")
         for part, told in zip(parts, parsed.lost, strict=True):
@@ -174,7 +159,7 @@ class SettledStacks:
         self._see({it.parent_pid for it in forks})  # before its child, which has the same mappings
         self._namer.feed(parsed.records)
         self._threads.feed(parsed.records)
-        self._throttles = [it for it in self._throttles if it.time_ns > self._now - 2 * BATCH_NS]
+        self._throttles = [it for it in self._throttles if it.time_ns > self._now - 2 * MOST_NS]
         self._throttles += [it for it in parsed.records if isinstance(it, Throttle)]
         self._paths |= {it.id: it.path for it in parsed.records if isinstance(it, NewCgroup)}
         self._see(sampled)
@@ -194,7 +179,8 @@ class SettledStacks:
         return (self._running.thread(tid, self._now) if self._running is not None else "") or UNKNOWN
 
     def _samples(self, parsed: Parsed, shares: Mapping[int, float]) -> npt.NDArray[np.bool_]:
-        stack = self._stacks.numbers(parsed.chains, parsed.time_ns, self._programs.begun(parsed))
+        programs = self._spans.programs(parsed.pid.astype(np.uint64), parsed.time_ns.view(np.uint64))
+        stack = self._stacks.numbers(parsed.chains, parsed.time_ns, programs)
         busy: npt.NDArray[np.bool_] = ~self._stacks.idle[stack]
         if not self._named:  # whether the idle task just idled only names can tell; nearly always it did
             busy &= parsed.pid != 0

@@ -1,7 +1,8 @@
-"""Which processes were sampled, and where, forked, began a program and exited: before any record of it is decoded.
+"""What rings say of processes: which were sampled, forked, began a program and exited; what of it is asked for later.
 
 Most processes of a busy node live for a moment and are in no sample: of 300 new ones a second nine tenths. Each leaves
-five to twenty records, mappings above all, that cost 10 µs each to decode; nobody asks for what they say.
+five to twenty records, mappings above all, that cost 10 µs each to decode. So all rings of a head are looked through
+by column first, and the records that nobody will ask for are cut out before any of them is decoded.
 """
 
 from __future__ import annotations
@@ -11,19 +12,18 @@ from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from zombiescope.naming.ranges import distinct
-from zombiescope.profile.perf_data_records import COMM, FORK, MMAP2, SAMPLE, Piece, cut, spread
+from zombiescope.profile.perf_data_records import COMM, FORK, MMAP2, SAMPLE, Piece, Places, Words, cut, spread
 from zombiescope.recorder.head import NAME, RING, HeadReader
 from zombiescope.recorder.sources import Ring, named
+from zombiescope.recorder.spans import Mask, Spans
 
-AT_ONCE = 2 << 20  # bytes of rings
 EXIT = 4
+AT_ONCE = 2 << 20  # bytes of rings that are looked through together: more would not stay in the caches
+MOST_BYTES, MOST_NS = 2 << 20, 30_000_000_000  # of a batch
 MOST = 1 << 19  # forks, exits or programs begun: more than fit into one head of ours
-GENERATIONS = 64  # from a sampled process back to the first one that was forked within a head
 MOST_PAGES = 1 << 20  # 8 MB; five minutes of a busy machine have some 50,000
-Pids = npt.NDArray[np.uint64]
 _IS_EXEC = np.uint64(1 << 45)  # of header.misc, in the first word of a record
 _PID, _HALF, _SIZE = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(51)
 _LEAST = np.uint64(4 << 51)  # a record about a process has at least four words, one about a mapping more
@@ -35,16 +35,15 @@ _ABOUT = np.isin(np.arange(_OF_OTHERS), (COMM, EXIT, FORK, MMAP2))  # which kind
 
 
 class Needed(NamedTuple):
-    """What of the records about processes anybody will ask for."""
+    """Those of the programs that were sampled, or live on."""
 
-    unneeded: Pids  # processes that have exited, and neither they nor a descendant were sampled; in order
-    gone: Pids  # processes that are not there any more when the head ends; in order
-    pages: Pids | None  # all that were in a sample, in order; None: too many to tell
+    spans: Spans | None  # None: of all
+    pages: Words | None  # all that were in a sample, in order; None: too many to tell
 
-    def of(self, rings: Sequence[bytes]) -> tuple[list[bytes], npt.NDArray[np.int64] | None]:
+    def of(self, rings: Sequence[bytes]) -> tuple[list[bytes], Places | None]:
         """Rings without the other records, and at which word of all of them each record begins.
 
-        A ring is as it was, if there is anything odd about it; None then. Of a process that is gone, those mappings are
+        A ring is as it was, if there is anything odd about it; None then. Of a program that is over, those mappings are
         needed in which it, or a child that had the same, was sampled.
         """
         whole = b"".join(rings)
@@ -58,29 +57,93 @@ class Needed(NamedTuple):
             or (8 * begins[ends] != np.cumsum([len(it) for it in rings])).any()
         ):
             return (list(rings) if len(rings) < 2 else [it for ring in rings for it in self.of([ring])[0]]), None
-        kept = np.ones(len(piece.places), np.bool_)
-        about = np.flatnonzero(_ABOUT[piece.kinds] & (piece.heads >= _LEAST))
-        kept[about[_among(piece.words[piece.places[about] + 1] & _PID, self.unneeded)]] = False
-        if self.pages is not None:
-            maps = np.flatnonzero(kept & (piece.kinds == MMAP2) & (piece.heads >= _LEAST_MAPPED))
-            maps = maps[_among(piece.words[piece.places[maps] + 1] & _PID, self.gone)]
-            start, length = (piece.words[piece.places[maps] + at] for at in (2, 3))
-            first, last = (np.searchsorted(self.pages, it >> _PAGE) for it in (start, start + length + _REST))
-            kept[maps[first == last]] = False
-        sizes = (piece.heads >> _SIZE).astype(np.int64)
-        left = piece.words[np.repeat(kept, sizes)].tobytes()
-        starts = np.append(0, np.cumsum(sizes * kept))
+        kept = self._kept(piece)
+        sizes = np.where(kept, piece.heads >> _SIZE, 0).astype(np.int64)
+        left = piece.words[spread(piece.places[kept], sizes[kept])].tobytes()
+        starts = np.append(0, np.cumsum(sizes))
         bounds = 8 * starts[np.append(0, ends)]
         return [left[begin:end] for begin, end in pairwise(bounds.tolist())], starts[:-1][kept]
+
+    def _kept(self, piece: Piece) -> Mask:
+        words, heads = piece.words, piece.heads
+        kept = np.ones(len(heads), np.bool_)
+        if self.spans is None:
+            return kept
+        about = np.flatnonzero(_ABOUT[piece.kinds] & (heads >= _LEAST))
+        at, kind = piece.places[about], piece.kinds[about]
+        brief = (kind == FORK) | (kind == EXIT)  # their time is in front, that of the others next to the last word
+        when = np.where(brief, at + 3, at + (heads[about] >> _SIZE).astype(np.int64) - 2)
+        span = self.spans.numbers(words[at + 1] & _PID, words[when])
+        used = (span < 0) | np.where(kind == EXIT, self.spans.exit_used[span], self.spans.used[span])
+        kept[about[~used]] = False
+        if self.pages is not None:
+            maps = np.flatnonzero(used & (kind == MMAP2) & (heads[about] >= _LEAST_MAPPED) & (span >= 0))
+            maps = maps[~self.spans.lasting[span[maps]]]
+            start, length = (words[at[maps] + word] for word in (2, 3))
+            first, last = (np.searchsorted(self.pages, it >> _PAGE) for it in (start, start + length + _REST))
+            kept[about[maps[first == last]]] = False
+        return kept
+
+
+class Part(NamedTuple):
+    """Of one ring, as it was read at once."""
+
+    ring: Ring
+    at: int
+    content: bytes
+
+
+class Batch:
+    """Rings in the order in which they were read."""
+
+    def __init__(self, needed: Needed) -> None:
+        self._needed = needed
+        self._new: list[Part] = []
+        self._parts: list[Part] = []
+        self._starts: list[Places] | None = []
+        self._new_size = self._size = 0
+
+    def is_full(self, part: Part) -> bool:
+        """Whether this one has to wait for the next batch."""
+        first = next(iter(self._parts or self._new), None)
+        if first is None:
+            return False
+        last = (self._new or self._parts)[-1]
+        return self._size > MOST_BYTES or (part.at != last.at and part.at - first.at > MOST_NS)
+
+    def add(self, part: Part) -> None:
+        if self._new_size + len(part.content) > AT_ONCE:
+            self._look_through()
+        self._new.append(part)
+        self._new_size += len(part.content)
+
+    def taken(self) -> tuple[list[Part], Places | None]:
+        """All of it, and at which word of all contents together each record begins, if that is known."""
+        self._look_through()
+        starts = None if self._starts is None else np.concatenate([np.empty(0, np.int64), *self._starts])
+        parts, self._parts, self._starts, self._size = self._parts, [], [], 0
+        return parts, starts
+
+    def _look_through(self) -> None:
+        if not self._new:
+            return
+        contents, starts = self._needed.of([it.content for it in self._new])
+        if starts is None or self._starts is None:
+            self._starts = None
+        else:
+            self._starts.append(starts + (self._size >> 3))
+        self._size += sum(map(len, contents))
+        self._parts += [it._replace(content=content) for it, content in zip(self._new, contents, strict=True)]
+        self._new, self._new_size = [], 0
 
 
 class Tasks:
     """Feed it all rings, then ask."""
 
     def __init__(self) -> None:
-        self._sampled, self._execed = _Rows(1), _Rows(1)
-        self._forks, self._exits = _Rows(3), _Rows(2)  # pid, when, parent; pid, when
-        self._pages: list[Pids] = []
+        self._sampled, self._exits, self._execs = _Rows(2), _Rows(2), _Rows(2)  # pid, when
+        self._forks = _Rows(3)  # pid, when, parent
+        self._pages: list[Words] = []
         self._many_pages = 0
 
     def feed(self, rings: Sequence[bytes]) -> None:
@@ -93,10 +156,12 @@ class Tasks:
             return
         words = piece.words
         samples = _of(piece, SAMPLE)
-        self._sampled.add(distinct(words[samples + 2] & _PID))
+        self._sampled.add(words[samples + 2] & _PID, words[samples + 3])
         self._add_pages(words[spread(samples, (words[samples] >> _SIZE).astype(np.int64))])
         comms = _of(piece, COMM)
-        self._execed.add(words[comms[words[comms] & _IS_EXEC != 0] + 1] & _PID)
+        comms = comms[words[comms] & _IS_EXEC != 0]
+        ends = comms + (words[comms] >> _SIZE).astype(np.int64)
+        self._execs.add(words[comms + 1] & _PID, words[ends - 2])
         exits = _of(piece, EXIT)
         exits = exits[words[exits + 1] & _PID == words[exits + 2] & _PID]
         self._exits.add(words[exits + 1] & _PID, words[exits + 3])
@@ -104,7 +169,7 @@ class Tasks:
         forks = forks[words[forks + 1] & _PID != words[forks + 1] >> _HALF]
         self._forks.add(words[forks + 1] & _PID, words[forks + 3], words[forks + 1] >> _HALF)
 
-    def _add_pages(self, words: Pids) -> None:
+    def _add_pages(self, words: Words) -> None:
         """Of all words of samples: what else is in them (times, counts) only keeps a mapping too many."""
         if self._many_pages <= MOST_PAGES:
             self._pages.append(distinct(words[words < _NO_PROGRAM] >> _PAGE))
@@ -116,47 +181,34 @@ class Tasks:
     @property
     def too_many(self) -> bool:
         """No machine starts so many; a file of a stranger may say so."""
-        return max(it.many for it in (self._sampled, self._execed, self._forks, self._exits)) > MOST
+        return max(it.many for it in (self._execs, self._forks, self._exits)) > MOST
 
     @property
     def execed(self) -> set[int]:
-        return set(self._execed.columns()[0].tolist())
+        return set(self._execs.columns()[0].tolist())
 
-    def needed(self) -> Needed:
-        needed = None if self.too_many else self._with_parents(distinct(self._sampled.columns()[0]))
-        if needed is None:
-            return Needed(np.empty(0, np.uint64), np.empty(0, np.uint64), None)
-        pages = distinct(np.concatenate(self._pages)) if self._pages and self._many_pages <= MOST_PAGES else None
-        exited, exited_at = _latest(*self._exits.columns())
-        forked, forked_at = _latest(*self._forks.columns()[:2])
-        again = _among(exited, forked)  # the number of a process may have been given to another
-        gone = ~again
-        gone[again] = exited_at[again] >= forked_at[np.searchsorted(forked, exited[again])]
-        return Needed(exited[~_among(exited, needed)], exited[gone], pages)
+    def spans(self) -> Spans:
+        return Spans(*(it.columns() for it in (self._sampled, self._exits, self._execs, self._forks)))
 
-    def _with_parents(self, pids: Pids) -> Pids | None:
-        """Processes with all that they descend from, in order; None if there is no end of these."""
-        children, _, parents = self._forks.columns()
-        for _ in range(GENERATIONS):
-            more = distinct(np.concatenate([pids, parents[_among(children, pids)]]))
-            if len(more) == len(pids):
-                return pids
-            pids = more
-        return None
+    def needed(self, spans: Spans) -> Needed:
+        if self.too_many or not len(spans):
+            return Needed(None, None)
+        known = self._pages and self._many_pages <= MOST_PAGES
+        return Needed(spans, distinct(np.concatenate(self._pages)) if known else None)
 
 
 class _Rows:
     """Columns that grow."""
 
     def __init__(self, columns: int) -> None:
-        self._parts: list[tuple[Pids, ...]] = [(np.empty(0, np.uint64),) * columns]
+        self._parts: list[tuple[Words, ...]] = [(np.empty(0, np.uint64),) * columns]
         self.many = 0
 
-    def add(self, *columns: Pids) -> None:
+    def add(self, *columns: Words) -> None:
         self._parts.append(columns)
         self.many += len(columns[0])
 
-    def columns(self) -> list[Pids]:
+    def columns(self) -> list[Words]:
         return [np.concatenate(it) for it in zip(*self._parts, strict=True)]
 
 
@@ -182,21 +234,6 @@ def first_look(file: BinaryIO) -> tuple[int, Tasks, int]:
     return began, tasks, reader.end
 
 
-def _among(pids: Pids, some: Pids) -> npt.NDArray[np.bool_]:
-    if not len(some):
-        return np.zeros(len(pids), np.bool_)
-    found: npt.NDArray[np.bool_] = some[np.minimum(np.searchsorted(some, pids), len(some) - 1)] == pids
-    return found
-
-
-def _latest(pids: Pids, times: Pids) -> tuple[Pids, Pids]:
-    """Each process once, in order, with the last of its times."""
-    order = np.lexsort((times, pids))
-    pids, times = pids[order], times[order]
-    last = np.append(pids[1:] != pids[:-1], True)[: len(pids)]
-    return pids[last], times[last]
-
-
-def _of(piece: Piece, kind: int) -> npt.NDArray[np.int64]:
-    found: npt.NDArray[np.int64] = piece.places[(piece.kinds == kind) & (piece.heads >= _LEAST)]
+def _of(piece: Piece, kind: int) -> Places:
+    found: Places = piece.places[(piece.kinds == kind) & (piece.heads >= _LEAST)]
     return found

@@ -9,10 +9,11 @@ import numpy.typing as npt
 
 from zombiescope.kernel.perf_changes import Comm, Exit, Fork, Record
 from zombiescope.naming.clean import thread_name
-from zombiescope.recorder.places import places
+from zombiescope.naming.ranges import distinct
 
 MOST = 65_536  # threads whose name is remembered
 UNKNOWN, IDLE = "?", "swapper"
+_BEFORE = -(1 << 63)  # any time
 Codes = npt.NDArray[np.int32]
 
 
@@ -24,11 +25,13 @@ class ThreadNames:
         self.now = dict(known)
         self.words: dict[str, int] = {}
         self._ask = ask
-        self._changes: dict[int, list[tuple[int, str]]] = {}  # in this batch, by thread: since when, and the name
+        self._changed: set[int] = set()  # threads, in this batch
+        self._changes: list[tuple[int, int, str]] = []  # thread, since when, the name
         self._ended: dict[int, None] = {}
 
     def feed(self, records: Iterable[Record]) -> None:
         """The records of a batch, in order of time."""
+        self._changed.clear()
         self._changes.clear()
         for tid in self._ended:  # in the batch before
             self.now.pop(tid, None)
@@ -46,23 +49,40 @@ class ThreadNames:
             self.now = dict(list(self.now.items())[-MOST // 2 :])
 
     def _change(self, tid: int, time_ns: int, name: str) -> None:
-        if tid not in self._changes:
-            self._changes[tid] = [(-1, self.now[tid])] if tid in self.now else []
-        self._changes[tid].append((time_ns, name))
+        if tid not in self._changed:
+            # Before its first record here a name is not known; /proc would give the later one.
+            self._changed.add(tid)
+            self._changes.append((tid, _BEFORE, self.now.get(tid, UNKNOWN)))
+        self._changes.append((tid, time_ns, name))
         self.now[tid] = name
         self._ended.pop(tid, None)
 
     def codes(self, tid: npt.NDArray[np.int32], time_ns: npt.NDArray[np.int64]) -> Codes:
         """The number of each sample's name."""
-        distinct, which = np.unique(tid, return_inverse=True)
-        codes = np.array([self._code(self._name(it)) for it in distinct.tolist()], np.int32)[which.reshape(-1)]
-        for thread, own in places(tid, self._changes):
-            changes = self._changes[thread]
-            place = np.searchsorted(np.array([it for it, _ in changes]), time_ns[own], side="right") - 1
-            # Before its first record here a name is not known; /proc would give the later one.
-            names = [self._code(name) for _, name in changes] + [self._code(UNKNOWN)]
-            codes[own] = np.array(names, np.int32)[place]
-        return codes
+        found = np.empty(len(tid), np.int32)
+        changed = np.isin(tid, list(self._changed))
+        found[changed] = self._changed_codes(tid[changed], time_ns[changed])
+        same = tid[~changed]
+        threads = distinct(same)
+        codes = np.array([self._code(self._name(it)) for it in threads.tolist()], np.int32)
+        found[~changed] = codes[np.searchsorted(threads, same)]
+        return found
+
+    def _changed_codes(self, tid: npt.NDArray[np.int32], time_ns: npt.NDArray[np.int64]) -> Codes:
+        """Of threads that have a first name, and got others; times as they came, so the last of two at once holds."""
+        if not len(tid):
+            return np.empty(0, np.int32)
+        threads, times, names = zip(*self._changes, strict=True)
+        # One order for names and samples: by thread, by time, a name before a sample of the same time.
+        every = np.concatenate([np.array(threads, np.int64), tid]), np.concatenate([np.array(times, np.int64), time_ns])
+        order = np.lexsort((every[1], every[0]))
+        last = np.maximum.accumulate(np.where(order < len(names), np.arange(len(order)), 0))
+        which = np.empty(len(order), np.int64)
+        which[order] = order[last]
+        mine = which[len(names) :]
+        once = distinct(mine)
+        codes = np.array([self._code(names[it]) for it in once.tolist()], np.int32)
+        return codes[np.searchsorted(once, mine)]
 
     def _name(self, tid: int) -> str:
         if tid <= 0:
