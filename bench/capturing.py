@@ -25,8 +25,7 @@ from zombiescope.recorder.replay import opened
 from zombiescope.recorder.sampling import Fetched
 
 WARM = 15.0  # seconds: starting up and the first sample of every probe are paid once
-# One whole segment with its settling, which is twice as long where little happens; 60: capture alone.
-SECONDS = float(os.environ.get("ZOMBIESCOPE_SECONDS", "310"))
+SECONDS = float(os.environ.get("ZOMBIESCOPE_SECONDS", "620"))  # all heads of ten minutes, settled; 60: capture alone
 CHURN = "while :; do /bin/true; /bin/true; /bin/true; /bin/true; sleep 0.01; done"
 PERF = ("perf", "record", "-q", "-F", "99", "-a", "-g", "--switch-output=10s", "-o")
 
@@ -35,12 +34,12 @@ def ratios() -> Iterator[tuple[str, float, float, str]]:
     if shutil.which("perf") is None:
         raise UserError("perf is not installed")
     with tempfile.TemporaryDirectory() as folder:
-        for name, around, seconds, both, most in (
-            ("quiet", nullcontext, 2 * SECONDS, 0.8, 0.005),
-            ("among short processes", _churn, SECONDS, 1.2, 0.01),
+        for name, around, both, most in (
+            ("quiet", nullcontext, 0.8, 0.005),
+            ("among short processes", _churn, 1.2, 0.01),
         ):
             with around():
-                capture, settle, perf, memory, lost, forks = _beside(f"{folder}/{name}", 99, seconds)
+                capture, settle, perf, memory, lost, forks = _beside(f"{folder}/{name}", 99, SECONDS)
             detail = (
                 f"{capture:.2%} + {settle:.2%} of one core, perf {perf:.2%}, {memory / 1e6:.0f} MB, {lost} lost, "
                 f"{forks:.0f} new processes/s"

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from zombiescope.core import Host
 from zombiescope.places.own_python import environment, own_python
-from zombiescope.recorder.capture import LARGEST, MUCH, SEGMENT_SECONDS
+from zombiescope.recorder.capture import LARGEST, SEGMENT_SECONDS
 from zombiescope.recorder.head import FETCHED, NAME, RING, HeadWriter, Record, records
+from zombiescope.recorder.settling import TOGETHER
 from zombiescope.recorder.short import Short, record
 
 SECONDS = 16.0  # of the real capture: of 192 cores as much as one head holds
@@ -51,8 +52,7 @@ def ratios() -> Iterator[tuple[str, float, float, str]]:
         for cores in (96, 192):
             head = spread(look, cores)
             cpu, memory = settled_in_a_child(head, look.meta)
-            seconds = SEGMENT_SECONDS * (1 if len(head) * SEGMENT_SECONDS / SECONDS >= MUCH else 2)
-            lasts = min(seconds, SECONDS * LARGEST / len(head))
+            lasts = min(SEGMENT_SECONDS, TOGETHER * SECONDS * LARGEST / len(head))
             share = (cpu - start) / SECONDS + start / lasts
             detail = (
                 f"{share:.1%} of a core: {cpu:.2f} s of CPU for {SECONDS:g} s ({len(head) / 1e6:.0f} MB), of which "

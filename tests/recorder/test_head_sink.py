@@ -9,7 +9,7 @@ from typing import Any
 from zombiescope.core import Blind, Reading
 from zombiescope.kernel.perf_open import Event
 from zombiescope.kernel.perf_rings import Drained
-from zombiescope.recorder.changes import MINUTE
+from zombiescope.recorder.changes import MINUTE, Changes
 from zombiescope.recorder.head import CLOCK, FETCHED, LOST, NAME, RING, SAME, SAMPLE, HeadSink, records
 from zombiescope.recorder.sampling import Fetched, Sample
 
@@ -86,3 +86,17 @@ def test_a_ring_says_how_it_is_to_be_read_and_what_was_lost() -> None:
     kinds = [(it.kind, bytes(it.content)) for it in records(parts[0]) if it.kind in (RING, LOST)]
     assert kinds == [(RING, b"12345678"), (LOST, (7).to_bytes(8, "little")), (RING, b"abcdefgh")]
     assert sink.ring_bytes == 16
+
+
+def test_what_was_written_a_minute_ago_is_forgotten_and_changes_nothing_in_the_head() -> None:
+    def written(*, forgets: bool) -> list[bool]:
+        changes, said = Changes(), []
+        for second in range(0, 200, 5):
+            for subject in ("node", f"process:true[{second}]"):
+                said.append(changes.is_new(Reading(what="x", subject=subject, value=1, at=second, source="s")))
+            if forgets:
+                changes.forget(second)
+                assert len(changes) <= 14
+        return said
+
+    assert written(forgets=True) == written(forgets=False)

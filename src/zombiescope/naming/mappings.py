@@ -16,7 +16,7 @@ from zombiescope.kernel.perf_changes import Comm, Exit, Fork, Mmap, Record
 from zombiescope.naming.regions import LAST_PAGE_OF_CALLS, VSYSCALL, Region, parse_maps
 
 # A full node has about 2,000 processes; the rest is for those that exited a moment ago.
-MOST_PROCESSES = 4096
+MOST_PROCESSES = 8192
 # About 300 bytes each, so 60 MB at the worst. A Java or Python process has 20 to 200.
 MOST_REGIONS = 200_000
 # Reading /proc/PID/maps holds a lock of that process, for about 1 ms if it has 1,000 mappings.

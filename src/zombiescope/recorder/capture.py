@@ -18,6 +18,7 @@ from zombiescope import __version__
 from zombiescope.core import Host, Reading, Unreadable, UserError, amount, harmless, lasting
 from zombiescope.recorder.alarms import Alarms
 from zombiescope.recorder.budget import Budget, default_share, spent
+from zombiescope.recorder.changes import MINUTE
 from zombiescope.recorder.clock import ahead_ns
 from zombiescope.recorder.head import RECORDER, HeadSink
 from zombiescope.recorder.heads import DiskThread, Heads
@@ -66,7 +67,7 @@ class Capture:
         self._stack = ExitStack()
         self._rings: RingStream | None = None
         self._head_began = time.monotonic()
-        self._say_next = 0.0
+        self._say_next = self._tidy_next = 0.0
         self._priority = Priority()
         self._noted: set[str] = set()  # troubles in this head
 
@@ -121,8 +122,7 @@ class Capture:
             self._loop.every(lambda: status(self.summary()) or FLUSH, after=FLUSH)
         with self._stopped_by_signals():
             self._loop.look_at_all()
-            self._flush()
-            give_back()  # what the first samples took: the longest are read once
+            self._flush()  # which also gives back what the first samples took: the longest are read once
             self._loop.run(seconds)
             self._say_own_cost()
             self._flush()
@@ -175,11 +175,14 @@ class Capture:
         self._keep_to_budget()
         if time.monotonic() >= self._say_next:
             self._say_own_cost()
+        if time.monotonic() >= self._tidy_next:
+            self._tidy_next = time.monotonic() + MINUTE
+            self._sink.changes.forget(time.time())
+            give_back()
         self._note_troubles()
         self._sink.flush()
         if self._is_full():
             self._next_head()
-            give_back()
         self._warn_once()
         if self._heads.full:
             self._loop.stopped = True

@@ -34,6 +34,10 @@ class Changes:
         self._last[key] = reading
         return True
 
+    def forget(self, at: float) -> None:
+        """What was written more than a minute ago is new whatever it says: most of it is of processes that are gone."""
+        self._last = {key: last for key, last in self._last.items() if abs(at - last.at) < MINUTE}
+
     def written(self, reading: Reading) -> None:
         """It was written, whether or not it is new."""
         self._last[reading.what, reading.subject] = reading

@@ -182,7 +182,7 @@ class HeadSink:
         self._head = HeadWriter(write)
         self._sources: dict[tuple[Any, ...], int] = {}
         self._probes: dict[str, int] = {}
-        self._changes = Changes()
+        self.changes = Changes()
         self._head.clock(time.monotonic_ns(), ahead_ns())
 
     @property
@@ -199,7 +199,7 @@ class HeadSink:
         self._head.fetched(self._probe(name), fetched.at, fetched.content)
 
     def sample(self, name: str, sample: Sample) -> None:
-        events, is_new = self.events, self._changes.is_new
+        events, is_new = self.events, self.changes.is_new
         self._head.sample(
             self._probe(name),
             time.monotonic_ns(),
