@@ -155,6 +155,15 @@ def test_what_lives_on_is_needed_with_all_that_it_descends_from() -> None:
     assert tasks.needed(tasks.spans()).of([content])[0] == [content], "its child, which is not sampled yet, has them"
 
 
+def test_a_process_has_the_mappings_of_the_first_of_a_hundred_generations() -> None:
+    head = Head()
+    chain = [part for pid in range(101, 200) for part in (forked(pid, pid - 1, pid / 100), exited(pid - 1, pid / 100))]
+    begun = [forked(100, 1, 0.1), named(100, 0.2, "first", execed=True), mapped(100, 0.3, CODE, "/bin/first")]
+    head.ring(0, 3.0, *begun, *chain, ran(199, 2.5, CODE + 4))
+    (row,) = rows(settled(head.bytes(), META))
+    assert (row["comm"], row["frames"]) == ("first", ["first+0x4"])
+
+
 def test_of_a_process_that_is_gone_the_mappings_in_a_sample_are_kept() -> None:
     tasks = Tasks()
     maps = [mapped(pid, 0.2, CODE + at * 0x10000, "/x") for pid in (50, 60, 70) for at in range(4)]

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from zombiescope.naming.ranges import distinct
 from zombiescope.profile.perf_data_records import Places, Words
 
-GENERATIONS = 64  # from a process back to the first one that was forked within a head
 _TIME = np.uint64(42)  # bits of a key: 73 minutes in nanoseconds
 _LATEST, _ANY_PID = (1 << 42) - 1, np.uint64((1 << 22) - 1)  # Linux has no pid above
 Mask = npt.NDArray[np.bool_]
@@ -70,10 +70,9 @@ class Spans:
         return np.searchsorted(self._keys, keys, side="right") - 1
 
     def _with_parents(self, some: Mask) -> Mask:
-        for _ in range(GENERATIONS):
-            parents = self._parents[some]
-            parents = parents[parents >= 0]
-            if some[parents].all():
-                break
-            some[parents] = True
+        parents = self._parents
+        for at in distinct(parents[some]).tolist():
+            while at >= 0 and not some[at]:
+                some[at] = True
+                at = int(parents[at])
         return some
