@@ -62,6 +62,16 @@ def distinct(values: npt.NDArray[_Kind]) -> npt.NDArray[_Kind]:
     return once
 
 
+def numbered(values: npt.NDArray[_Kind]) -> tuple[npt.NDArray[_Kind], Indexes, Indexes]:
+    """The distinct ones in order, where each was first, and of each value the number among them."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    other = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
+    which = np.empty(len(order), np.int64)
+    which[order] = np.cumsum(other) - 1
+    return ordered[other], order[other], which
+
+
 def _disjoint(begin: Addresses, ends: Addresses, owners: Indexes) -> tuple[Addresses, Addresses, Indexes]:
     """Only those that overlap another need the sweep: of 20,000 mappings of a whole machine, a few."""
     group = np.cumsum(np.append(True, begin[1:] >= np.maximum.accumulate(ends)[:-1])) - 1

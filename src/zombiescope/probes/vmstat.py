@@ -39,6 +39,7 @@ _COUNTERS = (
 )
 _ZONES = ("dma", "dma32", "normal", "high", "movable", "device")
 _COUNTED = tuple(f"vmstat_{name}_total" for name in _COUNTERS)
+_LINES = tuple((name, *(f"{name}_{zone}" for zone in _ZONES)) for name in _COUNTERS)
 COMPRESSED = "memory_compressed_pages"  # of zram and zswap: no line of /proc/meminfo has those of zram
 GIVES = (*_COUNTED, COMPRESSED)
 CURVES = (("direct reclaim", "pages/s", "vmstat_pgscan_direct_total", "most"),)
@@ -47,8 +48,8 @@ CURVES = (("direct reclaim", "pages/s", "vmstat_pgscan_direct_total", "most"),)
 def readings(samples: Samples) -> Iterator[Reading | Blind]:
     for at, text in texts(samples):
         found = parse(text)
-        for what, name in zip(_COUNTED, _COUNTERS, strict=True):
-            parts = [found[key] for key in (name, *(f"{name}_{zone}" for zone in _ZONES)) if key in found]
+        for what, name, keys in zip(_COUNTED, _COUNTERS, _LINES, strict=True):
+            parts = [found[key] for key in keys if key in found]
             if parts:
                 yield Reading(what=what, subject="node", value=sum(parts), at=at, source=SOURCE)
             else:

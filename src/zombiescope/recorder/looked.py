@@ -63,12 +63,19 @@ class Looked:
                 if unseen or last is None or last.unseen:
                     notes = self._news(gives, missed)
             self._last[probe] = _Look(unseen, how, self._notes)
+        self._add(probe, [at], how)
+        return notes
+
+    def again(self, probe: str, times: Sequence[float]) -> None:
+        """The same as at its last look, some times more."""
+        self._add(probe, times, self._last[probe].how)
+
+    def _add(self, probe: str, times: Sequence[float], how: _How) -> None:
         if probe not in self._at:
             self._at[probe], self._how[probe] = [], []
-        self._at[probe].append(nanoseconds(at))
-        self._how[probe].append(self._known.setdefault(how, len(self._known)))
-        self._count += 1
-        return notes
+        self._at[probe] += map(nanoseconds, times)
+        self._how[probe] += [self._known.setdefault(how, len(self._known))] * len(times)
+        self._count += len(times)
 
     def _news(self, gives: Sequence[str], missed: Mapping[str, Blind]) -> list[Note]:
         found = []

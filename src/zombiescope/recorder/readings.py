@@ -8,6 +8,7 @@ from one that was not read. Live and recorded, by the same code.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -90,6 +91,11 @@ class ReadingRows:
         if self._has_room(_ROW):
             for note in self._looked.look(name, gives, at, unseen):
                 self._row("series", at, UNSEEN, note.what, note.value, note.source, note.why)
+
+    def look_again(self, name: str, times: Sequence[float]) -> None:
+        """As at the look just before, which was written."""
+        if times and self._has_room(_ROW * len(times)):
+            self._looked.again(name, times)
 
     def of(self, kind: str) -> Rows:
         """All rows of a kind, in the order they were written."""
@@ -232,10 +238,10 @@ class SettledProbes:
                 parsed.append(place)
                 last, last_at = content, at
         since = dict(self._parsed(name, probe, [looks[it] for it in parsed], parsed))
-        unseen: Sequence[Blind] = ()
-        for place, (at, _) in enumerate(looks):
-            unseen = since.get(place, unseen)
-            self.look(name, at, unseen)
+        begins = sorted(since)
+        for begin, end in pairwise([*begins, len(looks)]):
+            self.look(name, looks[begin][0], since[begin])
+            self._rows.look_again(name, [at for at, _ in looks[begin + 1 : end]])
 
     def _parsed(
         self, name: str, probe: ModuleType, looks: list[tuple[float, bytes]], places: list[int]

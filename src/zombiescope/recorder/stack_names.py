@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from zombiescope.knowledge.functions import is_idle
 from zombiescope.naming.namer import Namer
+from zombiescope.naming.ranges import numbered
 from zombiescope.profile.perf_data_records import spread
 from zombiescope.recorder.perf_records import CONTEXT_KERNEL, CONTEXT_USER, LOWEST_CONTEXT
 
@@ -72,14 +73,14 @@ class StackNames:
         keys = np.fromiter(map(hash, chains), np.int64, len(chains))
         of_program = np.fromiter([it[:4] != _ANYONE for it in chains], np.bool_, len(chains))
         keys ^= np.where(of_program, programs, 0) * _ODD
-        distinct, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        distinct, first, which = numbered(keys)
         numbers = self._known.find(distinct)
         places = np.sort(first[numbers < 0])
         if len(places):
             found = self._name([chains[it] for it in places.tolist()], time_ns[places], programs[places])
             self._known.add(keys[places], found)
             numbers = self._known.find(distinct)
-        return numbers[which.reshape(-1)]
+        return numbers[which]
 
     def _name(self, chains: Sequence[bytes], time_ns: Ints, programs: Ints) -> Ints:
         lengths = np.array([len(it) // 8 for it in chains], np.int64)
@@ -88,7 +89,7 @@ class StackNames:
         owner = np.repeat(np.arange(len(chains)), lengths)
         kernel, user = _parts(addresses, owner, np.cumsum(lengths) - lengths)
         codes = np.zeros(len(addresses), np.uint32)
-        distinct, which = np.unique(addresses[kernel], return_inverse=True)
+        distinct, _, which = numbered(addresses[kernel])
         codes[kernel] = self._coded(self._namer.kernel(distinct.tolist()))[which]
         who = pids + (programs << 32)
         codes[user] = self._users(who[owner[user]], addresses[user], time_ns[owner[user]])
@@ -149,14 +150,14 @@ class StackNames:
 
     def _numbered(self, parts: Sequence[tuple[bytes, int]]) -> Ints:
         keys = np.fromiter(map(hash, parts), np.int64, len(parts))
-        distinct, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        distinct, first, which = numbered(keys)
         numbers = self._same.find(distinct)
         fresh = np.flatnonzero(numbers < 0)
         fresh = fresh[np.argsort(first[fresh])]
         for place in fresh.tolist():
             numbers[place] = self._kept(*parts[first[place]])
         self._same.add(distinct[fresh], numbers[fresh])
-        return numbers[which.reshape(-1)]
+        return numbers[which]
 
     def _kept(self, frames: bytes, kernel: int) -> int:
         if len(self._ids) < MOST and self._size <= MOST_BYTES:
@@ -186,7 +187,7 @@ class StackNames:
     def kept(self) -> Ints:
         """Those in which a core did something; each id once."""
         rows, ids = np.flatnonzero(~self.idle), self.ids
-        return rows[np.unique(ids[rows], return_index=True)[1]]
+        return rows[numbered(ids[rows])[1]]
 
     def coded(self, rows: Ints) -> tuple[npt.NDArray[np.uint32], Ints, npt.NDArray[np.uint16]]:
         """Of some of them: functions one after the other, as places in `words`; how many; how many are the kernel's."""
