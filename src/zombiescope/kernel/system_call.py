@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from zombiescope.core.errors import Unreadable
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_MACHINE = platform.machine()
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +23,10 @@ class SystemCall:
 
     def number(self) -> int:
         """Its number here; Unreadable where it is not known."""
-        machine = platform.machine()
-        if machine not in self.numbers:
+        if _MACHINE not in self.numbers:
             known = " and ".join(self.numbers)
-            raise Unreadable(self.name, f"its system call number on {machine} is not known; known are {known}")
-        return self.numbers[machine]
+            raise Unreadable(self.name, f"its system call number on {_MACHINE} is not known; known are {known}")
+        return self.numbers[_MACHINE]
 
     def __call__(self, *arguments: object) -> int:
         """What it returned; OSError if the kernel refused it."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
 
-WITHIN = 30.0  # seconds: reclaim goes on until the kill, and limits are sampled every five seconds
+WITHIN = 30.0  # seconds: reclaim goes on until the kill, and limits are sampled every six seconds
 
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from zombiescope.core import Blind, Host, Reading, Unreadable
 from zombiescope.kernel.mounts import MOUNTINFO, cgroup_mounts, whole
 
-EVERY = 5.0
+EVERY = 6.0
 GIVES = ("cgroup_folders",)
 
 

@@ -14,7 +14,7 @@ from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.mounts import MOUNTINFO, cgroup_mounts, whole
 from zombiescope.kernel.text import counters
 
-EVERY = 5.0
+EVERY = 6.0
 GIVES = ("cgroup_descendants", "cgroup_dying_descendants", "cgroup_subsys", "cgroup_dying_subsys")
 
 

@@ -13,7 +13,7 @@ from zombiescope.core import Reading, Unparsable
 from zombiescope.kernel.fetched import Samples, reading, texts
 from zombiescope.kernel.text import count, lines
 
-EVERY = 5.0
+EVERY = 6.0
 GIVES = ("conntrack_insert_failed_total",)
 SOURCE = "/proc/net/stat/nf_conntrack"
 FILES = (SOURCE,)

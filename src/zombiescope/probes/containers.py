@@ -20,7 +20,7 @@ from zombiescope.audit.stores import USUAL, Store, stores
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.probes._remembering import Look, renewing
 
-EVERY = 5.0  # a container that restarts over and over lives for seconds
+EVERY = 6.0  # a container that restarts over and over lives for seconds
 GIVES = ("container_info", "pod_info", "container_restarts_total", "containers")
 RENEWED = 60.0  # seconds: for what costs more than a listing
 MOST = 2_000  # containers reported in one sample: ten times a full node

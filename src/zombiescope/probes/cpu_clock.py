@@ -1,7 +1,7 @@
 """How fast each core runs against what it is sold for, and how long heat held it back.
 
 Overhead: up to three reads of 10 µs for each of at most `MOST` cores, the others in the next samples; on 192 cores
-    1 ms every three seconds. What a core is sold for is read once. The current speed of a busy core takes an interrupt
+    1 ms every four seconds. What a core is sold for is read once. The current speed of a busy core takes an interrupt
     there on some drivers.
 Kernel: cpufreq/scaling_cur_freq (Documentation/admin-guide/pm/cpufreq.rst); cpufreq/base_frequency with intel_pstate,
     acpi_cppc/nominal_freq with CPPC; thermal_throttle (drivers/thermal/intel/therm_throt.c), its times in ms of newer
@@ -18,7 +18,7 @@ from zombiescope.core import Blind, Host, Reading, Unreadable
 from zombiescope.kernel.text import only_count
 from zombiescope.probes._remembering import Look, remembering
 
-EVERY = 3.0
+EVERY = 4.0
 CLOCK, NOMINAL, HEAT = "cpu_clock_hertz", "cpu_nominal_hertz", "cpu_heat_seconds_total"
 KNOWN = "cpu_clocks_known"
 GIVES = (CLOCK, NOMINAL, HEAT, KNOWN)

@@ -16,7 +16,7 @@ from zombiescope.kernel.mounts import CgroupMount, cgroup_mounts, tree_of
 from zombiescope.kernel.text import counters, only_count
 from zombiescope.probes._remembering import remembered
 
-EVERY = 5.0
+EVERY = 6.0
 WEIGHT, USED, COUNT = "cgroup_cpu_weight", "cgroup_cpu_used_seconds_total", "cgroups_weighed"
 GIVES = (WEIGHT, USED, COUNT)
 MOST = 200  # cgroups, 8 ms a sample: two levels of a node with 110 pods in three classes have fewer

@@ -17,7 +17,7 @@ from zombiescope.kernel.mounts import CgroupMount, cgroup_mounts
 from zombiescope.kernel.text import counters
 from zombiescope.probes._remembering import Look, remembering
 
-EVERY = 5.0
+EVERY = 6.0
 FROZEN, COUNT = "cgroup_frozen", "cgroups_frozen"
 GIVES = (FROZEN, COUNT)
 MOST = 500  # cgroups in a sample, 8 ms: a full node of 110 pods is done in one

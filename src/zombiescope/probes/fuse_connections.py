@@ -18,7 +18,7 @@ from zombiescope.kernel.text import lines, only_count
 from zombiescope.probes._asleep import Asleep
 from zombiescope.probes._remembering import Look, remembering
 
-EVERY = 5.0
+EVERY = 6.0
 WAITING, COUNT = "fuse_requests_waiting", "fuse_connections"
 WAITER = "fuse_waiter_seconds"
 GIVES = (WAITING, COUNT, WAITER)

@@ -16,7 +16,7 @@ from zombiescope.core import Blind, Reading, Unparsable, Unreadable
 from zombiescope.kernel.fetched import Samples, reading, text_of, unpacked
 from zombiescope.kernel.text import count, lines, only_count
 
-EVERY = 5.0
+EVERY = 6.0
 USED, LIMIT, REFUSED = "table_used", "table_limit", "table_refused_total"
 GIVES = (USED, LIMIT, REFUSED)
 USERS = 50  # users whose keys are reported, those with most first

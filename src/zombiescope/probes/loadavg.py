@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from zombiescope.core import Reading, Unparsable
 from zombiescope.kernel.fetched import Samples, reading, texts
 
-EVERY = 5.0
+EVERY = 6.0
 GIVES = ("load1", "load5", "load15")
 SOURCE = "/proc/loadavg"
 FILES = (SOURCE,)

@@ -16,7 +16,7 @@ from zombiescope.core import Blind, Reading, Unparsable
 from zombiescope.kernel.fetched import Samples, reading, texts
 from zombiescope.kernel.text import count, lines
 
-EVERY = 5.0
+EVERY = 6.0
 _FIELDS = {
     "MemTotal": "memory_total_bytes",
     "MemFree": "memory_free_bytes",

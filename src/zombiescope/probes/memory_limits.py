@@ -23,7 +23,7 @@ from zombiescope.kernel.text import count, counters, lines, only_count
 from zombiescope.probes._limits import limit_in
 from zombiescope.probes._remembering import remembered
 
-EVERY = 5.0
+EVERY = 6.0
 HITS, STALL = "cgroup_limit_hits_total", "cgroup_memory_stall_seconds_total"
 USAGE, LIMIT = "cgroup_memory_usage_bytes", "cgroup_memory_limit_bytes"
 KILLS, DEAD = "cgroup_oom_kills_total", "cgroup_dead_below"

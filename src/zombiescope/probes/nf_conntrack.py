@@ -13,7 +13,7 @@ from zombiescope.core import Blind, Reading, Unparsable, Unreadable
 from zombiescope.kernel.fetched import Samples, reading, text_of, unpacked
 from zombiescope.kernel.text import count, lines, only_count
 
-EVERY = 5.0
+EVERY = 6.0
 GIVES = ("conntrack_entries", "conntrack_limit", "conntrack_drops_total")
 _FOLDER = "/proc/sys/net/netfilter"
 SOURCES = (f"{_FOLDER}/nf_conntrack_count", f"{_FOLDER}/nf_conntrack_max")

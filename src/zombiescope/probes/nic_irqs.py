@@ -21,7 +21,7 @@ from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.text import core_columns, cores, counts, lines, only_count
 from zombiescope.probes._remembering import remembered
 
-EVERY = 5.0
+EVERY = 6.0
 GIVES = ("nic_irq_cpu", "nic_interrupts_total", "nic_tx_timeouts_total")
 RENEWED = 60.0  # seconds: cards come and go seldom
 MOST = 1_024  # interrupts of network cards: two cards with a queue for each of 512 cores
@@ -139,7 +139,9 @@ def parse(text: str, nics: list[Nic]) -> list[Irq]:
             continue
         # Drivers' names come last, after at least two spaces, separated by commas if they share the interrupt.
         names = row.rpartition("  ")[2].strip()
-        whose = by_number.get(irq) or next((by_word[word] for word in _words(names) if word in by_word), None)
+        whose = by_number.get(irq)
+        if whose is None and any(word in names for word in by_word):
+            whose = next((by_word[word] for word in _words(names) if word in by_word), None)
         if whose is None:
             continue
         try:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.text import count, counters, lines
 
-EVERY = 5.0
+EVERY = 6.0
 TOTAL, FREE, FOREIGN = "numa_memory_bytes", "numa_memory_free_bytes", "numa_foreign_total"
 RECLAIM_MODE, BALANCING = "zone_reclaim_mode", "numa_balancing"
 GIVES = (TOTAL, FREE, FOREIGN, RECLAIM_MODE, BALANCING)

@@ -18,7 +18,7 @@ from zombiescope.kernel.text import counters, only_count
 from zombiescope.probes._limits import limit_in
 from zombiescope.probes._remembering import remembered
 
-EVERY = 5.0
+EVERY = 6.0
 REFUSED, USED, LIMIT = "cgroup_forks_refused_total", "cgroup_threads", "cgroup_threads_limit"
 COUNT = "cgroups_with_pids_limit"
 GIVES = (REFUSED, USED, LIMIT, COUNT)

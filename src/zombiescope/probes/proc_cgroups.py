@@ -15,7 +15,7 @@ from zombiescope.core import Reading, Unparsable
 from zombiescope.kernel.fetched import Samples, reading, texts
 from zombiescope.kernel.text import count, lines
 
-EVERY = 5.0
+EVERY = 6.0
 GIVES = ("cgroups_known", "cgroup_hierarchy", "cgroup_controller_enabled")
 SOURCE = "/proc/cgroups"
 FILES = (SOURCE,)

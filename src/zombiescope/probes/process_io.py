@@ -17,7 +17,7 @@ from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.text import count, lines
 from zombiescope.probes._remembering import keeping
 
-EVERY = 5.0
+EVERY = 6.0
 WRITTEN, READ, ASKED = "process_written_bytes_total", "process_read_bytes_total", "process_io_asked"
 GIVES = (WRITTEN, READ, ASKED)
 MOST = 1_000  # processes in a sample, 12 ms

@@ -27,7 +27,7 @@ from zombiescope.probes._process_stat import Process, parse
 from zombiescope.probes._process_threads import Threads
 from zombiescope.probes._process_waits import Blockade, RunDelay
 
-EVERY = 5.0
+EVERY = 6.0
 TIMES = ("process_user_seconds_total", "process_system_seconds_total")
 COUNTS = ("defunct_processes", "blocked_processes", "defunct_children")
 STOPPED = "stopped_processes"

@@ -20,7 +20,7 @@ from zombiescope.core import Blind, Host, Reading, Unreadable
 from zombiescope.knowledge.ray_messages import LONGEST, level, recognise, stamp
 from zombiescope.probes._remembering import Look, renewing
 
-EVERY = 5.0
+EVERY = 6.0
 GIVES = ("ray_event", "ray_node", "ray_log_bytes_skipped_total")
 EVENTS = GIVES[:1]
 PAST = 600.0  # seconds before the first sample that are reported too: what happened before somebody started this tool

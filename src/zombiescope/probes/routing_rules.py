@@ -1,6 +1,6 @@
 """Routing rules that are added or removed, and who does it, as the kernel announces them.
 
-Overhead: one read of a socket every five seconds; about 10 µs for each change.
+Overhead: one read of a socket every six seconds; about 10 µs for each change.
 Kernel: rtnetlink(7), see kernel/rule_events.py. Only changes while it listens are seen, in the node's own network
     namespace. The process is the one that the kernel names by the port of its socket, and is looked up at once.
 """
@@ -14,7 +14,7 @@ from zombiescope.core import Blind, Host, Reading, Unreadable
 from zombiescope.kernel.mounted_node import NO_NETWORK
 from zombiescope.kernel.rule_events import SOURCE, Change, RuleEvents
 
-EVERY = 5.0
+EVERY = 6.0
 GIVES = ("routing_rule_change",)
 EVENTS = GIVES  # each change is one
 REMOVED, ADDED = -1, 1  # values

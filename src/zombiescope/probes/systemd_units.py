@@ -30,7 +30,7 @@ from zombiescope.audit.systemd import (
 from zombiescope.core import Blind, Host, Reading, Unreadable
 from zombiescope.knowledge.agents import gives_up_with
 
-EVERY = 5.0
+EVERY = 6.0
 GIVES = (
     *("unit_restarts_total", "unit_active", "unit_cgroup", "unit_loops_for_ever", "units_failed"),
     *("unit_file", "unit_needed_by", "systemd_answer_seconds"),

@@ -1,6 +1,6 @@
 """/proc/vmstat: pages that wait to be written to disk, that are being written, and how many may wait.
 
-Overhead: one read of 4 KB, 60 µs, every five seconds.
+Overhead: one read of 4 KB, 60 µs, every six seconds.
 Kernel: mm/page-writeback.c. Above nr_dirty_threshold writers have to wait (balance_dirty_pages); from
     nr_dirty_background_threshold on the kernel writes by itself. nr_writeback is counted by node since v4.8.
 """
@@ -13,7 +13,7 @@ from zombiescope.core import Reading, Unparsable
 from zombiescope.kernel.fetched import Samples, reading, texts
 from zombiescope.kernel.text import counters
 
-EVERY = 5.0
+EVERY = 6.0
 _NAMES = {"nr_dirty": "dirty_pages", "nr_writeback": "writeback_pages", "nr_dirty_threshold": "dirty_pages_limit"}
 GIVES = tuple(_NAMES.values())
 SOURCE = "/proc/vmstat"
