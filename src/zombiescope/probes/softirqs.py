@@ -20,12 +20,17 @@ FILES = (SOURCE,)
 
 
 def readings(samples: Samples) -> Iterator[Reading | Blind]:
+    """Each sample's, without those that are as in the sample before: many kinds run seldom."""
+    last: dict[str, dict[int, int]] = {}
     for at, text in texts(samples):
-        found = parse(text)
+        before, last = last, parse(text)
         for what, kind in zip(GIVES, KINDS, strict=True):
-            if kind not in found:
+            if kind not in last:
                 yield Blind(what=what, source=SOURCE, why=f"this kernel has no softirq {kind}")
-            for cpu, times in found.get(kind, {}).items():
+            known = before.get(kind, {})
+            for cpu, times in last.get(kind, {}).items():
+                if known.get(cpu) == times:
+                    continue
                 yield Reading(what=what, subject=f"cpu:{cpu}", value=times, at=at, source=SOURCE)
 
 

@@ -46,16 +46,21 @@ CURVES = (("direct reclaim", "pages/s", "vmstat_pgscan_direct_total", "most"),)
 
 
 def readings(samples: Samples) -> Iterator[Reading | Blind]:
+    """Each sample's, without those that are as in the sample before: most of these counters stand still."""
+    last: dict[str, int] = {}
     for at, text in texts(samples):
         found = parse(text)
         for what, name, keys in zip(_COUNTED, _COUNTERS, _LINES, strict=True):
             parts = [found[key] for key in keys if key in found]
-            if parts:
-                yield Reading(what=what, subject="node", value=sum(parts), at=at, source=SOURCE)
-            else:
+            if not parts:
                 yield Blind(what=what, source=SOURCE, why=f"this kernel does not count {name}")
+            elif last.get(what) != (value := sum(parts)):
+                last[what] = value
+                yield Reading(what=what, subject="node", value=value, at=at, source=SOURCE)
         pages = found.get("nr_zspages", 0)  # none where the kernel is built without zsmalloc
-        yield Reading(what=COMPRESSED, subject="node", value=pages, at=at, source=SOURCE)
+        if last.get(COMPRESSED) != pages:
+            last[COMPRESSED] = pages
+            yield Reading(what=COMPRESSED, subject="node", value=pages, at=at, source=SOURCE)
 
 
 read = reading(FILES, readings)

@@ -7,6 +7,7 @@ from one that was not read. Live and recorded, by the same code.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from types import ModuleType
@@ -258,8 +259,10 @@ class SettledProbes:
                 return
         said: list[Reading | Blind] = []
         failed = failure(name, probe, said, lambda: said.extend(_bounded(name, probe.readings(looks))))
-        blind = [it for it in said if isinstance(it, Blind)] if failed is None else failed
-        if blind and len(looks) > 1:  # whether it was so at all of them is not said; nor may one cost the others
+        times = Counter(it for it in said if isinstance(it, Blind))
+        blind = list(times) if failed is None else failed
+        # One that fails may not cost the others; and what some of them could not read is noted of those.
+        if len(looks) > 1 and (failed is not None or any(many != len(looks) for many in times.values())):
             for look, place in zip(looks, places, strict=True):
                 yield from self._parsed(name, probe, [look], [place])
             return
