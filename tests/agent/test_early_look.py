@@ -24,7 +24,7 @@ def test_a_crash_is_looked_at_before_the_next_look_is_due(tmp_path: Path) -> Non
             found = re.search(rf"^zombiescope_{re.escape(name)} (\d\S*)", agent.get("/metrics").decode(), re.MULTILINE)
             return float(found[1]) if found else 0.0
 
-        agent.until(lambda: figure("look_interval_seconds") > 60)  # what is saved for looks is used up
+        agent.until(lambda: figure("look_interval_seconds") > 30)  # what is saved for looks is used up
         looks = round(figure('looks_total{result="done"}'))
         assert looks > 0
         time.sleep(5.0)
