@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 
 from zombiescope.core import Host
+from zombiescope.members.rooms import healthy
 from zombiescope.recorder.head import HeadSink
-from zombiescope.recorder.loop import GRID, Loop
+from zombiescope.recorder.loop import COARSE, GRID, Loop
 
 
 def test_it_wakes_once_for_all_that_is_due() -> None:
@@ -30,3 +31,9 @@ def test_it_wakes_once_for_all_that_is_due() -> None:
         loop.run(2.0)
     assert len(sleeps) <= 2.0 / GRID + 5
     assert len(acted) >= 20 and len({round((at - acted[0]) / GRID) for at in acted}) <= 8
+
+
+def test_what_a_probe_says_of_its_interval_is_what_happens() -> None:
+    """Longer ones are multiples of the beat: any other would be rounded up, and the docs would be wrong."""
+    paces = {name: probe.EVERY for name, probe in healthy("probes").items()}
+    assert not [name for name, every in paces.items() if every >= COARSE and every % COARSE]
