@@ -23,7 +23,6 @@ from zombiescope.places.own_python import FOLDER, environment
 
 MOST_BYTES = 16 << 20  # no file we read is near this; a hostile one, or a mount table gone mad, might be
 MOST_FOLDERS = 200_000  # at about 3 µs each this is 0.6 s, the most a count may ever cost
-_EMPTY = 2  # links to a folder without folders, where the file system counts them
 CHUNK = 1 << 16  # procfs hands out whole files in one read when the buffer is large enough
 
 
@@ -128,7 +127,7 @@ class Host:
             raise Unreadable(path, why(error)) from error
         if not stat.S_ISDIR(top.st_mode):
             raise Unreadable(path, "not a folder")
-        return 1 if top.st_nlink == _EMPTY else 1 + sum(1 for _ in self._folders_below(path, most - 1))
+        return 1 if top.st_nlink == 2 else 1 + sum(1 for _ in self._folders_below(path, most - 1))
 
     def tree(self, path: str, *, most: int = 10_000) -> dict[str, int]:
         """Every folder below `path` by its path from there ("/a/b"), with its inode; links not followed."""
@@ -145,7 +144,7 @@ class Host:
                 for child, links, inode in _folders_in(unopened.pop()):
                     yield child, inode
                     count += 1
-                    if links != _EMPTY:
+                    if links != 2:
                         unopened.append(child)
                 if count > most:
                     raise Unreadable(path, f"more than {most:,} folders")
