@@ -149,14 +149,11 @@ class Loop:
         """Every probe at its own interval from now on."""
         if not self._scheduled:
             self._scheduled = True
-            together: dict[float, list[str]] = {}
             for name, probe in self._probes.items():
                 if name in self._often:
                     self._often.begin(name, self._on_grid(time.monotonic(), probe.EVERY))
                 else:
-                    together.setdefault(float(probe.EVERY), []).append(name)
-            for every, group in together.items():
-                self.every(partial(self._look, group, every), after=every)
+                    self.every(partial(self._look, name), after=probe.EVERY)
 
     def _do_next(self) -> None:
         when, _, act = self._due[0]
@@ -174,21 +171,19 @@ class Loop:
             else:
                 return
 
-    def _look(self, group: list[str], every: float) -> float:
-        """Sample all probes of one interval; one that has to wait is sampled when their turn comes again."""
-        if self._worker is not None and any(map(self._worker.waits, group)):
+    def _look(self, name: str) -> float:
+        every = self.stretch * float(self._probes[name].EVERY)
+        if self._worker is None:
+            sample = self._sampled(name)
+            self._unnoted.append((name, sample))
+            return max(every, sample.cost / SHARE)
+        if self._worker.waits(name):
             self.collect()  # an answer that is not taken keeps its probe from being asked again
-        now = time.monotonic()
-        for name in group:
-            if self._not_before[name] > now:
-                continue
-            if self._worker is not None:
-                self._ask(self._worker, name)
-            else:
-                sample = self._sampled(name)
-                self._unnoted.append((name, sample))
-                self._not_before[name] = now + sample.cost / SHARE
-        return self.stretch * every
+        wait = self._not_before[name] - time.monotonic()
+        if wait > 0:
+            return wait
+        self._ask(self._worker, name)
+        return every
 
     def _ask(self, worker: Worker, name: str) -> None:
         if worker.hangs(name):
