@@ -11,19 +11,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from zombiescope.core import Host
 from zombiescope.places.own_python import environment, own_python
 from zombiescope.recorder.capture import LARGEST, SEGMENT_SECONDS
-from zombiescope.recorder.head import FETCHED, NAME, RING, HeadWriter, Record, records
+from zombiescope.recorder.head import CLOCK, FETCHED, NAME, RING, SAME, HeadWriter, Record, records
 from zombiescope.recorder.settling import TOGETHER
 from zombiescope.recorder.short import Short, record
 
-SECONDS = 16.0  # of the real capture: of 192 cores as much as one head holds
-SEGMENT = "1794000000"
+SECONDS = 100.0  # of the real capture: of 96 busy cores as much as a child settles
+FIRST = 1_794_000_000  # the first segment
 SHARED = 4
+PROC_STAT = {"probe": "proc_stat"}
 MEMORY = 150 << 20
 STACKS = 200_000
 _SAMPLE, _COMM, _EXIT, _FORK, _MMAP2 = 9, 3, 4, 7, 10
@@ -48,20 +49,22 @@ def ratios() -> Iterator[tuple[str, float, float, str]]:
         look = _look(load)
         if not look.meta["hz"]:
             return
-        start, _ = settled_in_a_child(varied(look, 1), look.meta)
+        start, _ = settled_in_a_child([varied(look, 1)], look.meta)
         for cores in (96, 192):
-            head = spread(look, cores)
-            cpu, memory = settled_in_a_child(head, look.meta)
-            lasts = min(SEGMENT_SECONDS, TOGETHER * SECONDS * LARGEST / len(head))
-            share = (cpu - start) / SECONDS + start / lasts
+            seconds = SECONDS * 96 / cores
+            heads = list(spread(look, cores, seconds))
+            size = sum(map(len, heads))
+            cpu, memory = settled_in_a_child(heads, look.meta)
+            lasts = min(SEGMENT_SECONDS, seconds * TOGETHER * LARGEST / size)
+            share = (cpu - start) / seconds + start / lasts
             detail = (
-                f"{share:.1%} of a core: {cpu:.2f} s of CPU for {SECONDS:g} s ({len(head) / 1e6:.0f} MB), of which "
-                f"{start:.2f} s to start, once in {lasts:.0f} s; {memory / 1e6:.0f} MB"
+                f"{share:.1%} of a core: {cpu:.2f} s of CPU for {seconds:g} s ({size / 1e6:.0f} MB), of "
+                f"which {start:.2f} s to start, once in {lasts:.0f} s; {memory / 1e6:.0f} MB"
             )
             what = f"{name}: settling {cores} cores at 49 Hz"
             yield f"{what} against 1.5 % of a core for each 96", share / (0.015 * cores / 96), 1.0, detail
             yield f"{what}, memory against 150 MB", memory / MEMORY, 1.0, detail
-    cpu, memory = settled_in_a_child(varied(look, STACKS), look.meta)
+    cpu, memory = settled_in_a_child([varied(look, STACKS)], look.meta)
     detail = f"{cpu:.2f} s of CPU for {STACKS:,} distinct stacks, {memory / 1e6:.0f} MB"
     yield "memory to settle 200,000 distinct stacks against 150 MB", memory / MEMORY, 1.0, detail
 
@@ -76,13 +79,15 @@ def _look(load: str) -> Short:
             process.wait()
 
 
-def settled_in_a_child(head: bytes, meta: dict[str, object]) -> tuple[float, int]:
+def settled_in_a_child(heads: Sequence[bytes], meta: dict[str, object]) -> tuple[float, int]:
     """Seconds of CPU and bytes of memory at the most, all of the child counted."""
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / SEGMENT).mkdir()
-        (Path(folder) / SEGMENT / "head").write_bytes(head)
+        segments = [str(FIRST + number) for number in range(len(heads))]
+        for segment, head in zip(segments, heads, strict=True):
+            (Path(folder) / segment).mkdir()
+            (Path(folder) / segment / "head").write_bytes(head)
         (Path(folder) / "meta.json").write_text(json.dumps({"format": 2, **meta}))
-        argv = own_python("zombiescope.recorder.settle", folder, SEGMENT)
+        argv = own_python("zombiescope.recorder.settle", folder, *segments)
         # By a small process: what a child has at the most begins with what its parent had.
         said = subprocess.run(
             [sys.executable, "-IS", "-c", _WAIT, *argv], env=environment(), stdout=subprocess.PIPE, check=True
@@ -93,34 +98,46 @@ def settled_in_a_child(head: bytes, meta: dict[str, object]) -> tuple[float, int
         return float(cpu), int(memory) << 10
 
 
-def spread(look: Short, cores: int) -> bytes:
-    """What `cores` cores would have given: always `SHARED` times as many as there are here run the same processes."""
-    found, rings, stats = list(records(look.head)), dict[int, dict[str, object]](), set[int]()
+def spread(look: Short, cores: int, seconds: float) -> Iterator[bytes]:
+    """Heads of `cores` cores: always `SHARED` times as many as there are here run the same processes; what else the
+    node says is said once.
+    """
+    found = list(records(look.head))
+    named = {it.source: json.loads(bytes(it.content)) for it in found if it.kind == NAME}
+    per = max(1, sum("ring" in it for it in named.values()))
+    end = min(it.at for it in found if it.kind == RING) + seconds * 1e9
+    clock = (found[0].at, struct.unpack("<q", found[0].content)[0])
     parts: list[bytes] = []
     head = HeadWriter(parts.extend)
+    head.clock(*clock)
+    read_at, last = 0, dict[int, Record]()
     for it in found:
-        if it.kind == NAME:
-            said = json.loads(bytes(it.content))
-            if "ring" in said:
-                rings[it.source] = said
-            elif said.get("probe") == "proc_stat":
-                stats.add(it.source)
-    per = max(1, len(rings))
-    head.clock(found[0].at, struct.unpack("<q", found[0].content)[0])
-    for it in found:
-        if it.kind == RING and it.source in rings:
+        if it.at > end or it.kind in (CLOCK, NAME):
+            continue
+        if it.kind == RING and it.at != read_at:  # as capture does: no head ends between two rings
+            read_at = it.at
+            head.flush()
+            if head.bytes >= LARGEST:
+                yield b"".join(parts)
+                parts.clear()
+                head = HeadWriter(parts.extend)
+                head.clock(*clock)
+        said = named[it.source]
+        if it.kind == RING:
             for copy in range(-(-cores // per)):
-                cpu = copy * per + int(str(rings[it.source]["ring"]))
+                cpu = copy * per + int(said["ring"])
                 if cpu < cores:
-                    source = head.source({**rings[it.source], "ring": cpu}, it.at)
-                    first = copy % SHARED == 0
-                    head.ring(
-                        source, it.at, moved(bytes(it.content), copy // SHARED * 4_000_000, cpu, samples_only=not first)
-                    )
-        elif it.kind == FETCHED and it.source in stats:
-            head.fetched(head.source({"probe": "proc_stat"}, it.at), it.at, widened(it, cores))
+                    ring = moved(bytes(it.content), copy // SHARED << 17, cpu, samples_only=bool(copy % SHARED))
+                    head.ring(head.source({**said, "ring": cpu}, it.at), it.at, ring)
+        else:
+            last[it.source] = it if it.kind != SAME else last[it.source]._replace(at=it.at)
+            if last[it.source].kind == FETCHED:
+                wide = widened(last[it.source], cores) if said == PROC_STAT else bytes(last[it.source].content)
+                head.fetched(head.source(said, it.at), it.at, wide)
+            else:
+                head.put(it.kind, head.source(said, it.at), it.at, bytes(it.content))
     head.flush()
-    return b"".join(parts)
+    yield b"".join(parts)
 
 
 def moved(ring: bytes, pids: int, cpu: int, *, samples_only: bool) -> bytes:

@@ -89,7 +89,7 @@ class HeadWriter:
     def clock(self, at: int, ahead: int) -> None:
         if self._ahead is None or abs(ahead - self._ahead) >= STILL_NS:
             self._ahead = ahead
-            self._put(CLOCK, 0, at, struct.pack("<q", ahead))
+            self.put(CLOCK, 0, at, struct.pack("<q", ahead))
 
     @property
     def ahead(self) -> int:
@@ -102,16 +102,16 @@ class HeadWriter:
             if len(self._sources) >= MOST_SOURCES:
                 raise ValueError("too many sources")
             self._sources[key] = len(self._sources) + 1
-            self._put(NAME, self._sources[key], at, key.encode())
+            self.put(NAME, self._sources[key], at, key.encode())
         return self._sources[key]
 
     def fetched(self, source: int, at: int, content: bytes) -> None:
         if self._last.get(source) == content:
-            self._put(SAME, source, at, b"")
+            self.put(SAME, source, at, b"")
         else:
             self._last[source] = content
             self._sampled.pop(source, None)
-            self._put(FETCHED, source, at, content)
+            self.put(FETCHED, source, at, content)
 
     def sample(
         self,
@@ -130,20 +130,20 @@ class HeadWriter:
         elif not readings and 0 <= taken - self._sampled.get(source, -MINUTE) < MINUTE:
             its_at = nanoseconds(taken) - self._ahead if self._ahead is not None else -1
             if its_at >= 0:  # else the wall clock was set back to before the boot
-                self._put(SAME, source, its_at, b"")
+                self.put(SAME, source, its_at, b"")
                 return
         self._sampled[source] = taken
         self._last.pop(source, None)  # the same is always the same as the last record
         # By hand: many have no readings, and an encoder takes 15 µs even for that.
         news = _json(readings) if readings else "[]"
         said = f'{{"at":{taken!r},"readings":{news},"blind":{unseen},"cost":{cost!r}}}'
-        self._put(SAMPLE, source, at, said.encode())
+        self.put(SAMPLE, source, at, said.encode())
 
     def ring(self, source: int, at: int, content: bytes) -> None:
-        self._put(RING, source, at, content)
+        self.put(RING, source, at, content)
 
     def lost(self, source: int, at: int, count: int) -> None:
-        self._put(LOST, source, at, struct.pack("<Q", count))
+        self.put(LOST, source, at, struct.pack("<Q", count))
 
     def flush(self) -> int:
         """Hand over all of it; returns how many bytes."""
@@ -162,7 +162,7 @@ class HeadWriter:
             self.bytes += many
         return many
 
-    def _put(self, kind: int, source: int, at: int, content: bytes) -> None:
+    def put(self, kind: int, source: int, at: int, content: bytes) -> None:
         rest = _REST.pack(len(content), at, source, kind)
         crc = zlib.crc32(content, zlib.crc32(rest))
         self._parts += (crc.to_bytes(_CRC, "little"), rest, content)
