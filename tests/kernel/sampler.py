@@ -19,7 +19,7 @@ from zombiescope.kernel.closing import Closing
 from zombiescope.kernel.perf_changes import Record
 from zombiescope.kernel.perf_rings import Drained, Rings
 from zombiescope.kernel.perf_weights import Weights
-from zombiescope.recorder.perf_records import CONTEXT_KERNEL, CONTEXT_USER, LOWEST_CONTEXT, parse
+from zombiescope.recorder.perf_records import CONTEXT_KERNEL, CONTEXT_USER, LOWEST_CONTEXT, Chains, parse
 
 # With 28 addresses 340 bytes each: 22 MB. Two busy cores at 999 Hz made 3,000 to 6,000 in eight seconds.
 MOST = 65_536
@@ -96,7 +96,7 @@ class Sampler(Closing):
             ip=parsed.ip,
             period=parsed.period,
             weight_ns=self._weights.of(parsed.time_ns, parsed.cpu, parsed.period, {it.cpu: it.share for it in drained}),
-            stack=self._table.numbers(parsed.chains),
+            stack=self._table.numbers(whole(parsed.chains)),
             lost=self._newly_lost(drained, parsed.lost),
             records=parsed.records,
             damage=[it.damage for it in drained if it.damage] + parsed.damage,
@@ -127,6 +127,12 @@ class Sampler(Closing):
         self._rings.close()
 
 
+def whole(chains: Chains) -> list[bytes]:
+    """Each as four bytes with its pid, or 0 if no addresses of the process are in it; then addresses and markers."""
+    places = zip(chains.pids, chains.first.tolist(), chains.last.tolist(), strict=True)
+    return [pid.tobytes() + chains.words[first:last].tobytes() for pid, first, last in places]
+
+
 class StackTable:
     """Numbers for chains, always growing; the stacks of the oldest numbers are forgotten.
 
@@ -147,7 +153,7 @@ class StackTable:
 
     # 64 bits: deep stacks on 96 cores can be new at 2,000 a second, for which signed 32 bits would last twelve days.
     def numbers(self, chains: list[bytes]) -> npt.NDArray[np.int64]:
-        """One number for each chain (see perf_records.Parsed for what is in one)."""
+        """One number for each chain, as `whole` gives it."""
         if len(self._known) > self._most:
             self.first += len(self._known) // 2
             kept = _Known(islice(self._known.items(), len(self._known) // 2, None))

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zombiescope.naming.ranges import Ranges, best_aliases
+from zombiescope.naming.ranges import Ranges, best_aliases, grouped
 
 
 def addresses(values: list[int]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
@@ -53,3 +53,20 @@ def test_of_aliases_the_one_perf_would_choose_is_kept() -> None:
         there = [name for name in preferred if name in text.decode().split("\0")]
         assert names == ["sys_read", there[0], "alone"]
         symbols = [row for row in symbols if row[4] != there[0]] if len(there) > 1 else []
+
+
+@given(st.lists(st.integers(0, 40) | st.integers(0, (1 << 64) - 1), max_size=300))
+def test_groups_are_those_of_a_dictionary(values: list[int]) -> None:
+    known: dict[int, int] = {}
+    which = [known.setdefault(it, len(known)) for it in values]
+    first, groups = grouped(np.array(values, np.uint64))
+    assert groups.tolist() == which and [values[it] for it in first.tolist()] == list(known)
+    assert [values.index(it) for it in known] == first.tolist()
+
+
+def test_keys_that_meet_in_one_place_are_told_apart() -> None:
+    """All of them: their products with the spreading number differ in their lowest bits only."""
+    back = pow(0x9E3779B97F4A7C15, -1, 1 << 64)
+    values = [it * back % (1 << 64) for it in [*range(1000), *range(0, 1000, 7)]]
+    first, groups = grouped(np.array(values, np.uint64))
+    assert first.tolist() == list(range(1000)) and groups.tolist() == [*range(1000), *range(0, 1000, 7)]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import random
 import struct
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.kernel.sampler import RawStack, StackTable
+from tests.kernel.sampler import RawStack, StackTable, whole
 
 from zombiescope.core.errors import Unparsable
 from zombiescope.kernel.perf_changes import Comm, Exit, Fork, Ksymbol, Mmap, Throttle
 from zombiescope.kernel.perf_rings import unwrap
-from zombiescope.recorder.perf_records import Parsed, parse
+from zombiescope.recorder.perf_records import _PERIOD, Parsed, parse
 
 KERNEL, USER = (1 << 64) - 128, (1 << 64) - 512
 IN_KERNEL, IN_PROCESS = 0xFFFFFFFF81000000, 0x55D000001000
@@ -39,7 +40,7 @@ def padded(text: bytes) -> bytes:
 
 def stacks(parsed: Parsed) -> list[RawStack]:
     table = StackTable()
-    table.numbers(parsed.chains)
+    table.numbers(whole(parsed.chains))
     return table.stacks(0)
 
 
@@ -114,7 +115,29 @@ def test_chains_of_the_kernel_are_shared_and_those_of_processes_are_not() -> Non
     kernel = [sample(pid, pid, KERNEL, IN_KERNEL) for pid in (1, 2)]
     both = [sample(pid, pid, KERNEL, IN_KERNEL, USER, IN_PROCESS) for pid in (3, 4)]
     chains = parse([b"".join(kernel + both)], cgroup=False).chains
-    assert StackTable().numbers(chains).tolist() == [0, 0, 1, 2]
+    assert StackTable().numbers(whole(chains)).tolist() == [0, 0, 1, 2]
+    keys = chains.keys().tolist()
+    assert keys[0] == keys[1] and len({*keys}) == 3
+
+
+def test_keys_are_the_same_for_the_same_chain_wherever_it_stands() -> None:
+    """Also beyond where the powers begin again, and across that place."""
+    drawn = random.Random(5)
+    made = [
+        sample(7, at, KERNEL, *(drawn.choice((1, 2, IN_KERNEL)) for _ in range(drawn.choice((1, 2, 2, 3, 60, 254)))))
+        for at in range(3000)
+    ]
+    again = [
+        it[:8] + it[8:24] + struct.pack("<q", 5000 + at) + it[32:] for at, it in enumerate(drawn.sample(made, 900))
+    ]
+    chains = parse([b"".join(made + again)], cgroup=False).chains
+    assert len(chains.words) > 4 * _PERIOD
+    found: dict[bytes, set[int]] = {}
+    for one, key in zip(whole(chains), chains.keys().tolist(), strict=True):
+        found.setdefault(one, set()).add(key)
+    assert all(len(it) == 1 for it in found.values()) and len({key for it in found.values() for key in it}) == len(
+        found
+    )
 
 
 def test_what_looks_like_a_marker_elsewhere_is_none() -> None:
@@ -211,7 +234,8 @@ def test_by_column_it_is_the_same(chosen: list[list[int]], odd: bytes, cgroup: b
     columns = parse([*parts, odd], cgroup=cgroup, starts=np.array(starts, np.int64))
     for name in ("time_ns", "cpu", "pid", "tid", "ip", "period", "cgroup"):
         assert getattr(plain, name).tolist() == getattr(columns, name).tolist()
-    assert (plain.chains, plain.records, plain.lost) == (columns.chains, columns.records, columns.lost)
+    assert (plain.records, plain.lost) == (columns.records, columns.lost)
+    assert whole(plain.chains) == whole(columns.chains)
     assert [str(it) for it in plain.damage] == [str(it) for it in columns.damage]
 
 

@@ -173,7 +173,7 @@ def test_a_clock_that_is_set_moves_what_comes_after_it() -> None:
 def test_a_sample_that_is_none_is_damage_and_no_more(sample: bytes) -> None:
     head = Head()
     source = head.writer.source({"probe": "kmsg"}, 0)
-    head.writer._put(5, source, 1, sample)
+    head.writer.put(5, source, 1, sample)
     head.fetched("proc_stat", 1.0, STAT.format(100).encode())
     found = timeline(head.bytes())
     assert found.looked("procs_running")
@@ -198,9 +198,9 @@ def test_a_damaged_head_is_read_up_to_there_and_says_so() -> None:
 @pytest.mark.parametrize("name", [b"[]", b"7", b"{}", b'{"probe": 1}', b'{"ring": -1}', b'{"ring": 1e9}', b"\xff", b""])
 def test_a_source_that_is_not_understood_is_left_out(name: bytes) -> None:
     head = Head()
-    head.writer._put(2, 9, 0, name)
+    head.writer.put(2, 9, 0, name)
     for kind in range(8):
-        head.writer._put(kind, 9, 1, bytes(range(16)))
+        head.writer.put(kind, 9, 1, bytes(range(16)))
     assert settled(head.bytes(), META).table("series").num_rows == 0
 
 

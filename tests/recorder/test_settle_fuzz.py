@@ -60,7 +60,7 @@ def test_damaged_contents_are_settled_as_far_as_they_can_be(seed: int) -> None:
             hurt = drawn.random() < 0.15
             content = damaged(bytes(it.content), drawn, numbers) if hurt else bytes(it.content)
             at = drawn.choice((it.at, 0, (1 << 64) - 1)) if hurt else it.at
-            writer._put(drawn.randrange(9) if drawn.random() < 0.03 else it.kind, it.source, at, content)
+            writer.put(drawn.randrange(9) if drawn.random() < 0.03 else it.kind, it.source, at, content)
         writer.flush()
         started = time.monotonic()
         found = settled(b"".join(parts), META)
@@ -125,6 +125,6 @@ def test_any_meta_that_passes_as_one_will_do(meta: dict[str, object]) -> None:
 def test_many_names_for_one_source_are_no_more_than_the_last() -> None:
     head = Head()
     for number in range(2000):
-        head.writer._put(NAME, number % 7, 0, json.dumps({"ring": number}).encode())
+        head.writer.put(NAME, number % 7, 0, json.dumps({"ring": number}).encode())
     head.ring(0, 1.0, ran(7, 0.5, CODE))
     settled(head.bytes(), META).tables()

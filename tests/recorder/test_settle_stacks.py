@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import CANNOT
-from tests.kernel.sampler import StackTable
+from tests.kernel.sampler import StackTable, whole
 from tests.recorder.heads import (
     AHEAD,
     KERNEL,
@@ -40,6 +40,7 @@ from zombiescope.naming.mappings import Mappings
 from zombiescope.naming.namer import Namer
 from zombiescope.recorder import stack_names, stack_series
 from zombiescope.recorder.carry import loaded
+from zombiescope.recorder.perf_records import Chains
 from zombiescope.recorder.segment import stack_batches
 from zombiescope.recorder.settle import Settled, settled
 from zombiescope.recorder.short import record
@@ -211,16 +212,15 @@ def test_a_batch_names_as_one_by_one(lists: list[list[int]], pids: list[int]) ->
         mappings.see([1, 2], 0)
         return Namer(None, mappings, here=False)
 
-    raw = [
-        pid.to_bytes(4, "little") + b"".join(it.to_bytes(8, "little") for it in chain)
-        for pid, chain in zip(pids, lists, strict=False)
-    ]
+    last = np.cumsum([len(it) for it in lists])
+    words = np.array([it for chain in lists for it in chain], np.uint64)
+    made = Chains(words, last - [len(it) for it in lists], last, np.array(pids[: len(lists)], np.int32))
     batch = stack_names.StackNames(namer())
-    numbers = batch.numbers(raw, np.arange(len(raw)), np.zeros(len(raw), np.int64))
+    numbers = batch.numbers(made, np.arange(len(lists)), np.zeros(len(lists), np.int64))
     frames = [tuple(it["frames"]) for it in (row for part in stack_batches(batch) for row in part.to_pylist())]
     ids = [it["stack"] for it in (row for part in stack_batches(batch) for row in part.to_pylist())]
     table, one = StackTable(), namer()
-    own = table.numbers(raw)
+    own = table.numbers(whole(made))
     for number, place in zip(numbers.tolist(), own.tolist(), strict=True):
         stack = table.stacks(0)[place]
         leaf_first = [*one.kernel(stack.kernel), *(one.user(stack.pid, it, 0)[0] for it in stack.user)]

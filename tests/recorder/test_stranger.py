@@ -175,7 +175,7 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
 
 def test_a_sample_of_json_that_takes_thirty_times_its_size_is_not_read(tmp_path: Path) -> None:
     folder, head = recording(tmp_path / "rec", format=2, events=[]), Head()
-    head.writer._put(SAMPLE, head.writer.source({"probe": "processes"}, 0), 0, b"[" + b"[]," * (20 << 20) + b"[]]")
+    head.writer.put(SAMPLE, head.writer.source({"probe": "processes"}, 0), 0, b"[" + b"[]," * (20 << 20) + b"[]]")
     (folder / "1794000000").mkdir()
     (folder / "1794000000" / "head").write_bytes(head.bytes())
     said = subprocess.run([sys.executable, "-W", "ignore", "-c", READ, folder], stdout=subprocess.PIPE, check=True)

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -32,6 +31,7 @@ from zombiescope.profile.tree import planted
 from zombiescope.recorder.head import HeadSink
 from zombiescope.recorder.heads import DiskThread, Heads
 from zombiescope.recorder.loop import Loop
+from zombiescope.recorder.perf_records import Chains, Parsed
 from zombiescope.recorder.replay import opened
 from zombiescope.recorder.rows import Rows
 from zombiescope.recorder.settle_segment import main
@@ -135,8 +135,10 @@ def sample_of(pid: int) -> Carries:
             return any(who.pid == pid for who in it.whos)
         if isinstance(it, dict):
             return {"pid", "stack"} <= it.keys() and bool((it["pid"] == pid).any())
-        if is_dataclass(it) and type(it).__name__ == "Parsed":
-            return any(carries(getattr(it, own.name), 1) for own in fields(it) if own.name == "chains")
+        if isinstance(it, Parsed):
+            return carries(it.chains)
+        if isinstance(it, Chains):
+            return bool((it.pids == pid).any())
         return isinstance(it, list | tuple) and depth > 0 and any(carries(each, depth - 1) for each in it)
 
     return carries

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -73,6 +73,15 @@ class Files:
             for file in self._held:
                 file.names.clear()
             self._names = 0
+
+    def known(self, pid: int, region: Region) -> Mapping[int, str | None]:
+        """What was looked up in the file of a region, by offset."""
+        if region.kind not in ("file", "vdso"):
+            return {}
+        file = region.file
+        if file is None or file.dropped:
+            file = self._of(pid, region)
+        return file.names if file is not None else {}
 
     def look_up(self, asked: Iterable[tuple[int, Region | None, int]]) -> None:
         """Have the names of many (pid, region, address) at hand: all of one file are found by one search."""

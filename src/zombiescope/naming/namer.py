@@ -6,7 +6,8 @@ holds is bounded: processes, mappings, files, maps of just-in-time compilers, na
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from zombiescope.kernel.perf_changes import Exit, Record
 from zombiescope.naming.aside import Aside
@@ -66,14 +67,36 @@ class Namer:
 
     def user(self, pid: int, address: int, time_ns: int) -> tuple[str, bool]:
         """The function of a process at an address, else file+0x1234 or "[unknown]"; and whether that is final."""
-        return self.users([(pid, address, time_ns)])[0]
+        (name,), late = self.users([(pid, address, time_ns)])
+        return name, not late
 
-    def users(self, asked: Sequence[tuple[int, int, int]]) -> list[tuple[str, bool]]:
-        """The same for many (pid, address, time): what is asked of one file is looked up at once."""
+    def users(self, asked: Sequence[tuple[int, int, int]]) -> tuple[list[str], list[int]]:
+        """The same for many (pid, address, time), what is asked of one file at once; and the places of those that may
+        become better."""
         regions = self._mappings.find_all(asked)
+        names: list[str] = []
+        rest: list[int] = []  # most are known by now: one look into a dictionary
+        last: Region | None = None
+        known: Mapping[int, str | None] = {}
+        shift = 0
+        for (pid, address, _), region in zip(asked, regions, strict=True):
+            if region is not last:
+                last = region
+                known = self._files.known(pid, region) if region is not None and self._here else {}
+                shift = region.offset - region.start if region is not None else 0
+            name = known.get(address + shift)
+            names.append(name or UNKNOWN)
+            if name is None:
+                rest.append(len(names) - 1)
         if self._here:
-            self._files.look_up((it[0], region, it[1]) for it, region in zip(asked, regions, strict=True))
-        return [self._said(it[0], region, it[1]) for it, region in zip(asked, regions, strict=True)]
+            self._files.look_up((asked[it][0], regions[it], asked[it][1]) for it in rest)
+        late: list[int] = []
+        for place in rest:
+            pid, address, _ = asked[place]
+            names[place], final = self._said(pid, regions[place], address)
+            if not final:
+                late.append(place)
+        return names, late
 
     def _said(self, pid: int, region: Region | None, address: int) -> tuple[str, bool]:
         if not self._here:
@@ -99,5 +122,9 @@ class Namer:
 def _unnamed(region: Region, address: int) -> str:
     if region.kind != "file":
         return region.path  # the kernel's own words: [vdso], [vsyscall]
-    name = clean(region.path.rsplit("/", 1)[-1])
-    return f"{name}+{region.at(address):#x}"
+    return f"{_last_part(region.path)}+{region.at(address):#x}"
+
+
+@lru_cache(4096)
+def _last_part(path: str) -> str:
+    return clean(path.rsplit("/", 1)[-1])

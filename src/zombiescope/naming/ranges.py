@@ -19,6 +19,7 @@ Name = TypeVar("Name")
 _Kind = TypeVar("_Kind", bound=np.generic)
 
 _TOP = np.uint64((1 << 64) - 1)
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd: its upper bits depend on all bits of what it is multiplied with
 _HEAD = 64  # bytes of a name that decide between aliases; kernel names reach 69, and beyond 64 any choice is fine
 
 
@@ -64,12 +65,33 @@ def distinct(values: npt.NDArray[_Kind]) -> npt.NDArray[_Kind]:
 
 def numbered(values: npt.NDArray[_Kind]) -> tuple[npt.NDArray[_Kind], Indexes, Indexes]:
     """The distinct ones in order, where each was first, and of each value the number among them."""
-    order = np.argsort(values, kind="stable")
+    order = np.argsort(values)
     ordered = values[order]
     other = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
     which = np.empty(len(order), np.int64)
     which[order] = np.cumsum(other) - 1
-    return ordered[other], order[other], which
+    first: Indexes = np.minimum.reduceat(order, np.flatnonzero(other)) if len(order) else order
+    return ordered[other], first, which
+
+
+def grouped(keys: npt.NDArray[np.uint64]) -> tuple[Indexes, Indexes]:
+    """Of the distinct ones, in the order they first came, where each was first; and of each key the number among them.
+
+    By one step of a hash table, made of whole columns; only those that meet another key at their place are sorted. A
+    fifth of the time that it takes to sort all of them.
+    """
+    all_places = np.arange(len(keys), dtype=np.int32)
+    bits = max(2 * len(keys), 2).bit_length()
+    slot = (keys * _SPREAD >> np.uint64(64 - bits)).astype(np.int32)
+    table = np.empty(1 << bits, np.int32)
+    table[slot[::-1]] = all_places[::-1]  # the last one that is written stays: the first of them
+    first = table[slot]
+    others = np.flatnonzero(keys[first] != keys)
+    if len(others):
+        _, begins, which = numbered(keys[others])
+        first[others] = others[begins][which]
+    is_first = first == all_places
+    return np.flatnonzero(is_first), (np.cumsum(is_first) - 1)[first]
 
 
 def _disjoint(begin: Addresses, ends: Addresses, owners: Indexes) -> tuple[Addresses, Addresses, Indexes]:

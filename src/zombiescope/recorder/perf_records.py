@@ -13,32 +13,41 @@ Kernel: include/uapi/linux/perf_event.h, enum perf_event_type.
 
 from __future__ import annotations
 
-import os
+import random
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core.errors import Unparsable
-from zombiescope.kernel.perf_changes import Comm, Exit, Fork, Ksymbol, Mmap, NewCgroup, Record, Throttle
+from zombiescope.kernel.perf_changes import Record
 from zombiescope.kernel.perf_open import SOURCE
+from zombiescope.recorder.task_records import (
+    COMM,
+    DECODE,
+    EXIT,
+    FORK,
+    KSYMBOL,
+    MMAP2,
+    NEW_CGROUP,
+    THROTTLE,
+    UNTHROTTLE,
+)
 
 # Markers among the addresses of a call chain (enum perf_callchain_context); every address is below the lowest marker.
 CONTEXT_KERNEL, CONTEXT_USER, LOWEST_CONTEXT = -128, -512, -4095
 
-_LOST, _COMM, _EXIT, _THROTTLE, _UNTHROTTLE, _FORK, _SAMPLE, _MMAP2, _LOST_SAMPLES = 2, 3, 4, 5, 6, 7, 9, 10, 13
-_KSYMBOL, _UNREGISTERED, _NEW_CGROUP = 17, 1, 19
-_IS_EXEC, _HAS_BUILD_ID = 1 << 13, 1 << 14  # header.misc
-_TRAILER = 3  # words: pid and tid, time, cpu
+_LOST, _SAMPLE, _LOST_SAMPLES = 2, 9, 13
 _CHAIN = 7  # the first address of a sample's chain; the word before it counts them
 _KIND = 0xFFFFFFFF
-_ANYONE, _NO_CGROUP = bytes(4), bytes(8)
-_MOST_PATHS = 4096  # of files that are mapped again and again
+_NO_CGROUP = bytes(8)
+Words = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int64]
 _FIXED = np.dtype(
     [
         ("ip", "<u8"),
@@ -52,17 +61,53 @@ _FIXED = np.dtype(
     ]
 )
 # The fewest words a record of each kind can have, header and trailer included; any other kind is a header at least.
-_LEAST = {_LOST: 6, _COMM: 6, _EXIT: 7, _THROTTLE: 7, _UNTHROTTLE: 7, _FORK: 7, _MMAP2: 13, _LOST_SAMPLES: 5}
-_LEAST |= {_SAMPLE: _CHAIN, _KSYMBOL: 7, _NEW_CGROUP: 6}
+_LEAST = {_LOST: 6, COMM: 6, EXIT: 7, THROTTLE: 7, UNTHROTTLE: 7, FORK: 7, MMAP2: 13, _LOST_SAMPLES: 5}
+_LEAST |= {_SAMPLE: _CHAIN, KSYMBOL: 7, NEW_CGROUP: 6}
+
+
+class Chains(NamedTuple):
+    """Of each sample its addresses and markers, as they stand among all words that were read."""
+
+    words: Words
+    first: Ints  # where each begins
+    last: Ints  # just after its end
+    pids: npt.NDArray[np.int32]  # 0 if no addresses of the process are in it
+
+    def keys(self) -> Words:
+        """The same for the same chain of the same process.
+
+        A polynomial in the words, modulo 2^64, by sums over all words that were read, headers included: each begins
+        where the sum does. At an odd number that is drawn anew each time we run: somebody who chooses addresses can
+        at most make two of their own stacks look the same.
+        """
+        sums = np.zeros(len(self.words) + 1, np.uint64)
+        np.cumsum(self.words * np.resize(_POWERS, len(self.words)), out=sums[1:])
+        # The powers begin again after each _PERIOD words; what is behind that place has too few.
+        again = np.minimum((self.first // _PERIOD + 1) * _PERIOD, self.last)
+        keys: Words = sums[again] - sums[self.first] + (sums[self.last] - sums[again]) * _NEXT_POWER
+        keys *= _INVERSES[self.first % _PERIOD]
+        lengths = (self.last - self.first).astype(np.uint64)
+        keys += self.pids.astype(np.uint64) * np.uint64(_OF_PID) + lengths * np.uint64(_OF_LENGTH)
+        return keys
+
+
+def _powers(of: int) -> Words:
+    powers = np.full(_PERIOD, of, np.uint64)
+    powers[0] = 1
+    return np.multiply.accumulate(powers)
+
+
+_PERIOD = 1 << 14  # more words than a record can have
+_BASE, _OF_PID, _OF_LENGTH = (random.SystemRandom().getrandbits(64) | 1 for _ in range(3))
+_POWERS, _INVERSES = _powers(_BASE), _powers(pow(_BASE, -1, 1 << 64))
+_NEXT_POWER = np.uint64(pow(_BASE, _PERIOD, 1 << 64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Parsed:
     """The samples as columns, in order of time, and the rest.
 
-    A chain is one bytes object: four bytes with the pid, or 0 if no addresses of the process are in it; then the
-    addresses and markers. So chains of the kernel alone are equal for every process, and chains with addresses of two
-    processes never are.
+    Chains of the kernel alone are equal for every process, and chains with addresses of two processes never are.
     """
 
     time_ns: npt.NDArray[np.int64]
@@ -72,7 +117,7 @@ class Parsed:
     ip: npt.NDArray[np.uint64]
     period: npt.NDArray[np.int64]
     cgroup: npt.NDArray[np.uint64]
-    chains: list[bytes]
+    chains: Chains
     records: list[Record]
     lost: list[int]  # for each part, as its records say
     damage: list[Unparsable]  # at most one for each part; the records before it are kept
@@ -84,19 +129,19 @@ def parse(parts: Sequence[bytes], *, cgroup: bool, starts: npt.NDArray[np.int64]
     `starts`: at which word of all parts together each record begins, where that is known: then they are decoded by
     column, if nothing about them is odd.
     """
-    chains: list[bytes] = []
     records: list[Record] = []
     data = b"".join([part if len(part) % 8 == 0 else part[: len(part) & ~7] for part in parts])
     ends = list(accumulate(len(part) >> 3 for part in parts))
     bad: list[int | None] = [None] * len(parts)
-    columns = _columns(data, ends, starts, chains, records, cgroup) if starts is not None else None
+    columns = _columns(data, ends, starts, records, cgroup) if starts is not None else None
     if columns is not None:
-        rows, lost = columns
+        rows, places, lost = columns
     else:
-        fixed: list[bytes] = []
+        fixed, chains = list[bytes](), list[tuple[int, int, bool]]()
         lost, bad = _walk(data, ends, fixed, chains, records, cgroup)
-        rows = np.frombuffer(b"".join(fixed), _FIXED)
+        rows, places = np.frombuffer(b"".join(fixed), _FIXED), np.array(chains, np.int64).reshape(-1, 3)
     order = rows["time"].argsort(kind="stable")
+    first, last, of_user = places[order].T
     rows = rows[order]
     records.sort(key=lambda record: record.time_ns)
     return Parsed(
@@ -107,7 +152,7 @@ def parse(parts: Sequence[bytes], *, cgroup: bool, starts: npt.NDArray[np.int64]
         ip=rows["ip"].copy(),
         period=rows["period"].copy(),
         cgroup=rows["cgroup"].copy(),
-        chains=[chains[at] for at in order.tolist()],
+        chains=Chains(np.frombuffer(data, np.uint64), first, last, np.where(of_user, rows["pid"], 0).astype(np.int32)),
         records=records,
         lost=lost,
         damage=[
@@ -118,16 +163,11 @@ def parse(parts: Sequence[bytes], *, cgroup: bool, starts: npt.NDArray[np.int64]
     )
 
 
-# Appends what _walk appends, but gives the fixed parts as a table; None, with nothing appended, if a record is not as
-# it should be. With thousands of samples several times as fast as _walk.
+# Appends the records that _walk appends, and gives the rest as tables; None, with nothing appended, if a record is not
+# as it should be. With thousands of samples several times as fast as _walk.
 def _columns(
-    data: bytes,
-    ends: list[int],
-    starts: npt.NDArray[np.int64],
-    chains: list[bytes],
-    records: list[Record],
-    cgroup: bool,
-) -> tuple[npt.NDArray[np.void], list[int]] | None:
+    data: bytes, ends: list[int], starts: Ints, records: list[Record], cgroup: bool
+) -> tuple[npt.NDArray[np.void], Ints, list[int]] | None:
     words = np.frombuffer(data, np.uint64)
     heads = words[starts]
     sizes, kinds = (heads >> np.uint64(51)).astype(np.int64), heads.astype(np.uint32)
@@ -152,27 +192,25 @@ def _columns(
     rows = fixed.view(_FIXED).reshape(-1)
     markers = np.flatnonzero(words == np.uint64(CONTEXT_USER + (1 << 64)))
     of_user = np.searchsorted(markers, first) < np.searchsorted(markers, last)
-    pids = np.where(of_user, rows["pid"], 0).astype("<i4").tobytes()
-    places = zip(range(0, len(pids), 4), (8 * first).tolist(), (8 * last).tolist(), strict=True)
-    chains += [pids[pid : pid + 4] + data[begin:end] for pid, begin, end in places]
     for place in np.flatnonzero(_DECODED[np.minimum(kinds, _OTHER)]).tolist():
         begin, size = 8 * int(starts[place]), int(sizes[place])
-        records.append(_DECODE[int(kinds[place])](data, struct.unpack_from(f"={size}q", data, begin), begin))
+        records.append(DECODE[int(kinds[place])](data, struct.unpack_from(f"={size}q", data, begin), begin))
     lost = [0] * len(ends)
     for kind, where in ((_LOST, 2), (_LOST_SAMPLES, 1)):
         for place in starts[kinds == kind].tolist():
             lost[bisect_right(ends, place)] += int(words[place + where])
-    return rows, lost
+    return rows, np.stack([first, last, of_user], axis=1), lost
 
 
-# Appends the records; for each part gives how much it says was lost, and the first invalid word. What follows
-# that word is noise, as the size of a bad record cannot be trusted. This is the hot loop: under 1 µs a sample. By
-# column it takes sixty calls of numpy, 500 µs on a busy machine with cold caches: slower below 600 samples a read.
+# Appends the records, and where chains begin and end; for each part gives how much it says was lost, and the first
+# invalid word. What follows that word is noise, as the size of a bad record cannot be trusted. This is the hot loop:
+# under 1 µs a sample. By column it takes sixty calls of numpy, 500 µs on a busy machine with cold caches: slower below
+# 600 samples a read.
 def _walk(
     data: bytes,
     ends: list[int],
     fixed: list[bytes],
-    chains: list[bytes],
+    chains: list[tuple[int, int, bool]],
     records: list[Record],
     cgroup: bool,
 ) -> tuple[list[int], list[int | None]]:
@@ -198,11 +236,10 @@ def _walk(
                         break
                     while marker < first:
                         marker = next(markers, never)
-                    pid = data[begin + 16 : begin + 20] if marker < last else _ANYONE
-                    chains.append(pid + data[8 * first : 8 * last])
+                    chains.append((first, last, marker < last))
                     fixed.append(data[begin + 8 : begin + 48] + (data[8 * last : 8 * stop] or _NO_CGROUP))
-                elif kind in _DECODE:
-                    records.append(_DECODE[kind](data, struct.unpack_from(f"={stop - at}q", data, begin), begin))
+                elif kind in DECODE:
+                    records.append(DECODE[kind](data, struct.unpack_from(f"={stop - at}q", data, begin), begin))
                 elif kind == _LOST:
                     lost += words[at + 2]
                 elif kind == _LOST_SAMPLES:
@@ -219,70 +256,6 @@ def _damage(part: bytes, number: int, at: int) -> Unparsable:
     return Unparsable(SOURCE, 8 * at, words)
 
 
-def _signed(half: int) -> int:
-    half &= 0xFFFFFFFF
-    return half - (1 << 32) if half >> 31 else half
-
-
-def _text(data: bytes, first: int, end: int) -> str:
-    return os.fsdecode(data[first:end].partition(b"\0")[0])
-
-
-def _comm(data: bytes, body: tuple[int, ...], begin: int) -> Comm:
-    name = _text(data, begin + 16, begin + 8 * (len(body) - _TRAILER))
-    return Comm(body[-2], _signed(body[1]), _signed(body[1] >> 32), name, bool(body[0] >> 32 & _IS_EXEC))
-
-
-def _task(kind: type[Fork] | type[Exit]) -> Callable[[bytes, tuple[int, ...], int], Record]:
-    def decode(_data: bytes, body: tuple[int, ...], _begin: int) -> Record:
-        return kind(body[3], _signed(body[1]), _signed(body[2]), _signed(body[1] >> 32), _signed(body[2] >> 32))
-
-    return decode
-
-
-# header | pid, tid | address | length | offset | device or build-id (3 words) | protection | path | trailer
-def _mmap2(data: bytes, body: tuple[int, ...], begin: int) -> Mmap:
-    build_id, device, inode = b"", (0, 0), 0
-    if body[0] >> 32 & _HAS_BUILD_ID:
-        build_id = data[begin + 44 : begin + 44 + min(data[begin + 40], 20)]
-    else:
-        device, inode = (body[5] & 0xFFFFFFFF, body[5] >> 32 & 0xFFFFFFFF), body[6] & _UNSIGNED
-    path = _path(data[begin + 72 : begin + 8 * (len(body) - _TRAILER)])
-    address, length, offset = body[2] & _UNSIGNED, body[3] & _UNSIGNED, body[4] & _UNSIGNED
-    return Mmap(body[-2], _signed(body[1]), address, length, offset, path, build_id, device, inode)
-
-
-@lru_cache(_MOST_PATHS)
-def _path(raw: bytes) -> str:
-    return os.fsdecode(raw.partition(b"\0")[0])
-
-
-def _throttle(_data: bytes, body: tuple[int, ...], _begin: int) -> Throttle:
-    return Throttle(body[1], body[-1] & 0xFFFF, body[0] & 0xFFFFFFFF == _THROTTLE)
-
-
-def _ksymbol(data: bytes, body: tuple[int, ...], begin: int) -> Ksymbol:
-    name = _text(data, begin + 24, begin + 8 * (len(body) - _TRAILER))
-    gone = bool(body[2] >> 48 & _UNREGISTERED)
-    return Ksymbol(body[-2], body[1] & _UNSIGNED, body[2] & 0xFFFFFFFF, name, gone)
-
-
-def _new_cgroup(data: bytes, body: tuple[int, ...], begin: int) -> NewCgroup:
-    path = _text(data, begin + 16, begin + 8 * (len(body) - _TRAILER))
-    return NewCgroup(body[-2], body[1] & _UNSIGNED, path)
-
-
-_UNSIGNED = (1 << 64) - 1
-_DECODE: dict[int, Callable[[bytes, tuple[int, ...], int], Record]] = {
-    _COMM: _comm,
-    _FORK: _task(Fork),
-    _EXIT: _task(Exit),
-    _MMAP2: _mmap2,
-    _KSYMBOL: _ksymbol,
-    _NEW_CGROUP: _new_cgroup,
-    _THROTTLE: _throttle,
-    _UNTHROTTLE: _throttle,
-}
 _OTHER = 63  # the kernel has 22 kinds; all above are taken for one of which nothing is known
 _LEAST_OF = np.array([_LEAST.get(kind, 1) for kind in range(_OTHER + 1)])
-_DECODED = np.array([kind in _DECODE for kind in range(_OTHER + 1)])
+_DECODED = np.array([kind in DECODE for kind in range(_OTHER + 1)])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import gc
 import os
 import stat
 import sys
@@ -35,6 +36,7 @@ def main(argv: Sequence[str]) -> int:
     if len(argv) < 2 or not all(map(is_segment, argv[1:])):
         print("usage: settle FOLDER SEGMENT [SEGMENT…]", file=sys.stderr)
         return 2
+    gc.disable()  # nothing of a head is in a cycle, and to look for some takes 5 % of the time
     os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"  # read when it is loaded: its own allocator keeps its memory
     with suppress(AttributeError):  # each thread that reads a file would keep memory of its own
         ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)

@@ -73,7 +73,7 @@ class SettledStacks:
         self._mappings = restored(carry)
         self._namer = Namer(names, self._mappings, here=host is not None)
         self._stacks = StackNames(self._namer)
-        self._threads = ThreadNames(carry.comms, self._comm)
+        self._threads = ThreadNames(carry.comms)
         self._batch = Batch(needed)
         self._drains: list[tuple[int, int]] = []  # when the rings were read, and the clock then
         self._ahead = 0
@@ -193,7 +193,7 @@ class SettledStacks:
                     "cpu": parsed.cpu[busy],
                     "pid": parsed.pid[busy],
                     "tid": tid,
-                    "comm": self._threads.codes(tid, time_ns),
+                    "comm": self._threads.codes(tid, time_ns, self._comm),
                     "cgroup": cgroup,
                     "stack": stack[busy].astype(np.int32),
                     **({} if weight is None else {"weight": weight[busy]}),

@@ -7,6 +7,7 @@ numbers of names, not addresses, so 200,000 stacks of 30 functions take 24 MB; c
 from __future__ import annotations
 
 import hashlib
+import random
 import time
 from array import array
 from collections.abc import Sequence
@@ -16,15 +17,16 @@ import numpy.typing as npt
 
 from zombiescope.knowledge.functions import is_idle
 from zombiescope.naming.namer import Namer
-from zombiescope.naming.ranges import numbered
+from zombiescope.naming.ranges import grouped, numbered
 from zombiescope.profile.perf_data_records import spread
-from zombiescope.recorder.perf_records import CONTEXT_KERNEL, CONTEXT_USER, LOWEST_CONTEXT
+from zombiescope.recorder.perf_records import CONTEXT_KERNEL, CONTEXT_USER, LOWEST_CONTEXT, Chains
 
 Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
 _WORD = 1 << 64
 _LOWEST, _KERNEL, _USER = (np.uint64(_WORD + it) for it in (LOWEST_CONTEXT, CONTEXT_KERNEL, CONTEXT_USER))
-_ANYONE, _ODD = bytes(4), -0x61C8864680B583EB  # spreads small numbers over all bits of a hash
+# Odd, and drawn anew each time we run: nobody can choose an address that is taken for one of another program.
+_ODD, _OF_ADDRESS, _OF_PROGRAM = (np.uint64(random.SystemRandom().getrandbits(64) | 1) for _ in range(3))
 _PATIENCE = 2.0  # seconds, in all, that files on a slow disk are waited for
 _NAP = 0.05
 # Beyond it samples are kept with a stack that says so. Two minutes of 192 cores at 49 Hz are 1.1 million samples.
@@ -33,11 +35,11 @@ TOO_MANY = "[more stacks than are kept]"
 
 
 class StackNames:
-    """Numbers for chains (see perf_records.Parsed for what is in one), in the order they were first seen."""
+    """Numbers for chains (see perf_records), in the order they were first seen."""
 
     def __init__(self, namer: Namer) -> None:
         self._namer = namer
-        # By hashes of 64 bits; Python's are keyed, so nobody can choose them. In a dictionary each takes 110 bytes.
+        # By hashes of 64 bits, which are keyed, so nobody can choose them. In a dictionary each takes 110 bytes.
         self._known = _Numbers()  # of chains
         self._same = _Numbers()  # of what is named the same: addresses differ within a function
         self._codes: dict[str, int] = {}
@@ -65,59 +67,59 @@ class StackNames:
         """Which of them say that the core had nothing to do."""
         return np.array(self._idle, np.bool_)
 
-    def numbers(self, chains: Sequence[bytes], time_ns: Ints, programs: Ints) -> Ints:
+    def numbers(self, chains: Chains, time_ns: Ints, programs: Ints) -> Ints:
         """One number for each chain, sampled at these times, which ascend.
 
         `programs`: numbers of the programs that ran; the same addresses of another one are another stack.
         """
-        keys = np.fromiter(map(hash, chains), np.int64, len(chains))
-        of_program = np.fromiter([it[:4] != _ANYONE for it in chains], np.bool_, len(chains))
-        keys ^= np.where(of_program, programs, 0) * _ODD
-        distinct, first, which = numbered(keys)
-        numbers = self._known.find(distinct)
-        places = np.sort(first[numbers < 0])
-        if len(places):
-            found = self._name([chains[it] for it in places.tolist()], time_ns[places], programs[places])
-            self._known.add(keys[places], found)
-            numbers = self._known.find(distinct)
+        keys = chains.keys() ^ np.where(chains.pids != 0, programs, 0).astype(np.uint64) * _ODD
+        first, which = grouped(keys)
+        numbers = self._known.find(keys[first])
+        fresh = np.flatnonzero(numbers < 0)
+        if len(fresh):
+            places = first[fresh]
+            numbers[fresh] = self._name(chains, places, time_ns[places], programs[places])
+            self._known.add(keys[places], numbers[fresh])
         return numbers[which]
 
-    def _name(self, chains: Sequence[bytes], time_ns: Ints, programs: Ints) -> Ints:
-        lengths = np.array([len(it) // 8 for it in chains], np.int64)
-        pids = np.frombuffer(b"".join([it[:4] for it in chains]), np.int32)
-        addresses: Words = np.frombuffer(b"".join([it[4:] for it in chains]), np.uint64)
-        owner = np.repeat(np.arange(len(chains)), lengths)
+    def _name(self, chains: Chains, places: Ints, time_ns: Ints, programs: Ints) -> Ints:
+        lengths, pids = (chains.last - chains.first)[places], chains.pids[places]
+        addresses: Words = chains.words[spread(chains.first[places], lengths)]
+        owner = np.repeat(np.arange(len(places)), lengths)
         kernel, user = _parts(addresses, owner, np.cumsum(lengths) - lengths)
         codes = np.zeros(len(addresses), np.uint32)
-        distinct, _, which = numbered(addresses[kernel])
-        codes[kernel] = self._coded(self._namer.kernel(distinct.tolist()))[which]
-        who = pids + (programs << 32)
-        codes[user] = self._users(who[owner[user]], addresses[user], time_ns[owner[user]])
+        of_kernel = addresses[kernel]
+        first, which = grouped(of_kernel)
+        codes[kernel] = self._coded(self._namer.kernel(of_kernel[first].tolist()))[which]
+        codes[user] = self._users(pids + (programs << 32), owner[user], addresses[user], time_ns)
         # The kernel writes the leaf first, its own part before the program's: backwards it is outermost first.
         kept = kernel | user
         frames = codes[kept][::-1].tobytes()
-        sizes = np.bincount(owner[kept], minlength=len(chains))
+        sizes = np.bincount(owner[kept], minlength=len(places))
         ends = sizes.sum() - (np.cumsum(sizes) - sizes)
-        kernels = np.bincount(owner[kernel], minlength=len(chains))
+        kernels = np.bincount(owner[kernel], minlength=len(places))
         parts = [
             (frames[4 * (end - size) : 4 * end], of_kernel)
             for size, end, of_kernel in zip(sizes.tolist(), ends.tolist(), kernels.tolist(), strict=True)
         ]
         return self._numbered(parts)
 
-    def _users(self, who: Ints, addresses: Words, time_ns: Ints) -> npt.NDArray[np.uint32]:
-        """Codes of the functions of processes; each address of a program is named once, at its first sample."""
-        if not len(who):
+    def _users(self, who: Ints, owner: Ints, addresses: Words, time_ns: Ints) -> npt.NDArray[np.uint32]:
+        """Codes of the functions of processes; each address of a program is named once, at its first sample.
+
+        `who`, `time_ns`: of each stack, which ascend in time; `owner`: whose stack each address is in.
+        """
+        if not len(owner):
             return np.empty(0, np.uint32)
-        order = np.lexsort((addresses, who))
-        other = (np.diff(who[order]) != 0) | (np.diff(addresses[order]) != 0)
-        first = order[np.append(True, other)]
-        pids = who[first].astype(np.int32)
-        asked = list(zip(pids.tolist(), addresses[first].tolist(), time_ns[first].tolist(), strict=True))
-        names, late = self._asked(asked)
+        first, which = grouped(addresses * _OF_ADDRESS + (who.astype(np.uint64) * _OF_PROGRAM)[owner])
+        by_program = np.argsort(who[owner[first]], kind="stable")  # those of one process are found faster together
+        first = first[by_program]
+        pids, seen = who[owner[first]].astype(np.int32), time_ns[owner[first]]
+        asked = list(zip(pids.tolist(), addresses[first].tolist(), seen.tolist(), strict=True))
+        names, late = self._namer.users(asked)
         while late and self._waited < _PATIENCE:
             self._namer.more()
-            again, still = self._asked([asked[it] for it in late])
+            again, still = self._namer.users([asked[it] for it in late])
             for place, name in zip(late, again, strict=True):
                 names[place] = name
             if len(still) == len(late):  # a file that is being read, or one that is never going to be
@@ -126,37 +128,26 @@ class StackNames:
                 if self._waited >= _PATIENCE or not self._namer.reads:
                     break
             late = [late[it] for it in still]
-        which = np.append(0, np.cumsum(other))
-        found = np.empty(len(who), np.uint32)
-        found[order] = self._coded(names)[which]
-        return found
-
-    def _asked(self, asked: Sequence[tuple[int, int, int]]) -> tuple[list[str], list[int]]:
-        """The names, and the places of those that may become better."""
-        said = self._namer.users(asked)
-        return [it for it, _ in said], [place for place, (_, final) in enumerate(said) if not final]
+        found = np.empty(len(first), np.uint32)
+        found[by_program] = self._coded(names)
+        return found[which]
 
     def _coded(self, names: Sequence[str]) -> npt.NDArray[np.uint32]:
         codes = self._codes
-        found = []
         for name in names:
-            code = codes.get(name)
-            if code is None:
-                code = codes[name] = len(self._words)
+            if name not in codes:
+                codes[name] = len(self._words)
                 self._words.append(name)
                 self._idle_word.append(is_idle(name))
-            found.append(code)
-        return np.array(found, np.uint32)
+        return np.fromiter(map(codes.__getitem__, names), np.uint32, len(names))
 
     def _numbered(self, parts: Sequence[tuple[bytes, int]]) -> Ints:
-        keys = np.fromiter(map(hash, parts), np.int64, len(parts))
-        distinct, first, which = numbered(keys)
-        numbers = self._same.find(distinct)
+        keys = np.fromiter(map(hash, parts), np.int64, len(parts)).view(np.uint64)
+        first, which = grouped(keys)
+        numbers = self._same.find(keys[first])
         fresh = np.flatnonzero(numbers < 0)
-        fresh = fresh[np.argsort(first[fresh])]
-        for place in fresh.tolist():
-            numbers[place] = self._kept(*parts[first[place]])
-        self._same.add(distinct[fresh], numbers[fresh])
+        numbers[fresh] = [self._kept(*parts[it]) for it in first[fresh].tolist()]
+        self._same.add(keys[first[fresh]], numbers[fresh])
         return numbers[which]
 
     def _kept(self, frames: bytes, kernel: int) -> int:
@@ -205,19 +196,19 @@ class _Numbers:
     """Numbers of 64-bit keys, in two sorted columns."""
 
     def __init__(self) -> None:
-        self._keys, self._values = np.empty(0, np.int64), np.empty(0, np.int32)
+        self._keys, self._values = np.empty(0, np.uint64), np.empty(0, np.int32)
 
     def __len__(self) -> int:
         return len(self._keys)
 
-    def find(self, keys: Ints) -> Ints:
+    def find(self, keys: Words) -> Ints:
         """The number of each key; -1 for one that is not there."""
         if not len(self._keys):
             return np.full(len(keys), -1, np.int64)
         place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         return np.where(self._keys[place] == keys, self._values[place].astype(np.int64), -1)
 
-    def add(self, keys: Ints, numbers: Ints) -> None:
+    def add(self, keys: Words, numbers: Ints) -> None:
         """Keys that are not there yet."""
         order = np.argsort(keys)
         place = np.searchsorted(self._keys, keys[order])

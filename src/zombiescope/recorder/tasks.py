@@ -30,6 +30,8 @@ _LEAST = np.uint64(4 << 51)  # a record about a process has at least four words,
 _LEAST_MAPPED = np.uint64(13 << 51)
 _PAGE, _REST = np.uint64(12), np.uint64(4095)
 _NO_PROGRAM = np.uint64(1 << 57)  # no address of a program is above it
+_LATELY, _TO_PLACE = 1 << 16, np.uint64(48)
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _OF_OTHERS = 64  # kinds that only perf itself writes
 _ABOUT = np.isin(np.arange(_OF_OTHERS), (COMM, EXIT, FORK, MMAP2))  # which kinds begin with a pid
 
@@ -145,6 +147,7 @@ class Tasks:
         self._forks = _Rows(3)  # pid, when, parent
         self._pages: list[Words] = []
         self._many_pages = 0
+        self._lately = np.zeros(_LATELY, np.uint64)  # pages, each at its place by a hash
 
     def feed(self, rings: Sequence[bytes]) -> None:
         """What rings of perf_event_open(2) held; what is damaged ends one."""
@@ -172,7 +175,11 @@ class Tasks:
     def _add_pages(self, words: Words) -> None:
         """Of all words of samples: what else is in them (times, counts) only keeps a mapping too many."""
         if self._many_pages <= MOST_PAGES:
-            self._pages.append(distinct(words[words < _NO_PROGRAM] >> _PAGE))
+            pages = words[words < _NO_PROGRAM] >> _PAGE
+            place = pages * _SPREAD >> _TO_PLACE
+            pages, place = (it[self._lately[place] != pages] for it in (pages, place))
+            self._lately[place] = pages
+            self._pages.append(distinct(pages))  # to sort them takes longest, and most come again and again
             self._many_pages += len(self._pages[-1])
             if self._many_pages > MOST_PAGES:
                 self._pages = [distinct(np.concatenate(self._pages))]

@@ -13,18 +13,19 @@ from zombiescope.naming.ranges import distinct
 
 MOST = 65_536  # threads whose name is remembered
 UNKNOWN, IDLE = "?", "swapper"
+_NOBODY = -(1 << 31)  # below every thread
 _BEFORE = -(1 << 63)  # any time
+LONGEST = 1 << 40  # nanoseconds, 18 minutes: a batch is 30 s, and records of other cores may be a little earlier
 Codes = npt.NDArray[np.int32]
 
 
 class ThreadNames:
     """Feed it the records of a batch, then ask for its samples; names are numbered."""
 
-    def __init__(self, known: Mapping[int, str], ask: Callable[[int], str]) -> None:
-        """`known` at the beginning; `ask` gives the name of a thread that no record spoke of."""
+    def __init__(self, known: Mapping[int, str]) -> None:
+        """`known` at the beginning."""
         self.now = dict(known)
         self.words: dict[str, int] = {}
-        self._ask = ask
         self._changed: set[int] = set()  # threads, in this batch
         self._changes: list[tuple[int, int, str]] = []  # thread, since when, the name
         self._ended: dict[int, None] = {}
@@ -57,14 +58,15 @@ class ThreadNames:
         self.now[tid] = name
         self._ended.pop(tid, None)
 
-    def codes(self, tid: npt.NDArray[np.int32], time_ns: npt.NDArray[np.int64]) -> Codes:
-        """The number of each sample's name."""
+    def codes(self, tid: npt.NDArray[np.int32], time_ns: npt.NDArray[np.int64], ask: Callable[[int], str]) -> Codes:
+        """The number of each sample's name; `ask` gives the name of a thread that no record spoke of."""
         found = np.empty(len(tid), np.int32)
-        changed = np.isin(tid, list(self._changed))
+        theirs = np.sort(np.fromiter([_NOBODY, *self._changed], np.int32))
+        changed = theirs[np.searchsorted(theirs, tid, side="right") - 1] == tid
         found[changed] = self._changed_codes(tid[changed], time_ns[changed])
         same = tid[~changed]
         threads = distinct(same)
-        codes = np.array([self._code(self._name(it)) for it in threads.tolist()], np.int32)
+        codes = np.array([self._code(self._name(it, ask)) for it in threads.tolist()], np.int32)
         found[~changed] = codes[np.searchsorted(threads, same)]
         return found
 
@@ -73,24 +75,27 @@ class ThreadNames:
         if not len(tid):
             return np.empty(0, np.int32)
         threads, times, names = zip(*self._changes, strict=True)
-        # One order for names and samples: by thread, by time, a name before a sample of the same time.
-        every = np.concatenate([np.array(threads, np.int64), tid]), np.concatenate([np.array(times, np.int64), time_ns])
-        order = np.lexsort((every[1], every[0]))
-        last = np.maximum.accumulate(np.where(order < len(names), np.arange(len(order)), 0))
-        which = np.empty(len(order), np.int64)
-        which[order] = order[last]
-        mine = which[len(names) :]
+        base = int(time_ns[0]) - LONGEST  # samples are in order of time
+        since = np.array(times, np.int64)
+        changes = _key(np.array(threads, np.int64), np.where(since == _BEFORE, base, since), base)
+        order = np.argsort(changes, kind="stable")
+        mine = order[np.searchsorted(changes[order], _key(tid.astype(np.int64), time_ns, base), side="right") - 1]
         once = distinct(mine)
         codes = np.array([self._code(names[it]) for it in once.tolist()], np.int32)
         return codes[np.searchsorted(once, mine)]
 
-    def _name(self, tid: int) -> str:
+    def _name(self, tid: int, ask: Callable[[int], str]) -> str:
         if tid <= 0:
             return IDLE
         name = self.now.get(tid)
         if name is None:
-            name = self.now[tid] = thread_name(self._ask(tid))
+            name = self.now[tid] = thread_name(ask(tid))
         return name
 
     def _code(self, name: str) -> int:
         return self.words.setdefault(name, len(self.words))
+
+
+def _key(tid: npt.NDArray[np.int64], time_ns: npt.NDArray[np.int64], base: int) -> npt.NDArray[np.int64]:
+    """Thread and time in one number: one order, by thread and then by time."""
+    return tid << 41 | np.clip(time_ns - base, 0, (1 << 41) - 1)
