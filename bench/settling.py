@@ -16,9 +16,9 @@ from pathlib import Path
 
 from zombiescope.core import Host
 from zombiescope.places.own_python import environment, own_python
-from zombiescope.recorder.capture import LARGEST, SEGMENT_SECONDS
+from zombiescope.recorder.capture import SEGMENT_SECONDS
 from zombiescope.recorder.head import CLOCK, FETCHED, NAME, RING, SAME, HeadWriter, Record, records
-from zombiescope.recorder.settling import TOGETHER
+from zombiescope.recorder.heads import LARGEST, together
 from zombiescope.recorder.short import Short, record
 
 SECONDS = 100.0  # of the real capture: of 96 busy cores as much as a child settles
@@ -27,6 +27,7 @@ SHARED = 4
 PROC_STAT = {"probe": "proc_stat"}
 MEMORY = 150 << 20
 STACKS = 200_000
+LIMIT = 2 * 10**9  # bytes of a recording, if nobody says otherwise
 _SAMPLE, _COMM, _EXIT, _FORK, _MMAP2 = 9, 3, 4, 7, 10
 _WAIT = """import os, sys
 status, used = os.wait4(os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ), 0)[1:]
@@ -55,7 +56,7 @@ def ratios() -> Iterator[tuple[str, float, float, str]]:
             heads = list(spread(look, cores, seconds))
             size = sum(map(len, heads))
             cpu, memory = settled_in_a_child(heads, look.meta)
-            lasts = min(SEGMENT_SECONDS, seconds * TOGETHER * LARGEST / size)
+            lasts = min(SEGMENT_SECONDS, seconds * together(LIMIT) * LARGEST / size)
             share = (cpu - start) / seconds + start / lasts
             detail = (
                 f"{share:.1%} of a core: {cpu:.2f} s of CPU for {seconds:g} s ({size / 1e6:.0f} MB), of "

@@ -6,6 +6,7 @@ import os
 import time
 from pathlib import Path
 
+from zombiescope.recorder.heads import together
 from zombiescope.recorder.settling import Settling
 
 
@@ -35,7 +36,7 @@ def test_what_cannot_be_settled_is_tried_twice_and_said_once(tmp_path: Path) -> 
 def test_a_child_runs_when_nobody_else_wants_the_core_and_goes_first_when_memory_is_short(tmp_path: Path) -> None:
     segments = ["1794000000", "1794000120", "1794000240", "1794000360"]
     heads_of(tmp_path, *segments)
-    settling = Settling(str(tmp_path))
+    settling = Settling(str(tmp_path), together=3)
     for segment in segments:
         settling.add(segment)
     settling.tend()
@@ -54,7 +55,7 @@ def test_a_child_runs_when_nobody_else_wants_the_core_and_goes_first_when_memory
 
 def test_heads_that_fill_fast_are_settled_together_and_none_waits_for_more_than_ten_minutes(tmp_path: Path) -> None:
     heads_of(tmp_path, "1794000000", "1794000120", "1794000240")
-    settling = Settling(str(tmp_path))
+    settling = Settling(str(tmp_path), together=3)
     settling.ended("1794000000", 120.0)
     settling.ended("1794000120", 120.0)
     settling.tend()
@@ -122,3 +123,7 @@ def test_what_a_killed_recorder_left_and_what_is_left_at_the_end_does_not_wait(t
     settling.ended("1794000120", 90.0)
     settling.finish(30.0)
     assert not settling.waiting
+
+
+def test_heads_that_wait_take_an_eighth_of_the_limit() -> None:
+    assert [together(it) for it in (1 << 20, 10**9, 2 * 10**9, 8 * 10**9)] == [1, 2, 5, 8]

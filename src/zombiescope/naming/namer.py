@@ -21,6 +21,7 @@ from zombiescope.naming.perf_maps import PerfMaps
 from zombiescope.naming.regions import Region
 
 MOST_REASONS = 16  # of processes whose functions have no names
+_NOTHING: Mapping[int, str | None] = {}
 
 
 class Namer:
@@ -74,20 +75,24 @@ class Namer:
         """The same for many (pid, address, time), what is asked of one file at once; and the places of those that may
         become better."""
         regions = self._mappings.find_all(asked)
-        names: list[str] = []
+        names = [UNKNOWN] * len(asked)
         rest: list[int] = []  # most are known by now: one look into a dictionary
-        last: Region | None = None
-        known: Mapping[int, str | None] = {}
-        shift = 0
-        for (pid, address, _), region in zip(asked, regions, strict=True):
-            if region is not last:
-                last = region
-                known = self._files.known(pid, region) if region is not None and self._here else {}
-                shift = region.offset - region.start if region is not None else 0
-            name = known.get(address + shift)
-            names.append(name or UNKNOWN)
-            if name is None:
-                rest.append(len(names) - 1)
+        last_pid, last_region = -1, None
+        has_map, known, shift = False, _NOTHING, 0
+        for place, ((pid, address, _), region) in enumerate(zip(asked, regions, strict=True)):
+            if region is None:  # of a program without frame pointers, mostly no address at all
+                if pid != last_pid:
+                    last_pid, has_map = pid, self._here and self._perf_maps.known(pid)
+                if has_map:
+                    rest.append(place)
+                continue
+            if region is not last_region:
+                last_region, shift = region, region.offset - region.start
+                known = self._files.known(pid, region) if self._here else _NOTHING
+            if (name := known.get(address + shift)) is not None:
+                names[place] = name
+            else:
+                rest.append(place)
         if self._here:
             self._files.look_up((asked[it][0], regions[it], asked[it][1]) for it in rest)
         late: list[int] = []
@@ -102,7 +107,7 @@ class Namer:
         if not self._here:
             return (UNKNOWN if region is None or region.kind == "jit" else _unnamed(region, address)), True
         if region is None:
-            # Of a program without frame pointers, mostly no address at all; or memory that a JIT added to its own.
+            # No address at all, or memory that a JIT added to its own.
             name, final = self._perf_maps.name(pid, address) if self._perf_maps.known(pid) else (None, True)
             return name or UNKNOWN, final
         if region.kind == "jit":

@@ -21,7 +21,7 @@ from zombiescope.recorder.budget import Budget, default_share, spent
 from zombiescope.recorder.changes import MINUTE
 from zombiescope.recorder.clock import ahead_ns
 from zombiescope.recorder.head import RECORDER, HeadSink
-from zombiescope.recorder.heads import DiskThread, Heads
+from zombiescope.recorder.heads import LARGEST, DiskThread, Heads
 from zombiescope.recorder.layout import BUDGET_STEP, TROUBLE
 from zombiescope.recorder.loop import Loop
 from zombiescope.recorder.own_process import allow_files, be_lean, freeze, give_back
@@ -34,7 +34,7 @@ PATIENCE = 10.0  # seconds: at the end, for a sick disk
 SAYS = 5.0  # seconds between two readings of its own cost
 SEGMENT_SECONDS = 600.0  # a child that settles a head takes 0.3 s of CPU to start, and a head takes memory of it
 SEGMENT_SHARE = 0.125  # of the limit: a head that fills faster ends earlier, so that dropping one is a small loss
-SMALLEST, LARGEST = 1 << 20, 48 << 20  # bytes: each begins with every value, and is read in one piece
+SMALLEST = 1 << 20  # bytes of a head: each begins with every value
 OWN_COST, OWN_MEMORY, OWN_RINGS = "recorder_cpu_seconds_total", "recorder_memory_bytes", "recorder_ring_bytes"
 OWN_DELAY = "recorder_run_delay_seconds_total"  # that it had no core: a node that starves its recorder starves others
 OWN = (OWN_COST, OWN_MEMORY, OWN_RINGS, OWN_DELAY)

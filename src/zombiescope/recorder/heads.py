@@ -22,12 +22,14 @@ from zombiescope.recorder.folder import Folder
 from zombiescope.recorder.head import MAGIC
 from zombiescope.recorder.layout import FORMAT, HEAD_FILE, META
 from zombiescope.recorder.room import Room
-from zombiescope.recorder.settling import Settling
+from zombiescope.recorder.settling import TOGETHER, Settling
 
 SYNC = 5.0  # seconds between two fdatasync: each costs some ms of a disk that others need
 MOST_TROUBLES = 20  # distinct ones that are kept
 MOST_WAITING = 64 << 20  # bytes that may wait for a disk that does not answer: some minutes
 LAST_WAIT = 20.0  # seconds at the end, for the last heads to be settled
+LARGEST = 48 << 20  # bytes of a head: it is read in one piece
+WAITING_SHARE = 0.125  # of the limit, for heads that wait to be settled: each is ten times as large as what it becomes
 _AT_ONCE = 1000  # pieces of one writev(2)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -53,7 +55,7 @@ class Heads:
             self._folder.write(META, json.dumps({"format": FORMAT, **meta}, indent=1).encode())
             undo.pop_all()
         self._room = Room(self._folder, seconds=hours * 3600, most_bytes=most_bytes, monotonic=monotonic)
-        self._settling = Settling(self._folder.path, late=settle_late) if settles else None
+        self._settling = Settling(self._folder.path, settle_late, together(most_bytes)) if settles else None
         self._number = -1  # of the head that is being written
         self._segment, self._handle, self._head_size = "", -1, 0
         self._began = self._synced = 0.0
@@ -177,6 +179,11 @@ class Heads:
         for troubles in (self.troubles, self.happened):
             if what not in troubles and len(troubles) < MOST_TROUBLES:
                 troubles.append(what)
+
+
+def together(most_bytes: int) -> int:
+    """How many heads one child settles, in a recording of at most so many bytes."""
+    return max(1, min(TOGETHER, round(WAITING_SHARE * most_bytes / LARGEST)))
 
 
 def _after(pieces: Sequence[bytes], many: int) -> list[bytes]:

@@ -18,6 +18,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -181,20 +182,20 @@ def _columns(
         return None
     if (follow[np.searchsorted(follow, ends)] != ends).any() or (sizes < _LEAST_OF[np.minimum(kinds, _OTHER)]).any():
         return None
-    at = starts[kinds == _SAMPLE]
-    first, last = at + _CHAIN, at + sizes[kinds == _SAMPLE] - cgroup
+    samples = starts[kinds == _SAMPLE]
+    first, last = samples + _CHAIN, samples + sizes[kinds == _SAMPLE] - cgroup
     if (last < first).any() or (words[first - 1] != (last - first).astype(np.uint64)).any():
         return None
-    fixed = np.zeros((len(at), 6), np.uint64)
-    fixed[:, :5] = words[at[:, None] + np.arange(1, 6)]
+    fixed = np.zeros((len(samples), 6), np.uint64)
+    fixed[:, :5] = words[samples[:, None] + np.arange(1, 6)]
     if cgroup:
         fixed[:, 5] = words[last]
     rows = fixed.view(_FIXED).reshape(-1)
     markers = np.flatnonzero(words == np.uint64(CONTEXT_USER + (1 << 64)))
     of_user = np.searchsorted(markers, first) < np.searchsorted(markers, last)
-    for place in np.flatnonzero(_DECODED[np.minimum(kinds, _OTHER)]).tolist():
-        begin, size = 8 * int(starts[place]), int(sizes[place])
-        records.append(DECODE[int(kinds[place])](data, struct.unpack_from(f"={size}q", data, begin), begin))
+    decoded = _DECODED[np.minimum(kinds, _OTHER)]
+    for kind, size, at in zip(*(it[decoded].tolist() for it in (kinds, sizes, starts)), strict=True):
+        records.append(DECODE[kind](data, _words_of(size).unpack_from(data, 8 * at), 8 * at))
     lost = [0] * len(ends)
     for kind, where in ((_LOST, 2), (_LOST_SAMPLES, 1)):
         for place in starts[kinds == kind].tolist():
@@ -239,7 +240,7 @@ def _walk(
                     chains.append((first, last, marker < last))
                     fixed.append(data[begin + 8 : begin + 48] + (data[8 * last : 8 * stop] or _NO_CGROUP))
                 elif kind in DECODE:
-                    records.append(DECODE[kind](data, struct.unpack_from(f"={stop - at}q", data, begin), begin))
+                    records.append(DECODE[kind](data, _words_of(stop - at).unpack_from(data, begin), begin))
                 elif kind == _LOST:
                     lost += words[at + 2]
                 elif kind == _LOST_SAMPLES:
@@ -248,6 +249,11 @@ def _walk(
             told.append(lost)
             bad.append(at if at < end else None)
     return told, bad
+
+
+@cache
+def _words_of(many: int) -> struct.Struct:
+    return struct.Struct(f"={many}q")
 
 
 def _damage(part: bytes, number: int, at: int) -> Unparsable:

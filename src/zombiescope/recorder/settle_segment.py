@@ -28,6 +28,7 @@ from zombiescope.recorder.meta import read_meta
 from zombiescope.recorder.settle import Settled, settled
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_BUFFER = 1 << 18  # bytes: a record of a ring has some thousand
 _ARENA_MAX, _MMAP_THRESHOLD, _TRIM_THRESHOLD = -8, -3, -1  # of malloc.h
 
 
@@ -137,7 +138,7 @@ def _write_carry(folder: int, carry: Carry) -> None:
 def _open_regular(name: str, folder: int) -> Iterator[BinaryIO]:
     """A regular file in an open folder; a link is not followed, a FIFO not waited for."""
     handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    with os.fdopen(handle, "rb") as file:
+    with os.fdopen(handle, "rb", _BUFFER) as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(0, f"{name}: not a regular file")
         yield file

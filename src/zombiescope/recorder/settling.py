@@ -18,7 +18,7 @@ from zombiescope.places.own_python import environment, own_python
 from zombiescope.recorder.layout import HEAD_FILE
 
 MODULE = "zombiescope.recorder.settle"
-TOGETHER = 3  # heads for one child
+TOGETHER = 8  # heads for one child, at most
 WITHIN = 600.0  # seconds after it began a head is settled, also alone: later fewer of its processes can be asked
 TRIES = 2
 MOST_DATA = 1 << 30  # bytes of memory of its own: some 150 MB are usual; one that wants more ends instead
@@ -35,8 +35,9 @@ class Settling:
     and settles heads when it looks; if it does not, we do.
     """
 
-    def __init__(self, folder: str, late: float = 0.0) -> None:
-        self._folder, self._late = folder, late
+    def __init__(self, folder: str, late: float = 0.0, together: int = TOGETHER) -> None:
+        """`together`: so many heads are settled by one child."""
+        self._folder, self._late, self._together = folder, late, together
         self._waiting: deque[tuple[str, float]] = deque()  # segment, and when it is due
         self._tried: dict[str, int] = {}
         self._child: tuple[int, list[str], float] | None = None  # process, segments, when it was started
@@ -75,14 +76,14 @@ class Settling:
                 self._note(segments, 1, f"could not be started: {(error.strerror or '').lower()}")
 
     def _is_time(self) -> bool:
-        if len(self._waiting) >= TOGETHER and not self._late:
+        if len(self._waiting) >= self._together and not self._late:
             return True
         return any(due <= time.monotonic() for _, due in self._waiting)
 
     def _next(self) -> list[str]:
         """The oldest heads that are still there; one that was tried before alone."""
         segments: list[str] = []
-        while self._waiting and len(segments) < TOGETHER:
+        while self._waiting and len(segments) < self._together:
             segment, _ = self._waiting[0]
             if segments and (segment in self._tried or segments[0] in self._tried):
                 break

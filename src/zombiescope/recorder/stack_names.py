@@ -112,8 +112,8 @@ class StackNames:
         if not len(owner):
             return np.empty(0, np.uint32)
         first, which = grouped(addresses * _OF_ADDRESS + (who.astype(np.uint64) * _OF_PROGRAM)[owner])
-        by_program = np.argsort(who[owner[first]], kind="stable")  # those of one process are found faster together
-        first = first[by_program]
+        order = np.lexsort((addresses[first], who[owner[first]]))  # those of one mapping are found faster together
+        first = first[order]
         pids, seen = who[owner[first]].astype(np.int32), time_ns[owner[first]]
         asked = list(zip(pids.tolist(), addresses[first].tolist(), seen.tolist(), strict=True))
         names, late = self._namer.users(asked)
@@ -129,7 +129,7 @@ class StackNames:
                     break
             late = [late[it] for it in still]
         found = np.empty(len(first), np.uint32)
-        found[by_program] = self._coded(names)
+        found[order] = self._coded(names)
         return found[which]
 
     def _coded(self, names: Sequence[str]) -> npt.NDArray[np.uint32]:
