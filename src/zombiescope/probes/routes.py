@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from ipaddress import IPv4Address
 
 from zombiescope.core import Blind, Host, Reading, Unparsable
 from zombiescope.kernel.text import count, lines
@@ -52,7 +51,7 @@ def parse(text: str) -> list[Route]:
         try:
             interface, (to, flags, mask) = fields[0], (count(fields[it], 16) for it in (1, 3, 7))
             metric = count(fields[6])
-            address = IPv4Address(to.to_bytes(4, "little"))
+            address = ".".join(map(str, to.to_bytes(4, "little")))  # to import ipaddress takes 0.25 MB
         except (ValueError, IndexError, OverflowError):
             raise Unparsable(SOURCE, number, row) from None
         if flags & _UP:

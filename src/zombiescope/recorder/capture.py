@@ -24,7 +24,7 @@ from zombiescope.recorder.head import RECORDER, HeadSink
 from zombiescope.recorder.heads import LARGEST, DiskThread, Heads
 from zombiescope.recorder.layout import BUDGET_STEP, TROUBLE
 from zombiescope.recorder.loop import Loop
-from zombiescope.recorder.own_process import allow_files, be_lean, freeze, give_back
+from zombiescope.recorder.own_process import allow_files, be_lean, freeze, give_back, give_back_text
 from zombiescope.recorder.priority import SCHEDSTAT, Priority
 from zombiescope.recorder.ring_stream import RingStream
 from zombiescope.recorder.stack_series import EVENTS, GIVES, NAME, SOURCE
@@ -123,6 +123,7 @@ class Capture:
         with self._stopped_by_signals():
             self._loop.look_at_all()
             self._flush()  # which also gives back what the first samples took: the longest are read once
+            give_back_text()
             self._loop.run(seconds)
             self._say_own_cost()
             self._flush()
