@@ -18,6 +18,7 @@ from bench._commands import command, cpu_of
 from zombiescope.core import UserError
 from zombiescope.kernel.perf_open import Event
 from zombiescope.kernel.perf_rings import Drained, ring_size
+from zombiescope.probes import proc_stat
 from zombiescope.recorder.budget import default_share
 from zombiescope.recorder.head import HeadSink
 from zombiescope.recorder.heads import Heads
@@ -75,8 +76,8 @@ def _many_cores(folder: str, cores: int, seconds: int = 30) -> tuple[float, int]
     began = time.process_time()
     for second in range(seconds):
         sink.drained(event, rings[second % 3])
-        for tick in range(10):
-            sink.fetched("proc_stat", Fetched(time.monotonic_ns(), stats[(10 * second + tick) % 20], 0.0))
+        for tick in range(round(1 / proc_stat.EVERY)):  # as often as where a core is full in the kernel
+            sink.fetched("proc_stat", Fetched(time.monotonic_ns(), stats[(4 * second + tick) % 20], 0.0))
         sink.flush()
     share = (time.process_time() - began) / seconds
     heads.close()

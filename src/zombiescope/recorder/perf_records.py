@@ -13,7 +13,7 @@ Kernel: include/uapi/linux/perf_event.h, enum perf_event_type.
 
 from __future__ import annotations
 
-import random
+import os
 import struct
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -99,7 +99,7 @@ def _powers(of: int) -> Words:
 
 
 _PERIOD = 1 << 14  # more words than a record can have
-_BASE, _OF_PID, _OF_LENGTH = (random.SystemRandom().getrandbits(64) | 1 for _ in range(3))
+_BASE, _OF_PID, _OF_LENGTH = (it | 1 for it in struct.unpack("=3Q", os.urandom(24)))
 _POWERS, _INVERSES = _powers(_BASE), _powers(pow(_BASE, -1, 1 << 64))
 _NEXT_POWER = np.uint64(pow(_BASE, _PERIOD, 1 << 64))
 

@@ -7,7 +7,7 @@ numbers of names, not addresses, so 200,000 stacks of 30 functions take 24 MB; c
 from __future__ import annotations
 
 import hashlib
-import random
+import os
 import time
 from array import array
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ Ints = npt.NDArray[np.int64]
 _WORD = 1 << 64
 _LOWEST, _KERNEL, _USER = (np.uint64(_WORD + it) for it in (LOWEST_CONTEXT, CONTEXT_KERNEL, CONTEXT_USER))
 # Odd, and drawn anew each time we run: nobody can choose an address that is taken for one of another program.
-_ODD, _OF_ADDRESS, _OF_PROGRAM = (np.uint64(random.SystemRandom().getrandbits(64) | 1) for _ in range(3))
+_ODD, _OF_ADDRESS, _OF_PROGRAM = np.frombuffer(os.urandom(24), np.uint64) | np.uint64(1)
 _PATIENCE = 2.0  # seconds, in all, that files on a slow disk are waited for
 _NAP = 0.05
 # Beyond it samples are kept with a stack that says so. Two minutes of 192 cores at 49 Hz are 1.1 million samples.
