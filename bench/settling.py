@@ -16,7 +16,8 @@ from pathlib import Path
 
 from zombiescope.core import Host
 from zombiescope.places.own_python import environment, own_python
-from zombiescope.recorder.capture import SEGMENT_SECONDS
+from zombiescope.recorder import short
+from zombiescope.recorder.capture import FLUSH, SEGMENT_SECONDS
 from zombiescope.recorder.head import CLOCK, FETCHED, NAME, RING, SAME, HeadWriter, Record, records
 from zombiescope.recorder.heads import LARGEST, together
 from zombiescope.recorder.short import Short, record
@@ -32,7 +33,12 @@ _SAMPLE, _COMM, _EXIT, _FORK, _MMAP2 = 9, 3, 4, 7, 10
 _WAIT = """import os, sys
 status, used = os.wait4(os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ), 0)[1:]
 print(status, used.ru_utime + used.ru_stime, used.ru_maxrss)"""
-# Every core busy, with what computes, reads and writes for seconds at a time.
+# Every core busy, with programs that compute, read and write: for good, as on a node that trains; or for a second each.
+_LASTING = """for core in $(seq $(nproc)); do
+  python3 -c 'import json, hashlib
+while True: json.loads(json.dumps([hashlib.md5(str(n).encode()).hexdigest() for n in range(9000)]))' &
+  gzip -1 </dev/urandom >/dev/null &
+done; wait"""
 _WORKING = """for core in $(seq $(nproc)); do
   while :; do python3 -c 'import json, hashlib
 for _ in range(40): json.loads(json.dumps([hashlib.md5(str(n).encode()).hexdigest() for n in range(9000)]))'; done &
@@ -44,7 +50,8 @@ _SHORT_LIVED = "while :; do for i in 1 2 3 4 5 6; do /bin/true; done; sleep 0.02
 def ratios() -> Iterator[tuple[str, float, float, str]]:
     for name, load in (
         ("as this machine is", ""),
-        ("all cores busy", _WORKING),
+        ("all cores busy with programs that last", _LASTING),
+        ("all cores busy with programs of a second", _WORKING),
         ("beside short processes", _SHORT_LIVED),
     ):
         look = _look(load)
@@ -71,6 +78,7 @@ def ratios() -> Iterator[tuple[str, float, float, str]]:
 
 
 def _look(load: str) -> Short:
+    short.PACE = FLUSH  # rings are read as often as by a recorder
     process = subprocess.Popen(["sh", "-c", load], process_group=0) if load else None
     try:
         return record(Host(), SECONDS, hz=49)
