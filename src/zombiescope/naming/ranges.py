@@ -19,7 +19,7 @@ Name = TypeVar("Name")
 _Kind = TypeVar("_Kind", bound=np.generic)
 
 _TOP = np.uint64((1 << 64) - 1)
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd: its upper bits depend on all bits of what it is multiplied with
+SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd: its upper bits depend on all bits of what it is multiplied with
 _HEAD = 64  # bytes of a name that decide between aliases; kernel names reach 69, and beyond 64 any choice is fine
 
 
@@ -82,7 +82,7 @@ def grouped(keys: npt.NDArray[np.uint64]) -> tuple[Indexes, Indexes]:
     """
     all_places = np.arange(len(keys), dtype=np.int32)
     bits = max(2 * len(keys), 2).bit_length()
-    slot = (keys * _SPREAD >> np.uint64(64 - bits)).astype(np.int32)
+    slot = (keys * SPREAD >> np.uint64(64 - bits)).astype(np.int32)
     table = np.empty(1 << bits, np.int32)
     table[slot[::-1]] = all_places[::-1]  # the last one that is written stays: the first of them
     first = table[slot]

@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from zombiescope.naming.ranges import distinct
+from zombiescope.naming.ranges import SPREAD, distinct
 from zombiescope.profile.perf_data_records import COMM, FORK, MMAP2, SAMPLE, Piece, Places, Words, cut, spread
 from zombiescope.recorder.head import NAME, RING, HeadReader
 from zombiescope.recorder.sources import Ring, named
@@ -31,7 +31,6 @@ _LEAST_MAPPED = np.uint64(13 << 51)
 _PAGE, _REST = np.uint64(12), np.uint64(4095)
 _NO_PROGRAM = np.uint64(1 << 57)  # no address of a program is above it
 _LATELY, _TO_PLACE = 1 << 16, np.uint64(48)
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _OF_OTHERS = 64  # kinds that only perf itself writes
 _ABOUT = np.isin(np.arange(_OF_OTHERS), (COMM, EXIT, FORK, MMAP2))  # which kinds begin with a pid
 
@@ -176,7 +175,7 @@ class Tasks:
         """Of all words of samples: what else is in them (times, counts) only keeps a mapping too many."""
         if self._many_pages <= MOST_PAGES:
             pages = words[words < _NO_PROGRAM] >> _PAGE
-            place = pages * _SPREAD >> _TO_PLACE
+            place = pages * SPREAD >> _TO_PLACE
             pages, place = (it[self._lately[place] != pages] for it in (pages, place))
             self._lately[place] = pages
             self._pages.append(distinct(pages))  # to sort them takes longest, and most come again and again
