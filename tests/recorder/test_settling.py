@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-import time
+import signal
+from collections import deque
 from pathlib import Path
+
+from tests.waiting import until
 
 from zombiescope.recorder.heads import together
 from zombiescope.recorder.settling import Settling
 
 
-def tended(settling: Settling, seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while settling.waiting and time.monotonic() < end:
+def tended(settling: Settling) -> None:
+    def nothing_waits() -> bool:
         settling.tend()
-        time.sleep(0.02)
+        return not settling.waiting
+
+    until(nothing_waits)
 
 
 def heads_of(folder: Path, *segments: str) -> None:
@@ -48,9 +52,25 @@ def test_a_child_runs_when_nobody_else_wants_the_core_and_goes_first_when_memory
     assert "Max data size             1073741824" in Path(f"/proc/{pid}/limits").read_text()
     settling.tend()
     assert settling._child[0] == pid, "one at a time"
-    started = time.monotonic()
     settling.finish(0.0)
-    assert time.monotonic() - started < 5 and not Path(f"/proc/{pid}").exists()
+    assert not Path(f"/proc/{pid}").exists() and not settling.settled, "it is not waited for"
+
+
+def test_a_child_that_gets_no_core_at_idle_priority_gets_an_ordinary_turn(tmp_path: Path) -> None:
+    heads_of(tmp_path, "1794000000")
+    settling = Settling(str(tmp_path), patience=0.0)
+    settling.add("1794000000")
+    settling.tend()
+    assert settling._child is not None
+    pid = settling._child[0]
+    assert os.sched_getscheduler(pid) == os.SCHED_IDLE
+    os.kill(pid, signal.SIGSTOP)  # nothing else would do while every core is taken
+    try:
+        settling.tend()
+        assert os.sched_getscheduler(pid) == os.SCHED_OTHER
+    finally:
+        os.kill(pid, signal.SIGCONT)
+        settling.finish(0.0)
 
 
 def test_heads_that_fill_fast_are_settled_together_and_none_waits_for_more_than_ten_minutes(tmp_path: Path) -> None:
@@ -81,10 +101,12 @@ def test_one_that_ends_its_child_is_tried_again_alone(tmp_path: Path) -> None:
     assert settling._child is not None
     first = settling._child[0]
     os.kill(first, 9)
-    end = time.monotonic() + 10
-    while settling._child is not None and settling._child[0] == first and time.monotonic() < end:
-        time.sleep(0.02)
+
+    def another() -> bool:
         settling.tend()
+        return settling._child is None or settling._child[0] != first
+
+    until(another)
     assert settling._child is not None and settling._child[1] == ["1794000000"]
     assert [segment for segment, _ in settling._waiting] == ["1794000120"]
     settling.finish(0.0)
@@ -100,14 +122,14 @@ def test_a_head_that_was_dropped_while_it_waited_is_no_trouble(tmp_path: Path) -
 def test_a_head_is_left_to_somebody_else_for_a_while(tmp_path: Path) -> None:
     segments = ["1794000000", "1794000120", "1794000240", "1794000360"]
     heads_of(tmp_path, *segments)
-    settling = Settling(str(tmp_path), late=0.5)
+    settling = Settling(str(tmp_path), late=600.0)
     for segment in segments:
         settling.ended(segment, 90.0)
     settling.tend()
     assert settling._child is None, "not yet"
     for segment in segments[:3]:
         (tmp_path / segment / "head").unlink()  # somebody has
-    time.sleep(0.6)
+    settling._waiting = deque((segment, due - 600.0) for segment, due in settling._waiting)
     settling.tend()
     assert settling._child is not None and settling._child[1] == ["1794000360"]
     tended(settling)

@@ -1,4 +1,7 @@
-"""Start settle for finished heads: one child at a time, at idle priority, never waited for while recording.
+"""Start settle for finished heads: one child at a time, never waited for while recording.
+
+It runs when nothing else wants the core (SCHED_IDLE). On a node that has no idle time that may be never, so after
+`PATIENCE` it gets an ordinary turn: it takes no more CPU by that, and heads do not pile up.
 
 A child takes as long to start as to settle half a head, so it settles some together. If it is killed, or fails, the
 heads that it left are as they were: each is tried once more, alone, and else stays readable as it is.
@@ -21,8 +24,9 @@ MODULE = "zombiescope.recorder.settle"
 TOGETHER = 8  # heads for one child, at most
 WITHIN = 600.0  # seconds after it began a head is settled, also alone: later fewer of its processes can be asked
 TRIES = 2
+PATIENCE = 10.0  # seconds at idle priority: a head takes 1 s of CPU, a large one of 96 cores 2 s
 MOST_DATA = 1 << 30  # bytes of memory of its own: some 150 MB are usual; one that wants more ends instead
-_SECONDS = 600.0  # a child that takes longer is not well; on a starved node it may just wait for the CPU
+_SECONDS = 600.0  # for each head: a child that takes longer is not well, or others leave it next to nothing
 _IOPRIO_SET = SystemCall("ioprio_set(2)", {"x86_64": 251, "aarch64": 30})
 _ONE_PROCESS, _IDLE_CLASS = 1, 3 << 13
 _FIRST_VICTIM = b"1000"  # oom_score_adj: it can be done again
@@ -35,10 +39,11 @@ class Settling:
     and settles heads when it looks; if it does not, we do.
     """
 
-    def __init__(self, folder: str, late: float = 0.0, together: int = TOGETHER) -> None:
+    def __init__(self, folder: str, late: float = 0.0, together: int = TOGETHER, *, patience: float = PATIENCE) -> None:
         """`together`: so many heads are settled by one child."""
         self._folder, self._late, self._together = folder, late, together
         self._waiting: deque[tuple[str, float]] = deque()  # segment, and when it is due
+        self._patience = patience
         self._tried: dict[str, int] = {}
         self._child: tuple[int, list[str], float] | None = None  # process, segments, when it was started
         self.failed: list[str] = []  # in words
@@ -63,9 +68,7 @@ class Settling:
             pid, segments, started = self._child
             ended, status = os.waitpid(pid, os.WNOHANG)
             if not ended:
-                if time.monotonic() - started > _SECONDS * len(segments):
-                    with suppress(OSError):
-                        os.kill(pid, 9)
+                self._hasten(pid, time.monotonic() - started, len(segments))
                 return
             self._child = None
             self._note(segments, os.waitstatus_to_exitcode(status))
@@ -74,6 +77,13 @@ class Settling:
                 self._child = (self._started(segments, idle), segments, time.monotonic())
             except OSError as error:  # no memory, too many processes
                 self._note(segments, 1, f"could not be started: {(error.strerror or '').lower()}")
+
+    def _hasten(self, pid: int, passed: float, heads: int) -> None:
+        with suppress(OSError):  # it has just ended
+            if passed > _SECONDS * heads:
+                os.kill(pid, 9)
+            elif passed > self._patience and os.sched_getscheduler(pid) == os.SCHED_IDLE:
+                os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
 
     def _is_time(self) -> bool:
         if len(self._waiting) >= self._together and not self._late:
