@@ -1,6 +1,6 @@
 // Deep links: the view, in the address. Times are seconds of the source's own clock, so a link stays valid when the same
 // recording, or only a part of it, is opened again.
-import { effect } from "@preact/signals";
+import { batch, effect } from "@preact/signals";
 import { EVERYBODY } from "./samples";
 import type { Range } from "./samples";
 import type { State } from "./state";
@@ -10,36 +10,63 @@ interface Kept {
   focus?: number;
 }
 
+/** Where in the history we are: what a link says, and the frame that is in focus. */
+interface Place {
+  address: string;
+  focus: number;
+}
+const ONE_STEP = 1000; // ms between changes of the same thing, as of a search that is being typed: they are one step
+const REST = 200; // ms: browsers refuse more than about a hundred changes of the address in half a minute
+
+/** Every change is a step that Back goes back through, at once, however busy the page is. Panning and zooming are none:
+ * they would bury those that are, and change the address of the step before, a little later. */
 export function link(state: State, ends?: AbortSignal): void {
   restore(state, location.hash);
-  let last = "";
-  let kept = step(state);
-  let waiting = 0;
-  const changed = () => {
-    if (location.hash === last && (history.state as Kept | null)?.focus === (state.focus.value || undefined)) return;
+  let kept = placeOf(state);
+  let last = ""; // what the last step changed
+  let at = 0;
+  let waiting = 0; // for `kept` to be written
+  const write = (how: "pushState" | "replaceState") => {
     clearTimeout(waiting);
-    restore(state, location.hash);
-    const { focus } = (history.state as Kept | null) ?? {};
-    state.focus.value = focus !== undefined && focus < state.bundle.tree.label.length ? focus : 0;
-    last = written(state);
-    kept = step(state); // this is where Back has come to, not a new step
+    waiting = 0;
+    const mark: Kept = kept.focus ? { focus: kept.focus } : {};
+    history[how](mark, "", kept.address || location.pathname + location.search);
   };
-  addEventListener("popstate", changed, ends ? { signal: ends } : {});
-  const stop = effect(() => {
-    const next = written(state);
-    const now = step(state);
-    if (state.dragging.value) return; // when it ends
+  const note = () => {
+    if (ends?.aborted || state.dragging.value) return; // when it ends
+    const place = placeOf(state);
+    const what = steps(kept, place);
+    if (!what && place.address === kept.address) return;
+    const goesOn = !what || (what === last && performance.now() - at < ONE_STEP);
+    if (what) {
+      last = what;
+      at = performance.now();
+    }
+    if (goesOn) {
+      kept = place;
+      clearTimeout(waiting);
+      waiting = window.setTimeout(() => write("replaceState"), REST);
+    } else {
+      if (waiting) write("replaceState");
+      kept = place;
+      write("pushState");
+    }
+  };
+  const moved = () => {
     clearTimeout(waiting);
-    // Browsers refuse more than about a hundred changes of the address in half a minute.
-    waiting = window.setTimeout(() => {
-      last = next;
-      const address = next || location.pathname + location.search;
-      const mark: Kept = state.focus.value ? { focus: state.focus.value } : {};
-      // Panning and zooming are no steps to go back to: they would bury those that are.
-      if (now !== kept) history.pushState(mark, "", address);
-      else history.replaceState(mark, "", address);
-      kept = now;
-    }, 200);
+    waiting = 0;
+    const { focus } = (history.state as Kept | null) ?? {};
+    batch(() => {
+      restore(state, location.hash);
+      state.focus.value = focus !== undefined && focus < state.bundle.tree.label.length ? focus : 0;
+    });
+    kept = placeOf(state);
+    last = "";
+  };
+  addEventListener("popstate", moved, ends ? { signal: ends } : {});
+  const stop = effect(() => {
+    placeOf(state); // what this follows
+    if (!state.dragging.value) queueMicrotask(note); // all that one event changes is one step
   });
   ends?.addEventListener("abort", () => {
     stop();
@@ -47,11 +74,16 @@ export function link(state: State, ends?: AbortSignal): void {
   });
 }
 
-/** All that Back goes back through: everything but which part of the time is in view. */
-function step(state: State): string {
-  const parts = new URLSearchParams(written(state).replace(/^#/, ""));
-  parts.delete("view");
-  return `${parts.toString()} ${state.focus.value}`;
+function placeOf(state: State): Place {
+  return { address: written(state), focus: state.focus.value };
+}
+
+/** Which of the things that are steps differ between two places: all but which part of the time is in view. */
+function steps(one: Place, other: Place): string {
+  const [before, after] = [one, other].map((it) => new URLSearchParams(it.address.replace(/^#/, "")));
+  const names = [...new Set([...before.keys(), ...after.keys()])].sort();
+  const changed = names.filter((it) => it !== "view" && before.get(it) !== after.get(it));
+  return [...changed, ...(one.focus === other.focus ? [] : ["focus"])].join();
 }
 
 export function written(state: State): string {

@@ -156,29 +156,30 @@ def test_tooltips_go_away(viewer: Viewer) -> None:
 
 def test_back_goes_back_and_panning_is_no_step(viewer: Viewer) -> None:
     page = viewer.page
-    settled = 300  # milliseconds: the address follows after 200
-
-    def step(act: str) -> None:
-        viewer.ask(act)
-        page.wait_for_timeout(settled)
-
-    step("state.choose({ start: 71e9, end: 77e9 })")
+    viewer.ask("state.choose({ start: 71e9, end: 77e9 })")
     for _ in range(3):
-        step("state.pan(0.01)")
-    step("state.compare({ start: 5e9, end: 40e9 })")
-    step("state.focus.value = 3")
-    page.go_back()
-    page.wait_for_function("() => window.zombiescope.state.focus.value === 0")
-    assert viewer.range("baseline") == (5, 40)
-    page.go_back()
-    page.wait_for_function("() => window.zombiescope.state.baseline.value === null")
-    assert viewer.range("chosen") == (71, 77)
-    page.go_forward()
-    page.wait_for_function("() => window.zombiescope.state.baseline.value !== null")
-    page.wait_for_timeout(settled)
-    page.go_back()
-    page.go_back()
-    page.wait_for_function("() => window.zombiescope.state.chosen.value === null")
+        viewer.ask("state.pan(0.01)")
+    panned = viewer.range("view")
+    viewer.ask("state.compare({ start: 5e9, end: 40e9 })")
+    viewer.ask("state.focus.value = 3")
+    for go, focus, baseline, chosen in (
+        ("back", 0, (5, 40), (71, 77)),
+        ("back", 0, None, (71, 77)),
+        ("forward", 0, (5, 40), (71, 77)),
+        ("back", 0, None, (71, 77)),
+        ("back", 0, None, None),
+    ):
+        page.evaluate(f"() => history.{go}()")
+        viewer.becomes(focus=focus, baseline=baseline, chosen=chosen)
+        assert chosen is None or viewer.range("view") == panned
+
+
+def test_a_search_that_is_typed_is_one_step(viewer: Viewer) -> None:
+    viewer.ask("state.choose({ start: 71e9, end: 77e9 })")
+    for text in ("v", "vf", "vfs_"):
+        viewer.ask(f"state.search.value = '{text}'")
+    viewer.page.evaluate("() => history.back()")
+    viewer.becomes(search="", chosen=(71, 77))
 
 
 def test_legend_axis_and_units_are_words(viewer: Viewer) -> None:

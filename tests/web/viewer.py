@@ -57,6 +57,19 @@ class Viewer:
         found = self.ask(f"state.{name}.value")
         return found and (found["start"] / SECOND, found["end"] / SECOND)
 
+    def becomes(self, **wanted: Any) -> None:
+        """Wait until all of the state is so, at once; ranges in seconds."""
+        states = {name: [it * SECOND for it in its] if isinstance(its, tuple) else its for name, its in wanted.items()}
+        script = """(wanted) => {
+            const { state } = window.zombiescope;
+            const now = (name) => {
+                const its = state[name].value;
+                return its && typeof its === "object" ? [its.start, its.end] : its;
+            };
+            return Object.keys(wanted).every((it) => JSON.stringify(now(it)) === JSON.stringify(wanted[it]));
+        }"""
+        self.page.wait_for_function(script, arg=states)
+
     def point(self, second: float, lane: str, number: int = 0) -> tuple[float, float]:
         """Where a time of the whole recording lies on a lane, in pixels."""
         label = self.page.locator(f".of-{lane}").nth(number)
