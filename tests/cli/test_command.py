@@ -8,7 +8,6 @@ import pty
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -134,9 +133,8 @@ def test_a_hostile_recording_is_blind_never_a_traceback(zombiescope: Run, tmp_pa
     (root / "proc/loadavg").symlink_to("/etc/passwd")
     (root / "proc/sys/kernel/hostname").write_bytes(b"evil\x1b[31m\xff\n")
     for form in names("outputs"):
-        started = time.monotonic()
         done = zombiescope("diagnose", str(root), "--format", form, expect=3)
-        assert time.monotonic() - started < 60 and "\x1b" not in done.stdout
+        assert "\x1b" not in done.stdout
     shape = json.loads(zombiescope("diagnose", str(root), "--format", "json").stdout)
     said = {it["sign"]: it for it in shape["verdicts"]}
     assert said["saturated_core"]["state"] == "blind" and said["saturated_core"]["says"].startswith(

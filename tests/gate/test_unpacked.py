@@ -171,10 +171,10 @@ def pax(size: int) -> bytes:
 )
 def test_what_is_no_tar_is_a_mistake_and_costs_nothing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "t.tar").write_bytes(content)
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(UserError, match=r"t\.tar"), root_folder(str(tmp_path / "t.tar")):
         pass
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_what_is_neither_folder_nor_file_is_a_mistake(tmp_path: Path) -> None:

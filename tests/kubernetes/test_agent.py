@@ -11,7 +11,8 @@ import pytest
 from tests.agent.running import running
 from tests.kubernetes.bad_server import BadServer, bad_server, says
 from tests.kubernetes.cluster import Cluster
-from tests.kubernetes.test_reporter import NODE, patches, until
+from tests.kubernetes.test_reporter import NODE, patches
+from tests.waiting import until
 
 from zombiescope.kubernetes.access import Access
 from zombiescope.kubernetes.conditions import TYPES

@@ -14,8 +14,9 @@ import pytest
 from tests.conftest import PROJECT
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.test_manifests import ALL, CHART, helm
-from tests.kubernetes.test_reporter import Said, until
+from tests.kubernetes.test_reporter import Said
 from tests.kubernetes.told import STATES, going_on
+from tests.waiting import until
 
 from zombiescope.kubernetes import events, kubeconfig, reporter
 from zombiescope.kubernetes.client import JSON, MERGE, Client, Refused
@@ -139,25 +140,25 @@ def test_server_killed_hung_and_token_revoked_then_all_is_said(
     tries = client.requests - before
     assert tries <= 14, "two lanes, each doubling its pause from a second"
     cluster.start()
-    until(lambda: cluster.conditions("away")["ZombiescopeStarved"]["status"] == "True", 60)
-    until(lambda: cluster.events("away"), 60)
+    until(lambda: cluster.conditions("away")["ZombiescopeStarved"]["status"] == "True")
+    until(lambda: cluster.events("away"))
     assert len([line for line in said.lines if "connection refused" in line]) == 2  # one for each lane
 
     cluster.signal(signal.SIGSTOP)
     try:
         it.tell(conditions("away", STATES, []))
-        until(lambda: "no whole answer in 3 s" in it.trouble or "timed out" in it.trouble, 30)
+        until(lambda: "no whole answer in 3 s" in it.trouble or "timed out" in it.trouble)
     finally:
         cluster.signal(signal.SIGCONT)
-    until(lambda: cluster.conditions("away")["ZombiescopeStarved"]["status"] == "False", 60)
+    until(lambda: cluster.conditions("away")["ZombiescopeStarved"]["status"] == "False")
 
     good = (tmp_path / "token").read_text()
     (tmp_path / "token").write_text(good[:-8] + "AAAAAAAA")  # its signature is wrong: as good as revoked
     it.tell(conditions("away", STATES, [going_on()]))
-    until(lambda: "HTTP 401" in it.trouble, 30)
+    until(lambda: "HTTP 401" in it.trouble)
     (tmp_path / "new").write_text(good)
     os.replace(tmp_path / "new", tmp_path / "token")
-    until(lambda: cluster.conditions("away")["ZombiescopeStarved"]["status"] == "True", 60)
+    until(lambda: cluster.conditions("away")["ZombiescopeStarved"]["status"] == "True")
     it.close((), 5.0)
     assert it.lost == 0
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 from tests.kubernetes.cluster import Cluster
-from tests.kubernetes.test_reporter import until
 from tests.meanwhile import meanwhile
 from tests.remedies.planned import to_nobody
 from tests.remedies.test_drain_and_reboot import KUBELET, planned
+from tests.waiting import until
 
 from zombiescope.core import Host
 from zombiescope.kubernetes import drain as draining
@@ -41,13 +41,13 @@ def spec(node: str) -> dict[str, Any]:
 
 
 def replica_set(cluster: Cluster, name: str, node: str, replicas: int) -> None:
-    until(lambda: _found(cluster, "/api/v1/namespaces/default/serviceaccounts/default"), 60)
+    until(lambda: _found(cluster, "/api/v1/namespaces/default/serviceaccounts/default"))
     labels = {"app": name}
     template = {"metadata": {"labels": labels}, "spec": spec(node)}
     body = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
     kind = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}, "spec": body}
     cluster.client.create("/apis/apps/v1/namespaces/default/replicasets", kind)
-    until(lambda: len(_pods(cluster, name)) == replicas, 60)
+    until(lambda: len(_pods(cluster, name)) == replicas)
     for pod in _pods(cluster, name):
         ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
         cluster.client.patch(f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}/status", {"status": ready})
@@ -58,7 +58,7 @@ def budget(cluster: Cluster, name: str, least: int) -> None:
     body = {"minAvailable": least, "selector": {"matchLabels": {"app": name}}}
     kind = {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"name": name}, "spec": body}
     cluster.client.create(path, kind)
-    until(lambda: cluster.client.get(f"{path}/{name}").body.get("status", {}).get("currentHealthy"), 60)
+    until(lambda: cluster.client.get(f"{path}/{name}").body.get("status", {}).get("currentHealthy"))
 
 
 def _pods(cluster: Cluster, name: str) -> list[dict[str, Any]]:
@@ -143,7 +143,7 @@ def test_evicted_as_a_budget_allows(controlled: Cluster) -> None:
 def test_what_must_stay_stays(controlled: Cluster) -> None:
     cluster = controlled
     cluster.node("mixed")
-    until(lambda: _found(cluster, "/api/v1/namespaces/default/serviceaccounts/default"), 60)
+    until(lambda: _found(cluster, "/api/v1/namespaces/default/serviceaccounts/default"))
     mirror = {"name": "mirror", "annotations": {"kubernetes.io/config.mirror": "x"}}
     for about in (mirror, {"name": "alone"}):
         body = {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": spec("mixed")}

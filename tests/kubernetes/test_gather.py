@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.kubernetes.binaries import cache_folder
 from tests.kubernetes.cluster import Cluster
-from tests.kubernetes.test_reporter import until
+from tests.waiting import until
 
 from zombiescope.__main__ import main
 
@@ -28,7 +28,7 @@ def asked(controlled: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
 def _agent(cluster: Cluster, node: str) -> None:
     """A pod that its node has said to run, though no kubelet is there."""
     cluster.node(node)
-    until(lambda: cluster.kubectl("get", "serviceaccount", "default", expect=None).returncode == 0, 60)
+    until(lambda: cluster.kubectl("get", "serviceaccount", "default", expect=None).returncode == 0)
     about = {"name": node, "labels": {"app.kubernetes.io/name": "zombiescope"}}
     spec = {"nodeName": node, "containers": [{"name": "agent", "image": "zombiescope:0"}]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": spec}

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from tests.conftest import PROJECT
 from tests.kubernetes.binaries import cache_folder
 from tests.kubernetes.cluster import Cluster
-from tests.kubernetes.test_reporter import until
 from tests.kubernetes.told import STATES, going_on
+from tests.waiting import until
 
 from zombiescope.kubernetes.conditions import conditions
 from zombiescope.kubernetes.events import moment
@@ -150,14 +150,14 @@ def test_a_pod_of_ours_is_removed_when_it_is_stopped(controlled: Cluster, plugin
     cluster = controlled
     name = f"waits-{number}"
     cluster.node(name)
-    until(lambda: cluster.kubectl("get", "serviceaccount", "default", expect=None).returncode == 0, 60)
+    until(lambda: cluster.kubectl("get", "serviceaccount", "default", expect=None).returncode == 0)
     running = plugin("diagnose", name)
 
     def ours() -> list[dict[str, Any]]:
         found = cluster.client.get(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{name}").body["items"]
         return [it for it in found if "deletionTimestamp" not in it["metadata"]]
 
-    until(ours, 60)
+    until(ours)
     (pod,) = ours()
     context = pod["spec"]["containers"][0]["securityContext"]
     assert "privileged" not in context and context["capabilities"]["drop"] == ["ALL"]
@@ -166,4 +166,4 @@ def test_a_pod_of_ours_is_removed_when_it_is_stopped(controlled: Cluster, plugin
     _, complaint = running.communicate(timeout=60)
     assert running.returncode != 0 and "Traceback" not in complaint and "removed pod" in complaint
     assert "the kubelet has not taken it yet" in complaint
-    until(lambda: not ours(), 30)
+    until(lambda: not ours())

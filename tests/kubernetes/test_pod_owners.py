@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import PROJECT
 from tests.kubernetes.cluster import Cluster
-from tests.kubernetes.test_reporter import until
+from tests.waiting import until
 
 from zombiescope.cgroups.pod_owners import by_name
 from zombiescope.kubernetes import pod_owners
@@ -66,7 +66,7 @@ def test_the_command_stays_at_the_end_of_a_message() -> None:
 @pytest.mark.long
 def test_a_real_deployment(controlled: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = controlled
-    until(lambda: cluster.kubectl("get", "serviceaccount", "default", expect=None).returncode == 0, 60)
+    until(lambda: cluster.kubectl("get", "serviceaccount", "default", expect=None).returncode == 0)
     cluster.kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
 
     def pods() -> list[dict[str, Any]]:
@@ -76,7 +76,7 @@ def test_a_real_deployment(controlled: Cluster, tmp_path: Path, monkeypatch: pyt
         return found
 
     try:
-        until(pods, 60)
+        until(pods)
         name = pods()[0]["metadata"]["name"]
         assert by_name(name) == "Deployment owned", "as its name shows it"
         every = []

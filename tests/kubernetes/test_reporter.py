@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.kubernetes.bad_server import Act, BadServer, bad_server, says
 from tests.kubernetes.told import STATES, going_on
+from tests.waiting import until
 
 from zombiescope.core import UserError
 from zombiescope.kubernetes import events, pausing, reporter
@@ -37,13 +38,6 @@ class Said:
 
     def __call__(self, says: str, level: str = "info") -> None:
         self.lines.append(f"{level}: {says}")
-
-
-def until(happens: Any, patience: float = 15.0) -> None:
-    deadline = time.monotonic() + patience
-    while not happens():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def patches(server: BadServer) -> list[dict[str, dict[str, Any]]]:
@@ -124,15 +118,17 @@ def test_a_state_that_goes_on_keeps_its_time(tmp_path: Path) -> None:
 def test_a_refusal_is_said_once_tried_again_and_no_storm(tmp_path: Path, act: Act, words: str) -> None:
     with bad_server(tmp_path, act) as (server, access):
         it, said = reporting(access)
+        began = time.monotonic()
         for _ in range(30):
             it.tell(SICK)
             it.event(events.body("n1", going_on(), time.time(), ended=False))
             time.sleep(0.1)
         server._acts = [says(200, NODE)]
         until(lambda: patches(server) and not it.trouble)
+        took = time.monotonic() - began
         it.close((), 5.0)
-    # Three seconds, pauses of 0.05 … 0.4 s, two lanes: about ten tries each.
-    assert len(server.got) < 40, len(server.got)
+    # Pauses of 0.05 … 0.4 s, two lanes: about ten tries each in three seconds.
+    assert len(server.got) < 40 / 3 * took, len(server.got)
     refused = [line for line in said.lines if words in line]
     assert 1 <= len(refused) <= 4, said.lines
     assert any("again" in line and line.startswith("info") for line in said.lines)

@@ -104,9 +104,9 @@ def stopped(tmp_path: Path) -> Iterator[tuple[int, int, int]]:
 
 def test_a_file_of_a_stopped_daemon_is_not_asked_for(stopped: tuple[int, int, int]) -> None:
     _, pid, address = stopped
-    namer, before = Namer(), time.monotonic()
+    namer = Namer()
     assert OFFSET.fullmatch(name_at(pid, address, namer))
-    assert time.monotonic() - before < 0.3 and not namer._aside._late
+    assert not namer.reads, "a read of it would not have returned"
 
 
 def test_what_hangs_all_the_same_is_left_behind_and_named_once_it_answers(
@@ -115,9 +115,8 @@ def test_what_hangs_all_the_same_is_left_behind_and_named_once_it_answers(
     """As if the file system were not known for what it is: an overlay whose lower layer is FUSE."""
     monkeypatch.setattr(file_systems, "_LOCAL", file_systems._LOCAL | {"fuse"})
     daemon, pid, address = stopped
-    namer, before = Namer(), time.monotonic()
-    assert OFFSET.fullmatch(name_at(pid, address, namer))
-    assert time.monotonic() - before < 1.5
+    namer = Namer()
+    assert OFFSET.fullmatch(name_at(pid, address, namer)) and namer.reads
     assert not namer.user(pid, address, time.monotonic_ns())[1], "not final"
     os.kill(daemon, signal.SIGCONT)
     deadline = time.monotonic() + 10

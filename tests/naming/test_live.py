@@ -18,6 +18,7 @@ from tests.conftest import CANNOT
 from tests.kernel.sampler import Sampler
 from tests.naming.programs import children, compiled
 from tests.pythons import HAS_FRAMES, python_that
+from tests.waiting import until
 
 from zombiescope.core import Host
 from zombiescope.core.errors import Unreadable
@@ -155,7 +156,7 @@ def test_three_hundred_short_processes_a_second_do_not_fill_the_memory() -> None
         namer = found.stacks._namer
         assert len(namer._mappings) <= 4096 and len(namer._files) <= 1024
         assert len(namer._perf_maps) <= 256
-        assert namer._aside.waited < 1 and not namer._aside._late
+        until(lambda: not namer.reads)
 
 
 def small_program() -> bytes:

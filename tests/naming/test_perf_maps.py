@@ -86,9 +86,8 @@ def test_what_is_no_map_of_its_own_is_left_alone_and_said(kind: str, jit: Path) 
             path.write_text(line)
             os.chown(path, 12345, 12345)
         namer = Namer()
-        before = time.monotonic()
         assert name_at(pid, address, namer) == "[unknown]"
-        assert time.monotonic() - before < 1
+        assert not namer.reads
         why = namer.unnamed[pid]
         assert ("belongs to user 12345" if kind == "not its own" else "not a regular file") in why
         assert "/tmp/perf-1.map" in why

@@ -62,10 +62,10 @@ def test_damaged_contents_are_settled_as_far_as_they_can_be(seed: int) -> None:
             at = drawn.choice((it.at, 0, (1 << 64) - 1)) if hurt else it.at
             writer.put(drawn.randrange(9) if drawn.random() < 0.03 else it.kind, it.source, at, content)
         writer.flush()
-        started = time.monotonic()
+        started = time.process_time()
         found = settled(b"".join(parts), META)
         tables = found.tables()
-        assert time.monotonic() - started < SLOWEST_SECONDS
+        assert time.process_time() - started < SLOWEST_SECONDS
         assert set(tables) == set(KINDS)
         known = set(tables["stacks"]["stack"].to_pylist())
         assert set(tables["samples"]["stack"].to_pylist()) <= known

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -49,7 +48,6 @@ class Aside:
     def __init__(self, patience: float = PATIENCE, most: int = MOST) -> None:
         self._patience, self._most = patience, most
         self._late: list[Task[object]] = []
-        self.waited = 0.0  # seconds, in all
 
     @property
     def busy(self) -> bool:
@@ -63,8 +61,6 @@ class Aside:
             return None
         task: Task[Result] = Task()
         threading.Thread(target=task._run, args=(work,), name="naming", daemon=True).start()
-        started = time.monotonic()
         if not task._done.wait(self._patience):
             self._late.append(task)  # type: ignore[arg-type]
-        self.waited += time.monotonic() - started
         return task
