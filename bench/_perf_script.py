@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zombiescope.core.samples import Function, Samples
+from zombiescope.core.samples import Samples
 from zombiescope.naming.demangled import demangled
 
 FIELDS = "comm,pid,tid,cpu,time,event,ip,sym,dso"
@@ -18,6 +18,8 @@ _HEAD = re.compile(r" *(.*?) +(-?\d+)/(-?\d+) +\[(\d+)\] +(\d+)\.(\d{9}):")
 _FRAME = re.compile(r"\s+([0-9a-f]+) (.*?) \((.*)\)$")
 _UNKNOWN = "[unknown]"
 _KERNEL = ("[kernel", "[bpf", "bpf_prog_")  # files: a BPF program is its own
+_TAKEN_OUT = re.compile(r"PERF_RECORD_KSYMBOL addr [0-9a-f]+ len \d+ type 1 flags 0x1 name (\S+)")
+_SHOWN = 3  # samples of which the stacks are shown, if they differ
 
 
 class Printed(NamedTuple):
@@ -39,8 +41,10 @@ class Compared(NamedTuple):
     who: int  # comm, pid and tid
     kernel: int  # stacks, other than those below
     aliases: int  # only in which of several names of one address was chosen
+    forgotten: int  # perf has no name for a BPF program any more that was taken out: see _kernel
     dropped: int  # perf prints no frame at all, and the kernel's are there
     leaf: int
+    shown: tuple[str, ...] = ()  # some stacks of the kernel that differ
 
 
 def printed(path: str) -> Iterator[Printed]:
@@ -71,29 +75,59 @@ def _made(head: re.Match[str], frames: list[tuple[str, str]]) -> Printed:
 def compare(capture: Samples, path: str) -> Compared:
     theirs = sorted(printed(path), key=lambda it: it[:2])
     assert len(theirs) == len(capture), f"perf prints {len(theirs)} samples, we read {len(capture)}"
-    other_names = _aliases()
+    other_names, taken_out = _aliases(), _taken_out(path)
     stacks = [list(reversed(capture.frames[stack])) for stack in range(len(capture.frames))]
     differ: Counter[str] = Counter()
+    shown: list[str] = []
     for one, row in zip(theirs, np.lexsort((capture.cpu, capture.at)).tolist(), strict=True):
         who, ours = capture.whos[capture.who[row]], stacks[capture.stack[row]]
         differ["time_and_cpu"] += (one.at, one.cpu) != (capture.at[row], capture.cpu[row])
         differ["who"] += (one.comm, one.pid, one.tid) != (who.comm, who.pid, capture.tid[row])
-        kernel = [name for name, file in one.frames if file.startswith(_KERNEL)]
-        differ[_kernel(kernel, ours, bool(one.frames), other_names)] += 1
+        kernel = _of_kernel(one.frames)
+        mine = [it.name for it in ours if it.kernel]
+        how = _kernel(kernel, mine, bool(one.frames), other_names, taken_out)
+        differ[how] += 1
+        if how == "kernel" and len(shown) < _SHOWN:
+            shown.append(f"{one.comm} at {one.at}: perf {kernel}, we {mine}")
         if one.frames:
             leaf = ours[0].name if ours else ""
             differ["leaf"] += demangled(one.frames[0][0]) != (_UNKNOWN if leaf.startswith("[") else leaf)
-    return Compared(len(theirs), *(differ[name] for name in Compared._fields[1:]))
+    counts = {name: differ[name] for name in Compared._fields[1:-1]}
+    return Compared(len(theirs), **counts, shown=tuple(shown))
 
 
-def _kernel(theirs: list[str], ours: list[Function], any_frames: bool, other_names: dict[str, set[str]]) -> str:
-    names = [it.name for it in ours if it.kernel]
-    if theirs == names:
+def _of_kernel(frames: list[tuple[str, str]]) -> list[str]:
+    """Names up to the last one of a file of the kernel: what perf cannot name has no file."""
+    ends = [place for place, (_, file) in enumerate(frames, start=1) if file.startswith(_KERNEL)]
+    return [name for name, _ in frames[: max(ends, default=0)]]
+
+
+def _kernel(
+    theirs: list[str], ours: list[str], any_frames: bool, other_names: dict[str, set[str]], taken_out: set[str]
+) -> str:
+    """How the kernel's part of a stack differs.
+
+    A BPF program is reported as taken out while it may still run somewhere. perf forgets its name then; and where
+    several profilers run, the kernel makes these records too long, and perf, which looks for their time at the end,
+    takes all of them to be from before the first sample.
+    """
+    if theirs == ours:
         return "same"
     if not any_frames:
         return "dropped"
-    alike = len(names) == len(theirs) and all(a == b or a in other_names[b] for a, b in zip(theirs, names, strict=True))
-    return "aliases" if alike else "kernel"
+    if len(theirs) != len(ours):
+        return "kernel"
+    differ = [(a, b) for a, b in zip(theirs, ours, strict=True) if a != b and a not in other_names[b]]
+    if not differ:
+        return "aliases"
+    return "forgotten" if all(a == _UNKNOWN and b in taken_out for a, b in differ) else "kernel"
+
+
+def _taken_out(path: str) -> set[str]:
+    """Names of the BPF programs that were taken out during a capture, as perf itself lists them."""
+    argv = ("perf", "script", "--show-bpf-events", "-F", "comm", "-i", path)
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    return set(_TAKEN_OUT.findall(done.stdout.decode("utf-8", "replace")))
 
 
 def _aliases() -> dict[str, set[str]]:

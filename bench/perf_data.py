@@ -271,5 +271,6 @@ def _agreeing(path: str) -> Iterator[tuple[str, float, float, str]]:
     yield "samples whose time or cpu differs from perf script's", float(found.time_and_cpu), 0.0, ""
     yield "samples whose comm, pid or tid differs", float(found.who), 0.0, ""
     detail = f"perf dropped {found.dropped} chains whose kernel frames we show; {found.aliases} have an alias"
+    detail += f", {found.forgotten} a BPF program that was taken out and that perf has no name for any more"
     yield "samples whose kernel stack differs", float(found.kernel), 0.0, detail
     yield "samples whose leaf has another name against 1 %", found.leaf / found.samples / 0.01, 1.0, f"{found.leaf:,}"

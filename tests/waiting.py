@@ -8,7 +8,7 @@ from collections.abc import Callable
 HANGS = 120.0  # seconds: what is not so by then will not be
 
 
-def until(condition: Callable[[], object], seconds: float = HANGS) -> None:
+def until(condition: Callable[..., object], seconds: float = HANGS) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "what the test waits for did not come"

@@ -90,7 +90,7 @@ def test_restarts_are_counted_and_a_start_by_hand_begins_anew(systemd: Booted, b
 
     for times in (1, 2, 3):
         systemd.systemctl("kill", "--signal=SEGV", "deaf.service")
-        until(lambda times=times: restarts() == times)  # type: ignore[misc]
+        until(lambda times=times: restarts() == times)
         until(lambda: unit(bus, "deaf.service").sub == "running")
     systemd.systemctl("restart", "deaf.service")
     assert restarts() == 0

@@ -170,7 +170,7 @@ def test_a_missing_right_to_events_does_not_hold_up_conditions(tmp_path: Path) -
         for wanted in (SICK, CLEAR, SICK):
             before = len(patches(server))
             it.tell(wanted)
-            until(lambda before=before: len(patches(server)) > before, 2.0)
+            until(lambda before=before: len(patches(server)) > before)
         it.close((), 5.0)
     assert any("events could not be posted" in line for line in said.lines)
 
