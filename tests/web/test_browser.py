@@ -113,9 +113,11 @@ def test_wheel_keys_and_axis_zoom_and_pan(viewer: Viewer) -> None:
     viewer.page.keyboard.down("Control")
     viewer.page.mouse.wheel(0, -600)
     viewer.page.keyboard.up("Control")
-    viewer.page.wait_for_timeout(100)
-    start, end = viewer.range("view") or (0, 0)
-    assert 200 < start < 360 < end < 520, "around the pointer"
+    viewer.page.wait_for_function(
+        "() => { const { start, end } = window.zombiescope.state.view.value;"
+        " return 200e9 < start && start < 360e9 && 360e9 < end && end < 520e9; }"
+    )  # around the pointer
+    start, _ = viewer.range("view") or (0, 0)
     viewer.page.keyboard.press("ArrowRight")
     assert (viewer.range("view") or (0, 0))[0] > start
     viewer.page.keyboard.press("0")
@@ -142,9 +144,9 @@ def test_an_address_brings_back_what_was_seen(viewer: Viewer, browser: Browser) 
     viewer.page.locator("#search").fill("seq_.*")
     viewer.page.locator("select[name=core]").select_option("5")
     viewer.ask("state.show({ start: 10e9, end: 100e9 })")
-    viewer.page.wait_for_timeout(400)
+    viewer.page.wait_for_url(lambda url: "view=" in url)  # a little after the steps
     address = viewer.page.url
-    assert "range=" in address and "baseline=" in address
+    assert all(f"{it}=" in address for it in ("range", "baseline", "search", "core"))
     with browser.new_context(viewport={"width": 1600, "height": 1200}) as context:
         other = Viewer(context.new_page())
         other.open(address)

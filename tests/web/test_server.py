@@ -10,7 +10,6 @@ import re
 import signal
 import socket
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from tests.cli.test_fix import recorded
 from tests.cli.test_sources import SCRIPT
 from tests.conftest import COMMAND, PROJECT, Run
 from tests.diagnosis.incident import incident
+from tests.waiting import until
 from tests.web import scene
 from tests.web.unpacked import Unpacked
 
@@ -169,9 +169,7 @@ def test_the_browser_s_command_line_does_not_hold_the_token(
     browser.chmod(0o755)
     monkeypatch.setenv("BROWSER", f"{browser} %s")
     with viewing(str(folded), "--open") as (_, url):
-        deadline = time.monotonic() + 30
-        while not told.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until(told.exists)
         argv, file_mode, folder_mode, page = told.read_text().splitlines()
         token = url.split("/")[3]
         assert argv.startswith("file:///") and token not in argv and (file_mode, folder_mode) == ("600", "700")
