@@ -14,7 +14,7 @@ from zombiescope.lab._systemd import Booted, asked_by_diagnosis, booted
 from zombiescope.treatment.kept import State, kept
 
 ADVICE = "the plan is advice"
-ATTEMPTS = 4  # looks that may see too little: neighbours take cores away
+LOOKS = (3, 6, 12, 24)  # seconds: a look may see too little where neighbours take cores away, and a longer one follows
 WRITTEN = ("/etc/systemd", "/run/systemd/system", "/etc/init.d", *(f"/etc/rc{level}.d" for level in "0123456S"))
 WANTED = "[Install]\nWantedBy=multi-user.target\n"
 # Each run writes a log, which outlives its cgroup and keeps it.
@@ -39,10 +39,10 @@ def leaking(logs: Path, *, place: str = "usr", others: dict[str, str] | None = N
             yield systemd
 
 
-def applied(zombiescope: Run, unit: str, *, seconds: int = 3) -> None:
+def applied(zombiescope: Run, unit: str, *, looks: tuple[int, ...] = LOOKS) -> None:
     """`fix UNIT --apply`. On a busy machine a look may not show how the unit ends or what it leaves behind; then
-    nothing is done, as it should be, and the next look shows it."""
-    for _ in range(ATTEMPTS):
+    nothing is done, as it should be, and a longer look shows it."""
+    for seconds in looks:
         done = zombiescope("fix", unit, "--apply", "--seconds", f"{seconds}", "--hz", "0")
         if ADVICE not in done.stderr:
             break

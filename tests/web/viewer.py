@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.waiting import HANGS
+
 from zombiescope.core.samples import Samples
 from zombiescope.profile.chosen import Chosen
 from zombiescope.profile.tree import planted
@@ -18,6 +20,7 @@ class Viewer:
 
     def __init__(self, page: Page) -> None:
         self.page = page
+        page.set_default_timeout(1000 * HANGS)
         self.said: list[str] = []
         self.asked: list[str] = []
         page.on("console", lambda message: self.said.append(message.text))
