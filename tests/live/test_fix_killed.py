@@ -162,7 +162,9 @@ def _killed_after(ledger: Ledger, step: int) -> str:
     known = {fix.id for fix in ledger.fixes()}
     argv = [sys.executable, "-m", "zombiescope", "fix", "unit:ecs.service", "--apply", "--hz", "0", "--seconds"]
     for seconds in LOOKS:
-        with subprocess.Popen([*argv, f"{seconds}"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as fixing:
+        with subprocess.Popen(
+            [*argv, f"{seconds}"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as fixing:
             over = False
             while not over:
                 over = fixing.poll() is not None  # then the ledger is read once more: the last step may just be done
