@@ -18,6 +18,7 @@ from tests.cli.test_fix import recorded
 from tests.conftest import COMMAND, Run
 from tests.diagnosis.incident import incident
 from tests.treatment.test_prove import quick_reads
+from tests.waiting import until
 
 from zombiescope.treatment.ledger import Ledger
 from zombiescope.treatment.proofs import KEPT, held, is_held, new_folder, proof_of
@@ -52,11 +53,9 @@ def resumed(ledger: Ledger, **options: Any) -> Iterator[subprocess.Popen[str]]:
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(argv, **(pipes | options)) as process:
         try:
-            deadline = time.monotonic() + 60
             after = Path(str((proof_of(ledger.fix("1")) or {})["folder"])) / "after"
-            while not list(after.glob("*/head")) and time.monotonic() < deadline:
-                assert process.poll() is None
-                time.sleep(0.05)
+            until(lambda: list(after.glob("*/head")) or process.poll() is not None)
+            assert process.poll() is None
             yield process
         finally:
             process.kill()

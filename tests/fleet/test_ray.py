@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from tests.fleet import two_ray_nodes
 from tests.fleet.fleets import made
 from tests.peers import free_port
 from tests.ray_namespaces import contained, needs_ray, told
+from tests.waiting import HANGS
 
 from zombiescope.core import UserError
 from zombiescope.fleet import reading, store
@@ -142,19 +142,18 @@ def _door(says: bytes | None) -> Iterator[int]:
 
 
 def test_an_address_that_is_no_cluster_is_said_at_once() -> None:
-    began = time.monotonic()
+    """Only who does not answer is waited for."""
     with pytest.raises(UserError, match="connection refused"):
-        answers("127.0.0.1", free_port())
+        answers("127.0.0.1", free_port(), HANGS)
     with _door(None) as port, pytest.raises(UserError, match=r"no answer in 0\.3 s"):
         answers("127.0.0.1", port, 0.3)
     with (
         _door(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port,
         pytest.raises(UserError, match="not Ray's control service"),
     ):
-        answers("127.0.0.1", port)
+        answers("127.0.0.1", port, HANGS)
     with _door(b"\0\0\0\x04\0\0\0\0\0") as port:
-        answers("127.0.0.1", port)
-    assert time.monotonic() - began < 5
+        answers("127.0.0.1", port, HANGS)
 
 
 @pytest.mark.parametrize("address", ["", "ray://head:10001", "head", "head:0", "head:99999", "-x:1 --y", "h\n:1"])

@@ -8,13 +8,13 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.kernel.refused import why_not
+from tests.waiting import until
 
 from zombiescope.core.errors import Unreadable
 from zombiescope.kernel import bpf, memcg_program, memcg_walk
@@ -106,9 +106,7 @@ def zombies(parent: Path, file: Path, names: list[bytes]) -> Iterator[None]:
 def churn(parent: Path) -> Iterator[None]:
     child = subprocess.Popen([sys.executable, "-c", CHURN, str(parent)])
     try:
-        deadline = time.monotonic() + 20
-        while not (parent / "churn-149").exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        until(lambda: (parent / "churn-149").exists())
         yield
         assert child.poll() is None, "the churning child ended by itself"
     finally:
@@ -161,10 +159,7 @@ def test_twenty_three_zombies_with_hostile_names_and_the_file_that_pins_them() -
                 assert cgroup.pin.inode == status.st_ino
                 assert cgroup.pin.device == (os.major(status.st_dev), os.minor(status.st_dev))
                 assert cgroup.pinned_by == f"shmem: dev/shm/{file.name}"
-        deadline = time.monotonic() + 30
-        while below(walk(), parent) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert below(walk(), parent) == [], "removing the file did not release its zombies"
+        until(lambda: not below(walk(), parent))  # removing the file releases its zombies
 
 
 @kernel

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.conftest import Run
 from tests.looping_unit import looping
+from tests.waiting import until
 
 from zombiescope.lab._systemd import Booted, asked_by_diagnosis, booted
 from zombiescope.treatment.kept import State, kept
@@ -33,9 +33,7 @@ def leaking(logs: Path, *, place: str = "usr", others: dict[str, str] | None = N
         systemd.systemctl("enable", "ecs.service")
         systemd.systemctl("start", "--no-block", "ecs.service")
         with asked_by_diagnosis(systemd):
-            deadline = time.monotonic() + 60
-            while len(list(logs.iterdir())) < dead and time.monotonic() < deadline:
-                time.sleep(0.05)
+            until(lambda: len(list(logs.iterdir())) >= dead)
             yield systemd
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import PROJECT, Run
 from tests.live.leaking_agent import ADVICE, LEAKS, LOOKS, applied, leaking, state
+from tests.waiting import until
 
 from zombiescope.treatment.ledger import Ledger
 from zombiescope.treatment.proofs import KILLED, proof_of
@@ -48,6 +49,7 @@ def test_killed_after_each_step_in_turn_the_ledger_tells_the_truth_and_both_ways
 KILLED_AT_DISABLE = """
 import sys
 from tests.treatment.killed_at_a_step import plan, tell
+from tests.waiting import until
 from zombiescope.audit.systemd import system_of
 from zombiescope.core import Host, Step
 from zombiescope.treatment.apply import Machine, apply
@@ -133,10 +135,7 @@ def test_killed_at_random_moments_of_apply_undo_prove_and_resume(zombiescope: Ru
             assert len(open_) <= 1, f"seed {seed}"
         if identity and ledger.fix(identity).state != "undone":
             zombiescope("fix", "--undo", identity, expect=0)
-        deadline = time.monotonic() + 10  # a command of one that was killed may still be at work
-        while state(systemd) != before and time.monotonic() < deadline:
-            time.sleep(0.2)
-        assert state(systemd) == before, f"seed {seed}"
+        until(lambda: state(systemd) == before)  # a command of one that was killed may still be at work
         assert systemd.show("ecs.service", "ActiveState") in ("activating", "active"), f"seed {seed}"
         assert identity, "none of them began"
 
@@ -158,7 +157,7 @@ def _killed_at_random(ledger: Ledger, argv: list[str], after: float) -> None:
 
 
 def _killed_after(ledger: Ledger, step: int) -> str:
-    """The number of the fix. A look that sees too little, as the loop turns slowly on a loaded machine, does nothing; a longer one follows."""
+    """The number of the fix. A look that sees too little does nothing; a longer one follows (see `applied`)."""
     known = {fix.id for fix in ledger.fixes()}
     argv = [sys.executable, "-m", "zombiescope", "fix", "unit:ecs.service", "--apply", "--hz", "0", "--seconds"]
     for seconds in LOOKS:

@@ -8,11 +8,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
 from tests.conftest import CANNOT, Run
+from tests.waiting import until
 
 from zombiescope.lab._zombies import leaked, memory_folder
 
@@ -79,15 +80,16 @@ def diagnosed_while_looping(zombiescope: Run, kind: str) -> dict[str, Any]:
             return shape
     finally:
         os.unlink(file)
-        deadline = time.monotonic() + 30
-        while os.path.exists(parent) and time.monotonic() < deadline:
-            for child in os.scandir(parent):
-                if child.is_dir():
-                    os.rmdir(child.path)
-            try:
-                os.rmdir(parent)
-            except OSError:
-                time.sleep(0.1)
+        until(lambda: _removed(parent))
+
+
+def _removed(parent: str) -> bool:
+    for child in os.scandir(parent):
+        if child.is_dir():
+            os.rmdir(child.path)
+    with suppress(OSError):  # its last process is ending
+        os.rmdir(parent)
+    return not os.path.exists(parent)
 
 
 FAMILY = "family:/zombiescope-test-loop-<n>/<id>"

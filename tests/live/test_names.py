@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import CANNOT, COMMAND, Run
+from tests.waiting import until
 
 from zombiescope.lab._zombies import Leak, leaked
 
@@ -112,9 +113,7 @@ def test_watch_streams_births_removals_and_releases(zombiescope: Run, tmp_path: 
             time.sleep(1.5)
             with leaked(7, label="test-watch") as leak:
                 pass
-            deadline = time.monotonic() + 30
-            while seen_in(streamed, leak) != [7, 7, 7] and time.monotonic() < deadline:  # in the kernel's own time
-                time.sleep(0.1)
+            until(lambda: seen_in(streamed, leak) == [7, 7, 7])  # in the kernel's own time
             process.send_signal(signal.SIGINT)
             _, said = process.communicate(timeout=30)
         finally:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.looping_unit import looping
+from tests.waiting import until
 
 from zombiescope.core import Blind, Host, Reading, Unreadable
 from zombiescope.lab._systemd import Booted, asked_by_diagnosis, booted
@@ -63,22 +64,22 @@ def by_subject(seen: list[Reading | Blind], what: str) -> dict[str, Reading]:
 def test_a_loop_is_told_in_full_and_the_calm_are_told_as_calm(systemd: Booted) -> None:
     with systemd_units.watch(Host()) as look:
         first = by_subject(list(look()), "unit_restarts_total")["unit:loop.service"]
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:  # between two runs its failure shows for a moment only
-            time.sleep(0.2)
-            now = list(look())
+        now: list[Reading | Blind] = []
+
+        def failed() -> bool:
+            """Between two runs its failure shows for a moment only."""
+            now[:] = look()
             last = by_subject(now, "unit_restarts_total")["unit:loop.service"]
-            if "Result=exit-code, ExecMainStatus=7" in last.text:
-                break
-    assert last.value > first.value
-    assert "Result=exit-code, ExecMainStatus=7" in last.text
+            return last.value > first.value and "Result=exit-code, ExecMainStatus=7" in last.text
+
+        until(failed)
     assert by_subject(now, "unit_cgroup")["unit:loop.service"].text == f"/{systemd.name}/system.slice/loop.service"
     assert by_subject(now, "unit_loops_for_ever")["unit:loop.service"].value == 1
     calm = {name: it.value for name, it in by_subject(now, "unit_restarts_total").items() if "calm" in name}
     assert calm == {f"unit:calm{n}.service": 0.0 for n in range(20)}
     assert by_subject(now, "unit_active")["unit:calm3.service"].text == "active (running)"
-    failed = by_subject(now, "units_failed")["node"]
-    assert failed.value == 1 and failed.text == "once.service"
+    units = by_subject(now, "units_failed")["node"]
+    assert units.value == 1 and units.text == "once.service"
     assert set(by_subject(now, "unit_cgroup")) == {"unit:loop.service"}, "only who restarts costs more questions"
 
 
@@ -92,11 +93,8 @@ def test_the_count_only_rises_though_systemds_begins_anew(systemd: Booted) -> No
         assert told() == 0
         for times in (1, 2):
             systemd.systemctl("kill", "--signal=KILL", "calm1.service")
-            deadline = time.monotonic() + 30
-            while told() < times and time.monotonic() < deadline:
-                time.sleep(0.1)
-        while systemd.show("calm1.service", "SubState") != "running" and time.monotonic() < deadline:
-            time.sleep(0.1)
+            until(lambda: told() >= times)  # noqa: B023  (it is called at once)
+        until(lambda: systemd.show("calm1.service", "SubState") == "running")
         assert told() == 2
         systemd.systemctl("restart", "calm1.service")
         assert systemd.show("calm1.service", "NRestarts") == "0" and told() == 2

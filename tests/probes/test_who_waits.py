@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import CANNOT
 from tests.probes.machine import AT
+from tests.waiting import until
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, UserError
 from zombiescope.lab._file_systems import file_system_user, frozen, fuse_mount
@@ -44,10 +45,8 @@ def test_who_writes_to_a_frozen_file_system_is_told_with_its_mount() -> None:
         with loop_disk("frozen", 32 << 20) as (disk, folder), file_system_user("logs", f"{folder}/a", "0.01") as pid:
             assert mount_written(Host(), os.getpid()) == "", "it is not blocked"
             with frozen(folder):
-                deadline = time.monotonic() + 10
-                while not (told := mount_written(Host(), pid)) and time.monotonic() < deadline:
-                    time.sleep(0.05)
-                assert told == f"{folder} (ext4 on {disk})"
+                until(lambda: mount_written(Host(), pid))
+                assert mount_written(Host(), pid) == f"{folder} (ext4 on {disk})"
     except UserError as error:
         pytest.skip(CANNOT + str(error))
 

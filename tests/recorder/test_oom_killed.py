@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import CANNOT, COMMAND
+from tests.waiting import until
 
 from zombiescope.recorder.replay import opened
 
@@ -25,9 +26,7 @@ def test_it_is_killed_and_the_recording_opens(tmp_path: Path) -> None:
         pytest.skip(f"{CANNOT}make a cgroup: {error.strerror}")
     process = subprocess.Popen([COMMAND, "record", str(tmp_path)], stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 30
-        while not list(tmp_path.glob("*/head")) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until(lambda: list(tmp_path.glob("*/head")))
         time.sleep(1.5)
         (group / "cgroup.procs").write_text(str(process.pid))
         (group / file).write_text("65536")  # what it takes from now on is charged here

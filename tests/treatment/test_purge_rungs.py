@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.treatment.pinned_cgroups import NAME, Parent, below, dead, device_of, leak, undisturbed
+from tests.waiting import until
 
 from zombiescope.core.errors import Unreadable, UserError
 from zombiescope.kernel.file_handles import Handles
@@ -63,9 +64,7 @@ def test_tmpfs_is_told_and_never_touched_nor_forced(shm: Path, parent: Parent) -
     for freed in rungs:  # they see that it would be for nothing, and do nothing
         assert (freed.freed, freed.left, freed.evidence) == (0, 23, ()) and freed.why_left
     shm.unlink()
-    deadline = time.monotonic() + 30
-    while dead(mine):
-        assert time.monotonic() < deadline, "the advice was wrong"
+    until(lambda: not dead(mine))  # else the advice was wrong
 
 
 def test_reclaim_frees_what_lies_on_disk_and_spares_the_living(disk: Path, parent: Parent) -> None:
