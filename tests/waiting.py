@@ -13,3 +13,13 @@ def until(condition: Callable[..., object], seconds: float = HANGS) -> None:
     while not condition():
         assert time.monotonic() < end, "what the test waits for did not come"
         time.sleep(0.02)
+
+
+def waits(pid: int) -> bool:
+    """Whether its main thread is asleep, and stays so for a while: a program that starts also waits, for its files."""
+    for _ in range(10):
+        with open(f"/proc/{pid}/stat") as file:
+            if file.read().rpartition(")")[2].split()[0] not in "SD":
+                return False
+        time.sleep(0.02)
+    return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from tests.conftest import Run
 from tests.live.leaking_agent import LEAKS, WANTED, applied, leaking, state
 from tests.looping_unit import looping
+from tests.waiting import until
 
 from zombiescope.treatment.ledger import Ledger
 
@@ -45,7 +45,7 @@ def test_a_transient_unit_is_refused(zombiescope: Run, logs: Path, ledger: Ledge
         loop = ("--property=Restart=always", "--property=RestartSec=50ms", "--property=StartLimitIntervalSec=0")
         leaks = "echo x > /var/lib/agent/t$$.log; exit 1"
         system_of(Host()).run("systemd-run", "--unit=made.service", *loop, "--", "/bin/sh", "-c", leaks)
-        time.sleep(2)
+        until(lambda: len(list(logs.glob("t*.log"))) >= 8)
         done = zombiescope("fix", "made.service", "--apply", "--seconds", "4", "--hz", "0", expect=2)
         assert "is generated: change what generates it" in " ".join(done.stdout.split())
         assert systemd.show("made.service", "LoadState") == "loaded" and ledger.fixes() == []

@@ -11,14 +11,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conftest import CANNOT, COMMAND, Run
-from tests.waiting import until
+from tests.waiting import until, waits
 
 from zombiescope.lab._zombies import Leak, leaked
 
@@ -98,7 +97,7 @@ def test_growth_by_family() -> None:
             [COMMAND, "census", "--names", "--seconds", "3", "--format", "json"], stdout=subprocess.PIPE, text=True
         ) as counting,
     ):
-        time.sleep(1.5)
+        until(lambda: waits(counting.pid))  # it has counted once
         with leaked(13, label="test-new"):
             shape = json.loads(counting.communicate(timeout=60)[0])
     grown = {it["name"]: it["grown"] for it in shape["families"]}
@@ -110,7 +109,7 @@ def test_watch_streams_births_removals_and_releases(zombiescope: Run, tmp_path: 
     watch = [str(COMMAND), "census", "--watch", "--format", "json"]
     with streamed.open("w") as out, subprocess.Popen(watch, stdout=out, stderr=subprocess.PIPE, text=True) as process:
         try:
-            time.sleep(1.5)
+            until(lambda: waits(process.pid))  # it listens
             with leaked(7, label="test-watch") as leak:
                 pass
             until(lambda: seen_in(streamed, leak) == [7, 7, 7])  # in the kernel's own time

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import CANNOT
 from tests.probes.test_process_waits import values
+from tests.waiting import until, waits
 
 from zombiescope.core import Host
 from zombiescope.kernel.held_files import HeldFiles
@@ -38,7 +39,7 @@ def vforked(fifo: Path) -> Iterator[int]:
 @pytest.mark.kernel
 def test_a_process_that_is_really_blocked(tmp_path: Path) -> None:
     with processes.watch(Host()) as look, vforked(tmp_path / "fifo") as pid:
-        time.sleep(0.3)
+        until(lambda: waits(pid))
         list(look())
         time.sleep(0.5)
         told = {

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from tests.conftest import CANNOT
 from tests.probes.machine import AT
-from tests.waiting import until
+from tests.waiting import until, waits
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, UserError
 from zombiescope.lab._file_systems import file_system_user, frozen, fuse_mount
@@ -56,7 +56,7 @@ def test_who_waits_for_a_daemon_that_does_not_answer() -> None:
     skip_without("root", "fuse")
     waiters = Asleep("fuse_waiter_seconds", ("request_wait_answer",))
     with fuse_mount("waits", 60.0) as (folder, _daemon), file_system_user("looks", folder, "0.1") as pid:
-        time.sleep(0.5)
+        until(lambda: Path(f"/proc/{pid}/wchan").read_text() == "request_wait_answer")
         assert not list(waiters.told(Host(), 10.0)), "since when is not known at the first look"
         (told,) = [it for which, it in waiters.told(Host(), 15.0) if which == str(pid)]
         assert told.subject == f"process:zslab-looks[{pid}]" and told.value == 5.0
@@ -113,12 +113,21 @@ def test_without_fusectl_it_is_said(tmp_path: Path) -> None:
 def test_who_writes_to_a_pipe_that_nobody_reads() -> None:
     skip_without("root")
     with unread_pipe() as (writer, reader), pipe_writers.watch(Host()) as look:
-        time.sleep(0.5)
+        until(lambda: waits(writer))
         assert not [it for it in look() if isinstance(it, Reading) and it.subject.endswith(f"[{writer}]")]
-        time.sleep(0.1)
         told = {it.what: it for it in look() if isinstance(it, Reading) and it.subject.endswith(f"[{writer}]")}
         assert 0 < told["pipe_writer_seconds"].value < 60
         assert told["pipe_reader"].text == f"zslab-neglects[{reader}]"
+
+
+def _of_group(group: int, name: str) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has just ended
+            about = path.read_text()
+            if f"({name})" in about and about.rpartition(")")[2].split()[2] == str(group):
+                found.append(int(path.parent.name))
+    return found
 
 
 @pytest.mark.kernel
@@ -128,10 +137,9 @@ def test_a_pipeline_is_as_fast_as_the_slowest_of_it() -> None:
     with subprocess.Popen(pipeline, start_new_session=True, stdin=subprocess.DEVNULL) as shell:
         try:
             with pipe_writers.watch(Host()) as look:
-                time.sleep(0.5)
+                until(lambda: all(len(_of_group(shell.pid, name)) == 1 for name in ("cat", "sleep")))
+                until(lambda: waits(*_of_group(shell.pid, "cat")))
                 told = [it for _ in range(2) for it in look() if isinstance(it, Reading)]
-                asleep = [it for it in Path("/proc").glob("[0-9]*/stat") if f" {shell.pid} " in it.read_text()]
-            assert len(asleep) >= 2  # cat and sleep, of the shell's group
             assert not [it for it in told if it.subject.startswith("process:cat[")]
         finally:
             os.killpg(shell.pid, signal.SIGKILL)

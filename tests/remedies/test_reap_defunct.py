@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.nodes import node, read
 from tests.remedies.planned import finding, plan_for, plans, to_nobody
+from tests.waiting import until, waits
 
 from zombiescope.core import Host, Plan, UserError
 from zombiescope.treatment.apply import Machine, apply
@@ -22,9 +22,10 @@ CHILDREN = 25
 PARENT = f"""
 import os, signal, time
 for _ in range({CHILDREN}):
-    if not os.fork():
+    child = os.fork()
+    if not child:
         os._exit(0)
-time.sleep(0.5)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
 def reap(*_):
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
@@ -88,10 +89,11 @@ def test_real_children(tmp_path: Path, listens: bool) -> None:
         assert defunct(pid) == CHILDREN
         plan, machine = planned(f"process:python[{pid}]"), Machine(Host(), Host())
         assert apply(plan, machine, Ledger(str(tmp_path)), to_nobody).state == "finished"
-        until = time.monotonic() + (20 if listens else 0.5)
-        while defunct(pid) and time.monotonic() < until:
-            time.sleep(0.05)
-        assert defunct(pid) == (0 if listens else CHILDREN)
+        if listens:
+            until(lambda: not defunct(pid))
+        else:
+            until(lambda: waits(pid))  # it has had the signal
+            assert defunct(pid) == CHILDREN
         assert Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z", "the parent goes on"
 
 
