@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import CANNOT, Run
 from tests.kernel.refused import why_not
+from tests.waiting import until
 
 from zombiescope.core import Host, Reading, Unreadable
 from zombiescope.kernel import bpf
@@ -131,10 +132,7 @@ def test_nothing_stays_in_the_kernel_when_the_process_is_killed() -> None:
     assert len(ids) == 3 and all(map(loaded, ids))
     child.send_signal(signal.SIGKILL)
     child.communicate()
-    end = time.monotonic() + 10
-    while any(map(loaded, ids)) and time.monotonic() < end:  # programs are freed after a grace period
-        time.sleep(0.1)
-    assert not any(map(loaded, ids))
+    until(lambda: not any(map(loaded, ids)))  # programs are freed after a grace period
 
 
 def loaded(number: int) -> bool:
