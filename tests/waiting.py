@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
+T = TypeVar("T")
 HANGS = 120.0  # seconds: what is not so by then will not be
 
 
-def until(condition: Callable[..., object], seconds: float = HANGS) -> None:
+def until(condition: Callable[..., T], seconds: float = HANGS) -> T:
+    """What it says once that is true."""
     end = time.monotonic() + seconds
-    while not condition():
+    while not (found := condition()):
         assert time.monotonic() < end, "what the test waits for did not come"
         time.sleep(0.02)
+    return found
 
 
 def waits(pid: int) -> bool:

@@ -19,6 +19,7 @@ from tests.agent.running import Agent, running
 from tests.agent.test_posting import receiver
 from tests.agent.test_serving import GET, descriptors, resident, status
 from tests.conftest import CANNOT, Run
+from tests.waiting import until
 
 from zombiescope.agent import posting
 from zombiescope.agent.posting import Poster
@@ -205,11 +206,7 @@ def test_what_is_posted_goes_to_those_we_trust_and_shows_who_we_are(pki: Path, m
 
         for authority, own in (("others", "client"), ("ca", ""), ("ca", "stranger")):
             poster = posted(authority, own)
-            deadline = time.monotonic() + 20
-            while not (news := poster.news()):
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
-            assert "does not take what is posted" in news and not server.got
+            assert "does not take what is posted" in until(poster.news) and not server.got
             poster.close(5)
         poster = posted("ca", "client")
         assert server.until(1) == [("/", [1])]

@@ -16,6 +16,7 @@ from tests.agent.running import running
 from tests.conftest import COMMAND
 from tests.fleet.fleets import opened
 from tests.fleet.hourly import recording
+from tests.waiting import until
 
 from zombiescope.__main__ import main
 from zombiescope.core import UserError
@@ -110,13 +111,7 @@ def test_a_client_that_never_ends_holds_up_nobody(tmp_path: Path, hour: Hour, pa
 def test_it_compacts_what_has_come(tmp_path: Path, hour: Hour, parcel: bytes) -> None:
     with serving(tmp_path, "--compact-every", "1s") as url:
         assert store.taking(url, TOKEN).create(parcel_key(hour, 7), parcel)
-        until = time.monotonic() + 60
-        while not (tmp_path / "s" / "manifests").exists():
-            assert time.monotonic() < until
-            time.sleep(0.2)
-        while not list((tmp_path / "s" / "manifests").rglob("*.json")):
-            assert time.monotonic() < until
-            time.sleep(0.2)
+        until(lambda: list((tmp_path / "s" / "manifests").rglob("*.json")))
     assert opened(tmp_path / "s").rows("SELECT name FROM nodes") == [("n",)]
 
 

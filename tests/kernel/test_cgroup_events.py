@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import CANNOT
+from tests.waiting import HANGS
 
 from zombiescope.core import Host, Unparsable, Unreadable
 from zombiescope.kernel import cgroup_events, lru_gen
@@ -95,7 +96,7 @@ def test_births_removals_and_releases_are_seen_with_paths_and_nothing_is_left() 
 
 def wait_for_releases(events: cgroup_events.CgroupEvents, name: str, wanted: int) -> int:
     """The kernel's workers release in their own time."""
-    seen, deadline = 0, time.monotonic() + 30
+    seen, deadline = 0, time.monotonic() + HANGS
     while seen < wanted and time.monotonic() < deadline:
         seen += sum(event.kind == "release" and event.path.startswith(f"{name}/") for event in events.read())
         time.sleep(0.05)

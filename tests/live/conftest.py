@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 from tests.lab.machine_state import changes, machine_state
+from tests.waiting import HANGS
 
 from zombiescope.places.own_folders import LEDGER_ENVIRONMENT
 from zombiescope.probes import cpu_throttling, pressure
 from zombiescope.treatment.ledger import Ledger
-
-PATIENCE = 30.0  # seconds for the kernel to let go of what was killed
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def as_before() -> Iterator[set[str]]:
     """How the machine was; once what was killed has had time to go, it is so again."""
     before = machine_state()
     yield before
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + HANGS
     while (left := changes(before)) and time.monotonic() < deadline:
         time.sleep(0.2)
     assert not left
@@ -31,7 +30,7 @@ def as_before() -> Iterator[set[str]]:
 @pytest.fixture
 def none_is_freed() -> None:
     """The kernel has let go of what earlier tests left: their number has not changed for a second."""
-    last, since, deadline = -1, time.monotonic(), time.monotonic() + PATIENCE
+    last, since, deadline = -1, time.monotonic(), time.monotonic() + HANGS
     while time.monotonic() - since < 1.0 and time.monotonic() < deadline:
         if (now := _memory_cgroups()) != last:
             last, since = now, time.monotonic()

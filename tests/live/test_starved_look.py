@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import CANNOT, COMMAND
+from tests.waiting import until
 
 pytestmark = [pytest.mark.kernel, pytest.mark.long]
 V1, V2 = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")
@@ -40,9 +41,7 @@ def neighbour(shares: int) -> Iterator[None]:
         for loop in loops:
             loop.kill()
             loop.wait()
-        deadline = time.monotonic() + 5
-        while (folder / "cgroup.procs").read_text() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until(lambda: not (folder / "cgroup.procs").read_text())
         folder.rmdir()
 
 

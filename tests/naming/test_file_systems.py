@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import CANNOT
 from tests.naming.programs import LOADER, compiled, library, name_at, needs_root, running
+from tests.waiting import until
 
 from zombiescope.core.errors import Unreadable
 from zombiescope.naming import file_systems
@@ -119,7 +120,4 @@ def test_what_hangs_all_the_same_is_left_behind_and_named_once_it_answers(
     assert OFFSET.fullmatch(name_at(pid, address, namer)) and namer.reads
     assert not namer.user(pid, address, time.monotonic_ns())[1], "not final"
     os.kill(daemon, signal.SIGCONT)
-    deadline = time.monotonic() + 10
-    while (name := name_at(pid, address, namer)) != "walk_far_away" and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert name == "walk_far_away"
+    until(lambda: name_at(pid, address, namer) == "walk_far_away")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import CANNOT
 from tests.treatment.pinned_cgroups import NAME, SHM, Parent, device_of
+from tests.waiting import HANGS
 
 from zombiescope.kernel.file_handles import mounts
 from zombiescope.lab._zombies import memory_folder
@@ -45,7 +46,7 @@ def parent() -> Iterator[Parent]:
         return path
 
     yield make
-    deadline = time.monotonic() + 10  # a folder cannot go before the process that has just ended in it
+    deadline = time.monotonic() + HANGS  # a folder cannot go before the process that has just ended in it
     while made:
         try:
             for folder in (*filter(Path.is_dir, made[-1].iterdir()), made[-1]):
