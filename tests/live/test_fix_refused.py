@@ -43,7 +43,7 @@ def test_a_transient_unit_is_refused(zombiescope: Run, logs: Path, ledger: Ledge
 
     with leaking(logs) as systemd:
         loop = ("--property=Restart=always", "--property=RestartSec=50ms", "--property=StartLimitIntervalSec=0")
-        leaks = "echo x > /var/lib/agent/t$$.log; exit 1"
+        leaks = "mktemp /var/lib/agent/tXXXXXX.log; exit 1"  # no dollars: systemd and the shell both expand them
         system_of(Host()).run("systemd-run", "--unit=made.service", *loop, "--", "/bin/sh", "-c", leaks)
         until(lambda: len(list(logs.glob("t*.log"))) >= 8)
         done = zombiescope("fix", "made.service", "--apply", "--seconds", "4", "--hz", "0", expect=2)
