@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -14,23 +15,23 @@ from zombiescope.core.samples import Samples
 from zombiescope.naming.demangled import demangled
 
 FIELDS = "comm,pid,tid,cpu,time,event,ip,sym,dso"
-_HEAD = re.compile(r" *(.*?) +(-?\d+)/(-?\d+) +\[(\d+)\] +(\d+)\.(\d{9}):")
+_HEAD = re.compile(r" *(.*?) +(-?\d+)/(-?\d+) +\[(\d+)\] +(\d+)\.(\d{9}):", re.DOTALL)
 _FRAME = re.compile(r"\s+([0-9a-f]+) (.*?) \((.*)\)$")
 _UNKNOWN = "[unknown]"
-_KERNEL = ("[kernel", "[bpf", "bpf_prog_")  # files: a BPF program is its own
+_KERNEL = 1 << 63  # addresses from here on
 _TAKEN_OUT = re.compile(r"PERF_RECORD_KSYMBOL addr [0-9a-f]+ len \d+ type 1 flags 0x1 name (\S+)")
 _SHOWN = 3  # samples of which the stacks are shown, if they differ
 
 
 class Printed(NamedTuple):
-    """A sample as perf prints it; frames are names and files, leaf first."""
+    """A sample as perf prints it; frames are addresses and names, leaf first."""
 
     at: int
     cpu: int
     pid: int
     tid: int
     comm: str
-    frames: list[tuple[str, str]]
+    frames: list[tuple[int, str]]
 
 
 class Compared(NamedTuple):
@@ -51,23 +52,24 @@ def printed(path: str) -> Iterator[Printed]:
     argv = ("perf", "script", "--ns", "--no-demangle", "-F", FIELDS, "-i", path)
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdout is not None
-        head, frames = None, []
+        head, frames, name = None, [], ""
         for raw in process.stdout:
             line = raw.decode("utf-8", "surrogateescape").rstrip("\n")
             if line.startswith("\t"):
                 frame = _FRAME.match(line)
                 assert frame, line
-                frames.append((frame[2], frame[3]))
+                frames.append((int(frame[1], 16), frame[2]))
             elif line.strip():
                 if head is not None:
                     yield _made(head, frames)
-                head, frames = _HEAD.match(line), []
-                assert head, line
+                head, frames = _HEAD.match(name + line), []
+                name = "" if head else f"{name}{line}\n"  # that of a process may have any bytes, a newline too
+                assert len(name) < 100, name
         if head is not None:
             yield _made(head, frames)
 
 
-def _made(head: re.Match[str], frames: list[tuple[str, str]]) -> Printed:
+def _made(head: re.Match[str], frames: list[tuple[int, str]]) -> Printed:
     at = int(head[5]) * 1_000_000_000 + int(head[6])
     return Printed(at, int(head[4]), int(head[2]), int(head[3]), head[1], frames)
 
@@ -83,7 +85,8 @@ def compare(capture: Samples, path: str) -> Compared:
         who, ours = capture.whos[capture.who[row]], stacks[capture.stack[row]]
         differ["time_and_cpu"] += (one.at, one.cpu) != (capture.at[row], capture.cpu[row])
         differ["who"] += (one.comm, one.pid, one.tid) != (who.comm, who.pid, capture.tid[row])
-        kernel = _of_kernel(one.frames)
+        # Up to where the program begins, whose own stack may hold any number as an address.
+        kernel = [name for _, name in takewhile(lambda it: it[0] >= _KERNEL, one.frames)]
         mine = [it.name for it in ours if it.kernel]
         how = _kernel(kernel, mine, bool(one.frames), other_names, taken_out)
         differ[how] += 1
@@ -91,15 +94,9 @@ def compare(capture: Samples, path: str) -> Compared:
             shown.append(f"{one.comm} at {one.at}: perf {kernel}, we {mine}")
         if one.frames:
             leaf = ours[0].name if ours else ""
-            differ["leaf"] += demangled(one.frames[0][0]) != (_UNKNOWN if leaf.startswith("[") else leaf)
+            differ["leaf"] += demangled(one.frames[0][1]) != (_UNKNOWN if leaf.startswith("[") else leaf)
     counts = {name: differ[name] for name in Compared._fields[1:-1]}
     return Compared(len(theirs), **counts, shown=tuple(shown))
-
-
-def _of_kernel(frames: list[tuple[str, str]]) -> list[str]:
-    """Names up to the last one of a file of the kernel: what perf cannot name has no file."""
-    ends = [place for place, (_, file) in enumerate(frames, start=1) if file.startswith(_KERNEL)]
-    return [name for name, _ in frames[: max(ends, default=0)]]
 
 
 def _kernel(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import CANNOT
 from tests.nodes import node
+from tests.waiting import until
 
 from zombiescope.core import Blind, Host, Reading, Unreadable
 from zombiescope.core.model import Span
@@ -66,6 +67,13 @@ def busy(folder: Path) -> Iterator[int]:
             child.kill()
 
 
+def has_waited(folder: Path) -> None:
+    """Something of that cgroup has waited for its core, and ran again."""
+    with busy(folder) as pid:
+        before = run_delay(pid)
+        until(lambda: run_delay(pid) > before)
+
+
 def run_delay(pid: int) -> float:
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
 
@@ -97,8 +105,7 @@ def test_many_cgroups_stay_few_readings_and_no_wait_is_lost(group: Group) -> Non
     with busy(group("neighbour")), cgroup_run_delay.watch(Host()) as look:
         list(look())
         for folder in folders:
-            with busy(folder):
-                time.sleep(0.05)
+            has_waited(folder)
         rows = [it for it in look() if isinstance(it, Reading)]
     assert len(rows) == cgroup_run_delay.MOST + 1 and rows[-1].subject == "cgroups:others"
     assert len({it.subject for it in rows}) == len(rows)
@@ -112,8 +119,7 @@ def test_cgroups_that_do_not_fit_into_the_table_are_counted_together(
     folders = [group(f"full{number}") for number in range(8)]
     with busy(group("neighbour")), RunDelays(most=1e9) as delays:
         for folder in folders:
-            with busy(folder):
-                time.sleep(0.05)
+            has_waited(folder)
         found = delays.read()
     assert found is not None
     by_id = {it.cgroup: it for it in found[1]}
