@@ -50,6 +50,14 @@ def test_its_own_cgroups_decide_however_few_are_dying_on_the_node(runs: int, sto
     assert plan.advice is not stopped
 
 
+def test_where_releases_are_not_seen_none_of_its_cgroups_was_seen_to_stay() -> None:
+    """The kernel may have freed every one: only names in the tree were compared."""
+    releases = "cgroup_releases_total"
+    seen = node([it for it in loop() if it.what != releases], unseen={releases: "not allowed"})
+    (plan,) = plans(seen, "stop_leaking_unit", *SIGNS)
+    assert plan.advice and "none of its cgroups was seen to stay behind" in plan.steps[0].says
+
+
 OOM = "activating (auto-restart), NRestarts=9, Result=oom-kill, ExecMainStatus=9"
 ENDS = "activating (auto-restart), NRestarts=9, Result=success, ExecMainStatus=0"
 

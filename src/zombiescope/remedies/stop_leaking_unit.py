@@ -84,6 +84,8 @@ def _runs(finding: Finding, timeline: Timeline) -> float:
 
 def _leaves_cgroups(finding: Finding, timeline: Timeline) -> bool:
     """Its own, seen one by one: that the node has ever more of them may be the doing of another unit."""
+    if not timeline.looked("cgroup_releases_total"):  # those that were freed are not known
+        return False
     own = left_behind(finding.subject, timeline)
     return own.stay and own.held >= FEWEST
 
