@@ -5,6 +5,7 @@ A mapped file would kill the process (SIGBUS) when its owner cuts it off; pread(
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import Protocol
 
@@ -38,7 +39,11 @@ class Held:
 
 
 class OnDisk:
-    """An open file; its size is that of the moment it was opened. It owns the descriptor."""
+    """An open file; its size is that of the moment it was opened. It owns the descriptor.
+
+    A read ends where nothing was ever written (a hole): no linker leaves one inside of a table, and a file of some
+    kilobytes on disk could claim tables of gigabytes by one.
+    """
 
     def __init__(self, descriptor: int, size: int) -> None:
         self._descriptor, self._size = descriptor, size
@@ -51,7 +56,7 @@ class OnDisk:
         os.close(self._descriptor)
 
     def read(self, at: int, size: int) -> bytes:
-        pieces, left = [], max(0, min(size, self._size - at))
+        pieces, left = [], max(0, min(size, self._size - at, self._until_hole(at) - at))
         while left:
             try:
                 piece = os.pread(self._descriptor, left, at)
@@ -62,3 +67,10 @@ class OnDisk:
             pieces.append(piece)
             at, left = at + len(piece), left - len(piece)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _until_hole(self, at: int) -> int:
+        """Where the data at an offset ends. Without SEEK_HOLE, as on vfat, a file has no holes either."""
+        try:
+            return os.lseek(self._descriptor, at, os.SEEK_HOLE)
+        except OSError as error:
+            return at if error.errno == errno.ENXIO else self._size  # ENXIO: behind the end of the file

@@ -15,11 +15,12 @@ import numpy as np
 
 from zombiescope.core.errors import Unparsable
 from zombiescope.naming.contents import Contents, Held
-from zombiescope.naming.functions import Functions, Table, records
+from zombiescope.naming.elf_records import CLASS_32, CLASS_64, PROGRAM, SECTION, SYMBOL, Table, records
+from zombiescope.naming.functions import Functions
 from zombiescope.naming.ranges import Addresses, Indexes, Ranges
 from zombiescope.naming.stubs import X86_64, Stubs
 
-_CLASS_32, _CLASS_64 = 1, 2
+_MAGIC = b"\x7fELF"
 _PT_LOAD, _PT_NOTE, _PF_X = 1, 4, 1
 _SHT_SYMTAB, _SHT_STRTAB, _SHT_NOTE, _SHT_NOBITS, _SHT_DYNSYM = 2, 3, 7, 8, 11
 _SHF_EXECINSTR, _SHF_COMPRESSED = 1 << 2, 1 << 11
@@ -30,31 +31,17 @@ _MANY = 0xFFFF  # PN_XNUM, SHN_XINDEX: the number does not fit the header and is
 _MOST_SEGMENTS = 1024  # a linker writes some ten
 _MOST_SECTIONS = 1 << 17  # a program of one section a function, not linked yet, has some ten thousand
 _MOST_NOTES = 4096  # libc has some hundred (SystemTap probes), and the build-id is among the first
-_MOST_SYMBOLS = 2 << 20  # a browser with everything linked in has one million; all nested, a million take 4 s
+# Of both tables together; a browser with everything linked in has one million. All nested, a million take 4 s.
+_MOST_SYMBOLS = 2 << 20
 _LARGEST_NOTES = 4 << 20  # bytes, of all sections together
-_LARGEST_NAMES = 128 << 20  # bytes of names; of a browser with everything linked in 90 MB
+_LARGEST_NAMES = 128 << 20  # bytes of names, of both tables together; of that browser 90 MB
+_NAME_ON_AVERAGE = 1024  # bytes, at most: few symbols have few names. C++ with many templates has 100 to 200
 _MOST_SUFFIXES = 8  # names of sections that end alike: .plt, .rela.plt
 _LONGEST_LINK = 512  # a name of 255 bytes, and a checksum
 _LONGEST_ID = 64  # SHA-1 has 20 bytes, the longest hash in use 64
-_LARGEST_MINI = 64 << 20  # mini debug information has a few hundred KB, compressed: it may be a decompression bomb
-_MINI_MEMORY = 128 << 20  # what xz -9 needs to unpack is 65 MB
-
-_PROGRAM = {
-    _CLASS_64: {"type": ("u4", 0), "flags": ("u4", 4), "offset": ("u8", 8), "vaddr": ("u8", 16), "filesz": ("u8", 32)}
-    | {"align": ("u8", 48)},
-    _CLASS_32: {"type": ("u4", 0), "flags": ("u4", 24), "offset": ("u4", 4), "vaddr": ("u4", 8), "filesz": ("u4", 16)}
-    | {"align": ("u4", 28)},
-}
-_SECTION = {
-    _CLASS_64: {"name": ("u4", 0), "type": ("u4", 4), "flags": ("u8", 8), "addr": ("u8", 16), "offset": ("u8", 24)}
-    | {"size": ("u8", 32), "link": ("u4", 40), "info": ("u4", 44), "align": ("u8", 48), "entsize": ("u8", 56)},
-    _CLASS_32: {"name": ("u4", 0), "type": ("u4", 4), "flags": ("u4", 8), "addr": ("u4", 12), "offset": ("u4", 16)}
-    | {"size": ("u4", 20), "link": ("u4", 24), "info": ("u4", 28), "align": ("u4", 32), "entsize": ("u4", 36)},
-}
-_SYMBOL = {
-    _CLASS_64: {"name": ("u4", 0), "info": ("u1", 4), "shndx": ("u2", 6), "value": ("u8", 8), "size": ("u8", 16)},
-    _CLASS_32: {"name": ("u4", 0), "info": ("u1", 12), "shndx": ("u2", 14), "value": ("u4", 4), "size": ("u4", 8)},
-}
+_LARGEST_MINI = 16 << 20  # unpacked: 150,000 functions. Mini debug information may be a decompression bomb
+_PIECE = 1 << 20
+_MINI_MEMORY = 72 << 20  # what xz -9 needs to unpack is 65 MB, of which it touches as much as it unpacks
 
 
 class DebugLink(NamedTuple):
@@ -154,14 +141,15 @@ class Elf:
 class _Reader:
     def __init__(self, file: Contents, source: str) -> None:
         self._file, self._source = file, source
+        self._symbols_left, self._names_left = _MOST_SYMBOLS, _LARGEST_NAMES
         view = file.read(0, 64)
-        if len(view) < 52 or view[:4] != b"\x7fELF":
+        if len(view) < 52 or view[:4] != _MAGIC:
             raise Unparsable(source, 0, f"{file.size} bytes that begin with {view[:4]!r}: not an ELF file")
         self._class, encoding = view[4], view[5]
-        if self._class not in (_CLASS_32, _CLASS_64) or encoding not in (1, 2):
+        if self._class not in (CLASS_32, CLASS_64) or encoding not in (1, 2):
             raise Unparsable(source, 4, f"class {self._class} and encoding {encoding}, not 1 or 2")
         self._order = "<>"[encoding - 1]
-        rest = struct.Struct(self._order + ("HHIQQQIHHHHHH" if self._class == _CLASS_64 else "HHIIIIIHHHHHH"))
+        rest = struct.Struct(self._order + ("HHIQQQIHHHHHH" if self._class == CLASS_64 else "HHIIIIIHHHHHH"))
         if len(view) < 16 + rest.size:
             raise Unparsable(source, 16, f"{len(view)} bytes, shorter than an ELF header")
         _type, self._machine, _version, _entry, self._phoff, self._shoff, _flags, _size, *counts = rest.unpack_from(
@@ -180,14 +168,14 @@ class _Reader:
         loads = self._segments[self._segments["type"] == _PT_LOAD][:_MOST_SEGMENTS]
         code = loads[loads["flags"] & _PF_X != 0]
         link = None if tables[0] else self._debug_link()
-        stubs = Stubs(self._section, *dynamic) if (self._machine, self._class) == (X86_64, _CLASS_64) else None
+        stubs = Stubs(self._section, *dynamic) if (self._machine, self._class) == (X86_64, CLASS_64) else None
         # Two segments may share a page of the file; samples are from the one that can be executed.
         return Elf(self._build_id(), code if len(code) else loads, tuple(tables), stubs, link)
 
     def _section_headers(self) -> Table:
-        layout, size = _SECTION[self._class], self._shentsize
+        layout, size = SECTION[self._class], self._shentsize
         if not self._shoff:
-            return records(self._file, self._source, self._order, layout, (0, 64, 0))
+            return records(self._file, self._source, self._order, layout, (0, layout.size, 0))
         first = records(self._file, self._source, self._order, layout, (self._shoff, size, 1))
         if len(first) and not self._shnum:
             self._shnum = int(first["size"][0])
@@ -200,8 +188,8 @@ class _Reader:
         )
 
     def _program_headers(self) -> Table:
-        layout = _PROGRAM[self._class]
-        place = (self._phoff, self._phentsize, min(self._phnum, _MANY)) if self._phnum else (0, 64, 0)
+        layout = PROGRAM[self._class]
+        place = (self._phoff, self._phentsize, min(self._phnum, _MANY)) if self._phnum else (0, layout.size, 0)
         return records(self._file, self._source, self._order, layout, place)
 
     def _contents(self, number: int) -> tuple[int, int]:
@@ -213,16 +201,19 @@ class _Reader:
 
     # ELF allows one table of each kind; the first is taken, so many that claim the same bytes cost no more than one.
     def _symbols(self, kind: int) -> tuple[Table, bytes]:
-        sections, layout = self._sections, _SYMBOL[self._class]
-        place, strings = (0, 64, 0), b""
+        sections, layout = self._sections, SYMBOL[self._class]
+        place, names_at, names = (0, layout.size, 0), 0, 0
         for number in np.flatnonzero(sections["type"] == kind)[:1].tolist():
             link, size = int(sections["link"][number]), int(sections["entsize"][number])
-            if link < len(sections) and sections["type"][link] == _SHT_STRTAB and 0 < size <= _MANY:
+            if link < len(sections) and sections["type"][link] == _SHT_STRTAB and size == layout.size:
                 offset, length = self._contents(number)
-                at, names = self._contents(link)
-                place = (offset, size, min(length // size, _MOST_SYMBOLS))
-                strings = self._file.read(at, min(names, _LARGEST_NAMES))
-        return records(self._file, self._source, self._order, layout, place), strings
+                place = (offset, size, min(length // size, self._symbols_left))
+                names_at, names = self._contents(link)
+        symbols = records(self._file, self._source, self._order, layout, place)
+        strings = self._file.read(names_at, min(names, self._names_left, len(symbols) * _NAME_ON_AVERAGE))
+        self._symbols_left -= len(symbols)
+        self._names_left -= len(strings)
+        return symbols, strings
 
     def _functions(self, symbols: Table, strings: bytes, *, labels: bool = False) -> Functions:
         """Or what hand-written assembly calls one, without saying so: `_start` of ld.so."""
@@ -254,7 +245,7 @@ class _Reader:
     # Fedora, Red Hat and Amazon Linux keep the names of functions in a compressed ELF file inside of each program.
     def _mini_debug_information(self) -> list[Functions]:
         raw = _unpacked(self._section(b".gnu_debugdata", _LARGEST_MINI)[1])
-        if raw[:4] != b"\x7fELF":
+        if not raw:
             return []
         try:
             return list(_Reader(Held(raw), self._source).elf(mini=False)._tables)
@@ -286,13 +277,21 @@ class _Reader:
         return 0, b""
 
 
-def _unpacked(data: bytes) -> bytes:
+def _unpacked(data: bytes) -> memoryview:
+    """An ELF file; empty if it is not one, or a larger one than the bound: its section headers are at its end."""
+    nothing, unpacked = memoryview(b""), bytearray()
     try:
         import lzma  # not in every build of Python
     except ImportError:
-        return b""
+        return nothing
     try:
         unpacking = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MINI_MEMORY)
-        return unpacking.decompress(data, _LARGEST_MINI)
+        while not unpacking.eof and len(unpacked) <= _LARGEST_MINI:
+            piece = unpacking.decompress(data, _PIECE)  # all at once would take twice the memory
+            unpacked += piece
+            data = b""
+            if not piece or not unpacked.startswith(_MAGIC):
+                return nothing
     except lzma.LZMAError:
-        return b""
+        return nothing
+    return memoryview(unpacked) if unpacking.eof else nothing

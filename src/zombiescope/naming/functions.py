@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.core.errors import Unparsable
-from zombiescope.naming.contents import Contents
 from zombiescope.naming.demangled import demangled
+from zombiescope.naming.elf_records import Table
 from zombiescope.naming.ranges import Addresses, Indexes, Ranges, best_aliases
-
-Table = npt.NDArray[np.void]  # records with named fields
 
 _STT_FUNC, _STT_GNU_IFUNC = 2, 10
 _STB_GLOBAL, _STB_WEAK, _STB_GNU_UNIQUE = 1, 2, 10
@@ -108,20 +105,3 @@ def _reach(starts: Addresses, sections: npt.NDArray[Any], section_ends: Addresse
 
 def _unsigned(field: npt.NDArray[Any]) -> Addresses:
     return field.astype(np.uint64)
-
-
-def records(
-    file: Contents, source: str, order: str, layout: dict[str, tuple[str, int]], place: tuple[int, int, int]
-) -> Table:
-    """A table of a file: `place` is its offset, the size of a record and their number. Cut where the file ends."""
-    offset, size, count = place
-    least = max(at + np.dtype(kind).itemsize for kind, at in layout.values())
-    if size < least:
-        raise Unparsable(source, offset, f"records of {size} bytes, which take at least {least}")
-    kinds = [order + kind for kind, _ in layout.values()]
-    dtype = np.dtype(
-        {"names": list(layout), "formats": kinds, "offsets": [at for _, at in layout.values()], "itemsize": size}
-    )
-    count = min(count, (file.size - offset) // size)
-    data = file.read(offset, count * size) if count > 0 else b""
-    return np.frombuffer(data, dtype, len(data) // size)  # cut off in between, it has fewer than it said

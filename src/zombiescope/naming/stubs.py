@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from zombiescope.naming.demangled import demangled
-from zombiescope.naming.functions import Table
+from zombiescope.naming.elf_records import Table
 
 X86_64 = 62
 _RELOCATION = np.dtype([("slot", "<u8"), ("info", "<u8"), ("addend", "<i8")])

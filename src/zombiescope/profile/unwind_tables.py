@@ -7,8 +7,10 @@ in order of their addresses, so only what is asked for is read. x86-64 only.
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from zombiescope.core.errors import Unparsable
 from zombiescope.naming.contents import Contents
@@ -16,11 +18,13 @@ from zombiescope.profile.unwind_program import Reader, Rules, run
 
 _LOAD, _NOTE, _EH_FRAME = 1, 4, 0x6474E550  # kinds of program headers
 _PROGRAM, _NOTE_SECTION, _IN_MEMORY, _TABLE = 1, 7, 2, b".eh_frame_hdr\0"  # kinds and flag of sections, and a name
-_LARGEST_TABLE = 64 << 20  # bytes: eight million functions
+_LARGEST_TABLE = 16 << 20  # bytes: two million functions, as of the largest program that is named
 _LARGEST_ENTRY = 1 << 16  # bytes
 _MOST_HEADERS = 256
+_PROGRAM_SIZE, _SECTION_SIZE = 56, 64  # bytes of a header
 _MOST_KEPT = 1 << 17  # addresses whose rules are remembered
 _SORTED_PAIRS = 0x3B  # the encoding of every linker: signed 32 bits, from the table's own address
+_NOTHING = np.empty(0, np.int32)
 
 
 class _Segment(NamedTuple):
@@ -35,18 +39,19 @@ class Tables:
     def __init__(self, contents: Contents, source: str) -> None:
         self._contents, self.build_id = contents, ""
         self._segments: list[_Segment] = []
-        self._starts: list[int] = []
-        self._entries: list[int] = []
+        self._base = 0  # the address of the table, from which it counts
+        self._starts: npt.NDArray[np.int32] = _NOTHING
+        self._entries: npt.NDArray[np.int32] = _NOTHING
         self.known: dict[int, Rules | None] = {}  # by address, of those asked for
         try:
             header = self._headers(source)
             if header is not None:
                 self._table(header)
         except (struct.error, IndexError, Unparsable):
-            self._starts = []
+            self._starts = _NOTHING
 
     def __bool__(self) -> bool:
-        return bool(self._starts)
+        return len(self._starts) > 0
 
     def address(self, offset: int) -> int | None:
         """The address, as the file counts them, of what is at an offset of the file."""
@@ -72,9 +77,11 @@ class Tables:
             raise Unparsable(source, 0, "not a 64-bit x86 file")
         (at,) = struct.unpack_from("<Q", head, 32)
         size, count = struct.unpack_from("<HH", head, 54)
+        if count and size != _PROGRAM_SIZE:
+            raise Unparsable(source, 54, f"headers of {size} bytes, not of {_PROGRAM_SIZE}")
         found = None
         for number in range(min(count, _MOST_HEADERS)):
-            raw = self._contents.read(at + number * size, 56)
+            raw = self._contents.read(at + number * size, size)
             kind, _flags, offset, address, _, length, _, _ = struct.unpack("<IIQQQQQQ", raw)
             if kind == _LOAD:
                 self._segments.append(_Segment(offset, address, length))
@@ -82,13 +89,15 @@ class Tables:
                 self.build_id = _build_id(self._contents.read(offset, min(length, _LARGEST_ENTRY)))
             elif kind == _EH_FRAME:
                 found = _Segment(offset, address, length)
-        return found or self._sections(head)
+        return found or self._sections(head, source)
 
-    def _sections(self, head: bytes) -> _Segment | None:
+    def _sections(self, head: bytes, source: str) -> _Segment | None:
         """The same by sections: what `perf inject --jit` makes of a function has no program header for its tables."""
         (at,) = struct.unpack_from("<Q", head, 40)
         size, count, of_names = struct.unpack_from("<HHH", head, 58)
-        raw = [self._contents.read(at + number * size, 64) for number in range(min(count, _MOST_HEADERS))]
+        if count and size != _SECTION_SIZE:
+            raise Unparsable(source, 58, f"headers of {size} bytes, not of {_SECTION_SIZE}")
+        raw = [self._contents.read(at + number * size, size) for number in range(min(count, _MOST_HEADERS))]
         told = [struct.unpack("<IIQQQQIIQQ", it) for it in raw]
         if of_names >= len(told):
             return None
@@ -113,9 +122,8 @@ class Tables:
         count = reader.pointer(counted)
         if kind != _SORTED_PAIRS or not 0 < count <= (len(raw) - reader.at) // 8:
             return
-        pairs = struct.unpack_from(f"<{2 * count}i", raw, reader.at)
-        self._starts = [it + header.address for it in pairs[::2]]
-        self._entries = [it + header.address for it in pairs[1::2]]
+        pairs = np.frombuffer(raw, "<i4", 2 * count, reader.at)
+        self._base, self._starts, self._entries = header.address, pairs[::2].copy(), pairs[1::2].copy()
 
     def _entry(self, address: int) -> Reader:
         """The bytes of an entry behind its length."""
@@ -129,10 +137,12 @@ class Tables:
         raise Unparsable("", address, "no such entry")
 
     def _found(self, address: int) -> Rules | None:
-        place = bisect_right(self._starts, address) - 1
+        # A key of another type would have all of them converted.
+        wanted = np.int32(min(max(address - self._base, -1 << 31), (1 << 31) - 1))
+        place = int(np.searchsorted(self._starts, wanted, side="right")) - 1
         if place < 0:
             return None
-        entry = self._entry(self._entries[place])
+        entry = self._entry(int(self._entries[place]) + self._base)
         behind = entry.address
         common = self._entry(behind - entry.number("<I"))
         if common.number("<I"):
