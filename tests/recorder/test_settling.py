@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.waiting import until
 
 from zombiescope.recorder.heads import together
-from zombiescope.recorder.settling import Settling
+from zombiescope.recorder.settling import TRIES, Settling
 
 
 def tended(settling: Settling) -> None:
@@ -49,7 +49,8 @@ def test_a_child_runs_when_nobody_else_wants_the_core_and_goes_first_when_memory
     assert settling._child[1] == segments[:3], "some together"
     assert os.sched_getscheduler(pid) == os.SCHED_IDLE
     assert Path(f"/proc/{pid}/oom_score_adj").read_text().strip() == "1000"
-    assert "Max data size             1073741824" in Path(f"/proc/{pid}/limits").read_text()
+    limits = Path(f"/proc/{pid}/limits").read_text()
+    assert "Max data size             1073741824" in limits and "Max cpu time              360" in limits
     settling.tend()
     assert settling._child[0] == pid, "one at a time"
     settling.finish(0.0)
@@ -71,6 +72,19 @@ def test_a_child_that_gets_no_core_at_idle_priority_gets_an_ordinary_turn(tmp_pa
     finally:
         os.kill(pid, signal.SIGCONT)
         settling.finish(0.0)
+
+
+def test_a_child_that_takes_too_much_cpu_time_is_said_to(tmp_path: Path) -> None:
+    heads_of(tmp_path, "1794000000")
+    settling = Settling(str(tmp_path))
+    settling.add("1794000000")
+    for _ in range(TRIES):
+        settling.tend()
+        assert settling._child is not None
+        os.kill(settling._child[0], signal.SIGXCPU)  # as the kernel does at the limit
+        pid = settling._child[0]
+        until(lambda pid=pid: settling.tend() or settling._child is None or settling._child[0] != pid)
+    assert settling.failed == ["settling 1794000000 took more than 120 s of CPU time: it stays as it was captured"]
 
 
 def test_heads_that_fill_fast_are_settled_together_and_none_waits_for_more_than_ten_minutes(tmp_path: Path) -> None:

@@ -1,14 +1,14 @@
 """Something worked out in a copy (fork) of this process: what it takes at its peak goes when it ends.
 
 The copy runs only when nothing else wants the core (SCHED_IDLE); on a node that has no idle time it gets an ordinary
-turn after `patience`: a starving node must be looked at too. If it hangs, it is killed.
+turn after `patience`: a starving node must be looked at too. If it hangs, it is killed. What it reads may be a hostile
+program's: its memory and its CPU time are limited, and it ends alone.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import resource
 import signal
 import time
 from collections.abc import Callable
@@ -17,6 +17,7 @@ from typing import Any
 
 from zombiescope.core.errors import Unparsable, Unreadable, UserError
 from zombiescope.core.words import amount, harmless
+from zombiescope.recorder.own_limits import restrict
 
 MOST_ANSWER = 32 << 20  # bytes
 PIECE = 1 << 20
@@ -26,13 +27,14 @@ Act = Callable[[], tuple[dict[str, Any], bytes]]  # what is said, and the bytes 
 class Apart:
     """A copy at work. `reading` has something to read when `step` should be called; `over` once it has ended."""
 
-    def __init__(self, act: Act, *, patience: float, most_seconds: float, most_memory: int = 0) -> None:
+    def __init__(self, act: Act, *, patience: float, most_seconds: float, most_memory: int, most_cpu: int) -> None:
         self.over = False
         self.head: dict[str, Any] = {}
         self.body = b""
         self._content = bytearray()
         self._began = time.monotonic()
         self._patience, self._most, self._raised = patience, most_seconds, False
+        self._most_cpu = most_cpu
         self.reading, writing = os.pipe()
         try:
             self._pid = os.fork()
@@ -44,7 +46,7 @@ class Apart:
             return
         if not self._pid:
             os.close(self.reading)
-            _work(act, writing, most_memory)
+            _work(act, writing, most_memory, most_cpu)
         os.close(writing)
 
     def step(self, *, ready: bool) -> None:
@@ -76,7 +78,7 @@ class Apart:
         if why:
             self.head = {"error": why}
         elif status or not line:
-            self.head = {"error": f"the look ended early: {_ended(status)}"}
+            self.head = {"error": f"the look ended early: {self._how(status)}"}
         else:
             self.head, self.body = json.loads(line), body
         self.head |= {
@@ -85,14 +87,19 @@ class Apart:
             "peak_bytes": used.ru_maxrss * 1024,
         }
 
+    def _how(self, status: int) -> str:
+        code = os.waitstatus_to_exitcode(status)
+        if code == -signal.SIGXCPU:
+            return f"it took more than {self._most_cpu} s of CPU time"
+        return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
 
-def _work(act: Act, writing: int, most_memory: int) -> None:
+
+def _work(act: Act, writing: int, most_memory: int, most_cpu: int) -> None:
     """In the copy. It ends here, whatever happens."""
     code = 1
     try:
         _schedule(0, "SCHED_IDLE")
-        if most_memory:
-            resource.setrlimit(resource.RLIMIT_DATA, (most_memory, most_memory))
+        restrict(most_memory, most_cpu)
         head, body = _guarded(act, most_memory)
         with open(writing, "wb") as pipe:
             pipe.write(json.dumps(head).encode() + b"\n")
@@ -116,12 +123,8 @@ def _guarded(act: Act, most_memory: int) -> tuple[dict[str, Any], bytes]:
     except (UserError, Unreadable, Unparsable) as error:
         return {"error": harmless(str(error)), "asked": isinstance(error, UserError)}, b""
     if isinstance(found, Broken):
-        if "MemoryError" in found.why or "ArrowMemoryError" in found.why:
-            return {"error": f"it needs more than {amount(most_memory)}: choose a shorter range", "asked": True}, b""
+        if "MemoryError" in found.why:  # Arrow's own is named so, too
+            why = f"it needs more than {amount(most_memory)} of memory; a shorter range needs less"
+            return {"error": why, "asked": True}, b""
         return {"error": f"this is a bug, please report it: {found.why}"}, b""
     return found
-
-
-def _ended(status: int) -> str:
-    code = os.waitstatus_to_exitcode(status)
-    return f"killed by signal {-code}" if code < 0 else f"exit code {code}"

@@ -24,13 +24,15 @@ from zombiescope.agent.apart import Act, Apart
 from zombiescope.agent.child import die_with_parent
 from zombiescope.core import Host, UserError, harmless
 from zombiescope.outputs._exit_codes import BLIND, USAGE
+from zombiescope.recorder import own_limits
 
 LOOK, SERVE, SHIP, SETTLE = "look", "serve", "ship", "settle"  # the lanes
 # Seconds at idle priority; a look takes less than one on an idle core.
 PATIENCE = {LOOK: 15.0, SERVE: 2.0, SHIP: 300.0, SETTLE: 300.0}
 MOST_SECONDS = {LOOK: 120.0, SERVE: 60.0, SHIP: 600.0, SETTLE: 600.0}  # what takes longer hangs
-# Bytes; a look is bounded by its window.
-MOST_MEMORY = {LOOK: 0, SERVE: 400 << 20, SHIP: 400 << 20, SETTLE: 400 << 20}
+# Bytes, 80 MB of which the examiner has itself. A look takes 40 MB more; beside programs of many symbols, 150 MB.
+MOST_MEMORY = {LOOK: own_limits.MOST_MEMORY, SERVE: 400 << 20, SHIP: 400 << 20, SETTLE: 400 << 20}
+MOST_CPU = {LOOK: own_limits.MOST_CPU, SERVE: 60, SHIP: 300, SETTLE: 300}  # seconds; SETTLE has many heads
 
 
 def main(argv: list[str]) -> int:
@@ -85,8 +87,13 @@ def _answer_all(folder: str) -> None:
             if lane in lanes:
                 _say({"error": "busy", "id": asked.get("id"), "do": lane}, b"")
                 continue
-            limits = {"patience": PATIENCE[lane], "most_seconds": MOST_SECONDS[lane], "most_memory": MOST_MEMORY[lane]}
-            copy = Apart(_act(folder, asked), **limits)  # type: ignore[arg-type]
+            copy = Apart(
+                _act(folder, asked),
+                patience=PATIENCE[lane],
+                most_seconds=MOST_SECONDS[lane],
+                most_memory=MOST_MEMORY[lane],
+                most_cpu=MOST_CPU[lane],
+            )
             if copy.over:
                 _say(copy.head | {"id": asked.get("id"), "do": lane}, b"")
             else:

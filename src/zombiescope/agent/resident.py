@@ -203,6 +203,8 @@ class Resident:
             self._shipping.heard(said)
         elif said.get("do") == "settle":
             self._turns.settled()
+            if said.get("error", "busy") != "busy":
+                self.out.log(f"could not settle, what was captured is kept: {said['error']}", "warning")
         else:
             self._looked(said)
             self._profiles.looked(said.get("push", {}), body)

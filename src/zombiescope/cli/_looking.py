@@ -200,6 +200,7 @@ def look(host: Host, length: float, only: Container[str] | None = None, hz: int 
     """A short recording in memory, with a progress line for a person who waits."""
     if host.live:
         needs_linux()
+    from zombiescope.recorder.own_limits import MOST_CPU, MOST_MEMORY, OF_A_SAMPLE, restricted
     from zombiescope.recorder.short import record
 
     shown = host.live and length >= 1 and sys.stderr.isatty()
@@ -207,8 +208,11 @@ def look(host: Host, length: float, only: Container[str] | None = None, hz: int 
     def progress(passed: float) -> None:
         print(f"\rlooking: {passed:.1f} of {length:g} s (Ctrl-C ends it early) ", end="", file=sys.stderr, flush=True)
 
+    # Sampling takes up to 1 % of a core for each core, naming and examining less than 0.1 ms for each sample.
+    samples = round(hz * length) * (os.cpu_count() or 1)
     try:
-        return record(host, length, progress if shown else None, only, hz).timeline()
+        with restricted(MOST_MEMORY + samples * OF_A_SAMPLE, MOST_CPU + round(length) + samples // 10_000):
+            return record(host, length, progress if shown else None, only, hz).timeline()
     finally:
         if shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -26,6 +26,7 @@ from zombiescope.recorder.folder import create
 from zombiescope.recorder.layout import CARRY, HEAD_FILE, META, is_segment
 from zombiescope.recorder.meta import read_meta
 from zombiescope.recorder.settle import Settled, settled
+from zombiescope.recorder.settling import NO_MEMORY
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _BUFFER = 1 << 18  # bytes: a record of a ring has some thousand
@@ -33,7 +34,7 @@ _ARENA_MAX, _MMAP_THRESHOLD, _TRIM_THRESHOLD = -8, -3, -1  # of malloc.h
 
 
 def main(argv: Sequence[str]) -> int:
-    """0: all that could be settled is; 1: something could not, and is still there as it was."""
+    """0: all that could be settled is; else something could not, and is still there as it was."""
     if len(argv) < 2 or not all(map(is_segment, argv[1:])):
         print("usage: settle FOLDER SEGMENT [SEGMENT…]", file=sys.stderr)
         return 2
@@ -41,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
     os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"  # read when it is loaded: its own allocator keeps its memory
     with suppress(AttributeError):  # each thread that reads a file would keep memory of its own
         ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
-    failed = False
+    failed = 0
     try:
         meta = read_meta(os.path.join(argv[0], META))
         folder = os.open(argv[0], _FOLDER)
@@ -53,17 +54,19 @@ def main(argv: Sequence[str]) -> int:
         for segment in argv[1:]:
             try:
                 settle_segment(folder, segment, meta, Host(), kernel)
-            except (OSError, UserError, MemoryError) as error:
+            except MemoryError:
+                failed = NO_MEMORY
+            except (OSError, UserError) as error:
                 print(harmless(f"{segment}: {error}"), file=sys.stderr)
-                failed = True
+                failed = failed or 1
     finally:
         os.close(folder)
-    return int(failed)
+    return failed
 
 
 def settle_finished(path: str, host: Host | None) -> None:
-    """Every head of a recording that is not being written; what cannot be settled stays as it is."""
-    with suppress(OSError, UserError, MemoryError):
+    """Every head of a recording that is not being written; what cannot be settled stays as it is. Or MemoryError."""
+    with suppress(OSError, UserError):
         meta = read_meta(os.path.join(path, META))
         folder = os.open(path, _FOLDER)
         try:
@@ -109,6 +112,8 @@ def write_segment(folder: int, found: Settled) -> None:
 
     try:
         write_tables(folder, found.rows.taken, found.stacks.samples)
+    except MemoryError:  # one of Arrow's own is both
+        raise
     except pa.ArrowException as error:
         raise UserError(str(error)) from error
 

@@ -12,24 +12,27 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import time
 from collections import deque
 from contextlib import suppress
 
+from zombiescope.core import amount
 from zombiescope.kernel.system_call import SystemCall
 from zombiescope.places.own_python import environment, own_python
 from zombiescope.recorder.layout import HEAD_FILE
+from zombiescope.recorder.own_limits import MOST_CPU, MOST_MEMORY
 
 MODULE = "zombiescope.recorder.settle"
 TOGETHER = 8  # heads for one child, at most
 WITHIN = 600.0  # seconds after it began a head is settled, also alone: later fewer of its processes can be asked
 TRIES = 2
 PATIENCE = 10.0  # seconds at idle priority: a head takes 1 s of CPU, a large one of 96 cores 2 s
-MOST_DATA = 1 << 30  # bytes of memory of its own: some 150 MB are usual; one that wants more ends instead
 _SECONDS = 600.0  # for each head: a child that takes longer is not well, or others leave it next to nothing
 _IOPRIO_SET = SystemCall("ioprio_set(2)", {"x86_64": 251, "aarch64": 30})
 _ONE_PROCESS, _IDLE_CLASS = 1, 3 << 13
 _FIRST_VICTIM = b"1000"  # oom_score_adj: it can be done again
+NO_MEMORY = 12  # exit code of a child: ENOMEM
 
 
 class Settling:
@@ -131,7 +134,7 @@ class Settling:
                 self._tried[segment] = tried
                 self._waiting.append((segment, time.monotonic()))
             else:
-                how = how or (f"was ended by signal {-code}" if code < 0 else f"ended with {code}")
+                how = how or _how(code)
                 self.failed.append(f"settling {segment} {how}: it stays as it was captured")
 
     def _started(self, segments: list[str], idle: bool) -> int:
@@ -143,16 +146,26 @@ class Settling:
             pid = os.posix_spawn(argv[0], argv, environment(), file_actions=files, setpgroup=0)
         finally:
             os.close(nothing)
-        _make_modest(pid, idle)
+        _make_modest(pid, idle, len(segments))
         return pid
 
 
-def _make_modest(pid: int, idle: bool) -> None:
+def _how(code: int) -> str:
+    """How a child ended; two limits that what it reads of others may strike have their own words."""
+    if code == NO_MEMORY:
+        return f"needed more than {amount(MOST_MEMORY)} of memory"
+    if code == -signal.SIGXCPU:
+        return f"took more than {MOST_CPU} s of CPU time"
+    return f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
+
+
+def _make_modest(pid: int, idle: bool, heads: int) -> None:
     """It runs when nobody else wants the core or the disk, and goes first when memory is short."""
     with suppress(OSError, ValueError):
         if idle:
             os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
         _IOPRIO_SET(_ONE_PROCESS, pid, _IDLE_CLASS)
-        resource.prlimit(pid, resource.RLIMIT_DATA, (MOST_DATA, MOST_DATA))
+        resource.prlimit(pid, resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
+        resource.prlimit(pid, resource.RLIMIT_CPU, (MOST_CPU * heads, MOST_CPU * heads + 1))
     with suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "wb", buffering=0) as file:
         file.write(_FIRST_VICTIM)

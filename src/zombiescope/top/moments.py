@@ -10,6 +10,7 @@ from typing import Any
 from zombiescope.agent.apart import Apart
 from zombiescope.core import Span, UserError
 from zombiescope.core.timeline import Timeline
+from zombiescope.recorder.own_limits import MOST_CPU, MOST_MEMORY
 from zombiescope.recorder.replay import Recording, opened
 from zombiescope.top.frame import Frame, frame_of
 from zombiescope.top.look import look
@@ -131,7 +132,13 @@ class Moments:
         if at is not None:
             self._copy_at = at
             patience = PATIENCE if self.at is None else ASKED
-            self._copy = Apart(lambda: look(self.folder, at), patience=patience, most_seconds=MOST_SECONDS)
+            self._copy = Apart(
+                lambda: look(self.folder, at),
+                patience=patience,
+                most_seconds=MOST_SECONDS,
+                most_memory=MOST_MEMORY,
+                most_cpu=MOST_CPU,
+            )
             if self._copy.over:
                 self._keep(self._copy.head, now)
                 self._copy = None
