@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.naming import fuzz_elf
 from tests.naming.elf_file import IFUNC, LOCAL, OBJECT, TEXT_ADDRESS, TEXT_OFFSET, WEAK, ElfFile, Symbol
 
 from zombiescope.core.errors import Unparsable
@@ -246,6 +247,11 @@ def test_ten_thousand_mutations(bits: int, order: str) -> None:
             place = dice.randrange(200) if dice.random() < 0.3 else dice.randrange(tables, len(written))
             hostile[place] = dice.choice((0, 1, 2, 127, 128, 255, dice.randrange(256)))
         survives(bytes(hostile[: dice.randrange(len(hostile))] if dice.random() < 0.2 else hostile))
+
+
+def test_a_thousand_damaged_files() -> None:
+    """In memory, and on disk with a hole behind; `python -m tests.naming.fuzz_elf 100000` for more."""
+    assert fuzz_elf.fuzz(1_000, 3)
 
 
 @settings(deadline=None, max_examples=300)

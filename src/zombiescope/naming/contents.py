@@ -56,6 +56,8 @@ class OnDisk:
         os.close(self._descriptor)
 
     def read(self, at: int, size: int) -> bytes:
+        if at >= self._size:
+            return b""
         pieces, left = [], max(0, min(size, self._size - at, self._until_hole(at) - at))
         while left:
             try:
