@@ -1,6 +1,6 @@
-"""ELF files damaged at random: each is read within bounds of time and memory, or refused. A program: how many, the seed.
+"""ELF files damaged at random: each is read within bounds of time and memory, or refused.
 
-python -m tests.naming.fuzz_elf 100000
+python -m tests.naming.fuzz_elf 100000 [seed]
 """
 
 from __future__ import annotations

@@ -22,12 +22,10 @@ def spin() -> None:
 
 def test_a_look_of_this_process_is_stopped_with_a_plain_word() -> None:
     before = [resource.getrlimit(it) for it in KINDS]
-    with pytest.raises(UserError, match="the look needs more than 2.1 GB of memory: look for a shorter time"):
-        with restricted(2 << 30, 600):
-            bytearray(64 << 30)
-    with pytest.raises(UserError, match="the look was stopped after 1 s of CPU time: look for a shorter time"):
-        with restricted(64 << 30, 1):
-            spin()
+    with pytest.raises(UserError, match=r"needs more than 2\.1 GB of memory: look for a"), restricted(2 << 30, 600):
+        bytearray(64 << 30)
+    with pytest.raises(UserError, match=r"stopped after 1 s of CPU time: look for a"), restricted(64 << 30, 1):
+        spin()
     assert [resource.getrlimit(it) for it in KINDS] == before
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import deque
+from functools import partial
 from pathlib import Path
 
 from tests.waiting import until
@@ -19,6 +20,12 @@ def tended(settling: Settling) -> None:
         return not settling.waiting
 
     until(nothing_waits)
+
+
+def another(settling: Settling, first: int) -> bool:
+    """Whether the first child is over."""
+    settling.tend()
+    return settling._child is None or settling._child[0] != first
 
 
 def heads_of(folder: Path, *segments: str) -> None:
@@ -83,7 +90,7 @@ def test_a_child_that_takes_too_much_cpu_time_is_said_to(tmp_path: Path) -> None
         assert settling._child is not None
         os.kill(settling._child[0], signal.SIGXCPU)  # as the kernel does at the limit
         pid = settling._child[0]
-        until(lambda pid=pid: settling.tend() or settling._child is None or settling._child[0] != pid)
+        until(partial(another, settling, pid))
     assert settling.failed == ["settling 1794000000 took more than 120 s of CPU time: it stays as it was captured"]
 
 
@@ -116,11 +123,7 @@ def test_one_that_ends_its_child_is_tried_again_alone(tmp_path: Path) -> None:
     first = settling._child[0]
     os.kill(first, 9)
 
-    def another() -> bool:
-        settling.tend()
-        return settling._child is None or settling._child[0] != first
-
-    until(another)
+    until(partial(another, settling, first))
     assert settling._child is not None and settling._child[1] == ["1794000000"]
     assert [segment for segment, _ in settling._waiting] == ["1794000120"]
     settling.finish(0.0)
