@@ -216,7 +216,9 @@ def test_a_batch_names_as_one_by_one(lists: list[list[int]], pids: list[int]) ->
     words = np.array([it for chain in lists for it in chain], np.uint64)
     made = Chains(words, last - [len(it) for it in lists], last, np.array(pids[: len(lists)], np.int32))
     batch = stack_names.StackNames(namer())
-    numbers = batch.numbers(made, np.arange(len(lists)), np.zeros(len(lists), np.int64))
+    numbers = batch.numbers(
+        made, np.arange(len(lists)), np.zeros(len(lists), np.int64), np.zeros(len(lists), np.uint64)
+    )
     frames = [tuple(it["frames"]) for it in (row for part in stack_batches(batch) for row in part.to_pylist())]
     ids = [it["stack"] for it in (row for part in stack_batches(batch) for row in part.to_pylist())]
     table, one = StackTable(), namer()
@@ -228,12 +230,14 @@ def test_a_batch_names_as_one_by_one(lists: list[list[int]], pids: list[int]) ->
 
 
 def test_more_stacks_than_are_kept_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stack_names, "MOST", 3)
+    monkeypatch.setattr(stack_names, "MOST_BYTES", 6 * stack_names.LEAST)
     head = Head()
     head.ring(0, 1.0, mapped(5, 0.1, CODE, "/x"), *(ran(5, 0.2 + it / 100, *[CODE] * it) for it in range(1, 8)))
     found = settled(head.bytes(), META)
     assert [it["frames"] for it in rows(found)][3:] == [[stack_names.TOO_MANY]] * 4
-    assert found.damage == ["4 distinct stacks were left out: too many for one segment"]
+    assert found.damage == [
+        "4 stacks of ? (pid 5) have only the kernel's functions: its own would take too much room",
+    ]
 
 
 PROGRAM = """

@@ -191,7 +191,8 @@ def test_more_readings_than_are_kept_are_counted(monkeypatch: pytest.MonkeyPatch
     found = settled(head.bytes(), META)
     (why,) = found.damage
     assert (
-        why.endswith("readings were left out: too many for one segment") and int(why.split()[0].replace(",", "")) > 4000
+        why.endswith("readings of load were left out: too many for one segment")
+        and int(why.split()[0].replace(",", "")) > 4000
     )
     assert 100 < found.table("series").num_rows < 1000
     assert [it["text"] for it in found.table("events").to_pylist()] == [why], "that is said however much there is"

@@ -15,7 +15,10 @@ Kept = tuple[
 
 
 def kept(mappings: Mappings) -> tuple[Kept, ...]:
-    """Those that were used last, as far as there is room: each with the program that it runs."""
+    """Those that were used last, as far as there is room: each with the program that it runs.
+
+    None gets more than is left for all others: one that maps tens of thousands of files costs only itself.
+    """
     found: list[Kept] = []
     regions = 0
     for pid in reversed(mappings._epochs):
@@ -23,10 +26,10 @@ def kept(mappings: Mappings) -> tuple[Kept, ...]:
             continue
         epoch = mappings._epochs[pid][-1]
         rows = tuple(_row(start, end, region) for start, end, region in epoch.space.pieces())
-        regions += len(rows)
-        if len(found) >= MOST_PROCESSES or regions > MOST_REGIONS:
+        if len(found) >= MOST_PROCESSES:
             break
-        if rows:
+        if rows and len(rows) <= MOST_REGIONS - regions - len(rows):
+            regions += len(rows)
             found.append((pid, epoch.since_ns, epoch.space.taken_ns, rows))
     return tuple(reversed(found))
 

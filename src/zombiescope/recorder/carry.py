@@ -73,8 +73,8 @@ def carried(
         taken=taken,
         lost=lost,
         last=last,
-        comms=dict(list(comms.items())[-MOST_THREADS:]),
-        cgroups=dict(list(cgroups.items())[-MOST_CGROUPS:]),
+        comms=comms,
+        cgroups=cgroups,
         mappings=mappings,
     )
 

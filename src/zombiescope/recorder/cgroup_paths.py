@@ -14,11 +14,13 @@ class CgroupPaths:
     def __init__(self, host: Host) -> None:
         self._ids = CgroupIds(host)
         self._left = MOST
+        self.left_out = 0  # beyond that
 
     def found(self, number: int) -> tuple[str | None, str]:
         """The path, None for one that is gone by now; and how to find it oneself."""
+        path = self._ids.path(number) if self._left > 0 else None
+        self.left_out += self._left <= 0
         self._left -= 1
-        path = self._ids.path(number) if self._left >= 0 else None
         return path, f"$ find {self._ids.mount} -inum {number}"
 
     def __enter__(self) -> CgroupPaths:

@@ -23,7 +23,7 @@ from zombiescope.recorder.changes import MINUTE, Changes
 from zombiescope.recorder.clock import nanoseconds, seconds
 from zombiescope.recorder.costs import Costs
 from zombiescope.recorder.head import FETCHED, SAME, SAMPLE, Record
-from zombiescope.recorder.layout import UNSEEN
+from zombiescope.recorder.layout import LOOKED, UNSEEN
 from zombiescope.recorder.looked import Looked
 from zombiescope.recorder.rows import Rows, joined, of_columns, of_lists, utf8
 from zombiescope.recorder.sample_text import LATEST, sample_of
@@ -48,8 +48,9 @@ class ReadingRows:
     def __init__(self, events: Iterable[str] = ()) -> None:
         self._events = frozenset(events)
         self.count = 0  # readings, those that changed nothing included
-        self.left_out = 0
-        self._bytes = 0
+        self.left_out: Counter[str] = Counter()  # by what they say
+        self._bytes: Counter[str] = Counter()
+        self._left = MOST_BYTES
         self._looked = Looked()
         self._kept: dict[str, list[Rows]] = {"series": [], "events": []}
         self._empty()
@@ -64,13 +65,13 @@ class ReadingRows:
         self.count += 1
         if reading.what in self._events:
             self._row("events", reading.at, reading.what, reading.subject, reading.value, reading.source, reading.text)
-        elif self._has_room(0):
+        elif self._has_room(0, reading.what):
             known = len(self._changes)
             if self._changes.is_new(reading):
                 self._row(
                     "series", reading.at, reading.what, reading.subject, reading.value, reading.source, reading.text
                 )
-            self._bytes += _KEY * (len(self._changes) - known)
+            self._take(_KEY * (len(self._changes) - known), reading.what)
 
     def add_column(self, column: Column) -> None:
         """Many readings of one thing, which is no event, within half a minute."""
@@ -84,18 +85,18 @@ class ReadingRows:
             self._changes.written(last)
             whole = np.floor(column.at[begin:])
             ns = whole.astype(np.int64) * 1_000_000_000 + np.rint((column.at[begin:] - whole) * 1e9).astype(np.int64)
-            if self._has_room(_KEY + _ROW * len(ns)):
+            if self._has_room(_KEY + _ROW * len(ns), column.what):
                 self._columns.append((column, ns, column.values[begin:]))
 
     def look(self, name: str, gives: Sequence[str], at: float, unseen: Sequence[Blind] = ()) -> None:
         """All of `gives` was sampled; `unseen` could not be read."""
-        if self._has_room(_ROW):
+        if self._has_room(_ROW, LOOKED):
             for note in self._looked.look(name, gives, at, unseen):
                 self._row("series", at, UNSEEN, note.what, note.value, note.source, note.why)
 
     def look_again(self, name: str, times: Sequence[float]) -> None:
         """As at the look just before, which was written."""
-        if times and self._has_room(_ROW * len(times)):
+        if times and self._has_room(_ROW * len(times), LOOKED):
             self._looked.again(name, times)
 
     def of(self, kind: str) -> Rows:
@@ -110,7 +111,7 @@ class ReadingRows:
         return found
 
     def _row(self, kind: str, at: float, what: str, subject: str, value: float, source: str, text: str) -> None:
-        if self._has_room(_ROW + len(subject) + len(source) + len(text)):
+        if self._has_room(_ROW + len(subject) + len(source) + len(text), what):
             self.row(kind, at, what, subject, value, source, text)
 
     def row(self, kind: str, at: float, what: str, subject: str, value: float, source: str, text: str) -> None:
@@ -125,11 +126,17 @@ class ReadingRows:
         if len(rows["at"]) >= ROWS_AT_ONCE:
             self._pack()
 
-    def _has_room(self, size: int) -> bool:
-        self._bytes += size
-        if self._bytes > MOST_BYTES:
-            self.left_out += 1
-        return self._bytes <= MOST_BYTES
+    def _has_room(self, size: int, what: str) -> bool:
+        """Nothing gets more than is left for all others: what one program makes long costs only its own series."""
+        if self._bytes[what] + size > self._left:
+            self.left_out[what] += 1
+            return False
+        self._take(size, what)
+        return True
+
+    def _take(self, size: int, what: str) -> None:
+        self._bytes[what] += size
+        self._left -= size
 
     def _pack(self) -> None:
         for kind, it in self._rows.items():

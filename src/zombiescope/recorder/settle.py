@@ -26,7 +26,7 @@ from zombiescope.recorder.readings import ReadingRows, SettledProbes
 from zombiescope.recorder.rows import timeline_of
 from zombiescope.recorder.running import this_boot
 from zombiescope.recorder.sample_reader import SampleReader
-from zombiescope.recorder.settle_stacks import SettledStacks
+from zombiescope.recorder.settle_stacks import MOST_DAMAGE, SettledStacks
 from zombiescope.recorder.sources import Ring, named
 from zombiescope.recorder.tasks import first_look
 
@@ -90,8 +90,8 @@ def settled(
         probes.finish()
         left = stacks.finish()
     damage = [*probes.damage, *stacks.damage]
-    if rows.left_out:
-        damage.append(f"{rows.left_out:,} readings were left out: too many for one segment")
+    for what, count in rows.left_out.most_common(MOST_DAMAGE):
+        damage.append(f"{count:,} readings of {what} were left out: too many for one segment")
     if reader.damage:
         damage.append(f"damaged after {reader.end:,} bytes: {reader.damage}")
     for trouble in damage:  # so that it is known when the head is not there any more

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -22,9 +22,10 @@ from zombiescope.kernel.perf_weights import Weights
 from zombiescope.naming.kernel_names import KALLSYMS, KernelNames, KernelOnce
 from zombiescope.naming.namer import Namer
 from zombiescope.naming.ranges import distinct
-from zombiescope.recorder.carry import Carry, carried, kept_mappings, restored
+from zombiescope.recorder.carry import MOST_CGROUPS, MOST_THREADS, Carry, carried, kept_mappings, restored
 from zombiescope.recorder.cgroup_paths import CgroupPaths
 from zombiescope.recorder.clock import seconds
+from zombiescope.recorder.greedy import Greedy
 from zombiescope.recorder.head import LOST as LOST_RECORDS
 from zombiescope.recorder.head import RING, Record
 from zombiescope.recorder.layout import CGROUP
@@ -84,6 +85,7 @@ class SettledStacks:
         self._told: dict[int, int] = {}  # lost, by core: as the records say, and as the events counted
         self._counted: dict[int, int] = {}
         self._gone: set[int] = set()  # processes that cannot be asked any more
+        self._greedy = Greedy()
         self._chunks: list[dict[str, npt.NDArray[Any]]] = []
         self._now = 0
 
@@ -178,9 +180,13 @@ class SettledStacks:
     def _comm(self, tid: int) -> str:
         return (self._running.thread(tid, self._now) if self._running is not None else "") or UNKNOWN
 
+    def _process(self, pid: int) -> str:
+        return self._threads.now.get(pid) or self._comm(pid)
+
     def _samples(self, parsed: Parsed, shares: Mapping[int, float]) -> npt.NDArray[np.bool_]:
         programs = self._spans.programs(parsed.pid.astype(np.uint64), parsed.time_ns.view(np.uint64))
-        stack = self._stacks.numbers(parsed.chains, parsed.time_ns, programs)
+        stack = self._stacks.numbers(parsed.chains, parsed.time_ns, programs, parsed.cgroup)
+        self._greedy.note(self._stacks.left_out | self._stacks.unnamed | self._threads.forgotten, self._process)
         busy: npt.NDArray[np.bool_] = ~self._stacks.idle[stack]
         if not self._named:  # whether the idle task just idled only names can tell; nearly always it did
             busy &= parsed.pid != 0
@@ -193,7 +199,7 @@ class SettledStacks:
                     "cpu": parsed.cpu[busy],
                     "pid": parsed.pid[busy],
                     "tid": tid,
-                    "comm": self._threads.codes(tid, time_ns, self._comm),
+                    "comm": self._threads.codes(parsed.pid[busy], tid, time_ns, self._comm),
                     "cgroup": cgroup,
                     "stack": stack[busy].astype(np.int32),
                     **({} if weight is None else {"weight": weight[busy]}),
@@ -254,18 +260,30 @@ class SettledStacks:
         self._settle()
         if self._drains:
             self._looks(self._drains, np.empty(0, np.int64), self._kind[0])
-        if self._stacks.left_out:
-            self.damage.append(f"{self._stacks.left_out:,} distinct stacks were left out: too many for one segment")
+        self.damage += self._left_out()
+        told = self._told_cgroups & self._paths.keys()
+        kept = [*(it for it in self._paths if it not in told), *told][-MOST_CGROUPS:]
         return carried(
             self._carry,
             end=self._now,
             mappings=kept_mappings(self._mappings),
-            comms=self._threads.now,
+            comms=self._threads.kept(MOST_THREADS),
             last=self._last,
-            cgroups=self._paths,
+            cgroups={it: self._paths[it] for it in kept},
             taken=self._taken,
             lost=self._all_lost(),
         )
+
+    def _left_out(self) -> Iterator[str]:
+        """What was too much for one segment, and whose it was."""
+        for what, counts, why in (
+            ("stacks", self._stacks.left_out, "have only the kernel's functions: its own would take too much room"),
+            ("functions", self._stacks.unnamed, "have no name: it has too many"),
+            ("names of threads", self._threads.forgotten, "were forgotten: it has too many"),
+        ):
+            yield from (f"{it} {why}" for it in self._greedy.said(counts, what))
+        if self._cgroups is not None and self._cgroups.left_out:
+            yield f"{self._cgroups.left_out:,} cgroups have no path: too many are new in one segment"
 
     def let_go(self) -> None:
         """What gave names is not needed any more: symbols of the kernel, of files, mappings."""

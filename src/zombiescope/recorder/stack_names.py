@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import time
 from array import array
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +22,7 @@ from zombiescope.naming.namer import Namer
 from zombiescope.naming.ranges import grouped, numbered
 from zombiescope.profile.perf_data_records import spread
 from zombiescope.recorder.perf_records import CONTEXT_KERNEL, CONTEXT_USER, LOWEST_CONTEXT, Chains
+from zombiescope.recorder.shares import Shares
 
 Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
@@ -29,9 +32,13 @@ _LOWEST, _KERNEL, _USER = (np.uint64(_WORD + it) for it in (LOWEST_CONTEXT, CONT
 _ODD, _OF_ADDRESS, _OF_PROGRAM = np.frombuffer(os.urandom(24), np.uint64) | np.uint64(1)
 _PATIENCE = 2.0  # seconds, in all, that files on a slow disk are waited for
 _NAP = 0.05
-# Beyond it samples are kept with a stack that says so. Two minutes of 192 cores at 49 Hz are 1.1 million samples.
-MOST, MOST_BYTES = 400_000, 256 << 20  # stacks, and bytes of their names on disk before they are compressed
-TOO_MANY = "[more stacks than are kept]"
+LONGEST = 256  # characters of a name. A symbol may have 4,096, and a stack 127 of them: 517 such stacks are 256 MB
+CUT = "…"
+# Bytes of the names of all stacks on disk before they are compressed, with at least `LEAST` for each, what is usual: so
+# 400,000 stacks. Of what is beyond a program's share samples keep the kernel's functions. 192 cores are 120 MB.
+MOST_BYTES, LEAST = 256 << 20, 600
+MOST_NAMES = 64 << 20  # bytes of memory for what is distinct among the names: a busy node has 20,000 of 100 bytes
+TOO_MANY, TOO_MANY_NAMES = "[more stacks than are kept]", "[more functions than are named]"
 
 
 class StackNames:
@@ -42,8 +49,10 @@ class StackNames:
         # By hashes of 64 bits, which are keyed, so nobody can choose them. In a dictionary each takes 110 bytes.
         self._known = _Numbers()  # of chains
         self._same = _Numbers()  # of what is named the same: addresses differ within a function
+        self._room, self._names_room = Shares(MOST_BYTES), Shares(MOST_NAMES)
         self._codes: dict[str, int] = {}
         self._words: list[str] = []
+        self._sizes = array("I")  # of words, in bytes
         self._idle_word = array("b")
         self._frames = array("I")
         self._starts = array("Q", [0])
@@ -51,9 +60,9 @@ class StackNames:
         self._ids = array("Q")
         self._idle = array("b")
         self._waited = 0.0
-        self._size = 0  # bytes of all names
-        self._instead: int | None = None
-        self.left_out = 0
+        self._instead: dict[bytes, int] = {}
+        self.left_out: Counter[int] = Counter()  # stacks without the program's own part, by process
+        self.unnamed: Counter[int] = Counter()  # functions, by process
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -67,10 +76,11 @@ class StackNames:
         """Which of them say that the core had nothing to do."""
         return np.array(self._idle, np.bool_)
 
-    def numbers(self, chains: Chains, time_ns: Ints, programs: Ints) -> Ints:
+    def numbers(self, chains: Chains, time_ns: Ints, programs: Ints, cgroups: Words) -> Ints:
         """One number for each chain, sampled at these times, which ascend.
 
-        `programs`: numbers of the programs that ran; the same addresses of another one are another stack.
+        `programs`: numbers of the programs that ran; the same addresses of another one are another stack. `cgroups`:
+        where they ran, 0 if that is not known: however many processes one forks, they have its share together.
         """
         keys = chains.keys() ^ np.where(chains.pids != 0, programs, 0).astype(np.uint64) * _ODD
         first, which = grouped(keys)
@@ -78,20 +88,21 @@ class StackNames:
         fresh = np.flatnonzero(numbers < 0)
         if len(fresh):
             places = first[fresh]
-            numbers[fresh] = self._name(chains, places, time_ns[places], programs[places])
+            numbers[fresh] = self._name(chains, places, time_ns[places], programs[places], cgroups[places])
             self._known.add(keys[places], numbers[fresh])
         return numbers[which]
 
-    def _name(self, chains: Chains, places: Ints, time_ns: Ints, programs: Ints) -> Ints:
+    def _name(self, chains: Chains, places: Ints, time_ns: Ints, programs: Ints, cgroups: Words) -> Ints:
         lengths, pids = (chains.last - chains.first)[places], chains.pids[places]
+        users = [_users(pid, cgroup) for pid, cgroup in zip(pids.tolist(), cgroups.tolist(), strict=True)]
         addresses: Words = chains.words[spread(chains.first[places], lengths)]
         owner = np.repeat(np.arange(len(places)), lengths)
         kernel, user = _parts(addresses, owner, np.cumsum(lengths) - lengths)
         codes = np.zeros(len(addresses), np.uint32)
         of_kernel = addresses[kernel]
         first, which = grouped(of_kernel)
-        codes[kernel] = self._coded(self._namer.kernel(of_kernel[first].tolist()))[which]
-        codes[user] = self._users(pids + (programs << 32), owner[user], addresses[user], time_ns)
+        codes[kernel] = self._coded([_cut(it) for it in self._namer.kernel(of_kernel[first].tolist())])[which]
+        codes[user] = self._functions(pids + (programs << 32), owner[user], addresses[user], time_ns, users)
         # The kernel writes the leaf first, its own part before the program's: backwards it is outermost first.
         kept = kernel | user
         frames = codes[kept][::-1].tobytes()
@@ -102,12 +113,14 @@ class StackNames:
             (frames[4 * (end - size) : 4 * end], of_kernel)
             for size, end, of_kernel in zip(sizes.tolist(), ends.tolist(), kernels.tolist(), strict=True)
         ]
-        return self._numbered(parts)
+        return self._numbered(parts, pids.tolist(), users)
 
-    def _users(self, who: Ints, owner: Ints, addresses: Words, time_ns: Ints) -> npt.NDArray[np.uint32]:
+    def _functions(
+        self, who: Ints, owner: Ints, addresses: Words, time_ns: Ints, users: Sequence[Sequence[Hashable]]
+    ) -> npt.NDArray[np.uint32]:
         """Codes of the functions of processes; each address of a program is named once, at its first sample.
 
-        `who`, `time_ns`: of each stack, which ascend in time; `owner`: whose stack each address is in.
+        `who`, `time_ns`, `users`: of each stack, which ascend in time; `owner`: whose stack each address is in.
         """
         if not len(owner):
             return np.empty(0, np.uint32)
@@ -128,9 +141,18 @@ class StackNames:
                 if self._waited >= _PATIENCE or not self._namer.reads:
                     break
             late = [late[it] for it in still]
+        names = self._fitting([_cut(it) for it in names], pids.tolist(), [users[it] for it in owner[first].tolist()])
         found = np.empty(len(first), np.uint32)
         found[order] = self._coded(names)
         return found[which]
+
+    def _fitting(self, names: list[str], pids: Sequence[int], users: Sequence[Sequence[Hashable]]) -> list[str]:
+        """Names of functions as far as each program has room for new ones."""
+        for place, name in enumerate(names):
+            if name not in self._codes and not self._names_room.take(sys.getsizeof(name), users[place]):
+                names[place] = TOO_MANY_NAMES
+                self.unnamed[pids[place]] += 1
+        return names
 
     def _coded(self, names: Sequence[str]) -> npt.NDArray[np.uint32]:
         codes = self._codes
@@ -138,30 +160,50 @@ class StackNames:
             if name not in codes:
                 codes[name] = len(self._words)
                 self._words.append(name)
+                self._sizes.append(len(_utf8(name)) + 1)
                 self._idle_word.append(is_idle(name))
         return np.fromiter(map(codes.__getitem__, names), np.uint32, len(names))
 
-    def _numbered(self, parts: Sequence[tuple[bytes, int]]) -> Ints:
+    def _numbered(
+        self, parts: Sequence[tuple[bytes, int]], pids: Sequence[int], users: Sequence[Sequence[Hashable]]
+    ) -> Ints:
         keys = np.fromiter(map(hash, parts), np.int64, len(parts)).view(np.uint64)
         first, which = grouped(keys)
         numbers = self._same.find(keys[first])
         fresh = np.flatnonzero(numbers < 0)
-        numbers[fresh] = [self._kept(*parts[it]) for it in first[fresh].tolist()]
-        self._same.add(keys[first[fresh]], numbers[fresh])
-        return numbers[which]
+        numbers[fresh] = [self._kept(parts[it], users[it]) for it in first[fresh].tolist()]
+        found: Ints = numbers[which]
+        # What the first program had no room for another one may have, so it is not remembered.
+        again: dict[int, int] = {}
+        for place in np.flatnonzero(found < 0).tolist():
+            number = again.get(which[place], -1)
+            if number < 0:
+                number = self._kept(parts[place], users[place])
+            if number >= 0:
+                numbers[which[place]] = again[which[place]] = number
+            found[place] = number if number >= 0 else self._kernel_alone(parts[place], pids[place])
+        kept = fresh[numbers[fresh] >= 0]
+        self._same.add(keys[first[kept]], numbers[kept])
+        return found
 
-    def _kept(self, frames: bytes, kernel: int) -> int:
-        if len(self._ids) < MOST and self._size <= MOST_BYTES:
-            return self._added(frames, kernel)
-        self.left_out += 1
-        if self._instead is None:
-            self._instead = self._added(self._coded([TOO_MANY]).tobytes(), 0)
-        return self._instead
+    def _kept(self, part: tuple[bytes, int], users: Sequence[Hashable]) -> int:
+        """The number of a new stack; -1 if its program has no room. The kernel's own functions need none."""
+        own, kernel = array("I", part[0]), part[1]
+        if len(own) > kernel and not self._room.take(max(sum(self._sizes[it] for it in own), LEAST), users):
+            return -1
+        return self._added(own, kernel)
 
-    def _added(self, frames: bytes, kernel: int) -> int:
-        own, words = array("I", frames), self._words
+    def _kernel_alone(self, part: tuple[bytes, int], pid: int) -> int:
+        frames, kernel = part
+        self.left_out[pid] += 1
+        short = self._coded([TOO_MANY]).tobytes() + frames[len(frames) - 4 * kernel :]
+        if short not in self._instead:
+            self._instead[short] = self._added(array("I", short), kernel)
+        return self._instead[short]
+
+    def _added(self, own: array[int], kernel: int) -> int:
+        words = self._words
         said = _utf8("\0".join([str(kernel), *[words[it] for it in own]]))
-        self._size += len(said)
         self._frames.extend(own)
         self._starts.append(len(self._frames))
         self._kernel.append(min(kernel, 0xFFFF))
@@ -232,6 +274,14 @@ def _parts(addresses: Words, owner: Ints, starts: Ints) -> tuple[npt.NDArray[np.
     user = ~marks & (places > first_of_user[owner])
     kernel = ~marks & ~user & within & (addresses[np.maximum(last, 0)] == _KERNEL)
     return kernel, user
+
+
+def _users(pid: int, cgroup: int) -> tuple[Hashable, ...]:
+    return (pid, ("cgroup", cgroup)) if cgroup else (pid,)
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= LONGEST else name[: LONGEST - len(CUT)] + CUT
 
 
 def _utf8(text: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from zombiescope.kernel.perf_changes import Comm, Exit, Fork, Record
 from zombiescope.naming.clean import thread_name
 from zombiescope.naming.ranges import distinct
+from zombiescope.recorder.shares import in_turn
 
 MOST = 65_536  # threads whose name is remembered
 UNKNOWN, IDLE = "?", "swapper"
@@ -25,6 +27,8 @@ class ThreadNames:
     def __init__(self, known: Mapping[int, str]) -> None:
         """`known` at the beginning."""
         self.now = dict(known)
+        self.forgotten: Counter[int] = Counter()  # threads, by process
+        self._processes: dict[int, int] = {}  # of threads that have another number than their process
         self.words: dict[str, int] = {}
         self._changed: set[int] = set()  # threads, in this batch
         self._changes: list[tuple[int, int, str]] = []  # thread, since when, the name
@@ -36,29 +40,50 @@ class ThreadNames:
         self._changes.clear()
         for tid in self._ended:  # in the batch before
             self.now.pop(tid, None)
+            self._processes.pop(tid, None)
         self._ended.clear()
         for record in records:
             if isinstance(record, Comm):
-                self._change(record.tid, record.time_ns, thread_name(record.comm))
+                self._change(record.pid, record.tid, record.time_ns, thread_name(record.comm))
             elif isinstance(record, Fork):
                 name = self.now.get(record.parent_tid)
                 if name is not None:
-                    self._change(record.tid, record.time_ns, name)
+                    self._change(record.pid, record.tid, record.time_ns, name)
             elif isinstance(record, Exit):
                 self._ended[record.tid] = None
         if len(self.now) > MOST:
-            self.now = dict(list(self.now.items())[-MOST // 2 :])
+            self.forgotten += Counter(map(self._process, self.now.keys() - (kept := self.kept(MOST // 2)).keys()))
+            self.now = kept
 
-    def _change(self, tid: int, time_ns: int, name: str) -> None:
+    def kept(self, most: int) -> dict[int, str]:
+        """So many, of every process its first thread before any other: one that has very many costs only itself."""
+        if len(self.now) <= most:
+            return self.now
+        first_last = sorted(self.now, key=lambda tid: tid not in self._processes)
+        some = in_turn(((tid, self._process(tid)) for tid in first_last), most)
+        return {tid: name for tid, name in self.now.items() if tid in some}
+
+    def _process(self, tid: int) -> int:
+        return self._processes.get(tid, tid)
+
+    def _change(self, pid: int, tid: int, time_ns: int, name: str) -> None:
         if tid not in self._changed:
             # Before its first record here a name is not known; /proc would give the later one.
             self._changed.add(tid)
             self._changes.append((tid, _BEFORE, self.now.get(tid, UNKNOWN)))
         self._changes.append((tid, time_ns, name))
         self.now[tid] = name
+        if pid != tid:
+            self._processes[tid] = pid
         self._ended.pop(tid, None)
 
-    def codes(self, tid: npt.NDArray[np.int32], time_ns: npt.NDArray[np.int64], ask: Callable[[int], str]) -> Codes:
+    def codes(
+        self,
+        pid: npt.NDArray[np.int32],
+        tid: npt.NDArray[np.int32],
+        time_ns: npt.NDArray[np.int64],
+        ask: Callable[[int], str],
+    ) -> Codes:
         """The number of each sample's name; `ask` gives the name of a thread that no record spoke of."""
         found = np.empty(len(tid), np.int32)
         theirs = np.sort(np.fromiter([_NOBODY, *self._changed], np.int32))
@@ -66,8 +91,12 @@ class ThreadNames:
         found[changed] = self._changed_codes(tid[changed], time_ns[changed])
         same = tid[~changed]
         threads = distinct(same)
-        codes = np.array([self._code(self._name(it, ask)) for it in threads.tolist()], np.int32)
-        found[~changed] = codes[np.searchsorted(threads, same)]
+        place = np.searchsorted(threads, same)
+        processes = np.zeros(len(threads), np.int32)
+        processes[place] = pid[~changed]
+        names = (self._name(*it, ask) for it in zip(processes.tolist(), threads.tolist(), strict=True))
+        codes = np.array([self._code(it) for it in names], np.int32)
+        found[~changed] = codes[place]
         return found
 
     def _changed_codes(self, tid: npt.NDArray[np.int32], time_ns: npt.NDArray[np.int64]) -> Codes:
@@ -84,9 +113,11 @@ class ThreadNames:
         codes = np.array([self._code(names[it]) for it in once.tolist()], np.int32)
         return codes[np.searchsorted(once, mine)]
 
-    def _name(self, tid: int, ask: Callable[[int], str]) -> str:
+    def _name(self, pid: int, tid: int, ask: Callable[[int], str]) -> str:
         if tid <= 0:
             return IDLE
+        if pid != tid:
+            self._processes[tid] = pid
         name = self.now.get(tid)
         if name is None:
             name = self.now[tid] = thread_name(ask(tid))
