@@ -137,7 +137,7 @@ def spread(look: Short, cores: int, seconds: float) -> Iterator[bytes]:
                 cpu = copy * per + int(said["ring"])
                 if cpu < cores:
                     ring = moved(bytes(it.content), copy // SHARED << 17, cpu, samples_only=bool(copy % SHARED))
-                    head.ring(head.source({**said, "ring": cpu}, it.at), it.at, ring)
+                    head.put(RING, head.source({**said, "ring": cpu}, it.at), it.at, ring)
         else:
             last[it.source] = it if it.kind != SAME else last[it.source]._replace(at=it.at)
             if last[it.source].kind == FETCHED:
@@ -204,7 +204,7 @@ def varied(look: Short, many: int) -> bytes:
             + struct.pack("<32Q", (1 << 64) - 128, *drawn.choices(addresses, k=30), 0)
             for it in range(min(2000, many - start))
         )
-        head.ring(source, at + 2_000_000_000, ring)
+        head.put(RING, source, at + 2_000_000_000, ring)
     head.flush()
     return b"".join(parts)
 

@@ -7,7 +7,7 @@ import struct
 from collections import deque
 from collections.abc import Sequence
 
-from zombiescope.recorder.head import HeadReader, HeadWriter
+from zombiescope.recorder.head import LOST, RING, HeadReader, HeadWriter
 
 AHEAD = 1_794_000_000 * 10**9  # unix time minus the monotonic clock
 KERNEL, USER = (1 << 64) - 128, (1 << 64) - 512
@@ -40,10 +40,10 @@ class Head:
 
     def ring(self, cpu: int, at: float, *records: bytes, hz: int = 100) -> None:
         source = self.ring_source(cpu, hz)
-        self.writer.ring(source, round(at * SECOND), b"".join(records))
+        self.writer.put(RING, source, round(at * SECOND), b"".join(records))
 
     def lost(self, cpu: int, at: float, count: int, hz: int = 100) -> None:
-        self.writer.lost(self.ring_source(cpu, hz), round(at * SECOND), count)
+        self.writer.put(LOST, self.ring_source(cpu, hz), round(at * SECOND), struct.pack("<Q", count))
 
     def ring_source(self, cpu: int, hz: int) -> int:
         return self.writer.source({"ring": cpu, "event": "cpu-clock", "hz": hz, "cgroup": True}, 0)

@@ -37,8 +37,8 @@ def written() -> bytes:
     reading = ("unit_active", "unit:a\x1b.service", 1.0, 7.5, "$ busctl", "\udcff")
     head.sample(units, 7, taken=7.5, readings=[reading], blind=[("unit_file", "bus", "denied", "")], cost=0.001)
     core = head.source({"ring": 137}, 8)
-    head.ring(core, 8, bytes(range(256)))
-    head.lost(core, 9, 23)
+    head.put(RING, core, 8, bytes(range(256)))
+    head.put(LOST, core, 9, (23).to_bytes(8, "little"))
     head.flush()
     assert head.flush() == 0
     assert head.bytes == sum(map(len, parts))

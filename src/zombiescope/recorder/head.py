@@ -5,7 +5,7 @@ One file, records one after the other. Each begins with 24 bytes, little-endian:
     crc u32      of all that follows in this record (zlib's)
     length u32   of the content
     at u64       nanoseconds of CLOCK_MONOTONIC, when it was read
-    source u16   of which source: the number that a NAME record gave it, per head
+    source u16   of which source: that to which the last NAME record before it gave this number
     kind u8      see below
     5 bytes      zero
 
@@ -41,6 +41,7 @@ from zombiescope.recorder.sampling import Fetched, Sample
 MAGIC = b"zombiescope head 1\n"
 MOST_CONTENT = 64 << 20  # bytes of one record: the ring of one core is at most 8 MB, a file at most 16 MB
 MOST_SOURCES = 0xFFFF
+MOST_RINGS = MOST_SOURCES - 4096  # of them: one core is a hundred where others use its counter, one for each share
 LONG = 1 << 16  # bytes: what a busy ring held is not copied once more to be written together with the rest
 STILL_NS = 100_000  # a clock that moved less is not written down again
 JUMP_NS = 50_000_000  # one that moved more within seconds was set; one that is slewed moves 0.5 ms a second
@@ -139,12 +140,6 @@ class HeadWriter:
         said = f'{{"at":{taken!r},"readings":{news},"blind":{unseen},"cost":{cost!r}}}'
         self.put(SAMPLE, source, at, said.encode())
 
-    def ring(self, source: int, at: int, content: bytes) -> None:
-        self.put(RING, source, at, content)
-
-    def lost(self, source: int, at: int, count: int) -> None:
-        self.put(LOST, source, at, struct.pack("<Q", count))
-
     def flush(self) -> int:
         """Hand over all of it; returns how many bytes."""
         pieces, short = list[bytes](), list[bytes]()
@@ -180,7 +175,7 @@ class HeadSink:
     def begin(self, write: Write) -> None:
         """A new head."""
         self._head = HeadWriter(write)
-        self._sources: dict[tuple[Any, ...], int] = {}
+        self._rings: dict[tuple[Any, ...], int] = {}
         self._probes: dict[str, int] = {}
         self.changes = Changes()
         self._head.clock(time.monotonic_ns(), ahead_ns())
@@ -220,12 +215,12 @@ class HeadSink:
         how = {"event": event.name, "hz": event.hz, "cgroup": event.cgroup, "user": event.user}
         for ring in rings:
             shared = {"share": round(ring.share, 2)} if ring.share < FULL else {}
-            source = self._source({"ring": ring.cpu, **how, **shared})
+            source = self._ring({"ring": ring.cpu, **how, **shared})
             if ring.content:
-                self._head.ring(source, at, ring.content)
+                self._head.put(RING, source, at, ring.content)
                 self.ring_bytes += len(ring.content)
             if ring.lost:
-                self._head.lost(source, at, ring.lost)
+                self._head.put(LOST, source, at, struct.pack("<Q", ring.lost))
 
     def note(self, at: float, *readings: Reading) -> None:
         """What the recorder says of itself."""
@@ -237,13 +232,19 @@ class HeadSink:
         return self._head.flush()
 
     def _probe(self, name: str) -> int:
-        return self._probes.get(name) or self._probes.setdefault(name, self._source({"probe": name}))
+        if name not in self._probes:
+            self._probes[name] = self._head.source({"probe": name}, time.monotonic_ns())
+        return self._probes[name]
 
-    def _source(self, what: dict[str, Any]) -> int:
-        key = tuple(what.values())
-        if key not in self._sources:
-            self._sources[key] = self._head.source(what, time.monotonic_ns())
-        return self._sources[key]
+    def _ring(self, what: dict[str, Any]) -> int:
+        """Where all numbers are given away, what was named first gives up its own, and is named again if need be."""
+        key, rings = tuple(what.values()), self._rings
+        if key not in rings and len(rings) < MOST_RINGS:
+            rings[key] = self._head.source(what, time.monotonic_ns())
+        elif key not in rings:
+            rings[key] = rings.pop(next(iter(rings)))
+            self._head.put(NAME, rings[key], time.monotonic_ns(), json.dumps(what).encode())
+        return rings[key]
 
 
 class HeadReader:
