@@ -208,6 +208,33 @@ def zombiescope() -> Iterator[Run]:
     warm.close()
 
 
+ANYTHING = '''"""What a test wants done: any step at all."""
+
+CURES = ("zombie_cgroups",)
+
+
+class Anything:
+    def fits(self, step):
+        return True
+
+
+FORMS = (Anything(),)
+
+
+def plan(finding, case, timeline):
+    return None
+'''
+
+
+@pytest.fixture
+def cure(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A remedy of this name that may make any step, for plans that a test writes."""
+    folder = tmp_path_factory.mktemp("members")
+    (folder / "remedies").mkdir()
+    (folder / "remedies" / "cure.py").write_text(ANYTHING)
+    monkeypatch.setenv("ZOMBIESCOPE_PATH", str(folder))
+
+
 @pytest.fixture
 def memory_cgroups() -> None:
     try:

@@ -155,7 +155,7 @@ def test_two_agents_one_folder(tmp_path: Path) -> None:
 
 def test_hostile_folders(tmp_path: Path) -> None:
     (tmp_path / "agent").symlink_to("/tmp")
-    with pytest.raises(UserError, match="not a folder"):
+    with pytest.raises(UserError, match="a symbolic link, which is not followed"):
         EventLog(str(tmp_path))
     (tmp_path / "agent").unlink()
     (tmp_path / "agent").mkdir(mode=0o700)

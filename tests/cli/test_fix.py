@@ -128,7 +128,8 @@ def test_abandon_keeps_the_reason_and_shows_it(tmp_path: Path, zombiescope: Run)
     where, ledger = ("--ledger", str(tmp_path)), Ledger(str(tmp_path))
     with ledger.locked():
         cures = {"sign": "z", "subject": "unit:x", "says": "sick"}
-        ledger.write("1", "planned", plan={"name": "cure", "cures": cures, "steps": []}, who={"user": "root"})
+        plan = {"name": "cure", "cures": cures, "risk": "safe", "proof": [], "steps": []}
+        ledger.write("1", "planned", plan=plan, who={"user": "root"})
     assert "needs --why TEXT" in zombiescope("fix", "--abandon", "1", *where, expect=2).stderr
     zombiescope("fix", "--abandon", "1", "--why", "the node was\x1b[31m replaced", *where, expect=0)
     listed = zombiescope("fix", "--list", *where, expect=0).stdout.splitlines()[1].split("\t")

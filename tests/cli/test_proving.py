@@ -25,7 +25,9 @@ from zombiescope.treatment.proofs import KEPT, held, is_held, new_folder, proof_
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(os.geteuid() != 0, reason="fixes: run as root")]
 CURED = {"sign": "crash_looping_unit", "subject": "unit:ecs.service", "says": ""}
-PLAN = {"name": "stop_leaking_unit", "cures": CURED, "steps": [], "proof": [], "risk": "safe"}
+STOP = {"says": "stop", "argv": ["systemctl", "stop", "--", "ecs.service"], "unit": "ecs.service"}
+STEP = {"stdin": "", "undo": [], "keeps": [], "risk": ""} | STOP
+PLAN = {"name": "stop_leaking_unit", "cures": CURED, "steps": [STEP], "proof": [], "risk": "safe"}
 
 
 def killed_proof(folder: Path, window: float) -> Ledger:

@@ -20,6 +20,7 @@ from tests.remedies.test_drain_and_reboot import KUBELET, planned
 from tests.waiting import until
 
 from zombiescope.core import Host
+from zombiescope.core.forms import Form
 from zombiescope.kubernetes import drain as draining
 from zombiescope.kubernetes.client import Refused
 from zombiescope.kubernetes.drain import NotDrained, cordon, drain, eviction_version, pods, uncordon
@@ -158,7 +159,10 @@ def test_what_must_stay_stays(controlled: Cluster) -> None:
 def test_the_fix_there_and_back(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`fix` runs the steps as separate commands, which find the server by KUBECONFIG."""
     monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
-    monkeypatch.setattr(drain_and_reboot, "MARKER", str(tmp_path / "reboot-required"))
+    marker = str(tmp_path / "reboot-required")
+    monkeypatch.setattr(drain_and_reboot, "MARKER", marker)
+    forms = (*drain_and_reboot.FORMS[:2], Form(argv=("touch", marker), keeps=(marker,)))
+    monkeypatch.setattr(drain_and_reboot, "FORMS", forms)
     cluster.node("worker-1")
     machine, ledger = Machine(Host(), Host()), Ledger(str(tmp_path / "ledger"))
     fix = apply(planned(KUBELET), machine, ledger, to_nobody, disruptive=True)

@@ -48,6 +48,7 @@ def test_killed_after_each_step_in_turn_the_ledger_tells_the_truth_and_both_ways
 # Kills the process that applies the plan as soon as the links are removed, before it can write that down.
 KILLED_AT_DISABLE = """
 import sys
+from dataclasses import replace
 from tests.treatment.killed_at_a_step import plan, tell
 from tests.waiting import until
 from zombiescope.audit.systemd import system_of
@@ -58,7 +59,7 @@ units = system_of(Host())
 script = '"$@"; code=$?; case "$*" in *"systemctl disable"*) kill -9 $PPID;; esac; exit $code'
 machine = Machine(Host(), Host(units.root, live=True, enter=("sh", "-c", script, "sh", *units.enter)))
 step = Step(says="disable", argv=("systemctl", "disable", "--", "ecs.service"), unit="ecs.service")
-apply(plan(step), machine, Ledger(), tell)
+apply(replace(plan(step), name="stop_leaking_unit"), machine, Ledger(), tell)
 """
 
 

@@ -109,7 +109,7 @@ def test_root_does_not_run_what_others_can_change(zombiescope: Run, tmp_path: Pa
     mine = write(tmp_path / "mine", {"signs/a.py": sign() + f"open({str(tmp_path / 'ran')!r}, 'w')\n"})
     os.chown(mine, NOBODY, 0)
     says = [it["says"] for it in checked(zombiescope, mine)]
-    assert any(it.startswith(f"not run: not loaded by root: {mine} belongs to user {NOBODY}") for it in says)
+    assert any(it.startswith(f"not run: not trusted by root: {mine} belongs to user {NOBODY}") for it in says)
     assert "signs/ never calls open" in says, "what needs no running is checked all the same"
     assert not (tmp_path / "ran").exists()
 

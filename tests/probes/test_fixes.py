@@ -15,6 +15,7 @@ from zombiescope.treatment.apply import apply, undo
 from zombiescope.treatment.ledger import Ledger
 
 
+@pytest.mark.usefixtures("cure")
 def test_a_cure_and_its_undoing_are_told_once_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LEDGER_ENVIRONMENT, str(tmp_path / "ledger"))
     with fixes.watch(Host()) as look:

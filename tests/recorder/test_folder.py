@@ -127,7 +127,7 @@ def test_root_records_only_into_a_folder_of_its_own(tmp_path: Path, zombiescope:
     for folder, says in (
         (theirs, f"belongs to nobody (uid {NOBODY}), not to root: give another folder, or: chown root:"),
         (open_to_all, "others can write to it (mode 1777): give a folder in it, or: chmod 700"),
-        (link, "a symbolic link, and root does not follow one: give the folder that it leads to"),
+        (link, "a symbolic link, which is not followed: give the folder that it leads to"),
         (Path(f"{link}/"), "a symbolic link"),
     ):
         done = zombiescope("record", f"{folder}/", "--for", "1s", expect=2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zombiescope.core import Case, Finding, Plan, Reading, Span
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.examine import examine
@@ -33,7 +35,7 @@ def plan_for(finding: Finding, remedy: str, timeline: Timeline, *, kernel: str =
     """Of one remedy, for one finding alone."""
     case = Case(node="worker-1", kernel=kernel, span=finding.span, findings=(finding,))
     planned: Plan | None = healthy("remedies")[remedy].plan(finding, case, timeline)
-    return planned
+    return replace(planned, name=remedy) if planned else None
 
 
 def finding(sign: str, subject: str, *evidence: Reading) -> Finding:

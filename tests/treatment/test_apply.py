@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,9 +20,22 @@ from zombiescope.core import Step, Unreadable, UserError
 from zombiescope.treatment.apply import abandon, apply, resume, undo
 from zombiescope.treatment.ledger import Ledger
 
+pytestmark = pytest.mark.usefixtures("cure")
+
 
 def writing(path: Path, text: str, risk: str = "") -> Step:
     return Step(says=f"write {text}", argv=("tee", str(path)), stdin=text, keeps=(str(path),), risk=risk)
+
+
+@contextmanager
+def size_limit(most: int) -> Iterator[None]:
+    """No file can grow beyond so many bytes, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.fixture
@@ -130,8 +146,8 @@ def test_a_later_fix_of_the_same_is_undone_first(tmp_path: Path, ledger: Ledger)
 def test_a_full_disk_stops_it_before_anything_is_done(tmp_path: Path) -> None:
     full = tmp_path / "full"
     full.mkdir()
-    (full / "fixes.jsonl").symlink_to("/dev/full")
-    with pytest.raises(Unreadable, match="nothing was changed"):
+    (full / "fixes.jsonl").touch()
+    with size_limit(10), pytest.raises(Unreadable, match="not begun, and changed nothing"):
         apply(plan(writing(tmp_path / "x", "1")), MACHINE, Ledger(str(full)), tell)
     assert not (tmp_path / "x").exists()
 

@@ -15,16 +15,20 @@ import pytest
 from zombiescope.core import Unreadable, UserError
 from zombiescope.treatment.ledger import Ledger, who
 
-PLAN = {"name": "stop_it", "cures": {"sign": "z", "subject": "unit:x", "says": ""}, "steps": []}
+STEP = {"says": "", "argv": ["true"], "stdin": "", "undo": [], "unit": "", "keeps": [], "risk": ""}
+CURES = {"sign": "z", "subject": "unit:x", "says": ""}
+PLAN = {"name": "stop_it", "cures": CURES, "risk": "safe", "proof": [], "steps": [STEP, STEP]}
+ROOT = {"user": "root"}
+BEFORE = {"files": {}, "runs": "", "disables": []}
 
 
 def test_a_fix_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     with ledger.locked():
-        ledger.write("1", "planned", plan=PLAN)
-        ledger.write("1", "begins", step=0, before={"files": {}})
+        ledger.write("1", "planned", plan=PLAN, who=ROOT)
+        ledger.write("1", "begins", step=0, before=BEFORE)
         assert ledger.fix("1").state == "interrupted"
-        ledger.write("1", "done", step=0)
+        ledger.write("1", "done", step=0, after={"files": {}})
         ledger.write("1", "finished")
     assert all(Path(ledger.path).read_bytes().split(b"\n")[:-1]), "one line an event, none of them empty"
     (fix,) = Ledger(str(tmp_path)).fixes()
@@ -35,26 +39,26 @@ def test_a_fix_is_read_back_as_it_was_written(tmp_path: Path) -> None:
 def test_how_it_was_is_told_by_the_first_beginning(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     with ledger.locked():
-        ledger.write("1", "planned", plan=PLAN)
-        ledger.write("1", "begins", step=0, before="as it was")
-        ledger.write("1", "begins", step=0, before="touched")
-    assert ledger.fix("1").steps()[0]["begins"]["before"] == "as it was"
+        ledger.write("1", "planned", plan=PLAN, who=ROOT)
+        ledger.write("1", "begins", step=0, before=BEFORE)
+        ledger.write("1", "begins", step=0, before=BEFORE | {"runs": "touched"})
+    assert ledger.fix("1").steps()[0]["begins"]["before"] == BEFORE
 
 
 @pytest.mark.parametrize("torn", range(1, 40, 7))
 def test_a_line_that_a_crash_tore_is_no_line_and_hides_no_other(tmp_path: Path, torn: int) -> None:
     ledger = Ledger(str(tmp_path))
     with ledger.locked():
-        ledger.write("1", "planned", plan=PLAN)
+        ledger.write("1", "planned", plan=PLAN, who=ROOT)
         whole = Path(ledger.path).read_bytes()
         Path(ledger.path).write_bytes(whole + whole[:torn])
         ledger.write("1", "finished")
     assert ledger.fix("1").state == "finished"
 
 
-def test_garbage_in_the_ledger_is_passed_over(tmp_path: Path) -> None:
+def test_what_is_no_json_was_torn_and_is_passed_over(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
-    Path(ledger.path).write_bytes(b'\xff\xfe\n[]\n{"fix": "x"}\n{"fix": "7", "at": 1, "event": "done"}\nnull\n')
+    Path(ledger.path).write_bytes(b'\xff\xfe\n\n{"fix": "x"\n\0\0\0\n')
     assert ledger.fixes() == []
     with pytest.raises(UserError, match="there is none yet"):
         ledger.fix("7")
@@ -96,7 +100,7 @@ def test_nobody_writes_without_the_lock(tmp_path: Path) -> None:
         Ledger(str(tmp_path)).write("1", "planned")
     ledger = Ledger(str(tmp_path))
     with ledger.locked():
-        ledger.write("1", "planned", plan=PLAN)
+        ledger.write("1", "planned", plan=PLAN, who=ROOT)
     with pytest.raises(RuntimeError):
         ledger.write("1", "finished")
 
@@ -128,12 +132,13 @@ def test_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_proof_is_no_part_of_the_state_and_a_step_that_is_undone_is_no_step(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     with ledger.locked():
-        ledger.write("1", "planned", plan=PLAN)
+        ledger.write("1", "planned", plan=PLAN, who=ROOT)
         for step in (0, 1):
-            ledger.write("1", "begins", step=step, before={"files": {}})
+            ledger.write("1", "begins", step=step, before=BEFORE)
         ledger.write("1", "failed", step=1, why="no space")
-        ledger.write("1", "proving", folder="x", until=1)
-        ledger.write("1", "proved", state="proved")
+        how = {"window": 1.0, "hz": 0, "settings": [], "cured": [], "signs": [], "fixes": ["1"]}
+        ledger.write("1", "proving", folder="20260101T000000Z-1", until=1, **how)
+        ledger.write("1", "proved", state="proved", checks=[])
         assert (ledger.fix("1").state, ledger.fix("1").why) == ("failed", "no space")
         ledger.write("1", "step undone", step=1)
         assert set(ledger.fix("1").steps()) == {0} and ledger.fix("1").state == "interrupted"
@@ -142,24 +147,22 @@ def test_a_proof_is_no_part_of_the_state_and_a_step_that_is_undone_is_no_step(tm
     assert ledger.fix("1").steps() == {} and (ledger.fix("1").state, ledger.fix("1").why) == ("undone", "")
 
 
-def test_the_next_number_is_above_the_highest_and_other_events_belong_to_a_plan(tmp_path: Path) -> None:
+def test_the_next_number_is_above_the_highest(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     assert ledger.next_id() == "1"
     with ledger.locked():
-        ledger.write("9", "planned", plan=PLAN)
-        ledger.write("10", "planned", plan=PLAN)
-        ledger.write("3", "planned", plan=PLAN)
-        ledger.write("12", "planned", plan="no plan")
-        ledger.write("13", "finished")
+        ledger.write("9", "planned", plan=PLAN, who=ROOT)
+        ledger.write("10", "planned", plan=PLAN, who=ROOT)
+        ledger.write("3", "planned", plan=PLAN, who=ROOT)
     assert [fix.id for fix in ledger.fixes()] == ["9", "10", "3"] and ledger.next_id() == "11"
 
 
 def test_a_ledger_that_cannot_be_written_or_read_says_so(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     os.mkdir(ledger.path)
-    with ledger.locked(), pytest.raises(Unreadable, match="nothing was changed"):
-        ledger.write("1", "planned", plan=PLAN)
-    with pytest.raises(Unreadable, match="is a directory"):
+    with ledger.locked(), pytest.raises(Unreadable, match="not begun, and changed nothing"):
+        ledger.write("1", "planned", plan=PLAN, who=ROOT)
+    with pytest.raises(Unreadable, match="not a regular file"):
         ledger.fixes()
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="--ledger"), Ledger(f"{tmp_path}/file/x").locked():

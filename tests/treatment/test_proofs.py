@@ -7,6 +7,7 @@ import stat
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,14 +16,20 @@ from zombiescope.treatment import proofs
 from zombiescope.treatment.ledger import Ledger
 from zombiescope.treatment.proofs import KEPT, begun, held, is_held, new_folder, note, proof_of
 
-PLAN = {"name": "stop_it", "cures": {"sign": "z", "subject": "unit:x", "says": ""}, "steps": []}
+STEP = {"says": "", "argv": ["true"], "stdin": "", "undo": [], "unit": "", "keeps": [], "risk": ""}
+CURES = {"sign": "z", "subject": "unit:x", "says": ""}
+PLAN = {"name": "stop_it", "cures": CURES, "risk": "safe", "proof": [], "steps": [STEP]}
+ROOT = {"user": "root"}
+HOW: dict[str, Any] = {"window": 1.0, "hz": 0, "settings": [], "cured": [], "signs": [], "fixes": ["1"]}
+OLD = "20200101T000000Z-1"
+CHECK = {"name": "load", "state": "blind", "says": ""}
 
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     found = Ledger(str(tmp_path))
     with found.locked():
-        found.write("1", "planned", plan=PLAN)
+        found.write("1", "planned", plan=PLAN, who=ROOT)
         found.write("1", "finished")
     return found
 
@@ -33,7 +40,7 @@ def test_a_fix_without_a_proof_has_none(ledger: Ledger) -> None:
 
 def test_it_runs_while_its_folder_is_held_then_it_was_killed_or_has_a_result(ledger: Ledger) -> None:
     folder = new_folder(ledger)
-    note(ledger, ["1"], "proving", folder=folder, until=7.0)
+    note(ledger, ["1"], "proving", folder=folder, until=7.0, **HOW)
     with held(folder):
         running = proof_of(ledger.fix("1"))
         assert running is not None and (running["state"], running["until"]) == ("running", 7.0)
@@ -41,17 +48,17 @@ def test_it_runs_while_its_folder_is_held_then_it_was_killed_or_has_a_result(led
             pass
     killed = proof_of(ledger.fix("1"))
     assert killed is not None and (killed["state"], killed["checks"], killed["folder"]) == ("killed", [], folder)
-    note(ledger, ["1"], "proved", state="cannot tell", checks=[{"name": "load"}])
+    note(ledger, ["1"], "proved", state="cannot tell", checks=[CHECK])
     ended = proof_of(ledger.fix("1"))
-    assert ended is not None and (ended["state"], ended["checks"]) == ("cannot tell", [{"name": "load"}])
+    assert ended is not None and (ended["state"], ended["checks"]) == ("cannot tell", [CHECK])
     assert ended["since"] == killed["since"] <= time.time()
 
 
 def test_a_second_proof_hides_the_result_of_the_first(ledger: Ledger) -> None:
-    first, second = new_folder(ledger), str(Path(ledger.folder) / "proofs/second")
-    note(ledger, ["1"], "proving", folder=first, until=1.0)
+    first, second = new_folder(ledger), str(Path(ledger.folder) / "proofs/20300101T000000Z-1")
+    note(ledger, ["1"], "proving", folder=first, until=1.0, **HOW)
     note(ledger, ["1"], "proved", state="proved", checks=[])
-    note(ledger, ["1"], "proving", folder=second, until=2.0)
+    note(ledger, ["1"], "proving", folder=second, until=2.0, **HOW)
     now = proof_of(ledger.fix("1"))
     assert now is not None and (now["state"], now["folder"], now["until"]) == ("killed", second, 2.0)
     assert begun(ledger.fix("1"))["folder"] == second
@@ -71,7 +78,7 @@ def test_folders_are_private_and_of_the_earlier_ones_the_latest_stay(ledger: Led
 
 def test_where_no_folder_can_be_made_it_is_said(tmp_path: Path) -> None:
     (tmp_path / "proofs").write_text("a file")
-    with pytest.raises(UserError, match="cannot be created"):
+    with pytest.raises(UserError, match="not a folder"):
         new_folder(Ledger(str(tmp_path)))
 
 
@@ -89,9 +96,11 @@ def test_another_fix_is_waited_for_but_not_for_ever(ledger: Ledger, monkeypatch:
     other = Ledger(ledger.folder)
     with other.locked():
         with pytest.raises(UserError, match="another fix is running"):
-            note(ledger, ["1"], "proving", folder="x", until=1.0)
+            note(ledger, ["1"], "proving", folder=OLD, until=1.0, **HOW)
         monkeypatch.setattr(proofs, "PATIENCE", 60.0)
-        waiting = threading.Thread(target=note, args=(ledger, ["1"], "proving"), kwargs={"folder": "x", "until": 1.0})
+        waiting = threading.Thread(
+            target=note, args=(ledger, ["1"], "proving"), kwargs={"folder": OLD, "until": 1.0, **HOW}
+        )
         waiting.start()
         time.sleep(0.2)
         assert [it["event"] for it in ledger.fix("1").events] == ["planned", "finished"]

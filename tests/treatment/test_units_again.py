@@ -11,6 +11,7 @@ from zombiescope.core import Host, Step, Unreadable
 from zombiescope.treatment.apply import Machine, apply, resume, undo
 from zombiescope.treatment.ledger import Ledger
 
+pytestmark = pytest.mark.usefixtures("cure")
 # Keeps the state of each unit in a file, and notes what it was told.
 SYSTEMCTL = """#!/bin/sh
 cd "$(dirname "$0")"; echo "$*" >> told; verb=$1

@@ -19,12 +19,12 @@ from contextlib import suppress
 from typing import Any
 
 from zombiescope.core import UserError
+from zombiescope.core.root_only import private_folder
 
 FOLDER, LOCK, NEW, OLD, PART = "agent", "lock", "events.jsonl", "events.1.jsonl", "events.part"
 POSTED = "posted"
 MOST_BYTES = 4 << 20  # of one file: some 3,000 events; a node that needs more flaps
 MOST_LINE = 64 << 10  # bytes of one event
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 REQUIRED = ("event", "id", "seq", "at", "sign", "subject", "severity", "began", "last", "says", "harm", "chain")
 
@@ -160,21 +160,9 @@ def _read(handle: int) -> bytes:
 
 
 def _opened(folder: str) -> int:
-    """DIR/agent, both private; root uses only what belongs to root and nobody else can write."""
-    path = os.path.join(folder, FOLDER)
-    try:
-        os.makedirs(folder, 0o700, exist_ok=True)
-        with suppress(FileExistsError):
-            os.mkdir(path, 0o700)
-        for one in (folder, path):
-            found = os.lstat(one)
-            if not stat.S_ISDIR(found.st_mode):
-                raise UserError(f"{one}: not a folder: give another one")
-            if os.geteuid() == 0 and (found.st_uid or found.st_mode & 0o022):
-                raise UserError(f"{one}: must belong to root and be writable by nobody else: give another folder")
-        return os.open(path, _FOLDER)
-    except OSError as error:
-        raise UserError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+    """DIR/agent, both private. What is in it is believed at the next start, so no folder above may be a stranger's."""
+    os.close(private_folder(folder))
+    return private_folder(os.path.join(folder, FOLDER))
 
 
 def _locked(path: str, folder: int) -> int:

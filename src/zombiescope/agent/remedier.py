@@ -29,6 +29,7 @@ LOOKS = 30.0  # seconds that `fix` looks before it plans
 SPARE = 900.0  # seconds beside the proof: recording before it, applying, a node that is slow
 MOST = 4 << 20  # bytes of what `fix` says that are read
 _Said = tuple[bytes, bytes]  # stdout, stderr
+_UNREAD = "the ledger of fixes could not be read: see `zombiescope fix --list`"
 DONE = 0  # exit code of `fix`: applied, and proved
 
 
@@ -43,14 +44,20 @@ class Remedier:
         asked = self._asked
         before = asked.get("after")
         if before is None:
-            before = max(self._numbers(), default=0)
+            known = self._numbers()
+            if known is None:
+                return {"result": REFUSED, "fixes": [], "why": _UNREAD}
+            before = max(known, default=0)
             say({"after": before})
             code, said = self._fix(
                 "--apply", "--prove", f"{asked['prove']:.0f}s", *self._settings(), "--", asked["wanted"]
             )
         else:
             code, said = self._continued(before)
-        new = [it for it in self._numbers() if it > before]
+        known = self._numbers()
+        if known is None:  # something may have been changed: this is not "refused"
+            return {"result": STUCK, "fixes": [], "why": _why(said) or _UNREAD}
+        new = [it for it in known if it > before]
         if code == DONE and new:
             return {"result": PROVED, "fixes": new}
         if not new:
@@ -61,7 +68,7 @@ class Remedier:
     def _continued(self, before: int) -> tuple[int, _Said]:
         """One that was interrupted goes on; what had not begun does not begin now: the node may be another by now."""
         code, said = DONE, (b"", b"")
-        for number in [it for it in self._numbers() if it > before]:
+        for number in [it for it in self._numbers() or () if it > before]:
             one, said = self._fix("--resume", str(number), "--format", "json")
             code = code or one
         return code, said
@@ -69,11 +76,12 @@ class Remedier:
     def _settings(self) -> list[str]:
         return [word for one in self._asked.get("set", []) for word in ("--set", one)]
 
-    def _numbers(self) -> list[int]:
-        _, (out, _) = self._fix("--list", "--format", "json", quiet=True)
+    def _numbers(self) -> list[int] | None:
+        """Of the fixes in the ledger; None if it could not be read."""
+        code, (out, _) = self._fix("--list", "--format", "json", quiet=True)
         with suppress(ValueError, TypeError, KeyError):
-            return [int(it["fix"]) for it in json.loads(out)]
-        return []
+            return [int(it["fix"]) for it in json.loads(out)] if code == DONE else None
+        return None
 
     def _fix(self, *options: str, quiet: bool = False) -> tuple[int, _Said]:
         ledger = ("--ledger", self._asked["ledger"]) if self._asked.get("ledger") else ()

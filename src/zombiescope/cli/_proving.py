@@ -15,7 +15,8 @@ from zombiescope.cli._looking import recorded
 from zombiescope.core import Finding, Host, UserError, lasting
 
 if TYPE_CHECKING:
-    from zombiescope.treatment.ledger import Event, Fix, Ledger
+    from zombiescope.treatment.ledger import Fix, Ledger
+    from zombiescope.treatment.ledger_events import Event
     from zombiescope.treatment.prove import Examined, Proof
 
 MOST_BYTES = 10**9  # of one recording: a window that takes more loses its beginning, and is not whole
@@ -55,7 +56,7 @@ _KEPT = ("folder", "settings", "cured", "signs", "fixes", "window", "hz")
 
 
 def _prove(ledger: Ledger, event: Event, before: Examined) -> Proof:
-    from zombiescope.treatment.ledger import PROVED, PROVING
+    from zombiescope.treatment.ledger_events import PROVED, PROVING
     from zombiescope.treatment.proofs import held, note
     from zombiescope.treatment.prove import prove
 

@@ -235,16 +235,23 @@ def _applied(
         known = {fix.id for fix in ledger.fixes()}
         try:
             fixes.append(apply(plan, machine, ledger, _say, disruptive=args.allow_disruptive))
-        except (Unreadable, KeyboardInterrupt) as error:
+        except (Unreadable, UserError, KeyboardInterrupt) as error:
             begun = [fix.id for fix in ledger.fixes() if fix.id not in known]
-            if not begun:
+            if isinstance(error, KeyboardInterrupt) and not (begun or fixes):
                 raise
-            ways = f"--resume {begun[-1]} continues it, --undo {begun[-1]} reverts it"
-            raise UserError(f"fix {begun[-1]} stopped: {harmless(str(error)) or 'interrupted'}; {ways}") from error
+            raise UserError(_stopped(plan, begun, fixes, harmless(str(error), most=1000) or "interrupted")) from error
         undoable = any(step.unit or step.keeps or step.undo for step in plan.steps)
         back = f"--undo {fixes[-1].id} reverts it" if undoable else "nothing to undo"
         _say(f"fix {fixes[-1].id} ({plan.name}): done; {back}")
     return fixes
+
+
+def _stopped(plan: Plan, begun: list[str], done: list[Fix], why: str) -> str:
+    """What was changed by the plan that stopped, and by those before it."""
+    if begun:
+        return f"fix {begun[-1]} stopped: {why}; --resume {begun[-1]} continues it, --undo {begun[-1]} reverts it"
+    stay = [f"fix {fix.id} ({fix.plan['name']}) was done before and stays; --undo {fix.id} reverts it" for fix in done]
+    return "; ".join([f"{plan.name} was not begun: {why}", *(stay or ["nothing was changed"])])
 
 
 def _proved(

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import stat
 from contextlib import suppress
 
 from zombiescope.core import UserError
+from zombiescope.core.root_only import private_folder
 from zombiescope.fleet.hours import Hour
 
 MOST_BYTES = 64 << 20  # of parcels that wait: some two weeks of 200 KB an hour
@@ -23,13 +23,7 @@ _NAME = re.compile(r"(\d{1,12})\.(parcel|sent|lost)")
 class Spool:
     def __init__(self, folder: str, most: int = MOST_BYTES) -> None:
         self._folder, self._most = folder, most
-        try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            mode = os.lstat(folder)
-        except OSError as error:
-            raise UserError(f"{folder}: {(error.strerror or str(error)).lower()}") from error
-        if not stat.S_ISDIR(mode.st_mode) or mode.st_mode & 0o022 or mode.st_uid != os.geteuid():
-            raise UserError(f"{folder}: not a folder of ours alone")
+        os.close(private_folder(folder))
 
     def waiting(self) -> list[Hour]:
         """Oldest first."""

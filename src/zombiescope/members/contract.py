@@ -43,6 +43,10 @@ _NEEDS: tuple[Test, str] = (lambda it: _needs(it) and bool(it), "a tuple of name
 _LIST: tuple[Test, str] = (_texts, "a tuple of names, or an empty one")
 _TEXT: tuple[Test, str] = (lambda it: isinstance(it, str) and bool(it.strip()), "a text")
 _CALL: tuple[Test, str] = (callable, "a function")
+_FORMS: tuple[Test, str] = (
+    lambda it: isinstance(it, tuple) and all(callable(getattr(one, "fits", None)) for one in it),
+    "a tuple of forms of zombiescope.core.forms",
+)
 _TRUTH: tuple[Test, str] = (_truth, "a Truth of zombiescope.lab._scenario")
 
 HAS: dict[str, dict[str, tuple[Test, str]]] = {
@@ -78,7 +82,7 @@ MAY_HAVE: dict[str, dict[str, tuple[Test, str]]] = {
         "does_not_grow": _CALL,
     },
     "laws": {"lacks": _CALL, "rules_out": _CALL},
-    "remedies": {"AFTERMATH": _FLAG, "LAST_RESORT": _FLAG},
+    "remedies": {"AFTERMATH": _FLAG, "LAST_RESORT": _FLAG, "FORMS": _FORMS},
     "gate": {"SIGNS": _LIST, "NEEDS": _NEEDS, "NEEDS_LIST": _FLAG},
 }
 

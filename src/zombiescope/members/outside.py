@@ -7,17 +7,17 @@ import stat
 from itertools import islice
 
 from zombiescope.core.errors import Unreadable
+from zombiescope.core.root_only import trusted
 
 MOST_BYTES = 1 << 20  # a member or a knowledge file has a few KB
 MOST_FILES = 1000  # in one folder: more is not a folder of members
-MOST_LINKS = 40  # on the way to a file, as the kernel allows
 _PLACE: int | None = getattr(os, "O_PATH", None)  # a descriptor that opens nothing; only Linux has it
 
 
 def why_untrusted(path: str) -> str:
     """The reason why root must not load `path`; empty if there is none, or if we are not root."""
     try:
-        _trusted(path)
+        trusted(path)
     except Unreadable as error:
         return error.why
     return ""
@@ -26,7 +26,7 @@ def why_untrusted(path: str) -> str:
 def read_trusted(path: str) -> bytes:
     """A small regular file that may be trusted; else `Unreadable` with the reason. Nothing else is opened."""
     try:
-        return read_regular(_trusted(path))
+        return read_regular(trusted(path))
     except Unreadable as error:
         raise Unreadable(path, error.why) from None
 
@@ -67,51 +67,6 @@ def listed(folder: str) -> list[str]:
     if len(names) > MOST_FILES:
         raise Unreadable(folder, f"more than {MOST_FILES:,} files")
     return names
-
-
-def _trusted(path: str) -> str:
-    """Where `path` really is, if root may trust all that leads there; else `Unreadable`.
-
-    Every folder and every link on the way must belong to root and be writable by root alone, also the folders that
-    a link leads through: a user who may change a link chooses what root runs. A sticky folder (/tmp) may be writable by
-    all: there nobody can replace what belongs to root. Nothing that was checked can change afterwards, so it is the
-    checked path that is opened.
-    """
-    if os.geteuid() != 0:
-        return path
-    links, part = 0, "/"
-    left = os.path.abspath(path).split("/")[::-1]
-    try:
-        _check_owner("/", os.lstat("/"), last=False)
-        while left:
-            name = left.pop()
-            if name in ("", "."):
-                continue
-            step = os.path.dirname(part) if name == ".." else os.path.join(part, name)
-            status = os.lstat(step)
-            _check_owner(step, status, last=not left)
-            if not stat.S_ISLNK(status.st_mode):
-                part = step
-                continue
-            links += 1
-            if links > MOST_LINKS:
-                raise Unreadable(path, "too many links on the way")
-            target = os.readlink(step)
-            part = "/" if target.startswith("/") else part
-            left += target.split("/")[::-1]
-    except OSError as error:
-        raise Unreadable(path, _reason(error)) from error
-    return part
-
-
-def _check_owner(path: str, status: os.stat_result, *, last: bool) -> None:
-    if status.st_uid != 0:
-        raise Unreadable(path, f"not loaded by root: {path} belongs to user {status.st_uid}, who could change it")
-    if stat.S_ISLNK(status.st_mode):
-        return  # nobody writes to a link: it is replaced, and that is up to its folder
-    sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX and not last
-    if status.st_mode & (stat.S_IWOTH | (stat.S_IWGRP if status.st_gid else 0)) and not sticky:
-        raise Unreadable(path, f"not loaded by root: {path} can be written by others than root")
 
 
 def _reason(error: OSError | ValueError) -> str:

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import fcntl
 import os
-import pwd
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from zombiescope.core import UserError
+from zombiescope.core.root_only import PRIVATE_FILE, PRIVATE_FOLDER, private_folder
 from zombiescope.recorder.layout import HEAD_FILE, KINDS, LOCK, file_name, is_segment, segment_name
 
-PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LAST = 9_999_000_000  # the year 2286: a name beyond it is not a time, and the next one would have eleven digits
@@ -30,7 +29,7 @@ class Folder:
 
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)  # also without a slash at its end, which would follow a link
-        self._handle = _opened(self.path)
+        self._handle = private_folder(self.path, above=False)
         try:
             self._lock = _locked(self.path, self._handle)
             self._clean()
@@ -127,46 +126,6 @@ class Folder:
 def create(name: str, folder: int) -> int:
     """A new private file in an open folder. What has its name already is not opened."""
     return os.open(name, _NEW, PRIVATE_FILE, dir_fd=folder)
-
-
-def _opened(path: str) -> int:
-    root = os.geteuid() == 0
-    try:
-        os.makedirs(path, PRIVATE_FOLDER, exist_ok=True)
-        handle = os.open(path, _FOLDER | (os.O_NOFOLLOW if root else 0))
-    except OSError as error:
-        if root and os.path.islink(path):
-            why = "a symbolic link, and root does not follow one: give the folder that it leads to"
-        elif isinstance(error, FileExistsError | NotADirectoryError):
-            why = "not a folder: give a folder to record into"
-        else:
-            why = f"cannot be created: {_why(error)}"
-        raise UserError(f"{path}: {why}") from error
-    try:
-        if root and (why := _why_not_ours(path, os.fstat(handle))):
-            raise UserError(f"{path}: {why}")
-    except (OSError, UserError):
-        os.close(handle)
-        raise
-    return handle
-
-
-def _why_not_ours(path: str, found: os.stat_result) -> str:
-    """Why root must not record into a folder: somebody else could read it, or put links into it."""
-    if found.st_uid != 0:
-        try:
-            whose = pwd.getpwuid(found.st_uid).pw_name
-        except KeyError:
-            whose = "nobody known"
-        return (
-            f"belongs to {whose} (uid {found.st_uid}), not to root: "
-            f"give another folder, or: chown root: {path} && chmod 700 {path}"
-        )
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return (
-            f"others can write to it (mode {stat.S_IMODE(found.st_mode):o}): give a folder in it, or: chmod 700 {path}"
-        )
-    return ""
 
 
 def _locked(path: str, folder: int) -> int:

@@ -16,10 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zombiescope.core import Span
+from zombiescope.core.root_only import PRIVATE_FILE
 from zombiescope.core.samples import Ints
 from zombiescope.recorder.arrow_functions import encoded, filled, taken
 from zombiescope.recorder.distinct_stacks import CodedStacks, Ids
-from zombiescope.recorder.folder import PRIVATE_FILE, create
+from zombiescope.recorder.folder import create
 from zombiescope.recorder.layout import FIRST, LAST, file_name
 from zombiescope.recorder.rows import Rows, Words, coded, joined
 from zombiescope.recorder.sample_reader import ALWAYS, Columns, SettledSamples

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 
 from zombiescope.core import Case, Finding, Plan, Step
+from zombiescope.core.forms import NODE, NUMBER, Form
 from zombiescope.core.timeline import Timeline
 from zombiescope.places.own_python import own_python
 
@@ -30,7 +31,12 @@ KUBELETS = (
     *("kubelet.service", "snap.kubelet-eks.daemon.service"),
     *("k3s.service", "k3s-agent.service", "rke2-server.service", "rke2-agent.service"),
 )
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")  # of a node: a DNS subdomain
+_NAME = re.compile(NODE)
+FORMS = (
+    Form(argv=(*COMMAND, "cordon", "{node}"), undo=(*COMMAND, "uncordon", "{node}"), varies={"node": NODE}),
+    Form(argv=(*COMMAND, "drain", "{node}", "{seconds}"), varies={"node": NODE, "seconds": NUMBER}),
+    Form(argv=("touch", MARKER), keeps=(MARKER,)),
+)
 
 
 def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:

@@ -22,12 +22,15 @@ from itertools import cycle
 import numpy as np
 
 from zombiescope.core import Case, Finding, Plan, Step, harmless
+from zombiescope.core.forms import NUMBER, Form
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.nic_queues import Queue, served
 
 CURES = ("starved_softirq", "irq_pile_up")
 MOST = 16  # interrupts moved at once, the busiest: two cards with a queue for each of eight cores
 BALANCER = "unit:irqbalance.service"
+_AFFINITY = "/proc/irq/{irq}/smp_affinity_list"
+FORMS = (Form(argv=("tee", _AFFINITY), stdin="{core}\n", keeps=(_AFFINITY,), varies={"irq": NUMBER, "core": NUMBER}),)
 
 
 def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
@@ -78,7 +81,7 @@ def _unknown(timeline: Timeline) -> str:
 
 
 def _file(queue: Queue) -> str:
-    return f"/proc/irq/{queue.irq}/smp_affinity_list"
+    return _AFFINITY.format(irq=queue.irq)
 
 
 def _move(queue: Queue, core: int) -> Step:

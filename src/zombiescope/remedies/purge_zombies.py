@@ -18,6 +18,7 @@ References: see `zombiescope census --names` for what pins each.
 from __future__ import annotations
 
 from zombiescope.core import Case, Finding, Plan, Step
+from zombiescope.core.forms import Form
 from zombiescope.core.timeline import Timeline
 from zombiescope.places.own_python import own_python
 
@@ -32,6 +33,7 @@ RUNGS = (
     ("reclaim-live", "disruptive", "reclaim also where processes run: they lose cached pages too"),
     ("drop-caches", "disruptive", "drop the page cache of the whole node: every program reads from disk again"),
 )
+FORMS = tuple(Form(argv=(*COMMAND, rung)) for rung, _, _ in RUNGS)
 
 
 def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:

@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterator
 
 from zombiescope.core import Case, Finding, Plan, Step, harmless
+from zombiescope.core.forms import NIC, NUMBER, Form
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.nic_queues import served
 from zombiescope.places.own_python import own_python
@@ -26,6 +27,15 @@ from zombiescope.places.own_python import own_python
 CURES = ("starved_softirq", "realtime_hog")
 COMMAND = own_python("zombiescope.treatment.napi_command")
 PRIORITY = 60  # above threaded interrupts, 50
+_THREADED = "/sys/class/net/{nic}/threaded"
+FORMS = (
+    Form(
+        argv=(*COMMAND, "raise", "{nic}", "{priority}"),
+        undo=(*COMMAND, "lower", "{nic}", "{priority}"),
+        keeps=(_THREADED,),
+        varies={"nic": NIC, "priority": NUMBER},
+    ),
+)
 HIGHEST = 97  # higher priorities are left to watchdogs
 SINCE = (5, 12)  # of Linux: 5fdd2f0e5c64 ("net: add sysfs attribute to control napi threaded mode")
 _CORES = ("process_cpu", "thread_realtime_cpu")
@@ -71,7 +81,7 @@ def _step(nic: str, priority: int) -> Step:
     return Step(
         says=f"poll {harmless(nic)} with threads and give them SCHED_FIFO {priority}",
         argv=(*COMMAND, "raise", nic, str(priority)),
-        keeps=(f"/sys/class/net/{nic}/threaded",),
+        keeps=(_THREADED.format(nic=nic),),
         undo=(*COMMAND, "lower", nic, str(priority)),
     )
 

@@ -15,9 +15,11 @@ from __future__ import annotations
 import re
 
 from zombiescope.core import Case, Finding, Plan, Step, harmless
+from zombiescope.core.forms import NUMBER, Form
 from zombiescope.core.timeline import Timeline
 
 CURES = ("defunct_processes",)
+FORMS = (Form(argv=("kill", "-CHLD", "{pid}"), varies={"pid": NUMBER}),)
 _PROCESS = re.compile(r"process:(.*)\[(\d+)\]", re.DOTALL)
 
 

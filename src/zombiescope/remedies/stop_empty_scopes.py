@@ -10,6 +10,7 @@ References: systemd.scope(5).
 from __future__ import annotations
 
 from zombiescope.core import Case, Finding, Plan, Step
+from zombiescope.core.forms import SCOPE, Form
 from zombiescope.core.timeline import Timeline
 
 CURES = ("empty_scopes",)
@@ -17,6 +18,8 @@ AFTERMATH = True
 AT_ONCE = 50  # names in one command: a person can still read it
 # systemctl(1): 5 is "not loaded": a folder that another program left, which systemd cannot stop.
 COMMAND = ("sh", "-c", 'systemctl stop -- "$@" || [ $? = 5 ]', "stop")
+_MORE = rf"(?:\x01{SCOPE})*"
+FORMS = (Form(argv=(*COMMAND, "{unit}{more}"), unit="{unit}", varies={"unit": SCOPE, "more": _MORE}),)
 
 
 def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:

@@ -20,6 +20,7 @@ import re
 
 from zombiescope.cgroups.unit_cgroups import left_behind
 from zombiescope.core import Case, Finding, Plan, Step, harmless, lasting
+from zombiescope.core.forms import NUMBER, SERVICE, Form
 from zombiescope.core.timeline import Timeline
 from zombiescope.knowledge.units import GENERATED
 
@@ -30,7 +31,20 @@ BURST, SECONDS = 5, 3600  # starts within an hour: a unit that others need gets 
 WORKS = 60.0  # seconds between two restarts: a service that runs this long may well do its work
 FEWEST = 5  # of its cgroups still held: those of the last second or two may only not be freed yet
 MOSTLY = 0.5  # of the samples active: below, it waits for its next start rather than works
-_NAME = re.compile(r"[A-Za-z0-9:_.\\@-]{1,247}\.service", re.ASCII)  # what systemd itself accepts: unit_name_is_valid()
+_NAME = re.compile(SERVICE)
+_LIMIT = "[Unit]\nStartLimitIntervalSec={seconds}\nStartLimitBurst={burst}\n"
+_NO_RESTART = "[Service]\nRestart=no\n"
+_DROP_IN = f"/etc/systemd/system/{{unit}}.d/{DROP_IN}"
+_INSTALL = ("install", "-D", "-m", "644", "-T", "/dev/stdin")
+_VARIES = {"unit": SERVICE, "seconds": NUMBER, "burst": NUMBER}
+FORMS = (
+    *(
+        Form(argv=("systemctl", verb, "--", "{unit}"), unit="{unit}", varies=_VARIES)
+        for verb in ("stop", "disable", "mask")
+    ),
+    *(Form(argv=(*_INSTALL, _DROP_IN), stdin=text, unit="{unit}", varies=_VARIES) for text in (_LIMIT, _NO_RESTART)),
+    Form(argv=("systemctl", "daemon-reload"), unit="{unit}", varies=_VARIES),
+)
 _RESULT = re.compile(r"Result=([a-z-]+)(?:, ExecMainStatus=(\d+))?")
 
 
@@ -100,21 +114,19 @@ def _advice(unit: str, why: str) -> tuple[Step, ...]:
 def _steps(unit: str, timeline: Timeline) -> tuple[Step, ...]:
     needed = _told(timeline, "unit_needed_by", unit)
     if needed:
-        limit = f"[Unit]\nStartLimitIntervalSec={SECONDS}\nStartLimitBurst={BURST}\n"
         says = f"limit {unit} to {BURST} starts an hour; not stopped, because it is needed by {harmless(needed)}"
-        return (_drop_in(unit, limit, says), _reload(unit))
+        return (_drop_in(unit, _LIMIT.format(seconds=SECONDS, burst=BURST), says), _reload(unit))
     stop = Step(says=f"stop {unit}", argv=("systemctl", "stop", "--", unit), unit=unit)
     disable = Step(says=f"disable {unit}: not started at boot", argv=("systemctl", "disable", "--", unit), unit=unit)
     if _told(timeline, "unit_file", unit).startswith(ADMINISTRATORS):
         why = f"switch off restarts of {unit}; it cannot be masked, because its file is in {ADMINISTRATORS}"
-        return (_drop_in(unit, "[Service]\nRestart=no\n", why), _reload(unit), stop, disable)
+        return (_drop_in(unit, _NO_RESTART, why), _reload(unit), stop, disable)
     mask = Step(says=f"mask {unit}", argv=("systemctl", "mask", "--", unit), unit=unit)
     return (stop, disable, mask)
 
 
 def _drop_in(unit: str, text: str, says: str) -> Step:
-    path = f"/etc/systemd/system/{unit}.d/{DROP_IN}"
-    return Step(says=says, argv=("install", "-D", "-m", "644", "-T", "/dev/stdin", path), stdin=text, unit=unit)
+    return Step(says=says, argv=(*_INSTALL, _DROP_IN.format(unit=unit)), stdin=text, unit=unit)
 
 
 def _reload(unit: str) -> Step:

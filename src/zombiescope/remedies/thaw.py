@@ -8,9 +8,14 @@ References: Documentation/admin-guide/cgroup-v2.rst, cgroup.freeze; cgroup-v1/fr
 from __future__ import annotations
 
 from zombiescope.core import Case, Finding, Plan, Step, harmless
+from zombiescope.core.forms import PATH, Form
 from zombiescope.core.timeline import Timeline
 
 CURES = ("frozen_cgroup",)
+FORMS = tuple(
+    Form(argv=("tee", f"{{folder}}/{file}"), stdin=word, keeps=(f"{{folder}}/{file}",), varies={"folder": PATH})
+    for word, file in (("THAWED", "freezer.state"), ("0", "cgroup.freeze"))
+)
 
 
 def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:

@@ -8,9 +8,11 @@ References: fsfreeze(8); fs/super.c, thaw_super.
 from __future__ import annotations
 
 from zombiescope.core import Case, Finding, Plan, Step, harmless
+from zombiescope.core.forms import PATH, Form
 from zombiescope.core.timeline import Timeline
 
 CURES = ("frozen_filesystem",)
+FORMS = (Form(argv=("fsfreeze", "--unfreeze", "--", "{place}"), varies={"place": f"/|{PATH}"}),)
 
 
 def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan:

@@ -11,12 +11,15 @@ import dataclasses
 import shlex
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from zombiescope.core import Host, Plan, Step, Unreadable, UserError
 from zombiescope.treatment.kept import ABSENT, State, changed, kept, link_farm, restoring, unit_files
-from zombiescope.treatment.ledger import Event, Fix, Ledger, who
+from zombiescope.treatment.ledger import Fix, Ledger, who
+from zombiescope.treatment.ledger_events import Event
+from zombiescope.treatment.own_steps import refuse_forged, refuse_unknown, step_of
 from zombiescope.treatment.reach import disabled_with, may_have_changed
 from zombiescope.treatment.ready import refuse_unready
 
@@ -54,6 +57,7 @@ def apply(plan: Plan, machine: Machine, ledger: Ledger, say: Say, *, disruptive:
                 f"fix {unfinished[-1]} is unfinished: first run --resume {unfinished[-1]} or --undo {unfinished[-1]}; "
                 f"if neither works: --abandon {unfinished[-1]} --why TEXT"
             )
+        refuse_unknown(plan, steps)
         for step in steps:
             refuse_unready(step, machine.of(step), _kept(machine.of(step), step))
         identity = ledger.next_id()
@@ -70,6 +74,7 @@ def resume(identity: str, machine: Machine, ledger: Ledger, say: Say) -> Fix:
             raise UserError(f"fix {identity} is {fix.state}: nothing to resume")
         if any(event["event"] == "undoing" for event in fix.events):
             raise UserError(f"fix {identity} was being undone: continue with --undo {identity}")
+        refuse_forged(fix, ledger.path)
         ledger.write(identity, "resumed", who=who())
         return _go_on(identity, machine, ledger, say)
 
@@ -81,18 +86,19 @@ def undo(identity: str, machine: Machine, ledger: Ledger, say: Say, *, force: bo
         fix = ledger.fix(identity)
         if fix.state == "undone":
             raise UserError(f"fix {identity} is already undone")
+        refuse_forged(fix, ledger.path)
         _refuse_later(fix, ledger)
         begun = fix.steps()
         if not force:
             _refuse_others(fix, begun, machine)
         ledger.write(identity, "undoing all", who=who())
         for number in sorted(begun, reverse=True):
-            step = _step(fix, number)
+            step = step_of(fix, number)
             say(f"undoing step {number + 1}: {step.says}")
             try:
                 _undo_step(fix.id, number, step, begun[number], machine, ledger, say)
             except Unreadable as error:
-                ledger.write(identity, "failed", step=number, why=str(error))
+                _note_failure(ledger, identity, number, error)
                 raise
         _start_again(fix, machine, say)
         ledger.write(identity, "undone")
@@ -116,7 +122,7 @@ def _go_on(identity: str, machine: Machine, ledger: Ledger, say: Say) -> Fix:
     for number in range(len(fix.plan["steps"])):
         if number in done:
             continue
-        step = _step(fix, number)
+        step = step_of(fix, number)
         say(f"step {number + 1} of {len(fix.plan['steps'])}: {step.says}")
         host = machine.of(step)
         try:
@@ -125,7 +131,7 @@ def _go_on(identity: str, machine: Machine, ledger: Ledger, say: Say) -> Fix:
             ledger.write(identity, "begins", step=number, before=before, command=shown(machine, step))
             said = host.act(step.argv, stdin=step.stdin.encode("utf-8", "surrogateescape"), timeout=PATIENCE)
         except Unreadable as error:
-            ledger.write(identity, "failed", step=number, why=str(error))
+            _note_failure(ledger, identity, number, error)
             raise
         now = _kept(host, step)
         ours = changed(files, now)
@@ -139,6 +145,12 @@ def _go_on(identity: str, machine: Machine, ledger: Ledger, say: Say) -> Fix:
             say(f"  {line}")
     ledger.write(identity, "finished")
     return ledger.fix(identity)
+
+
+def _note_failure(ledger: Ledger, identity: str, number: int, error: Unreadable) -> None:
+    """Where that cannot be written either, the fix counts as interrupted, and why it failed is what is said."""
+    with suppress(Unreadable, UserError):
+        ledger.write(identity, "failed", step=number, why=str(error))
 
 
 def _undo_step(
@@ -171,7 +183,7 @@ def _start_again(fix: Fix, machine: Machine, say: Say) -> None:
     Also if its steps were undone by an earlier `--undo`, which was killed before it came to this.
     """
     for event in fix.events:
-        step = _step(fix, event["step"]) if event["event"] == "begins" else None
+        step = step_of(fix, event["step"]) if event["event"] == "begins" else None
         if step is None or step.unit.endswith(".scope"):
             continue  # only its creator can start a scope, and only empty ones are stopped
         if step.unit and event["before"]["runs"].split(" ")[0] in _RUNS:
@@ -201,7 +213,7 @@ def _refuse_others(fix: Fix, begun: dict[int, dict[str, Event]], machine: Machin
             return  # interrupted in the middle: what is there now may be ours
         last |= {path: (number, events["done"]["after"]["files"][path]) for path in _changed_by(events)}
     for path, (number, state) in last.items():
-        now = kept(machine.of(_step(fix, number)), [path])
+        now = kept(machine.of(step_of(fix, number)), [path])
         if "folder" not in (state["kind"], now[path]["kind"]) and changed({path: state}, {path: now[path]}):
             raise UserError(f"{path} was changed since the fix: add --force to restore it all the same")
 
@@ -234,11 +246,3 @@ def _written(plan: Plan, steps: list[Step]) -> Event:
     cured = {"sign": plan.cures.sign, "subject": plan.cures.subject, "says": plan.cures.says}
     rest = {"name": plan.name, "risk": plan.risk, "proof": list(plan.proof)}
     return {"cures": cured, **rest, "steps": [dataclasses.asdict(step) for step in steps]}
-
-
-def _step(fix: Fix, number: int) -> Step:
-    written: dict[str, Any] = fix.plan["steps"][number]
-    words: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in written.items()
-    }
-    return Step(**words)

@@ -23,7 +23,7 @@ MOST_LINKS = 20_000  # a node has a few hundred
 TOPS = ("/etc/systemd/system", "/run/systemd/system", "/etc/systemd/system.control")
 # Of a unit that has a SysV script too, `systemctl disable` turns S01name into K01name here (systemd-sysv-install).
 RUNLEVELS = tuple(f"/etc/rc{level}.d" for level in "0123456S")
-_DEPENDENCIES = (".wants", ".requires", ".upholds")
+DEPENDENCIES = (".wants", ".requires", ".upholds")
 _UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]{1,255}(?<=[a-z])", re.ASCII)  # what systemd accepts: never a slash
 _KERNEL = ("/proc/", "/sys/")  # these files are written to, never replaced; their owner is not kept
 
@@ -54,9 +54,13 @@ def _state(host: Host, path: str) -> State:
     if not stat.S_ISREG(status.st_mode):
         raise Unreadable(path, "neither a file, a folder nor a link: left alone")
     content = base64.b64encode(host.read_bytes(path, most=MOST_BYTES)).decode()
-    if path.startswith(_KERNEL):
+    if is_setting(path):
         return {"kind": "setting", "content": content}
     return {"kind": "file", "content": content} | owned
+
+
+def is_setting(path: str) -> bool:
+    return path.startswith(_KERNEL)
 
 
 def restoring(before: Mapping[str, State], now: Mapping[str, State]) -> list[Command]:
@@ -108,7 +112,7 @@ def link_farm(host: Host) -> dict[str, State]:
         for name in _names(host, top):
             path = f"{top}/{name}"
             state = _link(host, path)
-            if name.endswith(_DEPENDENCIES) and state["kind"] == "folder":
+            if name.endswith(DEPENDENCIES) and state["kind"] == "folder":
                 inside = {f"{path}/{it}": _link(host, f"{path}/{it}") for it in _names(host, path)}
                 found |= {path: state} | {it: link for it, link in inside.items() if link["kind"] == "link"}
             elif state["kind"] == "link":

@@ -1,7 +1,8 @@
 """What was changed on this node, by which user, and the state before: on disk before the change is made.
 
 One line of JSON per event, append-only. A line cut short by a crash does not count: its step had not begun. One fix at
-a time: the process that holds the ledger's lock may act, everyone may read.
+a time: the process that holds the ledger's lock may act, everyone may read. Undo and resume do what it says, so root
+uses only a folder that root alone can change, and a ledger in which another has written is refused whole.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from typing import Any
 
 from zombiescope.core.errors import Unreadable, UserError
 from zombiescope.core.host import why
+from zombiescope.core.root_only import private_file, private_folder
 from zombiescope.places.own_folders import LEDGER_ENVIRONMENT, LEDGER_FILE, LEDGER_FOLDER
+from zombiescope.treatment.ledger_events import PROVED, PROVING, Event, unwritten, why_not_ours
 
-MOST_BYTES = 256 << 20  # a fix takes a few KB
-PROVING, PROVED = "proving", "proved"  # events of a proof: they come after the fix, and are no part of its state
+MOST_BYTES = 256 << 20  # that are read
+FULL = 64 << 20  # bytes above which no fix begins: one takes a few KB, so what is begun can also be undone
+PROOFS = "proofs"  # the folder of proofs, beside the ledger
 _LOCK = "fixes.lock"
 _MOMENT = 5.0  # seconds, on a busy node, from fork to exec
-Event = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -76,16 +79,25 @@ class Ledger:
     """The ledger of one node."""
 
     def __init__(self, folder: str = "") -> None:
-        self.folder = folder or os.environ.get(LEDGER_ENVIRONMENT) or LEDGER_FOLDER
+        self.folder = os.path.abspath(folder or os.environ.get(LEDGER_ENVIRONMENT) or LEDGER_FOLDER)
         self.path = os.path.join(self.folder, LEDGER_FILE)
         self._locked = False
 
     def fixes(self) -> list[Fix]:
         """Every fix, the oldest first."""
         found: dict[str, Fix] = {}
-        for event in self._events():
-            if event["fix"] in found or (event["event"] == "planned" and isinstance(event.get("plan"), dict)):
-                found.setdefault(event["fix"], Fix(event["fix"])).events.append(event)
+        for number, event in self._lines():
+            fix = event.get("fix") if isinstance(event, dict) else None
+            known = found.get(fix) if isinstance(fix, str) else None
+            if says := why_not_ours(event, known.plan if known else None):
+                raise UserError(
+                    f"{self.path}, line {number}: {says}: somebody else wrote into it, so nothing in it is done; "
+                    "move it away, and a new one begins"
+                )
+            known = found.setdefault(event["fix"], known or Fix(event["fix"]))
+            if event["event"] == PROVING:  # a proof is below the ledger's folder, whatever a line says
+                event["folder"] = os.path.join(self.folder, PROOFS, os.path.basename(event["folder"]))
+            known.events.append(event | {"line": number})
         return list(found.values())
 
     def fix(self, identity: str) -> Fix:
@@ -104,9 +116,11 @@ class Ledger:
             raise RuntimeError("the ledger is written only under its lock")
         line = json.dumps({"fix": fix, "at": time.time(), "event": event, **rest}) + "\n"
         try:
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+            handle = self._opened(LEDGER_FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND)
             try:
                 size = os.fstat(handle).st_size
+                if event == "planned":
+                    self._refuse_full(size, FULL)
                 torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
                 whole = (b"\n" if torn else b"") + line.encode()
                 if os.write(handle, whole) != len(whole):
@@ -115,19 +129,18 @@ class Ledger:
             finally:
                 os.close(handle)
         except OSError as error:
-            raise Unreadable(self.path, f"cannot be written, so nothing was changed: {why(error)}") from error
+            says = unwritten(event, rest.get("step"))
+            raise Unreadable(self.path, f"cannot be written ({why(error)}): {says}") from error
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the lock while acting; a process that holds it already is named."""
         try:
-            os.makedirs(self.folder, mode=0o700, exist_ok=True)
-            handle = os.open(os.path.join(self.folder, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise UserError(
-                f"{self.folder}: {why(error)}; a fix is recorded there before it is applied: "
-                "give another folder with --ledger"
-            ) from error
+            handle = self._opened(_LOCK, os.O_RDWR | os.O_CREAT)
+        except (OSError, UserError, Unreadable) as error:
+            says = f"{self.folder}: {why(error)}" if isinstance(error, OSError) else str(error)
+            rest = "a fix is recorded there before it is applied: give another folder with --ledger"
+            raise UserError(f"{says}; {rest}") from error
         try:
             _take(handle)
             os.ftruncate(handle, 0)
@@ -138,21 +151,39 @@ class Ledger:
             self._locked = False
             os.close(handle)
 
-    def _events(self) -> Iterator[Event]:
+    def _opened(self, name: str, flags: int) -> int:
+        """A file of the ledger's own folder, open."""
+        folder = private_folder(self.folder)
         try:
-            with open(self.path, "rb") as file:
-                text = file.read(MOST_BYTES)
+            return private_file(name, folder, flags)
+        except Unreadable as error:
+            raise Unreadable(f"{self.folder}/{name}", error.why) from None
+        finally:
+            os.close(folder)
+
+    def _lines(self) -> Iterator[tuple[int, Any]]:
+        """What each line says, with its number; without those that were cut short."""
+        try:
+            os.lstat(self.path)
+            with open(self._opened(LEDGER_FILE, os.O_RDONLY), "rb") as file:
+                self._refuse_full(os.fstat(file.fileno()).st_size, MOST_BYTES)
+                text = file.read()
         except FileNotFoundError:
             return
         except OSError as error:
             raise Unreadable(self.path, why(error)) from error
-        for line in text.split(b"\n"):
+        for number, line in enumerate(text.split(b"\n"), 1):
             try:
-                event = json.loads(line)
-            except ValueError:
+                yield number, json.loads(line)
+            except (ValueError, RecursionError):
                 continue  # cut short by a crash, or the end
-            if isinstance(event, dict) and {"fix", "at", "event"} <= event.keys() and str(event["fix"]).isdecimal():
-                yield event
+
+    def _refuse_full(self, size: int, most: int) -> None:
+        if size > most:
+            raise UserError(
+                f"{self.path}: it has {size >> 20:,} MB, more than {most >> 20:,}: move it into another folder, where "
+                "its fixes can be undone with --ledger FOLDER; a new one begins here"
+            )
 
 
 def who() -> dict[str, Any]:

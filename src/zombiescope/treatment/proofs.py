@@ -17,12 +17,14 @@ from typing import Any
 
 from zombiescope.core.errors import Unreadable, UserError
 from zombiescope.core.host import why
-from zombiescope.treatment.ledger import PROVED, PROVING, Event, Fix, Ledger
+from zombiescope.core.root_only import PRIVATE_FOLDER, private_folder
+from zombiescope.treatment.ledger import PROOFS, Fix, Ledger
+from zombiescope.treatment.ledger_events import PROOF, PROVED, PROVING, Event
 
 RUNNING, KILLED = "running", "killed"
 KEPT = 5  # folders of earlier proofs: each has some 10 MB for each hour
 PATIENCE = 600.0  # seconds to wait for another fix that holds the ledger: as long as one of its steps may take
-_FOLDER, _LOCK = "proofs", "proof.lock"
+_LOCK = "proof.lock"
 
 
 def proof_of(fix: Fix) -> Event | None:
@@ -43,19 +45,22 @@ def begun(fix: Fix) -> Event:
 
 
 def new_folder(ledger: Ledger) -> str:
-    """A folder for a new proof; of the earlier ones the latest few are kept."""
-    top = os.path.join(ledger.folder, _FOLDER)
-    folder = os.path.join(top, f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}")
+    """A folder for a new proof; of the earlier ones the latest few are kept. Nothing else in there is removed."""
+    top = os.path.join(ledger.folder, PROOFS)
+    new = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}"
+    handle = private_folder(top)
     try:
-        os.makedirs(folder, mode=0o700)
-        os.chmod(top, 0o700)
-        earlier = sorted(name for name in os.listdir(top) if name != os.path.basename(folder))
+        earlier = sorted(name for name in os.listdir(handle) if PROOF.fullmatch(name))
+        os.mkdir(new, PRIVATE_FOLDER, dir_fd=handle)
+        os.fchmod(handle, PRIVATE_FOLDER)
+        for name in earlier[:-KEPT]:
+            if not is_held(os.path.join(top, name)):
+                shutil.rmtree(name, ignore_errors=True, dir_fd=handle)
     except OSError as error:
-        raise UserError(f"{folder}: cannot be created: {why(error)}") from error
-    for name in earlier[:-KEPT]:
-        if not is_held(os.path.join(top, name)):
-            shutil.rmtree(os.path.join(top, name), ignore_errors=True)
-    return folder
+        raise UserError(f"{top}/{new}: cannot be created: {why(error)}") from error
+    finally:
+        os.close(handle)
+    return os.path.join(top, new)
 
 
 @contextmanager
