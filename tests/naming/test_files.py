@@ -16,8 +16,8 @@ from tests.naming.programs import LOADER, compiled, library, name_at, needs_root
 from tests.waiting import until
 
 from zombiescope.core.errors import Unparsable, Unreadable
+from zombiescope.kernel.aside import MOST, Aside
 from zombiescope.naming import files
-from zombiescope.naming.aside import Aside
 from zombiescope.naming.contents import OnDisk
 from zombiescope.naming.elf import Elf
 from zombiescope.naming.file_systems import MountTables
@@ -202,15 +202,16 @@ def test_functions_of_the_vdso_are_named() -> None:
 
 def test_a_disk_that_does_not_answer_costs_a_moment_and_no_more() -> None:
     """Files that are never read to the end: a FIFO's writer stands in for the disk."""
-    ends = [os.pipe() for _ in range(4)]
+    ends = [os.pipe() for _ in range(MOST + 2)]
     beside = Aside(patience=0.1)
     tasks = [beside.run(partial(os.read, end, 1)) for end, _ in ends]
-    assert [task is None for task in tasks] == [False, False, True, True]
+    assert [task is None for task in tasks] == [False] * MOST + [True, True]
+    assert beside.why_full == f"{MOST} reads have not returned: no more are begun until one does"
     for _, end in ends:
         os.write(end, b"x")
     until(lambda: not beside.busy)
     assert beside.run(lambda: b"now") is not None
-    assert tasks[0] is not None and tasks[0].result() == b"x"
+    assert tasks[0] is not None and tasks[0].result() == b"x" and not beside.why_full
     for pair in ends:
         for end in pair:
             os.close(end)

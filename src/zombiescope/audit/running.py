@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from functools import partial
 
 from zombiescope.core import Host, Unreadable
+from zombiescope.kernel.aside import PATIENCE, Aside
 
 MOST = 20_000  # processes read, 10 µs each
 
@@ -37,11 +39,28 @@ def is_roots(host: Host, pid: int) -> bool:
 
 
 def words_of(host: Host, pid: int) -> list[str]:
-    """The command line of a process; empty if it has exited."""
+    """The command line of a process; empty if it has exited, or does not let it be read (see `silent`)."""
+    task = None if (pid,) in _aside.waiting else _aside.run(partial(_words, host, pid), pid)
     try:
-        return host.read(f"/proc/{pid}/cmdline", most=1 << 18).removesuffix("\0").split("\0")
+        return task.result() if task is not None else []
     except Unreadable:
         return []
+
+
+def silent() -> Iterator[Unreadable]:
+    """The command lines that were asked for and do not come."""
+    for (pid,) in _aside.waiting:
+        yield Unreadable(f"/proc/{pid}/cmdline", f"no answer in {PATIENCE:g} s: its memory map is locked")
+    if _aside.why_full:
+        yield Unreadable("/proc/PID/cmdline", _aside.why_full)
+
+
+def _words(host: Host, pid: int) -> list[str]:
+    return host.read(f"/proc/{pid}/cmdline", most=1 << 18).removesuffix("\0").split("\0")
+
+
+# The command line is in the process's own memory: who reads it waits for the lock of its memory map.
+_aside = Aside()
 
 
 def cgroup_of(host: Host, pid: int) -> str:

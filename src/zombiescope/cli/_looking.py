@@ -200,6 +200,7 @@ def look(host: Host, length: float, only: Container[str] | None = None, hz: int 
     """A short recording in memory, with a progress line for a person who waits."""
     if host.live:
         needs_linux()
+    from zombiescope.recorder.layout import TROUBLE
     from zombiescope.recorder.own_limits import MOST_CPU, MOST_MEMORY, OF_A_SAMPLE, restricted
     from zombiescope.recorder.short import record
 
@@ -212,10 +213,13 @@ def look(host: Host, length: float, only: Container[str] | None = None, hz: int 
     samples = round(hz * length) * (os.cpu_count() or 1)
     try:
         with restricted(MOST_MEMORY + samples * OF_A_SAMPLE, MOST_CPU + round(length) + samples // 10_000):
-            return record(host, length, progress if shown else None, only, hz).timeline()
+            timeline = record(host, length, progress if shown else None, only, hz).timeline()
     finally:
         if shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+    for trouble in dict.fromkeys(timeline.series(TROUBLE).texts.values()):
+        print(f"trouble: {harmless(trouble)}", file=sys.stderr)
+    return timeline
 
 
 def name_of(host: Host) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zombiescope.core.errors import Unparsable, Unreadable
-from zombiescope.naming.aside import Aside, Task
+from zombiescope.kernel.aside import Aside, Task
 from zombiescope.naming.clean import clean
 from zombiescope.naming.debug_files import with_debug_file
 from zombiescope.naming.elf import Elf
@@ -130,7 +130,7 @@ class Files:
                 if self._opened >= AT_A_TIME:
                     return None
                 self._opened += 1
-                task = self._aside.run(lambda: self._load(pid, region))
+                task = self._aside.run(lambda: self._load(pid, region), pid, region.device)
                 if task is None:
                     return None
             if not task.done:

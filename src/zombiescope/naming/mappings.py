@@ -1,7 +1,8 @@
 """Which file was mapped where, in which process, and when: turns an address of a process into an offset in a file.
 
 The kernel reports each executable mapping made while we sample (perf_records.Mmap); earlier ones are read from
-/proc/PID/maps, once for each process that appears in a sample. Unmapping is not reported: an address is looked up in
+/proc/PID/maps, once for each process that appears in a sample, and aside: it waits for a lock of that process, which
+may be held for as long as a dead file system does not answer. Unmapping is not reported: an address is looked up in
 what was last mapped there.
 """
 
@@ -10,8 +11,11 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
+from zombiescope.kernel.aside import PATIENCE, Aside
 from zombiescope.kernel.perf_changes import Comm, Exit, Fork, Mmap, Record
 from zombiescope.naming.regions import LAST_PAGE_OF_CALLS, VSYSCALL, Region, parse_maps
 
@@ -25,6 +29,8 @@ _GONE_AT_A_TIME = 16  # times as many may be gone already, which costs 15 µs ea
 _LARGEST = 16 << 20  # bytes of /proc/PID/maps: 65,530 mappings, the kernel's own limit, of 200 bytes each
 _EPOCHS = 4  # programs that a pid ran, one after the other
 _REPLACED = 256  # replaced mappings kept for a program
+_MOST_UNREAD = 16
+LOCKED = f"no answer in {PATIENCE:g} s: its memory map is locked, as by a file system that does not answer"
 
 
 class _Space:
@@ -114,6 +120,8 @@ class Mappings:
 
     def __init__(self, maps: Callable[[int], bytes] = _proc_maps, *, most: int = MOST_PROCESSES) -> None:
         self._maps, self._most = maps, most
+        self.aside = Aside()  # also for the files that are mapped
+        self.unread: dict[int, str] = {}  # processes whose mappings could not be read, and why; the last few
         self._epochs: OrderedDict[int, list[_Epoch]] = OrderedDict()
         self._ended: OrderedDict[int, None] = OrderedDict()
         self._regions = 0
@@ -147,12 +155,20 @@ class Mappings:
         for pid in unknown[: at_most * _GONE_AT_A_TIME]:
             if read >= at_most:
                 break
+            task = self.aside.run(partial(self._maps, pid), pid)
+            if task is None:  # too many are under way: it may be read another time
+                self._cannot(pid, self.aside.why_full)
+                continue
             asked += 1
-            try:
-                text = self._maps(pid)
-                read += 1
-            except OSError:  # it has exited, which is normal; kept empty, so that it is not read again
-                text = b""
+            # One that has exited, which is normal, or is locked: kept empty, so that it is not read again.
+            text = b""
+            if not task.done:
+                self._cannot(pid, LOCKED)
+            else:
+                self.unread.pop(pid, None)
+                with suppress(OSError):
+                    text = task.result()
+                    read += 1
             space = _Space()
             for region in parse_maps(text):
                 space.add(region)
@@ -161,6 +177,11 @@ class Mappings:
             self._count(self._epochs[pid][0])
         self._forget()
         return len(unknown) - asked
+
+    def _cannot(self, pid: int, why: str) -> None:
+        self.unread[pid] = why
+        if len(self.unread) > _MOST_UNREAD:
+            del self.unread[next(iter(self.unread))]
 
     def begin(self, pid: int, epoch: _Epoch) -> None:
         """Known from elsewhere: what a process has mapped since it runs its program."""

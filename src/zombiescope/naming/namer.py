@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from zombiescope.kernel.perf_changes import Exit, Record
-from zombiescope.naming.aside import Aside
 from zombiescope.naming.clean import clean
 from zombiescope.naming.file_systems import MountTables
 from zombiescope.naming.files import Files
@@ -32,8 +31,8 @@ class Namer:
     ) -> None:
         """`here`: the samples are of this machine since it started; else no file of it is opened for them."""
         self._kernel, self._here = kernel, here
-        self._aside = Aside()
         self._mappings = Mappings() if mappings is None else mappings
+        self._aside = self._mappings.aside
         tables = MountTables()
         self._files = Files(self._aside, tables)
         self._perf_maps = PerfMaps(self._aside, tables)
@@ -122,6 +121,16 @@ class Namer:
     def unnamed(self) -> dict[int, str]:
         """Processes with a map of compiled functions that is not used, and why; the last few."""
         return dict(list(self._perf_maps.why.items())[-MOST_REASONS:])
+
+    @property
+    def unread(self) -> dict[int, str]:
+        """Processes whose memory maps could not be read, and why; the last few."""
+        return self._mappings.unread
+
+    @property
+    def why_full(self) -> str:
+        """Why no more files are opened; empty if they are."""
+        return self._aside.why_full
 
 
 def _unnamed(region: Region, address: int) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from zombiescope.core.errors import Unparsable, Unreadable
-from zombiescope.naming.aside import Aside, Task
+from zombiescope.kernel.aside import Aside, Task
 from zombiescope.naming.clean import clean
 from zombiescope.naming.file_systems import MountTables
 from zombiescope.naming.opening import contents, identity, inside, place
@@ -92,7 +92,7 @@ class PerfMaps:
         if process is None:
             process = self._known[pid] = _Process(_Read(PerfMap.parse(b"")))
         if process.task is None and self._clock() >= process.next_look:
-            process.task = self._aside.run(lambda: _timed(pid, process.read, self._tables))
+            process.task = self._aside.run(lambda: _timed(pid, process.read, self._tables), pid)
             process.next_look = self._clock() + AGAIN
         if process.task is not None and process.task.done:
             self._taken(process, process.task)

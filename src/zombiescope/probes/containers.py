@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 
 from zombiescope.audit.containers import Container, container, ids
 from zombiescope.audit.pod_logs import SOURCE, Pod, pods
-from zombiescope.audit.running import sees_all
+from zombiescope.audit.running import sees_all, silent
 from zombiescope.audit.stores import USUAL, Store, stores
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.probes._remembering import Look, renewing
@@ -61,6 +61,8 @@ class _Node:
             self._pods, self._no_pods = [], error
 
     def told(self, new: int) -> Iterator[Reading | Blind]:
+        for error in silent():  # a runtime of its own is not found then
+            yield Blind(what=GIVES[0], source=error.source, why=error.why, subject="node")
         at = self._host.now()
         if not self._stores and self._no_pods is not None:
             if not sees_all(self._host):

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 
 from zombiescope.audit.log_tail import Place, Tail, listing
 from zombiescope.audit.ray_sessions import Session, sessions
-from zombiescope.audit.running import sees_all
+from zombiescope.audit.running import sees_all, silent
 from zombiescope.core import Blind, Host, Reading, Unreadable
 from zombiescope.knowledge.ray_messages import LONGEST, level, recognise, stamp
 from zombiescope.probes._remembering import Look, renewing
@@ -66,6 +66,8 @@ class _Ray:
             self._sessions = error
 
     def told(self) -> Iterator[Reading | Blind]:
+        for error in silent():  # a raylet of its own is not found then
+            yield Blind(what=GIVES[1], source=error.source, why=error.why, subject="node")
         now = self._host.now()
         if isinstance(self._sessions, Unreadable):
             if not sees_all(self._host):

@@ -240,6 +240,12 @@ class SettledStacks:
             Blind(what=USER_SYMBOLS, source=f"/proc/{pid}/root", why=why, subject=f"pid:{pid}")
             for pid, why in self._namer.unnamed.items()
         ]
+        unseen += [
+            Blind(what=USER_SYMBOLS, source=f"/proc/{pid}/maps", why=why, subject=f"pid:{pid}")
+            for pid, why in self._namer.unread.items()
+        ]
+        if self._namer.why_full:
+            unseen.append(Blind(what=USER_SYMBOLS, source="/proc/PID/map_files", why=self._namer.why_full))
         until = np.searchsorted(busy_ns, [at for at, _ in drains], side="right")
         for (at_ns, ahead), taken in zip(drains, until.tolist(), strict=True):
             at = seconds(at_ns + ahead)
@@ -260,6 +266,10 @@ class SettledStacks:
         self._settle()
         if self._drains:
             self._looks(self._drains, np.empty(0, np.int64), self._kind[0])
+        for pid, why in self._namer.unread.items():
+            self.damage.append(f"functions of process {pid} have no names: /proc/{pid}/maps gave {why}")
+        if self._namer.why_full:
+            self.damage.append(f"functions of more processes have no names: {self._namer.why_full}")
         self.damage += self._left_out()
         told = self._told_cgroups & self._paths.keys()
         kept = [*(it for it in self._paths if it not in told), *told][-MOST_CGROUPS:]
