@@ -123,39 +123,6 @@ def test_stopped_and_continued_the_gap_is_a_gap(tmp_path: Path, zombiescope: Run
     assert seconds - 0.5 < gap["seconds"] < seconds + 2
 
 
-@pytest.mark.kernel
-def test_a_full_disk_drops_the_oldest_and_goes_on(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], check=False).returncode:
-        pytest.skip(CANNOT + "mount a small disk")
-    try:
-        folder = disk / "rec"
-        with recording(folder, "--for", "1s") as process:
-            process.communicate(timeout=30)
-        with recording(folder) as process:
-            with open(disk / "filler", "wb", buffering=0) as filler:
-                try:
-                    while True:
-                        filler.write(bytes(65536))
-                except OSError:
-                    pass
-            time.sleep(2.5)
-            (disk / "filler").unlink()
-            time.sleep(2.2)
-            process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=30)
-        assert process.returncode == 0 and said.count("trouble: No space left on device") in (1, 2), said
-        recorded = opened(str(folder))
-        assert time.time() - recorded.timeline().span.end < 30
-        assert "No space left on device" in recorded.timeline().series("recorder_trouble").texts[0], (
-            "and says so itself"
-        )
-        assert not list(folder.rglob("*.part"))
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
-
-
 HUNG = """
 EVERY = 1.0
 GIVES = ("hung_seconds",)

@@ -215,7 +215,7 @@ class Capture:
         )
 
     def _is_full(self) -> bool:
-        most = min(LARGEST, max(SMALLEST, SEGMENT_SHARE * self._most_bytes))
+        most = min(LARGEST, max(SMALLEST, SEGMENT_SHARE * self._heads.most_bytes))
         longest = self._segment or SEGMENT_SECONDS
         return time.monotonic() - self._head_began >= longest or self._sink.bytes >= most
 

@@ -1,5 +1,6 @@
 """The heads of a recording on disk: one after the other, bounded in time and bytes, the oldest segment dropped first.
 
+A disk that is full keeps what is there, and what is new is lost: who fills it would else erase the evidence.
 All that touches the disk is here and runs in one thread, so that a disk that does not answer stops nothing else. A
 kill -9 loses what was not handed over yet: two seconds. A crash of the machine may lose what was not synced: five.
 Standard library only: the capture process imports this.
@@ -18,16 +19,19 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
+from zombiescope.core import amount, lasting
 from zombiescope.recorder.folder import Folder
+from zombiescope.recorder.full_disk import FullDisk
 from zombiescope.recorder.head import MAGIC
 from zombiescope.recorder.layout import FORMAT, HEAD_FILE, META
-from zombiescope.recorder.room import Room
+from zombiescope.recorder.room import ROOM, Room
 from zombiescope.recorder.settling import TOGETHER, Settling
 
 SYNC = 5.0  # seconds between two fdatasync: each costs some ms of a disk that others need
 MOST_TROUBLES = 20  # distinct ones that are kept
 MOST_WAITING = 64 << 20  # bytes that may wait for a disk that does not answer: some minutes
 LAST_WAIT = 20.0  # seconds at the end, for the last heads to be settled
+OF_DISK = 0.9  # of what the disk has room for when recording begins: a limit beyond it would end in a full disk
 LARGEST = 48 << 20  # bytes of a head: it is read in one piece
 WAITING_SHARE = 0.125  # of the limit, for heads that wait to be settled: each is ten times as large as what it becomes
 _AT_ONCE = 1000  # pieces of one writev(2)
@@ -54,15 +58,19 @@ class Heads:
             undo.callback(self._folder.close)
             self._folder.write(META, json.dumps({"format": FORMAT, **meta}, indent=1).encode())
             undo.pop_all()
-        self._room = Room(self._folder, seconds=hours * 3600, most_bytes=most_bytes, monotonic=monotonic)
-        self._settling = Settling(self._folder.path, settle_late, together(most_bytes)) if settles else None
+        self.troubles: list[str] = []  # what could not be written, removed or settled, and why; each once
+        self.happened: list[str] = []  # those that are not in the recording yet: their writer takes them out
+        self._wanted, self.most_bytes = most_bytes, min(most_bytes, self._possible)
+        if self.most_bytes < most_bytes:
+            self._trouble(f"the disk has room for {amount(self.most_bytes)} of --max-bytes: so much is kept")
+        self._room = Room(self._folder, seconds=hours * 3600, most_bytes=self.most_bytes, monotonic=monotonic)
+        self._settling = Settling(self._folder.path, settle_late, together(self.most_bytes)) if settles else None
         self._number = -1  # of the head that is being written
         self._segment, self._handle, self._head_size = "", -1, 0
         self._began = self._synced = 0.0
         self.size = self.stored  # on disk, about: what settle saves is counted when the next head begins
         self.lost = -1  # the number of a head of which a part could not be written: it ends there
-        self.troubles: list[str] = []  # what could not be written, removed or settled, and why; each once
-        self.happened: list[str] = []  # those that are not in the recording yet: their writer takes them out
+        self._full_disk = FullDisk(monotonic)
         if self._settling is not None:
             for stale in self._folder.unsettled():  # of a recorder that was killed
                 self._settling.add(stale)
@@ -88,40 +96,51 @@ class Heads:
     def write(self, number: int, pieces: Sequence[bytes], at: float) -> None:
         """Append to head `number`; the first time with a new number ends the one before it.
 
-        If the disk is full, the oldest segment is dropped; if that does not help, the rest of this head is lost.
+        If that is not possible, as the disk is full or sick, the rest of this head is lost.
         """
-        if number == self.lost:
+        if number == self.lost or self._full_disk.waits:
+            self.lost = number
             return
         if number != self._number:
             self.end()
             self._number = number
-        for attempt in (1, 2, 3):
-            try:
-                if self._handle < 0:
-                    self._begin(at)
-                while pieces:
-                    many = os.writev(self._handle, pieces[:_AT_ONCE])
-                    pieces = _after(pieces, many)
-                    self.size += many
-                    self._head_size += many
-                if self._monotonic() - self._synced >= SYNC:
-                    self._synced = self._monotonic()
-                    os.fdatasync(self._handle)
-                return
-            except OSError as error:
-                why = os.strerror(error.errno) if error.errno else str(error)
-                if error.errno not in _FULL or attempt == 3 or not self._room.drop_oldest(but=self._segment):
-                    self._trouble(f"{why}: a part of the recording is lost")
-                    self.lost = number
-                    self._give_up()
-                    return
-                self._trouble(f"{why}: the oldest segment was dropped")
+        try:
+            if self._handle < 0:
+                self._begin(at)
+            while pieces:
+                many = os.writev(self._handle, pieces[:_AT_ONCE])
+                pieces = _after(pieces, many)
+                self.size += many
+                self._head_size += many
+            if self._monotonic() - self._synced >= SYNC:
+                self._synced = self._monotonic()
+                os.fdatasync(self._handle)
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else str(error)
+            self._trouble(f"{why}: a part of the recording is lost")
+            if error.errno in _FULL:
+                self._full_disk.failed()
+            self.lost = number
+            self._give_up()
+            return
+        if passed := self._full_disk.written():
+            self._goes_on(passed)
+
+    def _goes_on(self, passed: float) -> None:
+        """There is room on the disk again."""
+        self._trouble(f"the disk was full for {lasting(passed)}: what was new is lost, what is older was kept")
+        if self._settling is not None:  # for which there was no room either
+            for segment in self._folder.unsettled():
+                if segment != self._segment:
+                    self._settling.add(segment)
 
     def end(self) -> None:
         """End the head that is being written, have it settled, and make room."""
         segment = self._segment
         self._close()
         self._settle(segment)
+        if self.most_bytes < self._wanted:  # it may become more again, but never less
+            self.most_bytes = self._room.most_bytes = max(self.most_bytes, min(self._wanted, self._possible))
         self._room.make()
         self.size = self.stored
         for stuck in self._room.stuck:
@@ -141,6 +160,12 @@ class Heads:
             self._settling.finish(wait)
             self.tend()
         self._folder.close()
+
+    @property
+    def _possible(self) -> int:
+        """Bytes that the disk has for us. What is there already is not dropped because others have taken the rest."""
+        disk, stored = os.statvfs(self._folder.path), self.stored
+        return int(max(stored / ROOM + 1, OF_DISK * (stored + disk.f_bavail * disk.f_frsize)))
 
     def _begin(self, at: float) -> None:
         if not self._segment:  # a folder for which the disk had room, but not for its head

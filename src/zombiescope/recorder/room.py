@@ -17,7 +17,7 @@ class Room:
     """Keeps a folder below its limits. Clocks that are set do not matter: lengths are added, not times compared."""
 
     def __init__(self, folder: Folder, *, seconds: float, most_bytes: int, monotonic: Callable[[], float]) -> None:
-        self._folder, self._seconds, self._most_bytes, self._monotonic = folder, seconds, most_bytes, monotonic
+        self._folder, self._seconds, self.most_bytes, self._monotonic = folder, seconds, most_bytes, monotonic
         self._lengths: dict[str, float] = {}
         self._stuck: dict[str, tuple[str, float, float]] = {}  # why, when it is tried again, the pause after that
         self.dropped = 0
@@ -45,15 +45,8 @@ class Room:
                 del sizes[oldest]
         # A little that is stuck does not matter: the newest segment may be larger than the limit on its own.
         held = sum(size for name, size in sizes.items() if name in self._stuck)
-        too_large = sum(sizes.values()) > self._most_bytes and held > (1 - ROOM) * self._most_bytes
+        too_large = sum(sizes.values()) > self.most_bytes and held > (1 - ROOM) * self.most_bytes
         self.full = f"{amount(sum(sizes.values()))} cannot be brought below --max-bytes" if too_large else ""
-
-    def drop_oldest(self, but: str = "") -> bool:
-        """Whether there was one that could be dropped, not counting the one that is being written."""
-        waiting = (
-            name for name in self._folder.segments() if name != but and (name not in self._stuck or self._again(name))
-        )
-        return any(self._removed(name) for name in waiting)
 
     def _too_old(self, names: list[str]) -> bool:
         """Those after the oldest hold all the hours that are to be kept."""
@@ -61,7 +54,7 @@ class Room:
 
     def _too_large(self, sizes: dict[str, int], names: list[str]) -> bool:
         """The newest is kept whatever its size."""
-        return len(names) > 1 and sum(sizes.values()) > ROOM * self._most_bytes
+        return len(names) > 1 and sum(sizes.values()) > ROOM * self.most_bytes
 
     def _again(self, name: str) -> bool:
         return self._monotonic() >= self._stuck[name][1]

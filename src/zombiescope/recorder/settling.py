@@ -57,8 +57,9 @@ class Settling:
         return len(self._waiting) + (len(self._child[1]) if self._child is not None else 0)
 
     def add(self, segment: str) -> None:
-        """To be settled now: a killed recorder left it."""
-        self._waiting.append((segment, time.monotonic()))
+        """To be settled now, if it does not wait: a killed recorder left it, or there was no room on the disk."""
+        if segment not in {it for it, _ in self._waiting}.union(self._child[1] if self._child is not None else ()):
+            self._waiting.append((segment, time.monotonic()))
 
     def ended(self, segment: str, lasted: float) -> None:
         """A head that was written for so many seconds: to be settled with the next ones."""
