@@ -28,6 +28,8 @@ def plans(timeline: Timeline, remedy: str, *signs: str, kernel: str = "6.8.0", h
         for step in plan.steps:
             assert step.says and "\n" not in step.says
             assert step.argv or not (step.stdin or step.undo or step.keeps or step.unit), "advice does nothing"
+            forms = getattr(healthy("remedies")[remedy], "FORMS", ())
+            assert not step.argv or any(form.fits(step) for form in forms), f"it could not be undone: {step}"
     return list(case.plans)
 
 

@@ -12,6 +12,7 @@ from zombiescope.agent.pushing import bodies
 from zombiescope.agent.severity import severity
 from zombiescope.core import Case, Finding, Span, harmless
 from zombiescope.diagnosis.examine import examine
+from zombiescope.diagnosis.unattended import why_watched
 from zombiescope.outputs._offers import offers
 from zombiescope.outputs.json import shape
 from zombiescope.recorder.replay import opened
@@ -63,7 +64,7 @@ def followed(case: Case, told: dict[str, Any]) -> list[dict[str, Any]]:
     chains = {chain[0]: chain for chain in reversed(case.chains) if chain[0] in roots}  # the longest comes first
     within = {it for chain in case.chains if chain[0] in chains for it in chain}
     alone = [it for it in case.problems if it not in within]
-    plans = [plan for plan in offers(case) if plan.risk == "safe" and not plan.advice]
+    plans = [it for it in offers(case) if it.risk == "safe" and not it.advice and not why_watched(it)]
     index = {finding: number for number, finding in enumerate(case.findings)}
     costs = [it["harm"] for it in told["root_causes"]] + [told["findings"][index[it]]["harm"] for it in alone]
     return [

@@ -1,8 +1,8 @@
 """Carries out one fix and stays with it: `fix --apply --prove`, and `fix --undo` unless it was proved.
 
 A process of its own, which does what a person would do on a terminal, with the same verb. So all that `fix` refuses is
-refused here too: plans that disrupt, essential units, what could not be checked. It writes JSON lines: what was said,
-and last the result.
+refused here too: plans that disrupt, essential units, what could not be checked; and what rests on facts that a
+container can choose (`--unattended`). It writes JSON lines: what was said, and last the result.
 
     {"wanted": "crash_looping_unit:unit:ecs.service", "prove": 600, "set": [], "after": 3}
 
@@ -50,7 +50,7 @@ class Remedier:
             before = max(known, default=0)
             say({"after": before})
             code, said = self._fix(
-                "--apply", "--prove", f"{asked['prove']:.0f}s", *self._settings(), "--", asked["wanted"]
+                "--unattended", "--apply", "--prove", f"{asked['prove']:.0f}s", *self._settings(), "--", asked["wanted"]
             )
         else:
             code, said = self._continued(before)

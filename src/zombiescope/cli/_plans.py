@@ -10,6 +10,7 @@ from typing import Any, TextIO
 from zombiescope.cli._parser import did_you_mean
 from zombiescope.core import Case, Plan, UserError, harmless
 from zombiescope.diagnosis.describe import describe
+from zombiescope.diagnosis.unattended import why_watched
 from zombiescope.members.rooms import healthy
 from zombiescope.outputs._offers import first_of_each, kind, kind_of, meant, offers
 from zombiescope.places.sample import SAMPLE
@@ -18,17 +19,27 @@ from zombiescope.treatment.apply import Machine, shown
 _WIDTH = 110
 
 
-def chosen(case: Case, wanted: str, machine: Machine) -> list[Plan]:
+def chosen(case: Case, wanted: str, machine: Machine, *, unattended: bool = False) -> list[Plan]:
     """One plan for each finding that is asked for; by default the root causes and what they left behind to do harm.
 
-    `wanted` names a remedy, a sign, a subject or a unit. Of several remedies the first safe one is taken.
+    `wanted` names a remedy, a sign, a subject or a unit. Of several remedies the first safe one is taken; where nobody
+    watches, of those that rest on facts which no container can choose.
     """
-    if wanted:
-        named = [plan for plan in offers(case) if wanted in names_of(plan.name, plan.cures.sign, plan.cures.subject)]
-        if not named:
-            _no_such(case, wanted, machine)
-        return first_of_each(named)
-    return meant(case)
+    if not wanted:
+        return _trusted(meant(case)) if unattended else meant(case)
+    named = [plan for plan in offers(case) if wanted in names_of(plan.name, plan.cures.sign, plan.cures.subject)]
+    if not named:
+        _no_such(case, wanted, machine)
+    return first_of_each(_trusted(named) if unattended else named)
+
+
+def _trusted(plans: list[Plan]) -> list[Plan]:
+    reasons = {plan.name: why_watched(plan) for plan in plans if not plan.advice}
+    trusted = [plan for plan in plans if reasons.get(plan.name) == ""]
+    if not trusted:
+        why = "; ".join(map(harmless, reasons.values())) or "every plan for it is advice"
+        raise UserError(f"refused, nothing was changed: {why}: a person has to decide")
+    return trusted
 
 
 def names_of(remedy: str, sign: str, subject: str) -> set[str]:

@@ -67,6 +67,7 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ledger", default="", metavar="DIR", help="folder of the ledger of fixes [/var/lib/zombiescope]"
     )
+    parser.add_argument("--unattended", action="store_true", help=argparse.SUPPRESS)  # for the agent
     parser.add_argument("--host", help=argparse.SUPPRESS)  # so that it is refused with a reason
     add_repeatable(parser, "--set", "MEMBER.CONST=VALUE", "override a threshold; repeatable")
     add_format(parser, "text", "json")
@@ -133,7 +134,7 @@ def _plan(args: argparse.Namespace, ledger: Ledger, machine: Machine, before: Ex
     if args.finding and not args.recording and (earlier := _fixed_before(before, args.finding, ledger)):
         print(f"no longer found: fix {earlier} fixed it")
         return CLEAR
-    plans = _plans.chosen(before.case, args.finding, machine)
+    plans = _plans.chosen(before.case, args.finding, machine, unattended=args.unattended)
     refused = {}
     for plan in plans:
         why = _plans.refusal(plan, before.case, machine, args.force_essential, args.allow_disruptive)

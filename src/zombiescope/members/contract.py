@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Iterable
 from types import ModuleType
 from typing import Any
 
+from zombiescope.core.witness import Witness
+
 Test = Callable[[Any], bool]
 
 
@@ -47,6 +49,11 @@ _FORMS: tuple[Test, str] = (
     lambda it: isinstance(it, tuple) and all(callable(getattr(one, "fits", None)) for one in it),
     "a tuple of forms of zombiescope.core.forms",
 )
+_RESTS_ON: tuple[Test, str] = (
+    lambda it: isinstance(it, dict) and bool(it) and all(isinstance(one, Witness) for one in it.values()),
+    "a dict of series, each with its zombiescope.core.witness.Witness",
+)
+_WITNESS: tuple[Test, str] = (lambda it: isinstance(it, Witness), "a Witness of zombiescope.core.witness")
 _TRUTH: tuple[Test, str] = (_truth, "a Truth of zombiescope.lab._scenario")
 
 HAS: dict[str, dict[str, tuple[Test, str]]] = {
@@ -66,6 +73,7 @@ _FLAG: tuple[Test, str] = (lambda it: isinstance(it, bool), "True or False")
 MAY_HAVE: dict[str, dict[str, tuple[Test, str]]] = {
     "probes": {
         "EVENTS": _LIST,
+        "WITNESS": _WITNESS,
         "CURVES": (_curves, "a tuple of (name, unit, series, most, all or longest)"),
         "FILES": (lambda it: isinstance(it, tuple) and _texts(it) and bool(it), "a tuple of paths, at least one"),
         "readings": _CALL,
@@ -82,7 +90,7 @@ MAY_HAVE: dict[str, dict[str, tuple[Test, str]]] = {
         "does_not_grow": _CALL,
     },
     "laws": {"lacks": _CALL, "rules_out": _CALL},
-    "remedies": {"AFTERMATH": _FLAG, "LAST_RESORT": _FLAG, "FORMS": _FORMS},
+    "remedies": {"AFTERMATH": _FLAG, "LAST_RESORT": _FLAG, "FORMS": _FORMS, "RESTS_ON": _RESTS_ON},
     "gate": {"SIGNS": _LIST, "NEEDS": _NEEDS, "NEEDS_LIST": _FLAG},
 }
 

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 
 from zombiescope.audit.survey import Row, survey
 from zombiescope.core import Blind, Host, Reading
+from zombiescope.core.witness import Witness
 
 EVERY = 600.0
+WITNESS = Witness.NAMES
 GIVES = ("agent_enabled", "agent_use", "agent_uses", "agent_uses_unseen", "agent_leaks")
 
 

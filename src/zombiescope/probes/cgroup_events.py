@@ -17,10 +17,12 @@ from contextlib import ExitStack, contextmanager
 
 from zombiescope.cgroups.families import Families
 from zombiescope.core import Blind, Host, Reading, Unreadable
+from zombiescope.core.witness import Witness
 from zombiescope.kernel.cgroup_events import SOURCE, CgroupEvent, CgroupEvents, memory_hierarchy, watching
 from zombiescope.kernel.mounts import CgroupMount, mount_of, whole
 
 EVERY = 2.0
+WITNESS = Witness.KERNEL
 GIVES = ("cgroup_births_total", "cgroup_removals_total", "cgroup_releases_total")
 MOST = 200  # families counted separately: many names that no rule groups must not fill our memory
 REMEMBERED = 2_000  # paths, 0.3 KB each

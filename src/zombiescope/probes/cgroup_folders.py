@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.core import Blind, Host, Reading, Unreadable
+from zombiescope.core.witness import Witness
 from zombiescope.kernel.mounts import MOUNTINFO, cgroup_mounts, whole
 
 EVERY = 6.0
+WITNESS = Witness.KERNEL
 GIVES = ("cgroup_folders",)
 
 

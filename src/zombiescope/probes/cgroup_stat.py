@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.core.witness import Witness
 from zombiescope.kernel.mounts import MOUNTINFO, cgroup_mounts, whole
 from zombiescope.kernel.text import counters
 
 EVERY = 6.0
+WITNESS = Witness.KERNEL
 GIVES = ("cgroup_descendants", "cgroup_dying_descendants", "cgroup_subsys", "cgroup_dying_subsys")
 
 

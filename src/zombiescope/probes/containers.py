@@ -18,9 +18,11 @@ from zombiescope.audit.pod_logs import SOURCE, Pod, pods
 from zombiescope.audit.running import sees_all, silent
 from zombiescope.audit.stores import USUAL, Store, stores
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.core.witness import Witness
 from zombiescope.probes._remembering import Look, renewing
 
 EVERY = 6.0  # a container that restarts over and over lives for seconds
+WITNESS = Witness.NAMES
 GIVES = ("container_info", "pod_info", "container_restarts_total", "containers")
 RENEWED = 60.0  # seconds: for what costs more than a listing
 MOST = 2_000  # containers reported in one sample: ten times a full node

@@ -13,11 +13,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.core.witness import Witness
 from zombiescope.kernel.mounts import CgroupMount, cgroup_mounts
 from zombiescope.kernel.text import counters
 from zombiescope.probes._remembering import Look, remembering
 
 EVERY = 6.0
+WITNESS = Witness.KERNEL
 FROZEN, COUNT = "cgroup_frozen", "cgroups_frozen"
 GIVES = (FROZEN, COUNT)
 MOST = 500  # cgroups in a sample, 8 ms: a full node of 110 pods is done in one

@@ -16,11 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.core.witness import Witness
 from zombiescope.kernel.called_log import CalledLog
 from zombiescope.kernel.kmsg import SOURCE, KernelLog, Line, parse_all
 from zombiescope.places.own_folders import LAB_ENVIRONMENT
 
 EVERY = 2.0
+WITNESS = Witness.LOGS
 GIVES = ("kernel_log", "kernel_log_lost_total", "lab_run")
 EVENTS = GIVES[:1]  # each line is an event, not a value that holds
 PAST = 600.0  # seconds before the first sample that are reported too: what happened before somebody started this tool

@@ -18,10 +18,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.core.witness import Witness
 from zombiescope.kernel.text import core_columns, cores, counts, lines, only_count
 from zombiescope.probes._remembering import remembered
 
 EVERY = 6.0
+WITNESS = Witness.KERNEL
 GIVES = ("nic_irq_cpu", "nic_interrupts_total", "nic_tx_timeouts_total")
 RENEWED = 60.0  # seconds: cards come and go seldom
 MOST = 1_024  # interrupts of network cards: two cards with a queue for each of 512 cores

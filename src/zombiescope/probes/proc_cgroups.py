@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from zombiescope.core import Reading, Unparsable
+from zombiescope.core.witness import Witness
 from zombiescope.kernel.fetched import Samples, reading, texts
 from zombiescope.kernel.text import count, lines
 
 EVERY = 6.0
+WITNESS = Witness.KERNEL
 GIVES = ("cgroups_known", "cgroup_hierarchy", "cgroup_controller_enabled")
 SOURCE = "/proc/cgroups"
 FILES = (SOURCE,)

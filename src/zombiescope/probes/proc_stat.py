@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from zombiescope.core import Blind, Reading, Unparsable
+from zombiescope.core.witness import Witness
 from zombiescope.kernel.fetched import Samples, reading, texts
 from zombiescope.kernel.text import count, counts, lines
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from zombiescope.kernel.columns import Column
 
 EVERY = 0.25  # a core that is stuck for a second shows in three samples at least; ticks of 10 ms say no more about less
+WITNESS = Witness.KERNEL
 MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 _COUNTS = {
     "ctxt": "context_switches_total",

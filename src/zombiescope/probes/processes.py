@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.core.witness import Witness
 from zombiescope.kernel.held_files import HeldFiles
 from zombiescope.kernel.text import count
 from zombiescope.probes import _process_threads, _process_waits
@@ -28,6 +29,7 @@ from zombiescope.probes._process_threads import Threads
 from zombiescope.probes._process_waits import Blockade, RunDelay
 
 EVERY = 6.0
+WITNESS = Witness.KERNEL
 TIMES = ("process_user_seconds_total", "process_system_seconds_total")
 COUNTS = ("defunct_processes", "blocked_processes", "defunct_children")
 STOPPED = "stopped_processes"

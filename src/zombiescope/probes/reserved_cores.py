@@ -17,10 +17,12 @@ import time
 from collections.abc import Iterator
 
 from zombiescope.core import Host, Reading, Unparsable, Unreadable
+from zombiescope.core.witness import Witness
 from zombiescope.kernel.mounts import CgroupMount, cgroup_mounts
 from zombiescope.kernel.text import cores
 
 EVERY = 60.0
+WITNESS = Witness.KERNEL
 GIVES = ("cpu_reserved",)
 CORE_LISTS = {"isolated": "/sys/devices/system/cpu/isolated", "nohz_full": "/sys/devices/system/cpu/nohz_full"}
 ONLINE = "/sys/devices/system/cpu/online"

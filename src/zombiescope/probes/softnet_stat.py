@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.core import Blind, Reading, Unparsable
+from zombiescope.core.witness import Witness
 from zombiescope.kernel.fetched import Samples, reading, texts
 from zombiescope.kernel.text import count, lines
 
 EVERY = 2.0
+WITNESS = Witness.KERNEL
 _COLUMNS = {
     "softnet_processed_total": 0,
     "softnet_dropped_total": 1,

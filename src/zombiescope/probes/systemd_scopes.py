@@ -15,10 +15,12 @@ from collections.abc import Iterator
 
 from zombiescope.audit.systemd import address_for, another_init, cgroup_prefix
 from zombiescope.core import Blind, Host, Reading, Unreadable
+from zombiescope.core.witness import Witness
 from zombiescope.kernel.mounts import MOUNTINFO, CgroupMount, cgroup_mounts, whole
 from zombiescope.kernel.text import lines
 
 EVERY = 30.0
+WITNESS = Witness.NAMES
 GIVES = ("scopes", "empty_scopes")
 MOST = 1_000  # scopes checked: three for each pod of a very full node
 SLICES = 2_000  # listed at most: a full node has one for each of 110 to 500 pods

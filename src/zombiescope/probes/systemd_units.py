@@ -28,9 +28,11 @@ from zombiescope.audit.systemd import (
     policy_of,
 )
 from zombiescope.core import Blind, Host, Reading, Unreadable
+from zombiescope.core.witness import Witness
 from zombiescope.knowledge.agents import gives_up_with
 
 EVERY = 6.0
+WITNESS = Witness.SYSTEMD
 GIVES = (
     *("unit_restarts_total", "unit_active", "unit_cgroup", "unit_loops_for_ever", "units_failed"),
     *("unit_file", "unit_needed_by", "systemd_answer_seconds"),

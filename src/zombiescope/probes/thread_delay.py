@@ -22,10 +22,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.core.witness import Witness
 from zombiescope.kernel.held_files import HeldFiles
 from zombiescope.kernel.text import count
 
 EVERY = 1.0
+WITNESS = Witness.KERNEL
 TIMES = ("thread_run_seconds_total", "thread_run_delay_seconds_total")
 GIVES = (*TIMES, "thread_cpu")
 CURVES = (("softirq threads waiting", "share", "thread_run_delay_seconds_total", "most"),)

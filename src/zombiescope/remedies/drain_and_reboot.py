@@ -20,9 +20,18 @@ import re
 from zombiescope.core import Case, Finding, Plan, Step
 from zombiescope.core.forms import NODE, NUMBER, Form
 from zombiescope.core.timeline import Timeline
+from zombiescope.core.witness import Witness
 from zombiescope.places.own_python import own_python
 
 CURES = ("zombie_cgroups", "soft_lockup")
+RESTS_ON = {
+    "kernel_log": Witness.LOGS,
+    "container_info": Witness.NAMES,
+    "pod_info": Witness.NAMES,
+    "unit_active": Witness.SYSTEMD,
+    "cgroups_known": Witness.KERNEL,
+    "cgroup_dying_descendants": Witness.KERNEL,
+}
 LAST_RESORT = True
 PATIENCE = 540.0  # seconds for a drain: a step may take ten minutes
 COMMAND = own_python("zombiescope.kubernetes.drain_command")

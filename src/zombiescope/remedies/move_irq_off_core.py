@@ -24,9 +24,17 @@ import numpy as np
 from zombiescope.core import Case, Finding, Plan, Step, harmless
 from zombiescope.core.forms import NUMBER, Form
 from zombiescope.core.timeline import Timeline
+from zombiescope.core.witness import Witness
 from zombiescope.derived.nic_queues import Queue, served
 
 CURES = ("starved_softirq", "irq_pile_up")
+RESTS_ON = {
+    "nic_irq_cpu": Witness.KERNEL,
+    "cpu_softirq_seconds_total": Witness.KERNEL,
+    "cpu_idle_seconds_total": Witness.KERNEL,
+    "softnet_processed_total": Witness.KERNEL,
+    "cpu_reserved": Witness.KERNEL,
+}
 MOST = 16  # interrupts moved at once, the busiest: two cards with a queue for each of eight cores
 BALANCER = "unit:irqbalance.service"
 _AFFINITY = "/proc/irq/{irq}/smp_affinity_list"

@@ -20,9 +20,16 @@ from __future__ import annotations
 from zombiescope.core import Case, Finding, Plan, Step
 from zombiescope.core.forms import Form
 from zombiescope.core.timeline import Timeline
+from zombiescope.core.witness import Witness
 from zombiescope.places.own_python import own_python
 
 CURES = ("zombie_cgroups",)
+RESTS_ON = {
+    "cgroups_known": Witness.KERNEL,
+    "cgroup_folders": Witness.KERNEL,
+    "cgroup_dying_descendants": Witness.KERNEL,
+    "cgroup_dying_subsys": Witness.KERNEL,
+}
 AFTERMATH = True
 COMMAND = own_python("zombiescope.treatment.purge_command")
 RUNGS = (

@@ -21,10 +21,18 @@ from collections.abc import Iterator
 from zombiescope.core import Case, Finding, Plan, Step, harmless
 from zombiescope.core.forms import NIC, NUMBER, Form
 from zombiescope.core.timeline import Timeline
+from zombiescope.core.witness import Witness
 from zombiescope.derived.nic_queues import served
 from zombiescope.places.own_python import own_python
 
 CURES = ("starved_softirq", "realtime_hog")
+RESTS_ON = {
+    "nic_irq_cpu": Witness.NAMES,  # which card an interrupt is of is read from the name that its driver gave it
+    # NAPI threads are named after the card, also after one in the network namespace of a container.
+    "thread_run_delay_seconds_total": Witness.NAMES,
+    "thread_realtime_cpu": Witness.KERNEL,
+    "process_cpu": Witness.KERNEL,
+}
 COMMAND = own_python("zombiescope.treatment.napi_command")
 PRIORITY = 60  # above threaded interrupts, 50
 _THREADED = "/sys/class/net/{nic}/threaded"

@@ -17,8 +17,10 @@ import re
 from zombiescope.core import Case, Finding, Plan, Step, harmless
 from zombiescope.core.forms import NUMBER, Form
 from zombiescope.core.timeline import Timeline
+from zombiescope.core.witness import Witness
 
 CURES = ("defunct_processes",)
+RESTS_ON = {"defunct_children": Witness.KERNEL}
 FORMS = (Form(argv=("kill", "-CHLD", "{pid}"), varies={"pid": NUMBER}),)
 _PROCESS = re.compile(r"process:(.*)\[(\d+)\]", re.DOTALL)
 

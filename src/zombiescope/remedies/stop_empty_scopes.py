@@ -12,8 +12,10 @@ from __future__ import annotations
 from zombiescope.core import Case, Finding, Plan, Step
 from zombiescope.core.forms import SCOPE, Form
 from zombiescope.core.timeline import Timeline
+from zombiescope.core.witness import Witness
 
 CURES = ("empty_scopes",)
+RESTS_ON = {"empty_scopes": Witness.NAMES}  # folders of cgroups that are called like scopes
 AFTERMATH = True
 AT_ONCE = 50  # names in one command: a person can still read it
 # systemctl(1): 5 is "not loaded": a folder that another program left, which systemd cannot stop.

@@ -22,9 +22,20 @@ from zombiescope.cgroups.unit_cgroups import left_behind
 from zombiescope.core import Case, Finding, Plan, Step, harmless, lasting
 from zombiescope.core.forms import NUMBER, SERVICE, Form
 from zombiescope.core.timeline import Timeline
+from zombiescope.core.witness import Witness
 from zombiescope.knowledge.units import GENERATED
 
 CURES = ("crash_looping_unit",)
+RESTS_ON = {
+    "unit_restarts_total": Witness.SYSTEMD,
+    "unit_active": Witness.SYSTEMD,
+    "unit_cgroup": Witness.SYSTEMD,
+    "unit_file": Witness.SYSTEMD,
+    "unit_needed_by": Witness.SYSTEMD,
+    "cgroup_removals_total": Witness.KERNEL,
+    "cgroup_releases_total": Witness.KERNEL,
+    "agent_uses": Witness.ABSENCE,
+}
 DROP_IN = "90-zombiescope.conf"
 ADMINISTRATORS = "/etc/systemd/"  # where masks are links, and a unit's own file is in the way
 BURST, SECONDS = 5, 3600  # starts within an hour: a unit that others need gets several chances, but no endless loop
@@ -97,8 +108,12 @@ def _runs(finding: Finding, timeline: Timeline) -> float:
 
 
 def _leaves_cgroups(finding: Finding, timeline: Timeline) -> bool:
-    """Its own, seen one by one: that the node has ever more of them may be the doing of another unit."""
-    if not timeline.looked("cgroup_releases_total"):  # those that were freed are not known
+    """Its own, seen one by one: that the node has ever more of them may be the doing of another unit.
+
+    Which are its own systemd has to say: anybody may give a cgroup below his own the name of a unit. Where releases
+    were not seen, those that were freed are not known.
+    """
+    if not len(timeline.series("unit_cgroup", finding.subject)) or not timeline.looked("cgroup_releases_total"):
         return False
     own = left_behind(finding.subject, timeline)
     return own.stay and own.held >= FEWEST

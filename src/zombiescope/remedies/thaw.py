@@ -10,8 +10,10 @@ from __future__ import annotations
 from zombiescope.core import Case, Finding, Plan, Step, harmless
 from zombiescope.core.forms import PATH, Form
 from zombiescope.core.timeline import Timeline
+from zombiescope.core.witness import Witness
 
 CURES = ("frozen_cgroup",)
+RESTS_ON = {"cgroup_frozen": Witness.NAMES}  # a container may freeze, and name, cgroups of its own
 FORMS = tuple(
     Form(argv=("tee", f"{{folder}}/{file}"), stdin=word, keeps=(f"{{folder}}/{file}",), varies={"folder": PATH})
     for word, file in (("THAWED", "freezer.state"), ("0", "cgroup.freeze"))

@@ -10,8 +10,10 @@ from __future__ import annotations
 from zombiescope.core import Case, Finding, Plan, Step, harmless
 from zombiescope.core.forms import PATH, Form
 from zombiescope.core.timeline import Timeline
+from zombiescope.core.witness import Witness
 
 CURES = ("frozen_filesystem",)
+RESTS_ON = {"process_blocked_on_mount": Witness.NAMES}  # the path is that of the writer's mount namespace
 FORMS = (Form(argv=("fsfreeze", "--unfreeze", "--", "{place}"), varies={"place": f"/|{PATH}"}),)
 
 
