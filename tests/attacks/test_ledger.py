@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import resource
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.cli.test_proving import killed_proof
 from tests.conftest import Run
 
 from zombiescope.agent.event_log import EventLog
+from zombiescope.cli._fixes import as_json
 from zombiescope.core import Blind, Finding, Host, Plan, Reading, Span, Step, Unreadable, UserError
 from zombiescope.fleet.spool import Spool
 from zombiescope.places.own_folders import LEDGER_ENVIRONMENT
@@ -22,6 +24,7 @@ from zombiescope.probes import fixes
 from zombiescope.treatment import ledger as ledgers
 from zombiescope.treatment.apply import Machine, apply, resume, undo
 from zombiescope.treatment.ledger import Ledger
+from zombiescope.treatment.ledger_events import EVENTS, unwritten
 from zombiescope.treatment.proofs import KEPT, new_folder
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="root is attacked: run the tests as root")
@@ -378,3 +381,48 @@ def test_no_fix_begins_that_could_not_be_read_again(tmp_path: Path) -> None:
     plan = Plan(cures=FINDING, steps=(step,), risk="safe", proof=(), name="reap_defunct")
     with pytest.raises(UserError, match="move it into another folder"):
         apply(plan, MACHINE, Ledger(str(folder)), tell)
+
+
+def every_event(step: Step, file: Path) -> list[dict[str, Any]]:
+    """One of each kind that a ledger may hold, of a fix with one step."""
+    files = {str(file): {"kind": "absent"}}
+    proving = {"folder": "20260101T000000Z-1", "until": 2.0, "window": 1.0, "hz": 0, "settings": [], "cured": []}
+    rest: dict[str, dict[str, Any]] = {
+        "begins": {"step": 0, "before": {"files": files, "runs": "", "disables": []}},
+        "done": {"step": 0, "after": {"files": files}},
+        "failed": {"step": 0, "why": "no space"},
+        "undoing": {"step": 0, "commands": [" ".join(step.argv)]},
+        "step undone": {"step": 0},
+        "abandoned": {"why": "gone"},
+        "proving": proving | {"signs": [], "fixes": ["1"]},
+        "proved": {"state": "proved", "checks": []},
+    }
+    return [{"fix": "1", "at": 1.0, "event": name} | rest.get(name, {}) for name in EVENTS if name != "planned"]
+
+
+@pytest.mark.usefixtures("cure")
+def test_whatever_events_follow_each_other_the_ledger_is_read_or_refused(tmp_path: Path) -> None:
+    """Every pair of events, and two hundred longer rows, in an order that no fix has."""
+    file, chance = tmp_path / "x", random.Random(8)
+    step = Step(says="x", argv=("true",), keeps=(str(file),))
+    (planned, _) = lines({"says": "x", "argv": ["true"], "keeps": [str(file)]}, remedy="cure")
+    one = every_event(step, file)
+    rows = [[a] for a in one] + [[a, b] for a in one for b in one] + [chance.choices(one, k=5) for _ in range(200)]
+    states = set()
+    for number, row in enumerate(rows):
+        ledger = Ledger(str(planted(tmp_path / f"ledger{number}", [planned, *row])))
+        (fix,) = ledger.fixes()
+        states.add(as_json(fix)["state"])
+        for way in (WAYS["undo"], WAYS["resume"]):
+            with suppress(UserError, Unreadable):
+                way(Plan(cures=FINDING, steps=(step,), risk="safe", proof=()), ledger)
+            assert ledger.fixes()[0].events[: len(row) + 1] == fix.events, "what was written stays"
+    assert states == {"finished", "undone", "failed", "abandoned", "interrupted"}
+
+
+def test_each_event_says_what_is_true_where_it_is_not_written() -> None:
+    """All of them said that nothing was changed."""
+    said = {name: unwritten(name, 0) for name in EVENTS}
+    assert len(set(said.values())) == len(said) and "{" not in "".join(said.values())
+    silent = {name for name, words in said.items() if "nothing" in words}
+    assert silent == {"planned", "undoing all"}, "only before anything is done"

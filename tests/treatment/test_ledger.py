@@ -45,6 +45,17 @@ def test_how_it_was_is_told_by_the_first_beginning(tmp_path: Path) -> None:
     assert ledger.fix("1").steps()[0]["begins"]["before"] == BEFORE
 
 
+def test_a_step_that_failed_before_it_began_begins_when_it_is_tried_again(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    with ledger.locked():
+        ledger.write("1", "planned", plan=PLAN, who=ROOT)
+        ledger.write("1", "failed", step=0, why="what it changes cannot be read")
+        assert ledger.fix("1").steps() == {}
+        ledger.write("1", "resumed")
+        ledger.write("1", "begins", step=0, before=BEFORE)
+    assert ledger.fix("1").steps()[0]["begins"]["before"] == BEFORE
+
+
 @pytest.mark.parametrize("torn", range(1, 40, 7))
 def test_a_line_that_a_crash_tore_is_no_line_and_hides_no_other(tmp_path: Path, torn: int) -> None:
     ledger = Ledger(str(tmp_path))

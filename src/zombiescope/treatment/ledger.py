@@ -69,10 +69,11 @@ class Fix:
                 continue
             if event["event"] == "step undone":
                 found.pop(step, None)
-            elif event["event"] != "begins" or step not in found:
+            elif event["event"] != "begins" or "begins" not in found.get(step, {}):
                 # The first "begins" holds the state before; a retry sees files that were already changed.
                 found.setdefault(step, {})[event["event"]] = event
-        return found
+        # One that failed before it began has changed nothing.
+        return {step: events for step, events in found.items() if "begins" in events}
 
 
 class Ledger:
@@ -91,8 +92,8 @@ class Ledger:
             known = found.get(fix) if isinstance(fix, str) else None
             if says := why_not_ours(event, known.plan if known else None):
                 raise UserError(
-                    f"{self.path}, line {number}: {says}: somebody else wrote into it, so nothing in it is done; "
-                    "move it away, and a new one begins"
+                    f"{self.path}, line {number}: {says}: somebody else, or another version, wrote it, so nothing in "
+                    "the ledger is done; move it away, and a new one begins"
                 )
             known = found.setdefault(event["fix"], known or Fix(event["fix"]))
             if event["event"] == PROVING:  # a proof is below the ledger's folder, whatever a line says
