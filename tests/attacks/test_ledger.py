@@ -318,48 +318,35 @@ WAYS: dict[str, Callable[[Plan, Ledger], object]] = {
 @pytest.mark.usefixtures("cure")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_full_disk_at_any_event_never_hides_what_was_changed(tmp_path: Path, way: str) -> None:
-    """The disk is full at each event in turn, within its line and at its end."""
+    """The disk is full in the line of each event in turn."""
     plan, read = two_files(tmp_path)
-    whole = Ledger(str(tmp_path / "whole"))
-    apply(plan, MACHINE, whole, tell)
-    undo("1", MACHINE, whole, tell)
-    text = Path(whole.path).read_bytes()
-    rows = [json.loads(line) for line in text.splitlines()]
-    begin = {"apply": 0, "resume": 2, "undo": 6}[way]
-    size = len(b"\n".join(text.splitlines()[:begin])) + (begin > 0)
+    applied = Ledger(str(tmp_path / "applied"))
+    apply(plan, MACHINE, applied, tell)
+    begun = Path(applied.path).read_bytes().splitlines(keepends=True)[: {"apply": 0, "resume": 2, "undo": 6}[way]]
+
+    def again(name: str) -> Ledger:
+        """The node and its ledger as they are before this way."""
+        for step in plan.steps:
+            Path(step.keeps[0]).write_text("1" if way == "undo" else "0")
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "fixes.jsonl").write_bytes(b"".join(begun))
+        return Ledger(str(tmp_path / name))
+
+    whole = again("whole")
+    WAYS[way](plan, whole)
+    every = Path(whole.path).read_bytes().splitlines(keepends=True)
     said: dict[str, set[bool]] = {}
-    for number, limit in enumerate(_limits(text, begin)):
-        ledger = Ledger(str(tmp_path / f"{number}"))
-        for file in plan.steps:
-            Path(file.keeps[0]).write_text("1" if way == "undo" else "0")
-        Path(ledger.folder).mkdir()
-        Path(ledger.path).write_bytes(text[:size])
-        before = read()
-        with size_limit(max(limit, 5)), pytest.raises((Unreadable, UserError)) as failed:
+    for number in range(len(begun), len(every)):
+        ledger = again(str(number))
+        before, limit = read(), sum(map(len, every[:number])) + len(every[number]) // 2
+        with size_limit(limit), pytest.raises((Unreadable, UserError)) as failed:
             WAYS[way](plan, ledger)
-        words = str(failed.value)
-        changed = read() != before
-        assert "cannot be written" in words
-        assert not (changed and ("nothing" in words.partition("): ")[2])), words
-        said.setdefault(words.partition("): ")[2], set()).add(changed)
-    assert len(said) == len({(it["event"], it.get("step")) for it in rows[begin : _ends(rows, begin)]}), said
+        assert "cannot be written" in str(failed.value)
+        words, changed = str(failed.value).partition("): ")[2], read() != before
+        assert not (changed and "nothing" in words), words
+        said.setdefault(words, set()).add(changed)
+    assert len(said) == len(every) - len(begun), said
     assert all(len(changed) == 1 for changed in said.values()), "the same words for a node that was changed and not"
-
-
-def _ends(rows: list[Any], begin: int) -> int:
-    ends = ("undone",) if begin >= 6 else ("finished",)
-    return next(place for place, row in enumerate(rows) if place >= begin and row["event"] in ends) + 1
-
-
-def _limits(text: bytes, begin: int) -> Iterator[int]:
-    """Sizes at which one event after the other no longer fits: nothing of it, and half of it."""
-    lines = text.splitlines(keepends=True)
-    rows = [json.loads(line) for line in lines]
-    at = sum(map(len, lines[:begin]))
-    for line in lines[begin : _ends(rows, begin)]:
-        yield at
-        yield at + len(line) // 2
-        at += len(line)
 
 
 def test_a_ledger_that_is_too_large_is_refused_and_not_cut(tmp_path: Path, zombiescope: Run) -> None:
