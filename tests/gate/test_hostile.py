@@ -16,8 +16,9 @@ from tests.gate.trees import LEAK, TREES, UNIT, lay_out
 
 from zombiescope.audit import boot
 from zombiescope.core import Host
+from zombiescope.core.commands import is_unit
 from zombiescope.gate._image import Image
-from zombiescope.gate._objection import command
+from zombiescope.gate._objection import systemctl
 from zombiescope.gate._unpacked import root_folder
 
 # Every file that says what starts, or how.
@@ -104,10 +105,14 @@ def test_names(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_fix_is_safe_to_paste(name: str) -> None:
-    words = shlex.split(command("disable", name))
-    assert words[:2] == ["systemctl", "disable"] and words[-1] == name
-    assert len(words) == 3 or words[2] == "--"
-    assert not words[2].startswith("-") or words[2] == "--"
+    told = systemctl("disable", name, "--now")
+    if told.startswith("no command is given"):
+        assert not is_unit(name) and told.isprintable()
+        return
+    words = shlex.split(told)
+    assert words[:3] == ["systemctl", "disable", "--now"] and words[-1] == name
+    assert len(words) == 4 or words[3] == "--"
+    assert not words[3].startswith("-") or words[3] == "--"
 
 
 def test_nothing_of_an_image_is_run(zombiescope: Run, tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_a_command_that_a_terminal_would_change_is_not_offered() -> None:
         assert not [it for it in lines if not it.startswith("#")]
         assert any("left out: stop_it" in it for it in lines)
     content = as_script({"remedies": [plan(step("tee", "/etc/x", stdin="[Unit]\nA=b\n"))]}, "n1")
-    assert "printf %s '[Unit]\nA=b\n' | tee /etc/x" in list(content)
+    assert "printf '%s\\n' '[Unit]' A=b | tee /etc/x" in list(content)
 
 
 @given(st.text(), st.text(), st.text())

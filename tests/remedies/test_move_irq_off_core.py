@@ -114,7 +114,8 @@ def test_a_pile_of_queues_is_spread_but_one_queue_alone_is_not_moved_about() -> 
     nic = read("nic_tx_timeouts_total", "nic:eth0", 0, 0.0)
     plan = planned(piled(*queues(1), nic), "irq_pile_up")
     assert plan is not None and plan.advice
-    assert plan.steps[0].says.endswith("spread its packets: echo 1 > /sys/class/net/eth0/queues/rx-0/rps_cpus")
+    write = "`printf '%s\\n' 1 | tee /sys/class/net/eth0/queues/rx-0/rps_cpus`"
+    assert plan.steps[0].says.endswith(f"spread its packets: {write}")
 
 
 @pytest.mark.parametrize(("many", "mask"), [(40, "fd,ffffffff"), (68, "f,fffffffd,ffffffff"), (34, "1,ffffffff")])
@@ -123,7 +124,7 @@ def test_a_mask_of_many_cores(many: int, mask: str) -> None:
     readings = [*spent(idle), *queues(33)]
     found = finding("irq_pile_up", "cpu:33", read("cpu_interrupt_ratio", "cpu:33", 0.95, 0.0))
     plan = plan_for(found, "move_irq_off_core", node(readings))
-    assert plan is not None and f"echo {mask} > /sys/class/net/NIC/" in plan.steps[0].says
+    assert plan is not None and f"`printf '%s\\n' {mask} | tee /sys/class/net/NIC/" in plan.steps[0].says
 
 
 def test_a_core_whose_idle_time_is_not_known_comes_last() -> None:

@@ -39,8 +39,9 @@ def test_the_figures_come_first() -> None:
     ("path", "says"),
     [
         (POD, "set resources.limits.cpu to 1.5, or leave the limit out"),
-        (f"/docker/{ID}", "docker update --cpus=1.5 0123456789ab, and the same where it is started"),
-        ("/system.slice/etl.service", "systemctl set-property etl.service CPUQuota=150%; CPUQuota= without"),
+        (f"/docker/{ID}", "`docker update --cpus=1.5 0123456789ab`, and the same where it is started"),
+        ("/system.slice/etl.service", "`systemctl set-property etl.service CPUQuota=150%`; CPUQuota= without"),
+        ("/system.slice/etl.service/worker", "what made unit etl.service should give it 1.5 cores: cpu.max"),
         ("/batch.slice", "systemctl set-property batch.slice CPUQuota=150%"),
         ("/made by hand\x1b[31m", "what made /made by hand\\x1b[31m should give it 1.5 cores"),
     ],

@@ -62,7 +62,7 @@ def test_they_are_put_above_the_hog_and_what_to_do_about_it_is_advice() -> None:
     found = {plan.cures.sign: plan for plan in planned(node([*STARVED, *queues(1), NIC, *hog(80)]), *SIGNS)}
     assert found["starved_softirq"].steps[0].argv[-1] == "81"
     assert found["realtime_hog"].advice and "chrt --other --pid 0 7" in found["realtime_hog"].steps[0].says
-    assert found["realtime_hog"].steps[1].says.endswith("zombiescope fix raise_napi_priority")
+    assert found["realtime_hog"].steps[1].says.endswith("`zombiescope fix raise_napi_priority`")
 
 
 def test_where_nothing_can_be_put_above_the_hog_nothing_is_done() -> None:

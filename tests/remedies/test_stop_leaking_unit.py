@@ -9,7 +9,7 @@ from tests.signs.test_crash_looping_unit import RUNS, WAITS, churn, restarts
 from tests.signs.test_unused_agent import agent
 from tests.signs.test_zombie_cgroups import v1
 
-from zombiescope.core import Plan, Reading
+from zombiescope.core import Finding, Plan, Reading
 from zombiescope.core.timeline import Timeline
 
 SIGNS = ("crash_looping_unit", "zombie_cgroups", "unused_agent")
@@ -126,8 +126,22 @@ def test_an_administrator_s_own_is_not_masked() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["a\nb.service", "a b.service", "../x.service", "%n.service", "x" * 300 + ".service", "x.timer", "é.service", ".."],
+    ["a\nb.service", "a b.service", "../x.service", "%n.service", "x" * 300 + ".service", "é.service", ".."],
 )
-def test_a_name_that_systemd_would_not_accept_has_no_plan(name: str) -> None:
-    seen = finding("crash_looping_unit", f"unit:{name}", read("unit_restarts_total", f"unit:{name}", 9, 0.0, WAITS))
-    assert plan_for(seen, "stop_leaking_unit", Timeline()) is None
+def test_a_name_that_systemd_would_not_accept_has_no_command(name: str) -> None:
+    (step,) = planned_for(name).steps
+    assert not step.argv and step.says.startswith("no command is given, because systemd has no unit of the name")
+
+
+def test_only_services_are_stopped() -> None:
+    assert plan_for(restarting("x.timer"), "stop_leaking_unit", Timeline()) is None
+
+
+def restarting(name: str) -> Finding:
+    return finding("crash_looping_unit", f"unit:{name}", read("unit_restarts_total", f"unit:{name}", 9, 0.0, WAITS))
+
+
+def planned_for(name: str) -> Plan:
+    plan = plan_for(restarting(name), "stop_leaking_unit", Timeline())
+    assert plan is not None
+    return plan

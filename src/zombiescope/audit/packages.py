@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zombiescope.core import Host, Unreadable
+from zombiescope.core.commands import shown_by
 from zombiescope.core.host import why
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _rpm(database: str, wanted: dict[str, str]) -> Iterator[tuple[str, Owner]]:
             for name, path in wanted.items():
                 for number, place in _named(connection, os.path.basename(name)):
                     if (package := _package(connection, number, place, name)) is not None:
-                        yield path, Owner(package=package, source=f"$ rpm -qf {path}")
+                        yield path, Owner(package=package, source=shown_by("rpm", "-qf", path))
                         break
         finally:
             connection.close()

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from zombiescope.audit.loops import RestartPolicy
 from zombiescope.audit.running import sees_all
 from zombiescope.core import Host, Unreadable
+from zombiescope.core.commands import operand, shown_by
 from zombiescope.kernel.text import lines
 
 if TYPE_CHECKING:  # asyncio and dbus_fast take 13 MB: only where there is a bus to talk to
@@ -76,16 +76,18 @@ class Systemd:
         self._running: asyncio.AbstractEventLoop | None = None
         self._bus: MessageBus | None = None
         self._source = (
-            address.removeprefix("unix:path=") if address.startswith("unix:path=/") else f"$ busctl --address={address}"
+            address.removeprefix("unix:path=")
+            if address.startswith("unix:path=/")
+            else shown_by("busctl", f"--address={address}")
         )
 
     def source(self, unit: Unit | None, name: str) -> str:
         """The command that shows the same property of a unit, or of systemd as a whole."""
         if _is_nodes(self._address):
-            return f"$ systemctl show -p {name}" + (f" {shlex.quote(unit.name)}" if unit else "")
+            return shown_by("systemctl", "show", "-p", name, *(operand(unit.name) if unit else ()))
         interface = _MANAGER if unit is None else _SERVICE if name in _SERVICES else _UNIT
         path = unit.path if unit else _PATH
-        return f"$ busctl --address={self._address} get-property {_NAME} {path} {interface} {name}"
+        return shown_by("busctl", f"--address={self._address}", "get-property", _NAME, path, interface, name)
 
     def close(self) -> None:
         self._drop()

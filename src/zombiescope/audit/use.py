@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from zombiescope.audit.running import running
 from zombiescope.core import Host, Unreadable
+from zombiescope.core.commands import shown_by
 from zombiescope.kernel.text import lines
 from zombiescope.knowledge.agents import Agent, SignOfUse
 
@@ -101,7 +102,7 @@ class Usage:
 
     def _file_contains(self, sign: SignOfUse) -> tuple[bool, str]:
         text = self._host.read(sign.path, most=MOST_BYTES)
-        return re.search(sign.pattern, text, re.MULTILINE) is not None, f"$ grep -P '{sign.pattern}' {sign.path}"
+        return re.search(sign.pattern, text, re.MULTILINE) is not None, shown_by("grep", "-P", sign.pattern, sign.path)
 
     def _folder_filled(self, sign: SignOfUse) -> tuple[bool, str]:
         names = self._host.listing(sign.path)
@@ -113,10 +114,10 @@ class Usage:
     def _process_running(self, sign: SignOfUse) -> tuple[bool, str]:
         if not any(name.isdecimal() for name in self._host.listing("/proc")):
             raise Unreadable("/proc", "processes exist on a running node only")
-        return next(running(self._host, sign.names), None) is not None, f"$ pgrep -l '{'|'.join(sign.names)}'"
+        return next(running(self._host, sign.names), None) is not None, shown_by("pgrep", "-l", "|".join(sign.names))
 
     def _unit_active(self, sign: SignOfUse) -> tuple[bool, str]:
-        source = f"$ systemctl is-active '{sign.pattern}'"
+        source = shown_by("systemctl", "is-active", sign.pattern)
         if self._active is None:
             raise Unreadable(source, "systemd does not answer")
         found = fnmatch.filter(self._active, sign.pattern)

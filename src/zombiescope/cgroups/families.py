@@ -75,7 +75,6 @@ def belongs_to(path: str) -> str:
         return f"container:{container[1]}"
     if pod := _POD.search(path):
         return f"pod:{pod[1].replace('_', '-')}"
-    units = _UNIT.findall(path)
-    if units:
-        return f"unit:{units[-1]}"
+    if unit := _UNIT.search(path):  # the first: what runs in a unit names the cgroups below as it likes
+        return f"unit:{unit[0]}"
     return f"cgroup:/{path.strip('/').partition('/')[0]}"

@@ -34,8 +34,9 @@ _CONTAINERS = tuple(
     )
 )
 _POD = re.compile(rf"pod{_UID}(?:\.slice)?(?:[/:]|$)")
-_SESSION = re.compile(r"/session-([^/]+)\.scope(?:/|$)")
+_SESSION = re.compile(r"session-(.+)\.scope", re.DOTALL)
 _SERVICE = re.compile(r"/([^/]+\.service)(?=/)")
+# The first of a path is systemd's: what runs in a unit may make cgroups below its own and call them what it likes.
 _UNIT = re.compile(r"/([^/]+\.(?:service|scope|socket|mount|swap))(?=/|$)")
 
 
@@ -70,17 +71,26 @@ def by_path(path: str) -> Owner:
     uid = pod[1].replace("_", "-") if pod else ""
     for runtime, pattern in _CONTAINERS:
         if found := pattern.search(path):
-            services = _SERVICE.findall(path)
-            return Owner(
-                kind="container", name=found[1], runtime=runtime, pod=uid, unit=services[-1] if services else ""
-            )
+            service = _SERVICE.search(path[: found.end()])
+            return Owner(kind="container", name=found[1], runtime=runtime, pod=uid, unit=service[1] if service else "")
     if uid:
         return Owner(kind="pod", name=uid, pod=uid)
-    if session := _SESSION.search(path):
-        return Owner(kind="session", name=session[1])
-    if units := _UNIT.findall(path):
-        return Owner(kind="unit", name=units[-1])
+    if unit := _UNIT.search(path):
+        session = _SESSION.fullmatch(unit[1])
+        return Owner(kind="session", name=session[1]) if session else Owner(kind="unit", name=unit[1])
     return Owner(kind="cgroup", name=path)
+
+
+def unit_of_cgroup(path: str) -> str:
+    """The unit, or the slice, whose own cgroup this is: systemd sets its limits. "" for any other cgroup.
+
+    The limits of a cgroup below a unit's were set by what runs in that unit.
+    """
+    its = by_path(path)
+    if its.kind == "unit":
+        return its.name if path.endswith(f"/{its.name}") else ""
+    slices = path.strip("/").split("/")
+    return slices[-1] if its.kind == "cgroup" and all(it.endswith(".slice") for it in slices) else ""
 
 
 def owner(timeline: Timeline, subject: str) -> str:

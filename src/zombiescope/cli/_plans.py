@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
 import textwrap
 from collections.abc import Collection, Iterator
 from typing import Any, TextIO
 
 from zombiescope.cli._parser import did_you_mean
 from zombiescope.core import Case, Plan, UserError, harmless
+from zombiescope.core.commands import command
 from zombiescope.diagnosis.describe import describe
 from zombiescope.diagnosis.unattended import why_watched
 from zombiescope.members.rooms import healthy
 from zombiescope.outputs._offers import first_of_each, kind, kind_of, meant, offers
-from zombiescope.places.sample import SAMPLE
+from zombiescope.outputs._story import of_recording
 from zombiescope.treatment.apply import Machine, shown
 
 _WIDTH = 110
@@ -120,9 +120,11 @@ def write_text(
         print(file=out)
     if others:
         print("other plans, each by its name:", file=out)
-        named = "--sample" if recording == SAMPLE else f"--recording {harmless(shlex.quote(recording))}"
-        of = f" {named}" if recording else ""
-        lines = [f"  zombiescope fix {it.name}{of}  ({kind(it)}, for {harmless(it.cures.subject)})" for it in others]
+        of = of_recording(recording)
+        lines = [
+            f"  {command('zombiescope', 'fix', it.name, *of)}  ({kind(it)}, for {harmless(it.cures.subject)})"
+            for it in others
+        ]
         print("\n".join(dict.fromkeys(lines)), file=out)
 
 
@@ -133,12 +135,10 @@ def _lines(plan: Plan, machine: Machine, why_not: str) -> Iterator[str]:
         risk = f" [{kind_of(plan, step)}]" if kind_of(plan, step) != kind(plan) else ""
         yield from _wrapped(harmless(step.says, most=1000) + risk, f"  {number}. ")
         if step.argv:
-            first, *rest = shown(machine, step).split("\n")
-            yield f"     $ {harmless(first, most=2000)}"
-            yield from (f"       {harmless(line)}" for line in rest)
+            yield f"     $ {shown(machine, step)}"  # whole: a part of it would be another command
     if not plan.advice:
         kept = sorted({word for step in plan.steps for word in (step.unit, *step.keeps) if word})
-        undone = [harmless(" ".join(step.undo)) for step in plan.steps if step.undo]
+        undone = [command(*step.undo) for step in plan.steps if step.undo]
         how = [f"{', '.join(map(harmless, kept))} restored byte for byte"] if kept else []
         yield from _wrapped(
             "; ".join(how + undone) or "cannot be undone; it leaves nothing behind that would need it", "  undo: "

@@ -6,6 +6,7 @@ import os
 import pwd
 import stat
 
+from zombiescope.core.commands import command
 from zombiescope.core.errors import Unreadable, UserError
 
 MOST_LINKS = 40  # on the way to a file, as the kernel allows
@@ -113,6 +114,7 @@ def _make(path: str) -> None:
 
 def _why_not_ours(path: str, found: os.stat_result) -> str:
     """Why root must not write into a folder: somebody else could read it, or put links into it."""
+    private = command("chmod", "700", path)
     if found.st_uid != 0:
         try:
             whose = pwd.getpwuid(found.st_uid).pw_name
@@ -120,12 +122,10 @@ def _why_not_ours(path: str, found: os.stat_result) -> str:
             whose = "nobody known"
         return (
             f"belongs to {whose} (uid {found.st_uid}), not to root: "
-            f"give another folder, or: chown root: {path} && chmod 700 {path}"
+            f"give another folder, or: {command('chown', 'root:', path)} && {private}"
         )
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return (
-            f"others can write to it (mode {stat.S_IMODE(found.st_mode):o}): give a folder in it, or: chmod 700 {path}"
-        )
+        return f"others can write to it (mode {stat.S_IMODE(found.st_mode):o}): give a folder in it, or: {private}"
     return ""
 
 

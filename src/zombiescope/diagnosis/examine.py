@@ -8,7 +8,21 @@ from functools import partial
 from itertools import islice
 from types import ModuleType
 
-from zombiescope.core import Answer, Blind, Case, Finding, Link, Plan, Reading, Tally, Unparsable, Unreadable, Verdict
+from zombiescope.core import (
+    Answer,
+    Blind,
+    Case,
+    Finding,
+    Link,
+    Plan,
+    Reading,
+    Step,
+    Tally,
+    Unparsable,
+    Unreadable,
+    Verdict,
+)
+from zombiescope.core.commands import can_be_shown
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis import broken
 from zombiescope.diagnosis.explain import explain
@@ -20,6 +34,7 @@ from zombiescope.members.rooms import Broken, guarded, members
 MOST = 500  # findings of one sign that laws weigh: those near events and the worst; on any node that is enough pairs
 MADE = 10_000  # findings of one sign that are made at all, 50 for each of 192 cores: their memory is bounded
 SHOWN = 8  # readings that a verdict of clear carries when the sign does not choose them itself
+HIDDEN = "no command is given, because a name in it has characters that a terminal does not show as they are"
 Members = Mapping[str, ModuleType | Broken]
 
 
@@ -162,4 +177,11 @@ def _plans(case: Case, timeline: Timeline, remedies: Members) -> Iterator[Plan]:
                 plan = guarded(partial(remedy.plan, finding, case, timeline))
                 if isinstance(plan, Plan):
                     after, last = (bool(getattr(remedy, flag, False)) for flag in ("AFTERMATH", "LAST_RESORT"))
-                    yield replace(plan, name=name, aftermath=after, last_resort=last)
+                    yield _agreeable(replace(plan, name=name, aftermath=after, last_resort=last))
+
+
+def _agreeable(plan: Plan) -> Plan:
+    """Its words alone, if a terminal would not show a command of it as it runs: nobody could agree to that."""
+    if all(can_be_shown(*step.argv, *step.undo, step.unit, *step.keeps, stdin=step.stdin) for step in plan.steps):
+        return plan
+    return replace(plan, steps=(Step(says=HIDDEN), *(Step(says=step.says) for step in plan.steps)))

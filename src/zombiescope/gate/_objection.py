@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 
 from zombiescope.core import Blind
+from zombiescope.core.commands import command, is_unit, not_a_unit, operand, shown_by
 
 # An error fails the gate. A note does not, unless --strict is given.
 LEVELS = ("error", "note")
@@ -14,9 +14,14 @@ STATES = ("fail", "pass", "blind", "skipped")
 OCCASIONS = ("image", "look", "soak")
 
 
-def command(verb: str, unit: str) -> str:
-    """A systemctl command that is safe to paste: a unit's file may have any name, also one that is an option."""
-    return f"systemctl {verb} {'-- ' if unit.startswith('-') else ''}{shlex.quote(unit)}"
+def systemctl(verb: str, unit: str, *options: str) -> str:
+    """For a person to paste; a unit's file may have any name, and then it says why there is no command."""
+    return command("systemctl", verb, *options, *operand(unit)) if is_unit(unit) else not_a_unit(unit)
+
+
+def seen_by(verb: str, unit: str) -> str:
+    """What shows a unit, where no file does."""
+    return shown_by("systemctl", verb, *operand(unit))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from zombiescope.audit.survey import Row
 from zombiescope.audit.use import Seen, Use
 from zombiescope.core import Blind
 from zombiescope.gate._image import Image
-from zombiescope.gate._objection import Objection, command
+from zombiescope.gate._objection import Objection, seen_by
 from zombiescope.knowledge.agents import Agent
 
 WHEN = ("image", "look", "soak")
@@ -68,7 +68,7 @@ def _objection(image: Image, row: Row, agent: Agent, says: str, level: str) -> O
     return Objection(
         subject=f"unit:{row.unit}",
         says=f"{by}{says}{leaks}",
-        where=row.path or f"$ {command('cat', row.unit)}",
+        where=row.path or seen_by("cat", row.unit),
         level="note" if image.called(row.unit) and not row.running else level,
         fix=(*agent.fix, "or, if it is configured at boot, add it to the allow-list"),
     )

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from zombiescope.audit.survey import Row
 from zombiescope.core import Blind
 from zombiescope.gate._image import Image
-from zombiescope.gate._objection import Objection, command
+from zombiescope.gate._objection import Objection, seen_by
 from zombiescope.knowledge.agents import gives_up_with
 
 WHEN = ("image", "look", "soak")
@@ -32,7 +32,7 @@ def look(image: Image) -> Iterator[Objection | Blind]:
             yield Objection(
                 subject=f"unit:{row.unit}",
                 says=f"{called}{row.judged.says} (up to {DAY / max(row.policy.pause, 0.1):,.0f} starts a day)",
-                where=row.path or f"$ {command('cat', row.unit)}",
+                where=row.path or seen_by("cat", row.unit),
                 level="error"
                 if not called and (code is not None or (row.policy.unlimited and row.policy.pause < FAST))
                 else "note",

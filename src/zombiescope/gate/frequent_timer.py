@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from zombiescope.core import Blind
 from zombiescope.gate._image import Image
-from zombiescope.gate._objection import Objection, command
+from zombiescope.gate._objection import Objection, systemctl
 from zombiescope.knowledge.agents import timers
 
 WHEN = ("image", "look", "soak")
@@ -29,7 +29,7 @@ def look(image: Image) -> Iterator[Objection | Blind]:
                 says=f"fires every {pace:g} s, {runs}: {timers().leaks}",
                 where=image.files.unit(name).path,
                 level="error" if pace < FASTEST else "note",
-                fix=(command("disable", name), "or do the work in one long-running service"),
+                fix=(systemctl("disable", name), "or do the work in one long-running service"),
             )
 
 

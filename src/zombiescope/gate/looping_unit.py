@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.core import Blind, Case
+from zombiescope.core.commands import command, shown_by
 from zombiescope.gate._image import Image
-from zombiescope.gate._objection import Objection, command
+from zombiescope.gate._objection import Objection, seen_by, systemctl
 
 WHEN = ("look", "soak")
 SIGNS = ("crash_looping_unit", "cgroup_churn")
@@ -29,8 +30,8 @@ def look(image: Image) -> Iterator[Objection | Blind]:
             yield Objection(
                 subject=f"unit:{row.unit}",
                 says=f"restarts in a loop, {row.restarts:,} restarts so far; {row.judged.says}",
-                where=f"$ {command('status', row.unit)}",
-                fix=(command("disable --now", row.unit),),
+                where=seen_by("status", row.unit),
+                fix=(systemctl("disable", row.unit, "--now"),),
             )
 
 
@@ -48,9 +49,9 @@ def _soaked(case: Case) -> Iterator[Objection | Blind]:
                 subject=finding.subject,
                 says=f"{finding.sign}: {finding.says}",
                 where=finding.evidence[-1].source,
-                fix=(f"zombiescope explain {finding.sign}",),
+                fix=(command("zombiescope", "explain", finding.sign),),
             )
     for verdict in case.verdicts:
         if verdict.sign in SIGNS and verdict.state in ("blind", "broken"):
-            seen = [it.source for it in verdict.evidence] or [f"$ zombiescope explain {verdict.sign}"]
+            seen = [it.source for it in verdict.evidence] or [shown_by("zombiescope", "explain", verdict.sign)]
             yield Blind(what=verdict.sign, source=seen[-1], why=verdict.says)

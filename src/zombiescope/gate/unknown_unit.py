@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from zombiescope.audit.unit_file import TRIGGERS, UnitFile
 from zombiescope.core import Blind
 from zombiescope.gate._image import Image
-from zombiescope.gate._objection import Objection, command
+from zombiescope.gate._objection import Objection, seen_by, systemctl
 
 WHEN = ("image", "look", "soak")
 NEEDS_LIST = True
@@ -28,7 +28,7 @@ def look(image: Image) -> Iterator[Objection | Blind]:
                 subject=f"unit:{unit.name}",
                 says=f"enabled by {', '.join(unit.enabled_by)}, but not in the allow-list",
                 where=unit.path,
-                fix=(command("disable", unit.name), "or add it to the allow-list"),
+                fix=(systemctl("disable", unit.name), "or add it to the allow-list"),
             )
     for name in image.callable:
         if name not in image.essential.names and not image.is_allowed(name):
@@ -37,15 +37,15 @@ def look(image: Image) -> Iterator[Objection | Blind]:
                 says=f"{image.called(name)}not in the allow-list",
                 where=image.files.unit(name).path,
                 level="note",
-                fix=(command("mask", name), "or add it to the allow-list"),
+                fix=(systemctl("mask", name), "or add it to the allow-list"),
             )
     for row in image.survey.rows if image.host.live else ():
         if row.agent and row.running and not row.starts and not row.essential and not image.is_allowed(row.unit):
             yield Objection(
                 subject=f"unit:{row.unit}",
                 says=f"known agent {row.agent.name} runs, is not enabled, and is not in the allow-list",
-                where=row.path or f"$ {command('cat', row.unit)}",
-                fix=(command("stop", row.unit), "or add it to the allow-list"),
+                where=row.path or seen_by("cat", row.unit),
+                fix=(systemctl("stop", row.unit), "or add it to the allow-list"),
             )
 
 

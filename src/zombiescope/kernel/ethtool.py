@@ -16,6 +16,7 @@ import struct
 from typing import NamedTuple
 
 from zombiescope.core import Unreadable
+from zombiescope.core.commands import shown_by
 
 MOST = 1 << 15  # counters of one card: 512 queues with 50 each are 25,600
 _SIOCETHTOOL = 0x8946
@@ -95,7 +96,7 @@ class Ethtool:
 
 
 def _source(nic: str) -> str:
-    return f"$ ethtool -S {nic}"
+    return shown_by("ethtool", "-S", nic)
 
 
 def _text(raw: bytes) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zombiescope.core import harmless
+from zombiescope.core.commands import command
 from zombiescope.outputs._subjects import in_words
 
 STARVED = "ZombiescopeStarved"
@@ -97,4 +98,4 @@ def cut(text: str, most: int = LONGEST) -> str:
 
 
 def _command(node: str) -> str:
-    return f"kubectl zombiescope diagnose {node}"
+    return command("kubectl", "zombiescope", "diagnose", node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from zombiescope.core import Case, Finding, Reading, Unexplained
+from zombiescope.core.commands import typed
 from zombiescope.knowledge.blind_causes import what_to_do
 from zombiescope.outputs._lines import Line, wrapped
 from zombiescope.outputs._story import OTHERS, consistency, ground_kind, ground_words, number, sentence, unseen
@@ -27,7 +28,7 @@ class Shown:
             text = "(the stack above)" if stack in self._seen and stack else " ".join(it.text.split())
             self._seen |= {it, stack} - {""}
             quoted = f"  «{text}»" if text else ""
-            words = f"{utc(it.at)}  {it.what} {number(it.value)}  {it.source}{quoted}"
+            words = f"{utc(it.at)}  {it.what} {number(it.value)}  {typed(it.source)}{quoted}"
             yield from wrapped(words, width, first="      ", rest=" " * 8, style="dim")
         if len(fresh) > READINGS:
             yield Line(f"      … {len(fresh) - READINGS} more readings", "dim")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-
+from zombiescope.core.commands import command
 from zombiescope.core.model import Case, Plan, Step
 
 _KINDS = ("safe", "disruptive", "advice")
@@ -48,5 +47,5 @@ def kind_of(plan: Plan, step: Step) -> str:
 
 
 def pasted(step: Step) -> str:
-    """A step as one command of a shell, whole."""
-    return (f"printf %s {shlex.quote(step.stdin)} | " if step.stdin else "") + shlex.join(step.argv)
+    """A step as one command of a shell, whole; "" if it has none that can be shown."""
+    return command(*step.argv, stdin=step.stdin)

@@ -6,6 +6,7 @@ import html
 from collections.abc import Sequence
 
 from zombiescope.core import Case, Finding, Ground, Link, Reading, harmless, lasting
+from zombiescope.core.commands import typed
 from zombiescope.core.timeline import Timeline
 from zombiescope.outputs._sparkline import sparklines
 from zombiescope.outputs._story import OTHERS, Telling, consistency, ground_figures, ground_kind, number, sentence
@@ -126,7 +127,7 @@ def evidence(readings: Sequence[Reading]) -> str:
     rows = [
         f"<tr><td><time>{utc(it.at)}</time></td><td><code>{said(it.what)}</code> "
         f'<span class="subject">{said(it.subject)}</span></td><td class="value">{number(it.value)}</td>'
-        f"<td><code>{said(it.source)}</code>{_quoted(it.text)}</td></tr>"
+        f"<td><code>{said(typed(it.source))}</code>{_quoted(it.text)}</td></tr>"
         for it in readings[:EVIDENCE]
     ]
     if len(readings) > EVIDENCE:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from zombiescope.core import Case, Finding, Ground, Link, Span, Tally, lasting
+from zombiescope.core.commands import can_be_shown, command
 from zombiescope.core.model import GROUNDS
 from zombiescope.core.samples import SOURCE as STACKS
 from zombiescope.knowledge.blind_causes import what_to_do
@@ -153,16 +153,25 @@ def consistency(case: Case) -> Iterator[tuple[Tally, str]]:
 
 
 def fix_command(case: Case) -> str:
-    if case.recording == SAMPLE:
-        return f"zombiescope fix {SAMPLE}"
-    return "zombiescope fix" + (f" --recording {shlex.quote(case.recording)}" if case.recording else "")
+    return command("zombiescope", "fix", *of_recording(case.recording))
+
+
+def of_recording(recording: str) -> tuple[str, ...]:
+    """The words that name it on a command line; none for this machine, now."""
+    if not recording:
+        return ()
+    if recording == SAMPLE:
+        return (SAMPLE,)
+    if not can_be_shown(recording):
+        return "--recording", "RECORDING"
+    return "--recording", f"./{recording}" if recording.startswith("-") else recording
 
 
 def next_commands(case: Case) -> list[str]:
     """What to type next."""
     roots = case.root_causes
     commands = [fix_command(case)] * bool(meant(case))
-    commands += [f"zombiescope explain {finding.sign}" for finding in roots or case.problems]
+    commands += [command("zombiescope", "explain", finding.sign) for finding in roots or case.problems]
     if not case.recording:  # they show this machine, as it is now
         commands += [finding.next_command for finding in case.problems if finding.next_command]
     return list(dict.fromkeys(commands))

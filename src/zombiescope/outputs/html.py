@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import shlex
 from collections.abc import Sequence
 from importlib import resources
 from typing import TextIO
 
 from zombiescope import __version__
 from zombiescope.core import Case, Plan, Step, Verdict
+from zombiescope.core.commands import command
 from zombiescope.core.harm import Harm
 from zombiescope.core.model import STATES
 from zombiescope.core.timeline import Timeline
@@ -187,10 +187,10 @@ def _step(plan: Plan, step: Step) -> str:
     """Its risk is shown where it is not the plan's."""
     risk = kind_of(plan, step)
     mark = f" {badge(risk)}" if risk != kind(plan) else ""
-    undo = f'<br><span class="undo">undo: <code>{said(shlex.join(step.undo))}</code></span>' if step.undo else ""
-    whole = "<br>".join(said(line, most=2000) for line in pasted(step).split("\n"))
-    command = f"<br><code>{whole}</code>" if step.argv else ""
-    return f"<li>{said(step.says)}{mark}{command}{undo}</li>"
+    does, undoes = pasted(step), command(*step.undo)
+    undo = f'<br><span class="undo">undo: <code>{said(undoes, most=len(undoes))}</code></span>' if undoes else ""
+    do = f"<br><code>{said(does, most=len(does))}</code>" if does else ""
+    return f"<li>{said(step.says)}{mark}{do}{undo}</li>"
 
 
 def _riddles(case: Case, stages: Stages) -> str:

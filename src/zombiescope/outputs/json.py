@@ -102,13 +102,13 @@ def _harm(harm: Harm) -> dict[str, Any]:
 
 def _remedy(plan: Plan) -> dict[str, Any]:
     """With all its steps; `command` is for pasting, without what would disrupt if the rest does not."""
-    command = " && ".join(pasted(step) for step in plan.steps if step.argv and plan.risk_of(step) == plan.risk)
+    commands = [pasted(step) for step in plan.steps if step.argv and plan.risk_of(step) == plan.risk]
     return {
         "name": plan.name,
         "cures": plan.cures.sign,
         "subject": _text(plan.cures.subject),
         "risk": kind(plan),
-        "command": command if _can_be_pasted(command) else "",
+        "command": " && ".join(commands) if all(commands) else "",
         "steps": [_step(plan, step) for step in plan.steps],
     }
 
@@ -117,11 +117,6 @@ def _step(plan: Plan, step: Step) -> dict[str, Any]:
     """Its words are for people, its command for programs: whole, and nothing in it changed."""
     words = {"argv": list(step.argv), "stdin": step.stdin}
     return {"says": _text(step.says), **words, "risk": kind_of(plan, step)}
-
-
-def _can_be_pasted(command: str) -> bool:
-    """Without bytes that a terminal would act on, as a name from outside may have; a newline in quotes is fine."""
-    return all(harmless(line, most=len(line)) == line for line in command.split("\n"))
 
 
 def _readings(readings: tuple[Reading, ...]) -> list[dict[str, Any]]:

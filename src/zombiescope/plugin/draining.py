@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from zombiescope.core.commands import command
 from zombiescope.plugin.kubectl import Kubectl, talk
 from zombiescope.plugin.pods import Pod
 
@@ -26,12 +27,13 @@ def planned(told: Mapping[str, Any]) -> bool:
 
 def drained(kubectl: Kubectl, pod: Pod, node: str) -> int:
     """Cordoned, then every pod evicted that may be; its exit code."""
+    back = command("kubectl", "zombiescope", "drain", node, "--undo")
     for what in ("cordon", "drain"):
         if code := kubectl.passed_on(*pod.command(*COMMAND, what, node)):
-            talk(f"{node} is not drained; kubectl zombiescope drain {node} --undo makes it usable again")
+            talk(f"{node} is not drained; {back} makes it usable again")
             return code
-    talk(f"to reboot it, on the node, as root: systemctl reboot, or for kured: touch {MARKER}")
-    talk(f"afterwards: kubectl zombiescope drain {node} --undo")
+    talk(f"to reboot it, on the node, as root: systemctl reboot, or for kured: {command('touch', MARKER)}")
+    talk(f"afterwards: {back}")
     return 0
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from zombiescope.audit.survey import Row, survey
 from zombiescope.core import Blind, Host, Reading
+from zombiescope.core.commands import operand, shown_by
 from zombiescope.core.witness import Witness
 
 EVERY = 600.0
@@ -28,7 +29,7 @@ def read(host: Host) -> Iterator[Reading | Blind]:
 def _told(row: Row, at: float) -> Iterator[Reading | Blind]:
     if row.agent is None or row.use is None:
         return
-    subject, source = f"unit:{row.unit}", row.path or f"$ systemctl cat {row.unit}"
+    subject, source = f"unit:{row.unit}", row.path or shown_by("systemctl", "cat", *operand(row.unit))
 
     def told(what: str, value: float, text: str, of: str = subject, where: str = source) -> Reading:
         return Reading(what=what, subject=of, value=value, at=at, source=where, text=text)

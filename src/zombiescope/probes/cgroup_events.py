@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 
 from zombiescope.cgroups.families import Families
 from zombiescope.core import Blind, Host, Reading, Unreadable
+from zombiescope.core.commands import shown_by
 from zombiescope.core.witness import Witness
 from zombiescope.kernel.cgroup_events import SOURCE, CgroupEvent, CgroupEvents, memory_hierarchy, watching
 from zombiescope.kernel.mounts import CgroupMount, mount_of, whole
@@ -131,7 +132,7 @@ def _from_events(host: Host, events: CgroupEvents) -> Look:
 
 def _from_names(host: Host, mount: CgroupMount, refused: str) -> Look:
     counts = _Counts()
-    source = f"$ find {mount.path} -type d"
+    source = shown_by("find", mount.path, "-type", "d")
     before: dict[str, int] | None = None
 
     def look() -> Iterator[Reading | Blind]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.core import Blind, Host, Reading, Unreadable
+from zombiescope.core.commands import shown_by
 from zombiescope.core.witness import Witness
 from zombiescope.kernel.mounts import MOUNTINFO, cgroup_mounts, whole
 
@@ -26,7 +27,7 @@ def read(host: Host) -> Iterator[Reading | Blind]:
         raise Unreadable(MOUNTINFO, "no cgroup file system is mounted")
     unseen: list[Blind] = []
     for mount in mounts:
-        source = f"$ find {mount.path} -type d | wc -l"
+        source = f"{shown_by('find', mount.path, '-type', 'd')} | wc -l"
         at = host.now()
         try:
             if not whole(host, mount):

@@ -18,6 +18,7 @@ from zombiescope.audit.pod_logs import SOURCE, Pod, pods
 from zombiescope.audit.running import sees_all, silent
 from zombiescope.audit.stores import USUAL, Store, stores
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.core.commands import shown_by
 from zombiescope.core.witness import Witness
 from zombiescope.probes._remembering import Look, renewing
 
@@ -69,7 +70,7 @@ class _Node:
         if not self._stores and self._no_pods is not None:
             if not sees_all(self._host):
                 raise Unreadable(USUAL[0], "no known container runtime stores anything here")
-            yield Reading(what=GIVES[3], subject="node", value=0, at=at, source=f"$ ls -d {' '.join(USUAL)}")
+            yield Reading(what=GIVES[3], subject="node", value=0, at=at, source=shown_by("ls", "-d", *USUAL))
             return
         present = self._present()
         unmet = [name for name in present if name not in self._known]
@@ -133,12 +134,14 @@ class _Node:
                 yield Reading(what=GIVES[1], subject=f"pod:{uid}", value=0, at=at, source=f"$ ls {SOURCE}", text=words)
             self._pods_before = names
         for pod in self._pods:
-            source = f"$ ls {SOURCE}/{pod.namespace}_{pod.name}_{pod.uid}"
+            folder = f"{SOURCE}/{pod.namespace}_{pod.name}_{pod.uid}"
             words = f"pod {pod.namespace}/{pod.name}"
-            yield Reading(what=GIVES[1], subject=f"pod:{pod.uid}", value=1, at=at, source=source, text=words)
+            yield Reading(
+                what=GIVES[1], subject=f"pod:{pod.uid}", value=1, at=at, source=shown_by("ls", folder), text=words
+            )
             for name, times in pod.restarts.items():
                 whole = f"{pod.namespace}/{pod.name}/{name}"
-                yield _restarts(whole, times, at, f"{source}/{name}", f"container {name} of {words}")
+                yield _restarts(whole, times, at, shown_by("ls", f"{folder}/{name}"), f"container {name} of {words}")
 
 
 def _info(one: Container, at: float, value: float) -> Reading:
@@ -151,4 +154,4 @@ def _restarts(name: str, times: int, at: float, source: str, words: str) -> Read
 
 
 def _source(found: list[Store]) -> str:
-    return "$ ls " + " ".join(store.path for store in found) if found else USUAL[0]
+    return shown_by("ls", *(store.path for store in found)) if found else USUAL[0]

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.core.commands import shown_by
 from zombiescope.kernel.mounts import CgroupMount, tree_of
 from zombiescope.kernel.text import count, counters, lines
 from zombiescope.probes._remembering import remembered
@@ -58,7 +59,7 @@ def _told(host: Host, known: tuple[CgroupMount, dict[str, float]]) -> Iterator[R
             yield Reading(what=GIVES[4], subject=subject, value=cores, at=at, source=source)
         elif stat.periods:
             yield Blind(what=GIVES[4], source=source, why="shows no period", subject=subject)
-    source = f"$ grep -rL '^-1\\|^max' {mount.path} --include={_quota_file(mount)}"
+    source = shown_by("grep", "-rL", "^-1\\|^max", mount.path, f"--include={_quota_file(mount)}")
     yield Reading(what=GIVES[3], subject="node", value=len(limited), at=at, source=source)
     if len(limited) > MOST:
         why = f"{len(limited) - MOST:,} cgroups more than cpu_throttling.MOST were not read"

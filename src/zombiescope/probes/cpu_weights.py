@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.core.commands import shown_by
 from zombiescope.kernel.mounts import CgroupMount, cgroup_mounts, tree_of
 from zombiescope.kernel.text import counters, only_count
 from zombiescope.probes._remembering import remembered
@@ -52,7 +53,7 @@ def _told(host: Host, known: _Known) -> Iterator[Reading | Blind]:
             continue  # it is gone, or the controller is not enabled there
         except Unparsable as error:
             yield Blind(what=WEIGHT, source=error.source, why=error.why, subject=subject)
-    yield Reading(what=COUNT, subject="node", value=told, at=at, source=f"$ ls {known.mount.path}")
+    yield Reading(what=COUNT, subject="node", value=told, at=at, source=shown_by("ls", known.mount.path))
 
 
 watch, read = remembered(_known, _told, lambda: RENEWED)

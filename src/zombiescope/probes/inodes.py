@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from zombiescope.core import Host, Reading, Unreadable
+from zombiescope.core.commands import shown_by
 from zombiescope.kernel.text import lines
 
 EVERY = 60.0
@@ -48,7 +49,7 @@ def read(host: Host) -> Iterator[Reading]:
         if counted is None:
             continue
         for what, value in zip(GIVES, counted, strict=True):
-            source = f"$ df -i {mount.place}"
+            source = shown_by("df", "-i", mount.place)
             yield Reading(what=what, subject=f"mount:{mount.place}", value=value, at=at, source=source)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.core.commands import shown_by
 from zombiescope.kernel.mounts import CgroupMount, mount_of
 from zombiescope.kernel.text import count, lines
 from zombiescope.probes._remembering import remembered
@@ -87,7 +88,8 @@ def _told(host: Host, known: _Limited) -> Iterator[Reading | Blind]:
             where = f"{folder}/{'io.max' if mount.version == 2 else f'blkio.throttle.{_V1[kind]}_device'}"
             yield Reading(what=LIMIT, subject=subject, value=most, at=at, source=where, text=text)
             yield Reading(what=DONE, subject=subject, value=done.get((disk, kind), 0), at=at, source=source, text=text)
-    source = f"$ grep -r . {mount.path} --include={'io.max' if mount.version == 2 else 'blkio.throttle.*_device'}"
+    name = "io.max" if mount.version == 2 else "blkio.throttle.*_device"
+    source = shown_by("grep", "-r", ".", mount.path, f"--include={name}")
     yield Reading(what=COUNT, subject="node", value=len(known.limits), at=at, source=source)
 
 

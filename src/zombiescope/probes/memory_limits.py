@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.core.commands import shown_by
 from zombiescope.kernel.mounts import CgroupMount, tree_of
 from zombiescope.kernel.text import count, counters, lines, only_count
 from zombiescope.probes._limits import limit_in
@@ -55,7 +56,8 @@ def _told(host: Host, known: _Limited) -> Iterator[Reading | Blind]:
         except Unparsable as error:
             subject = f"cgroup:{path or '/'}"
             yield from (Blind(what=it, source=error.source, why=error.why, subject=subject) for it in GIVES[:-1])
-    source = f"$ grep -r . {mount.path} --include={'memory.max' if mount.version == 2 else 'memory.limit_in_bytes'}"
+    name = "memory.max" if mount.version == 2 else "memory.limit_in_bytes"
+    source = shown_by("grep", "-r", ".", mount.path, f"--include={name}")
     yield Reading(what=GIVES[-1], subject="node", value=len(known.limits), at=at, source=source)
     if mount.version == 1:
         yield Blind(what=STALL, source=mount.path, why="cgroup v1 does not show how long tasks wait for memory")

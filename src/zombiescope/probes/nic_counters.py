@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.core.commands import shown_by
 from zombiescope.kernel.ethtool import Ethtool
 from zombiescope.kernel.mounted_node import NO_NETWORK
 from zombiescope.kernel.text import count, lines
@@ -71,7 +72,7 @@ def read(host: Host) -> Iterator[Reading | Blind]:
         with watch(host) as look:
             yield from look()
         return
-    yield from _look(host, lambda nic: parse(host.run("ethtool", "-S", nic), f"$ ethtool -S {nic}"))
+    yield from _look(host, lambda nic: parse(host.run("ethtool", "-S", nic), shown_by("ethtool", "-S", nic)))
 
 
 def _look(host: Host, counters: Callable[[str], Counters]) -> Iterator[Reading | Blind]:
@@ -81,7 +82,7 @@ def _look(host: Host, counters: Callable[[str], Counters]) -> Iterator[Reading |
     seen: set[str] = set()
     unseen: list[Blind] = []
     for nic in nics:
-        source, at = f"$ ethtool -S {nic}", host.now()
+        source, at = shown_by("ethtool", "-S", nic), host.now()
         try:
             found = counters(nic)
         except (Unreadable, Unparsable) as error:

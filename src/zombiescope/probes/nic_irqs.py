@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.core.commands import shown_by
 from zombiescope.core.witness import Witness
 from zombiescope.kernel.text import core_columns, cores, counts, lines, only_count
 from zombiescope.probes._remembering import remembered
@@ -96,7 +97,8 @@ def _timeouts(host: Host, nic: Nic, at: float) -> Reading | Blind:
                 total += only_count(host.read(source), source)
     except (Unreadable, Unparsable) as error:
         return Blind(what=GIVES[2], source=error.source, why=error.why, subject=subject)
-    return Reading(what=GIVES[2], subject=subject, value=total, at=at, source=f"$ cat {queues}/tx-*/tx_timeout")
+    source = f"{shown_by('cat', queues)}/tx-*/tx_timeout"
+    return Reading(what=GIVES[2], subject=subject, value=total, at=at, source=source)
 
 
 def _nics(host: Host) -> list[Nic]:

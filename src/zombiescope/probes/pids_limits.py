@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
+from zombiescope.core.commands import shown_by
 from zombiescope.kernel.mounts import CgroupMount, tree_of
 from zombiescope.kernel.text import counters, only_count
 from zombiescope.probes._limits import limit_in
@@ -59,7 +60,7 @@ def _told(host: Host, known: _Limited) -> Iterator[Reading | Blind]:
             yield Blind(what=REFUSED, source=error.source, why=error.why, subject=subject)
             continue
         yield Reading(what=REFUSED, subject=subject, value=refused, at=at, source=source)
-    source = f"$ grep -r . {known.mount.path} --include=pids.max"
+    source = shown_by("grep", "-r", ".", known.mount.path, "--include=pids.max")
     yield Reading(what=COUNT, subject="node", value=len(known.limits), at=at, source=source)
     if len(known.limits) > MOST:
         why = f"{len(known.limits) - MOST:,} cgroups more than pids_limits.MOST were not read"

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from zombiescope.core import Blind, Host, Reading, Unreadable
+from zombiescope.core.commands import shown_by
 from zombiescope.kernel.mounts import MOUNTINFO, cgroup_mounts
 from zombiescope.kernel.timed_read import quietest_core, timed_read
 
@@ -36,7 +37,7 @@ def watch(host: Host) -> Iterator[Callable[[], Iterator[Reading | Blind]]]:
     def look() -> Iterator[Reading | Blind]:
         for item in _read(host, slow):
             if isinstance(item, Reading) and item.what == GIVES[0] and item.value >= SLOW:
-                slow[item.source.removeprefix("$ time cat ")] = item.value
+                slow[item.source] = item.value
             yield item
 
     yield look
@@ -53,10 +54,10 @@ def _read(host: Host, slow: dict[str, float]) -> Iterator[Reading | Blind]:
     core, walks = quietest_core(host), _walks(host)
     unseen = []
     for path in paths:
-        source, subject = f"$ time cat {path}", f"file:{path.rpartition('/')[2]}"
+        source, subject = shown_by("time", "cat", path), f"file:{path.rpartition('/')[2]}"
         try:
-            if path in slow:
-                raise Unreadable(path, f"took {slow[path]:.2f} s before, so it is not read again")
+            if source in slow:
+                raise Unreadable(path, f"took {slow[source]:.2f} s before, so it is not read again")
             if path.endswith("numa_stat") and walks > BUDGET:
                 raise Unreadable(
                     path, f"would take about {walks:.1f} s on this kernel; stat_read.BUDGET allows {BUDGET:g}"

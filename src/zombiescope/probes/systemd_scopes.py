@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from zombiescope.audit.systemd import address_for, another_init, cgroup_prefix
 from zombiescope.core import Blind, Host, Reading, Unreadable
+from zombiescope.core.commands import shown_by
 from zombiescope.core.witness import Witness
 from zombiescope.kernel.mounts import MOUNTINFO, CgroupMount, cgroup_mounts, whole
 from zombiescope.kernel.text import lines
@@ -43,7 +44,7 @@ def read(host: Host) -> Iterator[Reading | Blind]:
     top = mount.path + (cgroup_prefix(host, address_for(host)) if host.live else "")
     at = host.now()
     found = sorted(_scopes(host, top))
-    source = f"$ find {top} -name '*.scope'"
+    source = shown_by("find", top, "-name", "*.scope")
     yield Reading(what=GIVES[0], subject="node", value=len(found), at=at, source=source)
     empty = [path.rpartition("/")[2] for path in found[:MOST] if not _populated(host, mount, path)]
     yield Reading(what=GIVES[1], subject="node", value=len(empty), at=at, source=source, text=" ".join(empty[:TOLD]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from zombiescope.core import Host
+from zombiescope.core.commands import shown_by
 from zombiescope.kernel.cgroup_ids import CgroupIds
 
 MOST = 2_000  # per segment: 15 µs each to find, so 30 ms in two minutes, however fast containers come and go
@@ -21,7 +22,7 @@ class CgroupPaths:
         path = self._ids.path(number) if self._left > 0 else None
         self.left_out += self._left <= 0
         self._left -= 1
-        return path, f"$ find {self._ids.mount} -inum {number}"
+        return path, shown_by("find", self._ids.mount, "-inum", str(number))
 
     def __enter__(self) -> CgroupPaths:
         return self

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 
 from zombiescope.core import Case, Finding, Plan, Step
+from zombiescope.core.commands import in_sentence
 from zombiescope.core.forms import NODE, NUMBER, Form
 from zombiescope.core.timeline import Timeline
 from zombiescope.core.witness import Witness
@@ -77,7 +78,7 @@ def _steps(node: str, timeline: Timeline) -> tuple[Step, ...]:
             argv=(*COMMAND, "drain", node, f"{PATIENCE:g}"),
         ),
         _marked("mark the node for a reboot, for whatever reboots nodes here"),
-        Step(says="if nothing does: systemctl reboot; afterwards: kubectl uncordon " + node),
+        Step(says=f"if nothing does: systemctl reboot; afterwards: {in_sentence('kubectl', 'uncordon', node)}"),
     )
 
 

@@ -22,6 +22,7 @@ from itertools import cycle
 import numpy as np
 
 from zombiescope.core import Case, Finding, Plan, Step, harmless
+from zombiescope.core.commands import in_sentence, is_card
 from zombiescope.core.forms import NUMBER, Form
 from zombiescope.core.timeline import Timeline
 from zombiescope.core.witness import Witness
@@ -53,7 +54,8 @@ def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
         return Plan(cures=finding, risk="safe", proof=(finding.sign,), steps=(_spread(queues[0], others),))
     if why := _unknown(timeline):
         says = f"which cores are set apart could not be read ({harmless(why)}), so none is chosen: move it yourself"
-        steps = tuple(Step(says=f"{says}: echo CORE > {_file(queue)}") for queue in queues[:MOST])
+        writes = (in_sentence("tee", _file(queue), stdin="CORE\n") for queue in queues[:MOST])
+        steps = tuple(Step(says=f"{says}: {write}") for write in writes)
         return Plan(cures=finding, risk="safe", proof=(finding.sign,), steps=steps)
     moves = (_move(queue, core) for queue, core in zip(queues[:MOST], cycle(others), strict=False))
     steps = (*_balanced(queues[:MOST], timeline), *moves)
@@ -118,8 +120,9 @@ def _spread(queue: Queue, others: list[int]) -> Step:
     digits = f"{sum(1 << core for core in others):x}"
     digits = digits.zfill(-(-len(digits) // 8) * 8)
     mask = ",".join(digits[at : at + 8] for at in range(0, len(digits), 8)).lstrip("0")
-    where = f"/sys/class/net/{harmless(queue.nic) or 'NIC'}/queues/rx-0/rps_cpus"
+    where = f"/sys/class/net/{queue.nic if is_card(queue.nic) else 'NIC'}/queues/rx-0/rps_cpus"
+    write = in_sentence("tee", where, stdin=mask + "\n")
     return Step(
         says=f"interrupt {harmless(queue.words)} is the only busy one there and would fill another core the same way: "
-        f"use more queues (ethtool -L), or spread its packets: echo {mask} > {where}"
+        f"use more queues (ethtool -L), or spread its packets: {write}"
     )

@@ -11,12 +11,15 @@ References: Documentation/scheduler/sched-bwc.rst; systemd.resource-control(5), 
 from __future__ import annotations
 
 import math
+import re
 
-from zombiescope.cgroups.owners import by_path, owner
+from zombiescope.cgroups.owners import by_path, owner, unit_of_cgroup
 from zombiescope.core import Case, Finding, Plan, Step, harmless, percent
+from zombiescope.core.commands import in_sentence, is_unit, not_a_unit, operand
 from zombiescope.core.timeline import Timeline
 
 CURES = ("cpu_throttling",)
+_ID = re.compile("[0-9a-f]{64}")
 IDLE = 0.25  # of a core: with less, a larger quota only takes the time from others
 
 
@@ -47,10 +50,15 @@ def _advice(path: str, wanted: float, known: bool, timeline: Timeline, subject: 
     whose = harmless(owner(timeline, subject) or path)
     if its.pod:
         return f"{whose}: set resources.limits.cpu to {much}, or leave the limit out and rely on requests"
-    if its.runtime in ("docker", "podman"):
-        return f"{whose}: {its.runtime} update --cpus={much} {its.name[:12]}, and the same where it is started"
-    if its.kind == "unit" or path.endswith(".slice"):
-        unit = its.name if its.kind == "unit" else path.rpartition("/")[2]
+    if its.runtime in ("docker", "podman") and _ID.fullmatch(its.name):
+        update = in_sentence(its.runtime, "update", f"--cpus={much}", its.name[:12])
+        return f"{whose}: {update}, and the same where it is started"
+    unit = unit_of_cgroup(path)
+    if is_unit(unit):
         quota = f"{wanted * 100:.0f}%" if known else "MORE%"
-        return f"systemctl set-property {harmless(unit)} CPUQuota={quota}; CPUQuota= without a value removes it"
-    return f"what made {whose} should give it {much} cores: cpu.max on cgroup v2, cpu.cfs_quota_us on v1"
+        return (
+            f"{in_sentence('systemctl', 'set-property', *operand(unit), f'CPUQuota={quota}')}; "
+            "CPUQuota= without a value removes it"
+        )
+    advice = f"what made {whose} should give it {much} cores: cpu.max on cgroup v2, cpu.cfs_quota_us on v1"
+    return f"{advice}; {not_a_unit(unit)}" if unit else advice

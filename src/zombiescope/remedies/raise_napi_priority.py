@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterator
 
 from zombiescope.core import Case, Finding, Plan, Step, harmless
+from zombiescope.core.commands import in_sentence, is_card
 from zombiescope.core.forms import NIC, NUMBER, Form
 from zombiescope.core.timeline import Timeline
 from zombiescope.core.witness import Witness
@@ -58,6 +59,7 @@ def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
     threaded = {found[1] for it in timeline.subjects("thread_run_delay_seconds_total") if (found := _THREAD.match(it))}
     nics = {queue.nic for queue in served(timeline, cpu) if queue.nic}
     nics |= {found[1] for each in starved for it in each.evidence if (found := _THREAD.match(it.subject))}
+    nics = {nic for nic in nics if is_card(nic)}  # any thread may be called napi/../..-1
     if not nics:
         return None
     hogs = sorted((it for it in case.findings if it.sign == "realtime_hog" and _core(it) == cpu), key=_priority)
@@ -77,12 +79,13 @@ def _advice(hog: Finding, cpu: int, priority: int) -> Iterator[Step]:
     """The hog itself can be changed only where its priority was set; what waits for it can be fixed here."""
     name = harmless(hog.subject.partition(":")[2])
     number = re.search(r"\[(\d+)\]$", name)
-    chrt = f": chrt --other --pid 0 {number[1]}" if number else ""
+    chrt = f": {in_sentence('chrt', '--other', '--pid', '0', number[1])}" if number else ""
     yield Step(says=f"packets of core {cpu} wait for {name}: give it a core of its own, or no real-time priority{chrt}")
     if priority > HIGHEST:
         yield Step(says=f"nothing can be put above its priority, {_priority(hog)}: lower it to less than {HIGHEST}")
     else:
-        yield Step(says="or put the card's threads above it: zombiescope fix raise_napi_priority")
+        fix = in_sentence("zombiescope", "fix", "raise_napi_priority")
+        yield Step(says=f"or put the card's threads above it: {fix}")
 
 
 def _step(nic: str, priority: int) -> Step:

@@ -11,8 +11,9 @@ References: Documentation/admin-guide/sysctl; systemd.resource-control(5), Tasks
 
 from __future__ import annotations
 
-from zombiescope.cgroups.owners import by_path
+from zombiescope.cgroups.owners import by_path, unit_of_cgroup
 from zombiescope.core import Case, Finding, Plan, Step, harmless
+from zombiescope.core.commands import in_sentence, is_unit, not_a_unit, operand
 from zombiescope.core.timeline import Timeline
 
 CURES = ("table_full",)
@@ -34,12 +35,14 @@ def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan:
 def _advice(subject: str) -> str:
     kind, _, name = subject.partition(":")
     if kind == "cgroup":
-        its = by_path(name)
-        if its.pod:
+        if by_path(name).pod:
             return "find out which program in the pod makes threads without end; kubelet's podPidsLimit is its limit"
-        if its.kind == "unit":
-            return f"systemctl set-property {harmless(its.name)} TasksMax=, if it needs that many threads at all"
-        return f"what made {harmless(name)} sets its pids.max; find out first which program makes the threads"
+        unit = unit_of_cgroup(name)
+        if is_unit(unit):
+            command = in_sentence("systemctl", "set-property", *operand(unit), "TasksMax=NUMBER")
+            return f"{command}, if it needs that many threads at all"
+        advice = f"what made {harmless(name)} sets its pids.max; find out first which program makes the threads"
+        return f"{advice}; {not_a_unit(unit)}" if unit else advice
     if kind == "user":
         return "sysctl fs.inotify.max_user_instances=1024 in /etc/sysctl.d: an instance costs about 1 KB"
     if name.startswith("keys of user"):

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 
 from zombiescope.core import Case, Finding, Plan, Step, harmless
+from zombiescope.core.commands import in_sentence
 from zombiescope.core.forms import NUMBER, Form
 from zombiescope.core.timeline import Timeline
 from zombiescope.core.witness import Witness
@@ -36,9 +37,10 @@ def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
         steps.append(Step(says=says))
     else:
         says = (
-            f"if they stay, {name} does not reap its children: restart what runs it (systemctl status {pid} shows its "
-            "unit or container) and fix the program; in a container, an init that reaps orphans, such as tini or "
-            "`docker run --init`, does not help while the parent runs"
+            f"if they stay, {name} does not reap its children: restart what runs it "
+            f"({in_sentence('systemctl', 'status', pid)} shows its unit or container) and fix the program; "
+            "in a container, an init that reaps orphans, such as tini or `docker run --init`, "
+            "does not help while the parent runs"
         )
         steps.append(Step(says=says))
     return Plan(cures=finding, risk="safe", proof=CURES, steps=tuple(steps))

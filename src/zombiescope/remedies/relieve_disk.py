@@ -10,8 +10,9 @@ References: systemd.resource-control(5), IOReadIOPSMax=; the cloud's documentati
 
 from __future__ import annotations
 
-from zombiescope.cgroups.owners import by_path
+from zombiescope.cgroups.owners import unit_of_cgroup
 from zombiescope.core import Case, Finding, Plan, Step, harmless
+from zombiescope.core.commands import is_unit
 from zombiescope.core.timeline import Timeline
 
 CURES = ("disk_stall",)
@@ -25,9 +26,8 @@ def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan:
 def _advice(finding: Finding) -> tuple[str, ...]:
     kind, _, name = finding.subject.partition(":")
     if kind == "cgroup":
-        its = by_path(name)
-        if its.kind == "unit":
-            return (f"raise IOReadIOPSMax= and its kin of {harmless(its.name)}, or take them out",)
+        if is_unit(unit := unit_of_cgroup(name)):
+            return (f"raise IOReadIOPSMax= and its kin of {unit}, or take them out",)
         return (f"raise the limit of {harmless(name)} where it was set: io.max on cgroup v2, blkio.throttle on v1",)
     if "ceiling" in finding.says:
         return (

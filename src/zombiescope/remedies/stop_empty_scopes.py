@@ -10,6 +10,7 @@ References: systemd.scope(5).
 from __future__ import annotations
 
 from zombiescope.core import Case, Finding, Plan, Step
+from zombiescope.core.commands import is_unit
 from zombiescope.core.forms import SCOPE, Form
 from zombiescope.core.timeline import Timeline
 from zombiescope.core.witness import Witness
@@ -25,7 +26,8 @@ FORMS = (Form(argv=(*COMMAND, "{unit}{more}"), unit="{unit}", varies={"unit": SC
 
 
 def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
-    names = [name for it in finding.evidence if it.what == "empty_scopes" for name in it.text.split()]
+    told = [name for it in finding.evidence if it.what == "empty_scopes" for name in it.text.split()]
+    names = [name for name in told if is_unit(name) and name.endswith(".scope")]
     steps = []
     for start in range(0, len(names), AT_ONCE):
         some = names[start : start + AT_ONCE]

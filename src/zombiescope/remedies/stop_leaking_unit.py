@@ -20,6 +20,7 @@ import re
 
 from zombiescope.cgroups.unit_cgroups import left_behind
 from zombiescope.core import Case, Finding, Plan, Step, harmless, lasting
+from zombiescope.core.commands import in_sentence, is_unit, not_a_unit, operand
 from zombiescope.core.forms import NUMBER, SERVICE, Form
 from zombiescope.core.timeline import Timeline
 from zombiescope.core.witness import Witness
@@ -42,7 +43,6 @@ BURST, SECONDS = 5, 3600  # starts within an hour: a unit that others need gets 
 WORKS = 60.0  # seconds between two restarts: a service that runs this long may well do its work
 FEWEST = 5  # of its cgroups still held: those of the last second or two may only not be freed yet
 MOSTLY = 0.5  # of the samples active: below, it waits for its next start rather than works
-_NAME = re.compile(SERVICE)
 _LIMIT = "[Unit]\nStartLimitIntervalSec={seconds}\nStartLimitBurst={burst}\n"
 _NO_RESTART = "[Service]\nRestart=no\n"
 _DROP_IN = f"/etc/systemd/system/{{unit}}.d/{DROP_IN}"
@@ -61,8 +61,10 @@ _RESULT = re.compile(r"Result=([a-z-]+)(?:, ExecMainStatus=(\d+))?")
 
 def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
     kind, _, unit = finding.subject.partition(":")
-    if kind != "unit" or not _NAME.fullmatch(unit):
+    if kind != "unit" or (is_unit(unit) and not unit.endswith(".service")):
         return None
+    if not is_unit(unit):
+        return Plan(cures=finding, risk="safe", proof=CURES, steps=(Step(says=not_a_unit(unit)),))
     why_not = _why_not(unit, finding, case, timeline)
     steps = _advice(unit, why_not) if why_not else _steps(unit, timeline)
     return Plan(cures=finding, risk="safe", proof=CURES, steps=steps)
@@ -120,10 +122,9 @@ def _leaves_cgroups(finding: Finding, timeline: Timeline) -> bool:
 
 
 def _advice(unit: str, why: str) -> tuple[Step, ...]:
-    return (
-        Step(says=f"{unit} is left alone: {why}"),
-        Step(says=f"to see why it ends: journalctl -u {unit}; if nobody needs it: systemctl disable --now {unit}"),
-    )
+    log, disable = ("journalctl", f"--unit={unit}"), ("systemctl", "disable", "--now", *operand(unit))
+    says = f"to see why it ends: {in_sentence(*log)}; if nobody needs it: {in_sentence(*disable)}"
+    return Step(says=f"{unit} is left alone: {why}"), Step(says=says)
 
 
 def _steps(unit: str, timeline: Timeline) -> tuple[Step, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from zombiescope.core import Case, Finding, Span, harmless
+from zombiescope.core.commands import command, typed
 from zombiescope.core.samples import Samples
 from zombiescope.derived.sampled_processes import processes
 from zombiescope.diagnosis.examine import examine
@@ -66,9 +67,10 @@ def _findings(case: Case) -> list[dict[str, Any]]:
             "end": it.span.end,
             "chain": [harmless(f"{one.sign}: {in_words(one.subject)} {one.says}") for one in chains.get(it, ())],
             "evidence": [
-                harmless(f"{one.what} {one.value:g} {one.text}  ({one.source})") for one in it.evidence[:MOST_EVIDENCE]
+                harmless(f"{one.what} {one.value:g} {one.text}  ({typed(one.source)})")
+                for one in it.evidence[:MOST_EVIDENCE]
             ],
-            "next": commands if rank == "cause" else [f"zombiescope explain {it.sign}"],
+            "next": commands if rank == "cause" else [command("zombiescope", "explain", it.sign)],
         }
 
     ranked = [*((it, "cause") for it in roots), *((it, "found") for it in rest)]

@@ -8,7 +8,6 @@ step twice does no more than once) or undo (files are restored byte for byte, a 
 from __future__ import annotations
 
 import dataclasses
-import shlex
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zombiescope.core import Host, Plan, Step, Unreadable, UserError
+from zombiescope.core.commands import command
 from zombiescope.treatment.kept import ABSENT, State, changed, kept, link_farm, restoring, unit_files
 from zombiescope.treatment.ledger import Fix, Ledger, who
 from zombiescope.treatment.ledger_events import Event
@@ -43,8 +43,7 @@ class Machine:
 
 def shown(machine: Machine, step: Step) -> str:
     """The command as it will run, to be pasted into a shell."""
-    words = shlex.join((*machine.of(step).enter, *step.argv))
-    return f"{words} <<'END'\n{step.stdin.rstrip()}\nEND" if step.stdin else words
+    return command(*machine.of(step).enter, *step.argv, stdin=step.stdin)
 
 
 def apply(plan: Plan, machine: Machine, ledger: Ledger, say: Say, *, disruptive: bool = False) -> Fix:
@@ -163,14 +162,15 @@ def _undo_step(
     if "done" in events:
         ours, unknown = _changed_by(events), []
     for path in unknown:
-        say(f"  left alone, because others may have removed it: {path}; if not: ln -s {before[path]['to']} {path}")
+        link = command("ln", "-s", "--", before[path]["to"], path)
+        say(f"  left alone, because others may have removed it: {path}; if not: {link}")
     commands = restoring({it: before.get(it, ABSENT) for it in ours}, {it: now.get(it, ABSENT) for it in ours})
-    ledger.write(identity, "undoing", step=number, commands=[shlex.join(argv) for argv, _ in commands])
+    ledger.write(identity, "undoing", step=number, commands=[command(*argv) for argv, _ in commands])
     for argv, stdin in commands:
-        say(f"  {shlex.join(argv)}")
+        say(f"  {command(*argv)}")
         host.act(argv, stdin=stdin)
     if step.undo:
-        say(f"  {shlex.join(step.undo)}")
+        say(f"  {command(*step.undo)}")
         host.act(step.undo)
     if step.unit and commands:
         host.act(("systemctl", "daemon-reload"))
@@ -188,8 +188,9 @@ def _start_again(fix: Fix, machine: Machine, say: Say) -> None:
             continue  # only its creator can start a scope, and only empty ones are stopped
         if step.unit and event["before"]["runs"].split(" ")[0] in _RUNS:
             if _runs(machine.units, step).split(" ")[0] not in _RUNS:
-                say(f"  systemctl start --no-block {step.unit}")
-                machine.units.act(("systemctl", "start", "--no-block", "--", step.unit))
+                start = ("systemctl", "start", "--no-block", "--", step.unit)
+                say(f"  {command(*start)}")
+                machine.units.act(start)
             return
 
 

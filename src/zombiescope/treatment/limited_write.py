@@ -8,7 +8,8 @@ import signal
 import sys
 import time
 
-from zombiescope.core import Unreadable
+from zombiescope.core import Unreadable, harmless
+from zombiescope.core.commands import command
 from zombiescope.places.own_python import environment
 
 _LAST_PASS = 5.0  # seconds; one pass over 70,000 zombies takes 1.5 s (26 times 0.8 µs each), then signals are seen
@@ -41,7 +42,8 @@ def write(path: str, text: str, seconds: float, *, sync: bool = False) -> str:
             path, os.strerror(code).lower() if code in errno.errorcode else "the writing process was killed"
         )
     end = " (stopped: time limit reached)" if code is None else " (EAGAIN: not all was reclaimed)" if code else ""
-    return f"$ {'sync; ' if sync else ''}echo {text} > {path}{end}"
+    wrote = command("tee", path, stdin=text)
+    return f"$ {'sync; ' if sync else ''}{wrote}{end}" if wrote else f"wrote {text} to {harmless(path)}{end}"
 
 
 def _ended(child: int, seconds: float) -> int | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import shlex
 from datetime import UTC, datetime
 from typing import Any
 
 from zombiescope.core import UserError, harmless
+from zombiescope.core.commands import command
 from zombiescope.fleet.reading import Fleet
 from zombiescope.web.fleet_overview import TRAITS
 from zombiescope.web.fleet_trends import HOUR
@@ -115,16 +115,16 @@ def _page(name: str, agents: str) -> str:
 def _commands(fleet: Fleet, its: int, name: str, found: list[dict[str, Any]]) -> list[dict[str, str]]:
     start = next((it["start"] for it in found if it["role"] == "root"), fleet.hours[-1].start)
     end = min(start + 3600, fleet.span.end)
-    page = f"zombiescope view {RECORDING} --from {_moment(start)} --to {_moment(end)}"
+    page = command("zombiescope", "view", RECORDING, "--from", _moment(start), "--to", _moment(end))
     query = f"SELECT * FROM findings WHERE node_id = {its} ORDER BY started"
     words = ["zombiescope", "fleet", "ask", "--store", fleet.store.url, query]
     clip = ["zombiescope", "fleet", "clip", "--store", fleet.store.url, name]
     sent = _HOST.fullmatch(name) and fleet.rows("SELECT 1 FROM clips WHERE node_id = ? LIMIT 1", [its])
     return [
-        *([{"says": "here: a clip of its worst moment", "command": shlex.join(clip)}] if sent else []),
+        *([{"says": "here: a clip of its worst moment", "command": command(*clip)}] if sent else []),
         {"says": "on the node: its page, of the hour in which it began", "command": page},
         {"says": "on the node: what is wrong now", "command": "zombiescope diagnose"},
-        {"says": "here: all that it sent of its findings", "command": shlex.join(words)},
+        {"says": "here: all that it sent of its findings", "command": command(*words)},
     ]
 
 
