@@ -20,9 +20,11 @@ words = sys.argv[1:]
 if words[:2] == ["get", "node"]:
     print(json.dumps({{"status": {{"conditions": [{{"type": "Ready", "status": "True"}}]}}}}))
 elif words[0] == "get":
-    spec = {{"nodeName": "n1", "containers": [{{"name": "agent"}}]}}
-    print(json.dumps({{"items": [{{"metadata": {{"namespace": "z", "name": "a"}}, "spec": spec}}]}}))
-elif "zombiescope" in words:
+    spec = {{"nodeName": "n1", "serviceAccountName": "zombiescope", "containers": [{{"name": "agent"}}]}}
+    owner = {{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "zombiescope", "controller": True}}
+    about = {{"namespace": "zombiescope", "name": "a", "ownerReferences": [owner]}}
+    print(json.dumps({{"items": [{{"metadata": about, "spec": spec}}]}}))
+elif "diagnose" in words:
     sys.exit(subprocess.run([{command!r}, "diagnose", "--sample", "--format", "json"]).returncode)
 else:
     print("asked:", *words[words.index("--") + 1:])

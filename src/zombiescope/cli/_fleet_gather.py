@@ -36,7 +36,7 @@ def gather(args: argparse.Namespace) -> int:
     done = read(where, folders, args.label, args.labels, _say, until, clips=args.clips) if folders else []
     done += pull_all(where, hosts, secret, args.ca_file, _say)
     if args.kubernetes:
-        done += _from_cluster(where, _say)
+        done += _from_cluster(where, args.namespace, args.daemonset, _say)
     if not args.live:
         compaction.compact(store.opened(args.store))
     head = ("recording", "node", "hours", "already there", "bytes", "why not")
@@ -45,21 +45,23 @@ def gather(args: argparse.Namespace) -> int:
     return CLEAR if all(not it.why for it in done) else BLIND
 
 
-def _from_cluster(store: Taking, say: Callable[[str], None]) -> list[Gathered]:
+def _from_cluster(store: Taking, namespace: str, daemonset: str, say: Callable[[str], None]) -> list[Gathered]:
     """Through kubectl, so with whatever credentials it has; agents listen on their pod's loopback address alone.
 
-    No token is sent: anybody who may make a pod can give it our label.
+    Agents are the pods of our DaemonSet in our namespace, and what they answer is data; no token is sent.
     """
     from zombiescope.fleet.gather import Gathered
     from zombiescope.fleet.pulling import pull
     from zombiescope.plugin.forwarding import forwarded
     from zombiescope.plugin.kubectl import Kubectl
-    from zombiescope.plugin.pods import Pod, agents
+    from zombiescope.plugin.pods import Installed, Pod, agents
 
     kubectl = Kubectl()
-    found = agents(kubectl)
+    installed = Installed(namespace, daemonset)
+    found = agents(kubectl, installed)
     if not found:
-        raise UserError("no agent runs in this cluster (pods with the label app.kubernetes.io/name=zombiescope)")
+        where = f"DaemonSet {installed.daemonset} in namespace {installed.namespace}"
+        raise UserError(f"no agent runs in this cluster ({where})")
 
     def one(node: str, pod: Pod) -> Gathered:
         try:

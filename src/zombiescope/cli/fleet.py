@@ -110,6 +110,9 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     )
     cluster = "every agent of the cluster that kubectl's current context is"
     made["gather"].add_argument("--kubernetes", action="store_true", help=cluster)
+    where = "of the agents, with --kubernetes [zombiescope]"
+    made["gather"].add_argument("--namespace", default="zombiescope", help=where)
+    made["gather"].add_argument("--daemonset", metavar="NAME", default="zombiescope", help=where)
     made["gather"].add_argument("--labels", metavar="CSV", default="", help="traits: node,zone,image,… one row a node")
     clips = "with each hour a cut of the recording around what harmed most, 1 MB at most"
     made["gather"].add_argument("--clips", action="store_true", help=clips)

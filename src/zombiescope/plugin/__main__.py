@@ -10,34 +10,35 @@ import argparse
 import json
 import os
 import signal
-import subprocess
 import sys
-import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
 from zombiescope import __version__
 from zombiescope.core import UserError, harmless
-from zombiescope.plugin import draining, nodes, plans, recording
-from zombiescope.plugin.forwarding import forwarding
+from zombiescope.plugin import draining, nodes, plans
+from zombiescope.plugin.answers import answer
 from zombiescope.plugin.kubectl import FAILED, Kubectl, talk
-from zombiescope.plugin.pods import Pod, agent, check_node, debug_pod
+from zombiescope.plugin.pods import DAEMONSET, NAMESPACE, Installed, Pod, agent, check_node, debug_pod
+from zombiescope.plugin.recording import copied
+from zombiescope.plugin.viewing import view
 
 RECORDING = "/var/lib/zombiescope"
 LAST = "10m"  # of it: as far back as each look of the agent goes
 SECONDS = 10  # of a look where no agent has recorded anything
 PATIENCE = 300.0  # seconds more, on a node that starves its work
+FORMAT = "a page is made here, of a copy: kubectl zombiescope record NODE, then zombiescope diagnose DIR --format html"
 EXAMPLES = """examples:
   kubectl zombiescope nodes                        every node: starved or not, the root cause, since when
   kubectl zombiescope diagnose NODE                what its agent saw in the last ten minutes, and the chain
   kubectl zombiescope diagnose NODE --seconds 30   look anew for 30 s; without an agent, this is what it does
   kubectl zombiescope flame NODE > node.folded     what its CPUs did in the last minutes
-  kubectl zombiescope view NODE                    the time-travel page of its recording
+  kubectl zombiescope view NODE                    the time-travel page of a copy of its recording
   kubectl zombiescope record NODE -o ./rec         copy its recording here, for zombiescope diagnose ./rec
   kubectl zombiescope fix NODE                     what would help, as commands; changes nothing
   kubectl zombiescope fix NODE --apply             the commands of the safe plans, to type on the node
   kubectl zombiescope drain NODE                   move its pods elsewhere, through an agent with that right
-  kubectl zombiescope top NODE                     the live view
+  kubectl zombiescope top NODE                     one screen of the live view
 
 exit codes: as zombiescope's own: 0 clear, 1 found, 2 usage or no answer, 3 could not look
 """
@@ -77,11 +78,11 @@ def _parser() -> argparse.ArgumentParser:
         ("record", "copy its recording to this machine; without an agent, record now"),
     ):
         one = verbs.add_parser(verb, help=says)
-        one.add_argument("node")
+        _add_place(one)
         says = "how long to record [10]" if verb == "record" else "look anew, for so long [what the agent has recorded]"
         one.add_argument("--seconds", type=_seconds, help=says)
         one.add_argument("--image", default=f"zombiescope:{__version__}", help="of the pod, where no agent runs")
-        one.add_argument("--namespace", "-n", default="default", help="of that pod [default]")
+        one.add_argument("--pod-namespace", default="default", metavar="NAMESPACE", help="of that pod [default]")
         if verb == "record":
             one.add_argument("-o", "--output", metavar="DIR", help="a new folder [NODE.zombiescope]")
         if verb == "fix":
@@ -90,18 +91,26 @@ def _parser() -> argparse.ArgumentParser:
             says = "with --apply: if a reboot is planned, drain the node through its agent (variant remediate)"
             one.add_argument("--allow-disruptive", action="store_true", help=says)
         if verb == "diagnose":
-            one.add_argument("--format", choices=("text", "json", "html", "dot"), default="text")
+            one.add_argument("--format", choices=("text", "json"), default="text", help=FORMAT)
     for verb, says in (
         ("flame", "a flame graph of its recording, in folded form"),
-        ("top", "the live view of its recording"),
-        ("view", "the time-travel page of its recording, on this machine"),
+        ("top", "one screen of the live view of its recording"),
+        ("view", "the time-travel page of a copy of its recording, by the zombiescope of this machine"),
         ("drain", "cordon it and evict its pods as their disruption budgets allow"),
     ):
         one = verbs.add_parser(verb, help=says + "; needs the agent" + (", variant remediate" * (verb == "drain")))
-        one.add_argument("node")
+        _add_place(one)
         if verb == "drain":
             one.add_argument("--undo", action="store_true", help="uncordon it, if this command had cordoned it")
     return parser
+
+
+def _add_place(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("node")
+    says = "where the agents run; a pod elsewhere is none, whatever its labels"
+    parser.add_argument("--namespace", "-n", default=NAMESPACE, help=f"{says} [{NAMESPACE}]")
+    says = "whose pods they are, and the name of its service account"
+    parser.add_argument("--daemonset", default=DAEMONSET, metavar="NAME", help=f"{says} [{DAEMONSET}]")
 
 
 def _seconds(text: str) -> int:
@@ -114,21 +123,23 @@ def _run(args: argparse.Namespace, kubectl: Kubectl) -> int:
     if args.verb == "nodes":
         return nodes.run(kubectl, args.output)
     check_node(kubectl, args.node)
-    pod = agent(kubectl, args.node)
+    installed = Installed(args.namespace, args.daemonset)
+    pod = agent(kubectl, installed, args.node)
     if args.verb in ("diagnose", "fix", "record"):
         act = _recorded if args.verb == "record" else _looked
         if pod is not None:
             return act(args, kubectl, pod)
-        with debug_pod(kubectl, args.node, args.image, args.namespace) as pod:
+        with debug_pod(kubectl, args.node, args.image, args.pod_namespace) as pod:
             return act(args, kubectl, pod)
     if pod is None:
-        raise UserError(f"no agent runs on {args.node}, and {args.verb} needs one")
+        where = f"DaemonSet {installed.daemonset} in namespace {installed.namespace}"
+        raise UserError(f"no agent runs on {args.node} ({where}), and {args.verb} needs one")
     if args.verb == "drain":
         return (draining.undone if args.undo else draining.drained)(kubectl, pod, args.node)
     if args.verb == "view":
-        return _view(kubectl, pod)
+        return view(kubectl, pod, args.node, RECORDING)
     if args.verb == "top":
-        return kubectl.passed_on(*pod.run("top", "--recording", RECORDING, terminal=sys.stdin.isatty()))
+        return kubectl.passed_on(*pod.run("top", "--recording", RECORDING))
     return kubectl.passed_on(*pod.run("flame", RECORDING, "--format", "folded"))
 
 
@@ -140,26 +151,19 @@ def _looked(args: argparse.Namespace, kubectl: Kubectl, pod: Pod) -> int:
     else:
         look, seconds = ("diagnose", RECORDING, "--last", LAST), 0
         talk(f"what the agent on {args.node} saw in the last minutes; --seconds {SECONDS} looks anew")
+    if args.verb == "diagnose" and args.format == "text":
+        return kubectl.passed_on(*pod.run(*look, "--format", "text"))
+    code, out, complaint = kubectl.answer(*pod.run(*look, "--format", "json"), seconds=seconds + PATIENCE)
+    told = answer(out, args.node, complaint)
     if args.verb == "diagnose":
-        return kubectl.passed_on(*pod.run(*look, "--format", args.format))
-    with kubectl.started(*pod.run(*look, "--format", "json")) as running:
-        try:
-            out, complaint = running.communicate(timeout=seconds + PATIENCE)
-        except subprocess.TimeoutExpired:
-            running.kill()
-            raise UserError(f"no answer from {args.node} in {seconds + PATIENCE:.0f} s") from None
-    try:
-        told = json.loads(out)
-        shown = list(plans.as_script(told, args.node) if args.apply else plans.in_words(told))
-        drains = args.apply and args.allow_disruptive and draining.planned(told)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise UserError(f"no answer from {args.node}: {harmless(complaint.strip()[-200:])}") from None
-    print(*shown, sep="\n", flush=True)
-    if drains:
+        print(json.dumps(told, indent=1))
+        return code
+    print(*(plans.as_script(told, args.node) if args.apply else plans.in_words(told)), sep="\n", flush=True)
+    if args.apply and args.allow_disruptive and draining.planned(told):
         if pod.ours:
             raise UserError(f"no agent runs on {args.node}: a drain needs the one of the variant remediate")
         return draining.drained(kubectl, pod, args.node)
-    return running.returncode
+    return code
 
 
 def _recorded(args: argparse.Namespace, kubectl: Kubectl, pod: Pod) -> int:
@@ -175,24 +179,9 @@ def _recorded(args: argparse.Namespace, kubectl: Kubectl, pod: Pod) -> int:
         if told:
             raise UserError(f"{args.node} could not be recorded: exit code {told}")
     talk(f"copying the recording of {args.node}")
-    running = kubectl.bytes(*pod.command(*recording.pack(folder)))
-    try:
-        assert running.stdout is not None
-        total = recording.received(running.stdout, place)
-    finally:
-        running.kill()
-        running.wait()
-    talk(f"{total / 1e6:,.1f} MB")
-    print(place)
+    talk(f"{copied(kubectl, pod, folder, place) / 1e6:,.1f} MB")
+    print(harmless(str(place), most=4096))
     return 0
-
-
-def _view(kubectl: Kubectl, pod: Pod) -> int:
-    with forwarding(kubectl, pod) as (url, running):
-        print(f"{url}/page/", flush=True)
-        webbrowser.open(f"{url}/page/")
-        talk("Ctrl-C ends it")
-        return running.wait()
 
 
 if __name__ == "__main__":

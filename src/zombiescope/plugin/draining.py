@@ -21,7 +21,7 @@ def planned(told: Mapping[str, Any]) -> bool:
     """Whether a reboot is among what would help, and nothing else in the cluster drains for it."""
     for plan in told["remedies"]:
         if plan["name"] == REMEDY:
-            return [list(it.get("argv") or ())[:1] for it in plan["steps"]] != [["touch"]]
+            return [it["argv"][:1] for it in plan["steps"]] != [["touch"]]
     return False
 
 

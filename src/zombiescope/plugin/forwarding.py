@@ -20,13 +20,6 @@ _FORWARDED = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) ->")
 @contextmanager
 def forwarded(kubectl: Kubectl, pod: Pod) -> Iterator[str]:
     """The agent's address here; a UserError in kubectl's own words if it cannot be reached."""
-    with forwarding(kubectl, pod) as (url, _):
-        yield url
-
-
-@contextmanager
-def forwarding(kubectl: Kubectl, pod: Pod) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """And the kubectl behind it."""
     running = kubectl.started("port-forward", "--namespace", pod.namespace, f"pod/{pod.name}", f":{PORT}")
     try:
         assert running.stdout is not None
@@ -36,7 +29,7 @@ def forwarding(kubectl: Kubectl, pod: Pod) -> Iterator[tuple[str, subprocess.Pop
             running.terminate()
             said = running.communicate(timeout=ENDS)[1].strip().splitlines()
             raise UserError(harmless(f"kubectl port-forward: {said[-1] if said else 'no answer'}"))
-        yield f"http://127.0.0.1:{found[1]}", running
+        yield f"http://127.0.0.1:{found[1]}"
     except subprocess.TimeoutExpired:
         raise UserError("kubectl port-forward: no answer") from None
     finally:

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import IO
 
 from zombiescope.core import UserError, harmless
+from zombiescope.plugin.kubectl import Kubectl
+from zombiescope.plugin.pods import Pod
 
 MOST_BYTES = 4 << 30  # a recording keeps to --max-bytes, 1 GB or less by default
 MOST_FILES = 100_000  # some 15 in a segment of five minutes: a month
@@ -64,6 +66,12 @@ def received(stream: IO[bytes], place: Path) -> int:
         raise UserError(f"{place}: {(error.strerror or str(error)).lower()}") from None
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def copied(kubectl: Kubectl, pod: Pod, folder: str, place: Path) -> int:
+    """A recording of a pod as a new folder here; how many bytes it has."""
+    with kubectl.bytes(*pod.command(*pack(folder))) as stream:
+        return received(stream, place)
 
 
 def _unpacked(stream: IO[bytes], folder: Path) -> int:
