@@ -21,7 +21,7 @@ from zombiescope.lab._pipe import unread_pipe
 from zombiescope.lab._scenario import missing
 from zombiescope.probes import bpf_programs, fuse_connections, pipe_writers, process_io
 from zombiescope.probes._asleep import Asleep
-from zombiescope.probes._blocked_on import mount_written, parse_mount
+from zombiescope.probes._blocked_on import mount_written, parse_mount, parse_place
 
 MOUNTS = "36 35 98:0 / /mnt/data rw,noatime master:1 - ext4 /dev/sdb rw\n37 35 0:9 / /proc rw - proc proc rw\n"
 IO = "rchar: 3\nwchar: 4\nsyscr: 1\nsyscw: 1\nread_bytes: 12288\nwrite_bytes: 8192\ncancelled_write_bytes: 0\n"
@@ -34,8 +34,15 @@ def skip_without(*needs: str) -> None:
 
 
 def test_the_mount_of_a_file() -> None:
-    assert parse_mount(MOUNTS, "36") == "/mnt/data (ext4 on /dev/sdb)"
-    assert parse_mount(MOUNTS, "38") == parse_mount("", "36") == parse_mount("36\n", "36") == ""
+    told = parse_mount(MOUNTS, "36")
+    assert told is not None and told[0] == "/mnt/data (ext4 on /dev/sdb)"
+    assert parse_mount(MOUNTS, "38") is parse_mount("", "36") is parse_mount("36\n", "36") is None
+
+
+def test_where_the_node_has_a_device() -> None:
+    rows = "30 1 8:16 /sub /bound rw - ext4 x rw\n31 1 8:16 / /a\\040b rw - ext4 x rw\n32 1 8:17 / /c rw - ext4 y rw\n"
+    assert (parse_place(rows, "8:16"), parse_place(rows, "8:17"), parse_place(rows, "8:1")) == ("/a b", "/c", "")
+    assert parse_place(rows.splitlines()[0], "8:16") == "/bound"
 
 
 @pytest.mark.kernel
@@ -43,10 +50,13 @@ def test_who_writes_to_a_frozen_file_system_is_told_with_its_mount() -> None:
     skip_without("root")
     try:
         with loop_disk("frozen", 32 << 20) as (disk, folder), file_system_user("logs", f"{folder}/a", "0.01") as pid:
-            assert mount_written(Host(), os.getpid()) == "", "it is not blocked"
+            assert mount_written(Host(), os.getpid()) is None, "it is not blocked"
             with frozen(folder):
-                until(lambda: mount_written(Host(), pid))
-                assert mount_written(Host(), pid) == f"{folder} (ext4 on {disk})"
+                told = until(lambda: mount_written(Host(), pid))
+                assert told is not None
+                number = os.stat(folder).st_dev
+                assert told.words == f"{folder} (ext4 on {disk})" and told.place == folder
+                assert told.device == f"{os.major(number)}:{os.minor(number)}"
     except UserError as error:
         pytest.skip(CANNOT + str(error))
 

@@ -123,8 +123,10 @@ def test_every_sign_that_can_be_a_first_cause_has_a_remedy_or_advice() -> None:
 
 
 def test_a_frozen_file_system_is_thawed_where_it_is_known_and_nothing_is_frozen_again() -> None:
-    plan = plan_for(finding("frozen_filesystem", "mount:/data", SEEN), "thaw_filesystem", node([SEEN]))
+    device = replace(SEEN, what="process_blocked_on_device", text="8:16 /srv/data")
+    plan = plan_for(finding("frozen_filesystem", "mount:/data", SEEN, device), "thaw_filesystem", node([SEEN]))
     assert plan is not None and plan.risk == "disruptive" and not plan.steps[0].argv
-    assert plan.steps[1].argv == ("fsfreeze", "--unfreeze", "--", "/data") and not plan.steps[1].undo
+    assert plan.steps[1].argv[-3:] == ("zombiescope.treatment.thaw_command", "8:16", "/srv/data")
+    assert not plan.steps[1].undo
     unknown = plan_for(finding("frozen_filesystem", "node", SEEN), "thaw_filesystem", node([SEEN]))
     assert unknown is not None and unknown.risk == "safe" and not any(it.argv for it in unknown.steps)

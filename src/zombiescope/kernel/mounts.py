@@ -115,12 +115,12 @@ def parse(text: str) -> Iterator[CgroupMount]:
             version=2 if kind == "cgroup2" else 1,
             controllers=() if kind == "cgroup2" else tuple(sorted(_CONTROLLERS.intersection(options))),
             name=names[0] if names else "",
-            root=_unescaped(fields[3]),
-            path=_unescaped(fields[4]),
+            root=unescaped(fields[3]),
+            path=unescaped(fields[4]),
             line=line,
         )
 
 
-def _unescaped(path: str) -> str:
+def unescaped(path: str) -> str:
     """The kernel writes space, tab, newline and backslash in octal."""
     return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), path)

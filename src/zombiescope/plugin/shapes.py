@@ -57,7 +57,6 @@ SHAPES = {
         Shape(argv=("tee", rf"{_CGROUP}/freezer\.state"), stdin="THAWED"),
         Shape(argv=("tee", rf"{_CGROUP}/cgroup\.freeze"), stdin="0"),
     ),
-    "thaw_filesystem": (Shape(argv=("fsfreeze", "--unfreeze", "--", "/.*")),),
 }
 _OWN_PYTHON = (r"/.*/python[\d.]*", "-I", r"/.*/own_python\.py", r"zombiescope\.(?:treatment|kubernetes)\.\w+_command")
 

@@ -12,13 +12,13 @@ from typing import NamedTuple
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
 from zombiescope.kernel.held_files import HeldFiles
 from zombiescope.kernel.text import cores, count, lines
-from zombiescope.probes._blocked_on import FROZEN, mount_written
+from zombiescope.probes._blocked_on import FROZEN, NODES_MOUNTS, mount_written
 from zombiescope.probes._process_stat import Process
 
 DELAY, RAN = "process_run_delay_seconds_total", "process_run_seconds_total"  # of its first thread
 CORE, ALLOWED, GROUP = "process_cpu", "process_cpus_allowed", "process_in_cgroup"
-BLOCKED, WRITES = "process_blocked_seconds", "process_blocked_on_mount"
-GIVES = (DELAY, RAN, CORE, ALLOWED, GROUP, BLOCKED, WRITES)
+BLOCKED, WRITES, DEVICE = "process_blocked_seconds", "process_blocked_on_mount", "process_blocked_on_device"
+GIVES = (DELAY, RAN, CORE, ALLOWED, GROUP, BLOCKED, WRITES, DEVICE)
 FOLLOWED = 50  # processes whose run delay is read in a sample, 25 µs each: runnable ones first, then the busiest
 WAITING = 0.2  # of the time: a process that waits less is not starved, so its affinity need not be read
 ASKED = 10  # waiting processes whose affinity and cgroup are read, 60 µs each
@@ -155,9 +155,11 @@ class Blockade:
 
 def _mount_of(host: Host, process: Process, at: float, inside: str) -> Iterator[Reading]:
     """The frozen file system that it writes to. Asked only of who sleeps as such a writer does, and once."""
-    if inside in FROZEN and (text := mount_written(host, process.pid)):
+    if inside in FROZEN and (its := mount_written(host, process.pid)):
         source = f"$ cat /proc/{process.pid}/syscall /proc/{process.pid}/mountinfo"
-        yield Reading(what=WRITES, subject=process.subject, value=1, at=at, source=source, text=text)
+        yield Reading(what=WRITES, subject=process.subject, value=1, at=at, source=source, text=its.words)
+        where, text = (1, f"{its.device} {its.place}") if its.place else (0, its.device)
+        yield Reading(what=DEVICE, subject=process.subject, value=where, at=at, source=NODES_MOUNTS, text=text)
 
 
 def _sleeping_in(host: Host, pid: int) -> str:

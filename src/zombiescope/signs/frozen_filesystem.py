@@ -23,7 +23,7 @@ PILE = 1  # writers: one that cannot write for so long is enough
 NAMED = 4  # tasks named in a sentence
 # sb_start_write sleeps in these until the file system is thawed: /proc/PID/wchan. A percpu_rwsem of another use (cgroup
 # threads, CPU hotplug) is held for moments only.
-_WRITES = "process_blocked_on_mount"
+_WRITES, _DEVICE = "process_blocked_on_mount", "process_blocked_on_device"
 _WAITS = ("percpu_rwsem_wait", "__percpu_down_read", "sb_start_write", "__sb_start_write", "sb_wait_write")
 
 
@@ -43,7 +43,8 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
 def _finding(timeline: Timeline, mount: str, writers: list[Sleeper]) -> Finding:
     names = ", ".join(harmless(it.subject.partition(":")[2]) for it in writers[:NAMED])
     many = f"{len(writers)} task{'s' if len(writers) != 1 else ''}"
-    known = [it.latest for one in writers[:NAMED] if len(it := timeline.series(_WRITES, one.subject))]
+    asked = (timeline.series(what, one.subject) for one in writers[:NAMED] for what in (_WRITES, _DEVICE))
+    known = [it.latest for it in asked if len(it)]
     which = f"is frozen: {harmless(mount)}" if mount else "has a frozen file system, which its writers' open files show"
     return Finding(
         subject=f"mount:{mount.rpartition(' (')[0]}" if mount else "node",
