@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import CANNOT, COMMAND, Run
@@ -82,8 +83,8 @@ def test_who_fills_the_disk_erases_no_evidence(disk: Path, zombiescope: Run) -> 
     assert any("No space left on device: a part of the recording is lost" in it for it in found["troubles"])
 
 
-def shown(zombiescope: Run, folder: Path) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = json.loads(zombiescope("info", str(folder), "--format", "json").stdout)
+def shown(zombiescope: Run, folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(zombiescope("info", str(folder), "--format", "json").stdout)
     return found
 
 

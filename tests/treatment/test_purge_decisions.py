@@ -210,7 +210,7 @@ def test_long_lists_are_cut_and_counted() -> None:
 
 def test_one_word_is_written_or_it_is_said_why_not(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert write(f"{tmp_path}/file", "word", 60) == f"$ echo word > {tmp_path}/file"
+    assert write(f"{tmp_path}/file", "word", 60) == f"$ printf %s word | tee {tmp_path}/file"
     assert (tmp_path / "file").read_text() == "word"
     with pytest.raises(Unreadable, match="no such file or directory"):
         write(f"{tmp_path}/none", "1", 60)
@@ -226,7 +226,7 @@ def test_a_write_whose_end_nobody_can_ask_for_is_no_failure(tmp_path: Path) -> N
     (tmp_path / "file").write_text("")
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        assert write(f"{tmp_path}/file", "word", 60, sync=False) == f"$ echo word > {tmp_path}/file"
+        assert write(f"{tmp_path}/file", "word", 60, sync=False) == f"$ printf %s word | tee {tmp_path}/file"
     finally:
         signal.signal(signal.SIGCHLD, before)
     assert (tmp_path / "file").read_text() == "word"
