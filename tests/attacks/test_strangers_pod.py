@@ -18,7 +18,6 @@ from zombiescope.outputs.json import shape
 from zombiescope.plugin import pods
 from zombiescope.plugin.__main__ import main
 from zombiescope.plugin.answers import REFUSED, answer
-from zombiescope.plugin.shapes import STOP_SCOPES
 from zombiescope.remedies import stop_empty_scopes
 
 # What it is asked goes to a file; what a pod says, and which pods there are, come from files.
@@ -43,6 +42,7 @@ elif words[0] == "exec":
     sys.exit(1)
 """
 PYTHON = sys.executable
+STOP_SCOPES = stop_empty_scopes.COMMAND[2]
 ESCAPES = b"\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b5m\r\xe2\x80\xae evil\n"
 
 
@@ -252,7 +252,6 @@ def test_what_our_own_remedies_plan_is_not_refused() -> None:
     for case, its in every_plan("good.service"):
         told = answer(json.dumps(shape(case) | {"remedies": shape_of(its, case)}), "n1")
         assert not any(it["refused"] for it in told["remedies"]), its
-    assert stop_empty_scopes.COMMAND[2] == STOP_SCOPES
 
 
 def shape_of(its: Any, case: Any) -> list[Any]:

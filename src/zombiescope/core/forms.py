@@ -36,6 +36,15 @@ class Form:
             return False
         return self._pattern.fullmatch(_joined(step)) is not None
 
+    def is_of(self, argv: Sequence[str], stdin: str, unit: str) -> bool:
+        """Whether a command, told without the rest of its step, has this form; and is about this unit, if it can be."""
+        if any(_WORD in word or _PART in word for word in (*argv, stdin)):
+            return False
+        alone = Form(argv=self.argv, stdin=self.stdin, varies=self.varies)
+        found = alone._pattern.fullmatch(_joined(Form(argv=tuple(argv), stdin=stdin)))
+        can_be = re.fullmatch(self.varies.get("unit", "(?!)"), unit)
+        return found is not None and (not can_be or found.groupdict().get("unit", unit) == unit)
+
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
         pieces, seen = _HOLE.split(_joined(self)), set()

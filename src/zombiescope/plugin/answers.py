@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zombiescope.core import UserError, harmless
-from zombiescope.plugin.shapes import is_ours, is_own_program
+from zombiescope.plugin.own_commands import is_ours, is_own_program
 
 REFUSED = "a command that no remedy of ours plans was taken out"
 PLANS, STEPS, WORDS = 2_000, 200, 500  # of each at most: a node in trouble has dozens of plans, a step fifty scopes

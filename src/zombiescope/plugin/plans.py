@@ -10,7 +10,7 @@ from typing import Any
 
 from zombiescope.core import harmless
 from zombiescope.core.commands import command
-from zombiescope.plugin.shapes import is_own_program
+from zombiescope.plugin.own_commands import is_own_program
 
 SAFE = "safe"
 ON_THE_NODE = "On the node itself: zombiescope fix (shows the commands), zombiescope fix --apply (carries them out)"

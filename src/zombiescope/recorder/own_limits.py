@@ -23,14 +23,14 @@ MOST_CPU = 120
 
 
 def restrict(memory: int, seconds: int) -> None:
-    """This process, from now on: more memory is a MemoryError, more CPU time ends it (SIGXCPU)."""
-    _set(resource.RLIMIT_DATA, memory)
+    """This process, from now on: so much more memory is a MemoryError, so much CPU time ends it (SIGXCPU)."""
+    _set(resource.RLIMIT_DATA, _own_memory() + memory)
     _set(resource.RLIMIT_CPU, seconds)
 
 
 @contextmanager
 def restricted(memory: int, seconds: int) -> Iterator[None]:
-    """For a while: more than that is a UserError."""
+    """For a while: more than that, beside what it has taken already, is a UserError."""
 
     def too_long(_signal: int, _frame: FrameType | None) -> None:
         raise UserError(f"the look was stopped after {seconds} s of CPU time: {_LESS}")
@@ -41,7 +41,7 @@ def restricted(memory: int, seconds: int) -> Iterator[None]:
     before = [resource.getrlimit(kind) for kind in kinds]
     handler = signal.signal(signal.SIGXCPU, too_long)
     try:
-        _set(resource.RLIMIT_DATA, memory)
+        _set(resource.RLIMIT_DATA, _own_memory() + memory)
         _set(resource.RLIMIT_CPU, spent + seconds)
         yield
     except MemoryError:
@@ -53,6 +53,14 @@ def restricted(memory: int, seconds: int) -> Iterator[None]:
 
 
 _LESS = "look for a shorter time, or without stacks (--hz 0)"
+
+
+def _own_memory() -> int:
+    """What RLIMIT_DATA counts. Who looks from a program of his own may have any amount, and a thread that finds no
+    memory for its first step is waited for without end.
+    """
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[5]) * resource.getpagesize()
 
 
 def _set(kind: int, wanted: int) -> None:
