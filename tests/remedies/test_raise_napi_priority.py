@@ -45,14 +45,14 @@ def test_threads_are_made_and_raised_by_one_command_that_has_its_undo() -> None:
     (plan,) = planned(node([*STARVED, *queues(1), NIC]))
     (step,) = plan.steps
     assert plan.risk == "disruptive" and plan.proof == ("starved_softirq",)
-    assert step.argv[-3:] == ("raise", "eth0", "60") and step.undo[-3:] == ("lower", "eth0", "60")
+    assert step.argv[-3:] == ("thread", "eth0", "60") and step.undo[-3:] == ("lower", "eth0", "60")
     assert step.keeps == ("/sys/class/net/eth0/threaded",)
 
 
 def test_threads_that_are_there_are_only_raised() -> None:
     napi = [*thread("napi/eth0-8193", [0.8] * 10, [0.0] * 10), read("thread_cpu", "thread:napi/eth0-8193", 1, 9)]
     (plan,) = planned(node(napi))
-    assert plan.risk == "safe" and plan.steps[0].argv[-2:] == ("eth0", "60")
+    assert plan.risk == "safe" and plan.steps[0].argv[-3:] == ("raise", "eth0", "60")
 
 
 SIGNS = ("starved_softirq", "realtime_hog")
@@ -121,6 +121,7 @@ def test_a_real_card_there_and_back(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert seen["before"] == {"threaded": "0\n", "threads": []}
+    assert seen["named alike"] == {"exit": 1, **seen["before"]}, "only where its own switch is on"
     assert seen["applied"] == {"threaded": "1\n", "threads": [["SCHED_FIFO", 60]]}
     assert seen["again"] == seen["applied"], "done twice it does no more than once"
     assert seen["undone"]["threaded"] == "0\n"

@@ -37,13 +37,14 @@ RESTS_ON = {
 COMMAND = own_python("zombiescope.treatment.napi_command")
 PRIORITY = 60  # above threaded interrupts, 50
 _THREADED = "/sys/class/net/{nic}/threaded"
-FORMS = (
+FORMS = tuple(
     Form(
-        argv=(*COMMAND, "raise", "{nic}", "{priority}"),
+        argv=(*COMMAND, verb, "{nic}", "{priority}"),
         undo=(*COMMAND, "lower", "{nic}", "{priority}"),
         keeps=(_THREADED,),
         varies={"nic": NIC, "priority": NUMBER},
-    ),
+    )
+    for verb in ("thread", "raise")
 )
 HIGHEST = 97  # higher priorities are left to watchdogs
 SINCE = (5, 12)  # of Linux: 5fdd2f0e5c64 ("net: add sysfs attribute to control napi threaded mode")
@@ -71,7 +72,7 @@ def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
         cures=finding,
         risk="safe" if nics <= threaded else "disruptive",
         proof=(finding.sign,),
-        steps=tuple(_step(nic, priority) for nic in sorted(nics)),
+        steps=tuple(_step(nic, priority, "raise" if nic in threaded else "thread") for nic in sorted(nics)),
     )
 
 
@@ -88,10 +89,10 @@ def _advice(hog: Finding, cpu: int, priority: int) -> Iterator[Step]:
         yield Step(says=f"or put the card's threads above it: {fix}")
 
 
-def _step(nic: str, priority: int) -> Step:
+def _step(nic: str, priority: int, verb: str) -> Step:
     return Step(
         says=f"poll {harmless(nic)} with threads and give them SCHED_FIFO {priority}",
-        argv=(*COMMAND, "raise", nic, str(priority)),
+        argv=(*COMMAND, verb, nic, str(priority)),
         keeps=(_THREADED.format(nic=nic),),
         undo=(*COMMAND, "lower", nic, str(priority)),
     )

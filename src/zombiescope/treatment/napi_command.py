@@ -1,9 +1,11 @@
 """Give a NIC's NAPI threads real-time priority, or take it away, as a separate command.
 
-    python -m zombiescope.treatment.napi_command raise|lower NIC PRIORITY
+    python -m zombiescope.treatment.napi_command thread|raise|lower NIC PRIORITY
 
-`raise` switches threaded NAPI on first: the threads exist only then, so no earlier command could name them. Threads
-that already have a real-time priority are left alone; `lower` changes only threads of the given priority.
+`thread` switches threaded NAPI on first: the threads exist only then, so no earlier command could name them. `raise`
+does not, and refuses where it is off: that threads are named after a card does not say that they are of this one, since
+a container may have a card of the same name. Threads that already have a real-time priority are left alone; `lower`
+changes only threads of the given priority.
 """
 
 from __future__ import annotations
@@ -22,12 +24,15 @@ CUT = 15  # characters of a thread's name before v5.17
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="napi_command", description=__doc__)
-    parser.add_argument("what", choices=("raise", "lower"))
+    parser.add_argument("what", choices=("thread", "raise", "lower"))
     parser.add_argument("nic")
     parser.add_argument("priority", type=int, choices=range(1, 100), metavar="PRIORITY")
     args = parser.parse_args(argv)
     try:
-        done = raised(args.nic, args.priority) if args.what == "raise" else lowered(args.nic, args.priority)
+        if args.what == "lower":
+            done = lowered(args.nic, args.priority)
+        else:
+            done = raised(args.nic, args.priority, switch_on=args.what == "thread")
     except (OSError, Unreadable) as error:
         print(harmless(str(error)), file=sys.stderr)
         return 1
@@ -35,10 +40,14 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def raised(nic: str, priority: int) -> list[str]:
+def raised(nic: str, priority: int, *, switch_on: bool) -> list[str]:
     threads(nic)  # threads of normal priority are worse than none: if they cannot be found, nothing is switched on
-    with open(f"/sys/class/net/{nic}/threaded", "w") as switch:
-        switch.write("1")
+    path = f"/sys/class/net/{nic}/threaded"
+    if switch_on:
+        with open(path, "w") as switch:
+            switch.write("1")
+    elif Host().read(path).strip() == "0":
+        raise Unreadable(path, f"{nic} is not polled by threads: those of its name are another card's")
     found = threads(nic)
     if not found:
         raise Unreadable(CHILDREN, f"{nic} has no NAPI thread")
