@@ -68,7 +68,6 @@ def _owner(value: Any) -> bool:
 _OWNED: dict[str, Test] = {"mode": lambda it: _owner(it) and it <= 0o7777, "uid": _owner, "gid": _owner}
 _STATES: dict[str, dict[str, Test]] = {
     "absent": {},
-    "other": {},
     "link": {"to": lambda it: _text(it) and it != "" and "\0" not in it},
     "folder": _OWNED,
     "file": {"content": _text} | _OWNED,

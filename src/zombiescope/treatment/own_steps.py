@@ -71,13 +71,13 @@ def _may_be(path: str, state: Mapping[str, Any], step: Step) -> bool:
         return False
     own = [*(unit_files(step.unit) if step.unit else ()), *step.keeps]
     if any(path == it or (path.startswith(it) and _BELOW.fullmatch(path, len(it))) for it in own):
-        return kind != "other" or _LINK.fullmatch(path) is not None
+        return True
     if not step.unit or step.unit.endswith(".scope"):
         return False
     if _DEPENDENCY.fullmatch(path):
         return kind in ("link", "absent")
     if _LINK.fullmatch(path):
-        return kind in ("link", "absent", "other") or (kind == "folder" and path.endswith(DEPENDENCIES))
+        return kind in ("link", "absent") or (kind == "folder" and path.endswith(DEPENDENCIES))
     return False
 
 
