@@ -52,7 +52,7 @@ TESTS = {
     "treatment/apply.py": (f"{TREATMENT}/test_units_again.py", f"{TREATMENT}/test_apply.py"),
     "treatment/kept.py": (f"{TREATMENT}/test_kept.py", f"{TREATMENT}/test_apply.py"),
     "treatment/ledger.py": (f"{TREATMENT}/test_ledger.py", f"{TREATMENT}/test_apply.py", "tests/cli/test_fix.py"),
-    "treatment/ledger_events.py": ("tests/attacks/test_ledger.py", f"{TREATMENT}/test_ledger.py"),
+    "treatment/ledger_events.py": (f"{TREATMENT}/test_ledger_events.py", "tests/attacks/test_ledger.py"),
     "treatment/own_steps.py": (f"{TREATMENT}/test_own_steps.py", "tests/attacks/test_ledger.py"),
     "treatment/essential.py": (f"{TREATMENT}/test_essential.py", f"{AUDIT}/test_survey.py"),
     "treatment/reach.py": (f"{TREATMENT}/test_reach.py",),
