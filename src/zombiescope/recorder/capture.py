@@ -27,6 +27,7 @@ from zombiescope.recorder.loop import Loop
 from zombiescope.recorder.own_process import allow_files, be_lean, freeze, give_back, give_back_text
 from zombiescope.recorder.priority import SCHEDSTAT, Priority
 from zombiescope.recorder.ring_stream import RingStream
+from zombiescope.recorder.side_band import PART, RATE
 from zombiescope.recorder.stack_series import EVENTS, GIVES, NAME, SOURCE
 
 FLUSH = 2.0  # seconds: what a kill -9 may cost
@@ -83,7 +84,9 @@ class Capture:
             alarms.told, alarms.events = frozenset(self._loop.alarms), self._sink.events
         with ExitStack() as undo:
             if self._hz:
-                self._rings = undo.enter_context(RingStream(self._host, self._sink, hz=self._hz, user=self._user))
+                side = min(RATE, int(PART * self._most_bytes))
+                stream = RingStream(self._host, self._sink, hz=self._hz, user=self._user, side=side)
+                self._rings = undo.enter_context(stream)
             self._heads = Heads(
                 self._folder, self._meta(), hours=self._hours, most_bytes=self._most_bytes, settle_late=self._late
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 MOST = 5  # programs that are named: those that wanted most
 
@@ -14,10 +14,10 @@ class Greedy:
     def __init__(self) -> None:
         self._names: dict[int, str] = {}
 
-    def note(self, pids: Iterable[int], ask: Callable[[int], str]) -> None:
+    def note(self, pids: Iterable[int], known: Mapping[int, str], ask: Callable[[int], str]) -> None:
         for pid in pids:
             if pid not in self._names:
-                self._names[pid] = ask(pid)
+                self._names[pid] = known.get(pid) or ask(pid)
 
     def said(self, left_out: Counter[int], what: str) -> list[str]:
         """How much, by process, was left out: processes of one name together, those with most first."""

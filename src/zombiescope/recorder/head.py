@@ -53,6 +53,7 @@ SAME = 4  # read again, and the bytes were the same; of a sample: nothing new, a
 SAMPLE = 5  # JSON: the readings of one sample of a probe that parses at once, see sample()
 RING = 6  # records of perf_event_open(2), as the kernel wrote them
 LOST = 7  # u64: how many of those the kernel had no room for, since the last one
+LEFT_OUT = 8  # u32 each: processes of which records are missing since then, see side_band.py
 
 FULL = 0.995  # of the time: a counter that counted as much was not shared
 RECORDER = "recorder"  # what it says of itself, as if by a probe of this name
@@ -84,17 +85,13 @@ class HeadWriter:
         self._last: dict[int, bytes] = {}
         self._unseen: dict[int, tuple[Sequence[tuple[str, str, str, str]], str]] = {}
         self._sampled: dict[int, float] = {}  # when a sample of each source was last written whole
-        self._ahead: int | None = None  # unix time minus CLOCK_MONOTONIC, as last written down
+        self.ahead = 0  # unix time minus CLOCK_MONOTONIC, as last written down
         self.bytes = 0  # flushed
 
     def clock(self, at: int, ahead: int) -> None:
-        if self._ahead is None or abs(ahead - self._ahead) >= STILL_NS:
-            self._ahead = ahead
+        if not self.ahead or abs(ahead - self.ahead) >= STILL_NS:
+            self.ahead = ahead
             self.put(CLOCK, 0, at, struct.pack("<q", ahead))
-
-    @property
-    def ahead(self) -> int:
-        return self._ahead or 0
 
     def source(self, what: Mapping[str, Any], at: int) -> int:
         """The number of a source; it is named in the head the first time."""
@@ -129,7 +126,7 @@ class HeadWriter:
         if blind != known:
             self._unseen[source] = (blind, unseen := _json(blind))
         elif not readings and 0 <= taken - self._sampled.get(source, -MINUTE) < MINUTE:
-            its_at = nanoseconds(taken) - self._ahead if self._ahead is not None else -1
+            its_at = nanoseconds(taken) - self.ahead if self.ahead else -1
             if its_at >= 0:  # else the wall clock was set back to before the boot
                 self.put(SAME, source, its_at, b"")
                 return
@@ -209,13 +206,16 @@ class HeadSink:
         )
         self.readings += len(sample.readings)
 
-    def drained(self, event: Event, rings: Iterable[Drained]) -> None:
+    def drained(self, event: Event, rings: Iterable[Drained], unknown: Sequence[int] = (), since: int = 0) -> None:
         """What the rings held, as it is. The source says how to read it: rates and stacks change with the budget."""
         at = time.monotonic_ns()
         how = {"event": event.name, "hz": event.hz, "cgroup": event.cgroup, "user": event.user}
         for ring in rings:
             shared = {"share": round(ring.share, 2)} if ring.share < FULL else {}
             source = self._ring({"ring": ring.cpu, **how, **shared})
+            if unknown:
+                self._head.put(LEFT_OUT, source, since, struct.pack(f"<{len(unknown)}I", *unknown))
+                unknown = ()
             if ring.content:
                 self._head.put(RING, source, at, ring.content)
                 self.ring_bytes += len(ring.content)

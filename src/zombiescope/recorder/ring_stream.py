@@ -6,12 +6,16 @@ What it cannot see is said with every read, as probes do. Standard library only:
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 
-from zombiescope.core import Blind, Host, Unreadable
-from zombiescope.kernel.perf_rings import Rings
+from zombiescope.core import Blind, Host, Reading, Unreadable, harmless
+from zombiescope.kernel.perf_open import Event
+from zombiescope.kernel.perf_rings import Drained, Rings
 from zombiescope.recorder.head import HeadSink
+from zombiescope.recorder.layout import TROUBLE
 from zombiescope.recorder.sampling import Sample
+from zombiescope.recorder.side_band import RATE, SideBand
 from zombiescope.recorder.stack_series import GAP, GIVES, NAME, SOURCE, TAKEN
 
 REFRESH = 10.0  # seconds between two checks for cores that were added or removed
@@ -20,8 +24,10 @@ REFRESH = 10.0  # seconds between two checks for cores that were added or remove
 class RingStream:
     """Samples of all cores, from now until the end of its `with` block; none where the kernel refuses."""
 
-    def __init__(self, host: Host, sink: HeadSink, *, hz: int, user: bool = True) -> None:
+    def __init__(self, host: Host, sink: HeadSink, *, hz: int, user: bool = True, side: int = RATE) -> None:
+        """`side`: bytes a second for records of processes."""
         self._host, self._sink = host, sink
+        self._side = SideBand(side)
         self._open = ExitStack()
         self._rings: Rings | None = None
         self._refreshed = time.monotonic()
@@ -82,4 +88,14 @@ class RingStream:
             self._rings.change(hz=hz, user=user)
 
     def _drain(self, rings: Rings) -> None:
-        self.lost += rings.hand_over(self._sink.drained)
+        before = self._sink.ring_bytes
+        self.lost += rings.hand_over(self._limited if self._side.storm else self._sink.drained)
+        self._side.count(self._sink.ring_bytes - before, self.hz)
+        if trouble := self._side.said():
+            at = self._host.now()
+            said = Reading(what=TROUBLE, subject="node", value=1.0, at=at, source=SOURCE, text=harmless(trouble))
+            self._sink.note(at, said)
+
+    def _limited(self, event: Event, drained: Sequence[Drained]) -> None:
+        kept, unknown = self._side.within(drained)
+        self._sink.drained(event, kept, unknown, self._side.since)

@@ -8,41 +8,43 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable
-from zombiescope.kernel.perf_changes import Fork, NewCgroup, Throttle
+from zombiescope.kernel.perf_changes import Comm, Fork, NewCgroup, Throttle
 from zombiescope.kernel.perf_event import gaps
 from zombiescope.kernel.perf_weights import Weights
-from zombiescope.naming.kernel_names import KALLSYMS, KernelNames, KernelOnce
+from zombiescope.naming.kernel_names import KALLSYMS, KernelOnce
 from zombiescope.naming.namer import Namer
 from zombiescope.naming.ranges import distinct
 from zombiescope.recorder.carry import MOST_CGROUPS, MOST_THREADS, Carry, carried, kept_mappings, restored
 from zombiescope.recorder.cgroup_paths import CgroupPaths
 from zombiescope.recorder.clock import seconds
 from zombiescope.recorder.greedy import Greedy
+from zombiescope.recorder.head import LEFT_OUT, RING, Record
 from zombiescope.recorder.head import LOST as LOST_RECORDS
-from zombiescope.recorder.head import RING, Record
 from zombiescope.recorder.layout import CGROUP
 from zombiescope.recorder.perf_records import Parsed, parse
 from zombiescope.recorder.readings import ReadingRows
 from zombiescope.recorder.running import Running, not_idle
 from zombiescope.recorder.sample_reader import SettledSamples
+from zombiescope.recorder.side_band import MOST_UNKNOWN
 from zombiescope.recorder.sources import Ring
 from zombiescope.recorder.stack_names import StackNames
 from zombiescope.recorder.stack_series import GAP, GIVES, LOST, NAME, SOURCE, SYMBOLS, TAKEN, USER_SYMBOLS
-from zombiescope.recorder.tasks import MOST_NS, Batch, Part, Tasks
+from zombiescope.recorder.tasks import MOST_NS, Batch, Part, Tasks, unknown_pids
 from zombiescope.recorder.thread_names import UNKNOWN, ThreadNames
 
 SNAPSHOTS = 256  # processes whose mappings are read for one batch
 MOST_DAMAGE = 20
 FEW_PAGES = 300  # in which programs were sampled: then some hundred functions of the kernel are in stacks
 _ELSEWHERE = "recorded on another machine, or before it was started again"
+Opened = TypeVar("Opened")
 
 
 class SettledStacks:
@@ -65,11 +67,12 @@ class SettledStacks:
         self.blind: list[Blind] = []  # as the capture said
         self._unseen: list[Blind] = []
         self.damage: list[str] = []
-        self._cgroups = self._cgroup_paths(host)
+        self._cgroups = self._opened(CGROUP, "/sys/fs/cgroup", host, CgroupPaths)
+        self._open.enter_context(self._cgroups or nullcontext())
         self._paths: dict[int, str] = dict(carry.cgroups)
         self._told_cgroups: set[int] = set()
         many = needed.pages is None or len(needed.pages) > FEW_PAGES
-        names = self._kernel_names(host, kernel, many)
+        names = self._opened(SYMBOLS, KALLSYMS, host, lambda it: kernel.names(it, many=many))
         self._named = names is not None
         self._mappings = restored(carry)
         self._namer = Namer(names, self._mappings, here=host is not None)
@@ -81,6 +84,7 @@ class SettledStacks:
         self._kind: tuple[str, float, bool] = ("", 0.0, True)  # event, rate and whether samples have a cgroup
         self._last: dict[int, int] = dict(carry.last)
         self._throttles: list[Throttle] = []
+        self._unknown: list[tuple[int, int]] = []  # processes of which records are missing, and since when
         self._taken, self._lost = carry.taken, carry.lost
         self._told: dict[int, int] = {}  # lost, by core: as the records say, and as the events counted
         self._counted: dict[int, int] = {}
@@ -95,22 +99,14 @@ class SettledStacks:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def _cgroup_paths(self, host: Host | None) -> CgroupPaths | None:
+    def _opened(self, what: str, source: str, host: Host | None, opening: Callable[[Host], Opened]) -> Opened | None:
+        """What is asked of this machine; None, with the reason, where it cannot be."""
         try:
             if host is None:
-                raise Unreadable("/sys/fs/cgroup", _ELSEWHERE)
-            return self._open.enter_context(CgroupPaths(host))
+                raise Unreadable(source, _ELSEWHERE)
+            return opening(host)
         except (Unreadable, Unparsable) as error:
-            self._unseen.append(Blind(what=CGROUP, source=error.source, why=error.why))
-            return None
-
-    def _kernel_names(self, host: Host | None, kernel: KernelOnce, many: bool) -> KernelNames | None:
-        try:
-            if host is None:
-                raise Unreadable(KALLSYMS, _ELSEWHERE)
-            return kernel.names(host, many=many)
-        except (Unreadable, Unparsable) as error:
-            self._unseen.append(Blind(what=SYMBOLS, source=error.source, why=error.why))
+            self._unseen.append(Blind(what=what, source=error.source, why=error.why))
             return None
 
     def take(self, ring: Ring, record: Record, ahead: int | None) -> None:
@@ -119,6 +115,8 @@ class SettledStacks:
             self._wait(Part(ring, record.at, bytes(record.content)), ahead)
         elif record.kind == LOST_RECORDS and len(record.content) == 8:
             self._counted[ring.cpu] = self._counted.get(ring.cpu, 0) + struct.unpack("<Q", record.content)[0]
+        elif record.kind == LEFT_OUT and record.at < 1 << 62 and len(self._unknown) < MOST_UNKNOWN:
+            self._unknown += [(it, record.at) for it in unknown_pids(record.content).tolist()]
 
     def _wait(self, part: Part, ahead: int) -> None:
         other = not part.ring.side and part.ring[1:4] != self._kind
@@ -157,6 +155,9 @@ class SettledStacks:
 
     def _feed(self, parsed: Parsed) -> None:
         sampled = set(distinct(parsed.pid).tolist())
+        if self._unknown:
+            parsed.records.extend(self._begun())
+            parsed.records.sort(key=lambda it: it.time_ns)
         forks = (it for it in parsed.records if isinstance(it, Fork) and it.pid != it.parent_pid and it.pid in sampled)
         self._see({it.parent_pid for it in forks})  # before its child, which has the same mappings
         self._namer.feed(parsed.records)
@@ -165,6 +166,11 @@ class SettledStacks:
         self._throttles += [it for it in parsed.records if isinstance(it, Throttle)]
         self._paths |= {it.id: it.path for it in parsed.records if isinstance(it, NewCgroup)}
         self._see(sampled)
+
+    def _begun(self) -> list[Comm]:
+        """As if each process of which records are missing began a program of which nothing is known."""
+        unknown, self._unknown = self._unknown, []
+        return [Comm(at, pid, pid, self._comm(pid), True) for pid, at in unknown]
 
     def _see(self, pids: set[int]) -> None:
         """Read the mappings of processes that began before recording did, and still run the same program."""
@@ -180,13 +186,11 @@ class SettledStacks:
     def _comm(self, tid: int) -> str:
         return (self._running.thread(tid, self._now) if self._running is not None else "") or UNKNOWN
 
-    def _process(self, pid: int) -> str:
-        return self._threads.now.get(pid) or self._comm(pid)
-
     def _samples(self, parsed: Parsed, shares: Mapping[int, float]) -> npt.NDArray[np.bool_]:
         programs = self._spans.programs(parsed.pid.astype(np.uint64), parsed.time_ns.view(np.uint64))
         stack = self._stacks.numbers(parsed.chains, parsed.time_ns, programs, parsed.cgroup)
-        self._greedy.note(self._stacks.left_out | self._stacks.unnamed | self._threads.forgotten, self._process)
+        greedy = self._stacks.left_out | self._stacks.unnamed | self._threads.forgotten
+        self._greedy.note(greedy, self._threads.now, self._comm)
         busy: npt.NDArray[np.bool_] = ~self._stacks.idle[stack]
         if not self._named:  # whether the idle task just idled only names can tell; nearly always it did
             busy &= parsed.pid != 0
@@ -266,6 +270,7 @@ class SettledStacks:
         self._settle()
         if self._drains:
             self._looks(self._drains, np.empty(0, np.int64), self._kind[0])
+        self._namer.feed(self._begun())
         for pid, why in self._namer.unread.items():
             self.damage.append(f"functions of process {pid} have no names: /proc/{pid}/maps gave {why}")
         if self._namer.why_full:
@@ -277,7 +282,7 @@ class SettledStacks:
             self._carry,
             end=self._now,
             mappings=kept_mappings(self._mappings),
-            comms=self._threads.kept(MOST_THREADS),
+            comms={tid: name for tid, name in self._threads.kept(MOST_THREADS).items() if name != UNKNOWN},
             last=self._last,
             cgroups={it: self._paths[it] for it in kept},
             taken=self._taken,

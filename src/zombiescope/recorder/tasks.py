@@ -12,10 +12,12 @@ from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from zombiescope.naming.ranges import SPREAD, distinct
 from zombiescope.profile.perf_data_records import COMM, FORK, MMAP2, SAMPLE, Piece, Places, Words, cut, spread
-from zombiescope.recorder.head import NAME, RING, HeadReader
+from zombiescope.recorder.head import LEFT_OUT, NAME, RING, HeadReader
+from zombiescope.recorder.side_band import MOST_UNKNOWN
 from zombiescope.recorder.sources import Ring, named
 from zombiescope.recorder.spans import Mask, Spans
 
@@ -171,6 +173,13 @@ class Tasks:
         forks = forks[words[forks + 1] & _PID != words[forks + 1] >> _HALF]
         self._forks.add(words[forks + 1] & _PID, words[forks + 3], words[forks + 1] >> _HALF)
 
+    def left_out(self, content: memoryview, at: int) -> None:
+        """Processes of which records are missing: what they run from then on is another program, of which nothing is
+        known."""
+        if not self.too_many:
+            pids = unknown_pids(content)
+            self._execs.add(pids.astype(np.uint64), np.full(len(pids), at, np.uint64))
+
     def _add_pages(self, words: Words) -> None:
         """Of all words of samples: what else is in them (times, counts) only keeps a mapping too many."""
         if self._many_pages <= MOST_PAGES:
@@ -218,6 +227,12 @@ class _Rows:
         return [np.concatenate(it) for it in zip(*self._parts, strict=True)]
 
 
+def unknown_pids(content: memoryview) -> npt.NDArray[np.uint32]:
+    """What a LEFT_OUT record says; a recorder's has at most so many."""
+    found = np.frombuffer(content[: len(content) // 4 * 4], "<u4")[:MOST_UNKNOWN]
+    return found[found < 1 << 22]  # Linux has no pid above
+
+
 def first_look(file: BinaryIO) -> tuple[int, Tasks, int]:
     """Of a head: when its rings were first read, what became of processes until its end, how many bytes are intact."""
     began, tasks, rings = 0, Tasks(), set[int]()
@@ -236,6 +251,8 @@ def first_look(file: BinaryIO) -> tuple[int, Tasks, int]:
                 waiting, size = [], 0
                 if tasks.too_many:
                     break
+        elif record.kind == LEFT_OUT and record.source in rings:
+            tasks.left_out(record.content, record.at)
     tasks.feed(waiting)
     return began, tasks, reader.end
 
