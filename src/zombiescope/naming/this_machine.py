@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from functools import cache
@@ -38,6 +39,12 @@ class Names:
         beside = _kallsyms(f"{self._path}.kallsyms")
         if beside is not None:
             return beside
+        if _is_stranger_s(self._path):
+            self.notes.append(
+                "the file is not root's, or others can write to it: root does not ask this machine's kernel for its names; "
+                "--kallsyms FILE gives them"
+            )
+            return None
         build_id, here = kernel.build_id if kernel else "", os.uname().release
         # The kernel's load address differs from boot to boot.
         of_perf = os.path.expanduser(f"{_CACHE}/[kernel.kallsyms]/{build_id}/kallsyms")
@@ -62,6 +69,15 @@ class Names:
         from zombiescope.naming.symbols import Symbols
 
         return Symbols(kernel, program, debug=_with_debug_file, perf_maps=_PerfMaps() if self._of_this_boot else None)
+
+
+def _is_stranger_s(path: str) -> bool:
+    """Root does not name the addresses, nor ask the processes, that somebody else has chosen."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return False
+    return os.geteuid() == 0 and (found.st_uid != 0 or bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)))
 
 
 class _PerfMaps(Mapping[int, "PerfMap"]):

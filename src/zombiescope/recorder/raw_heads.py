@@ -14,6 +14,7 @@ from zombiescope.recorder import carry as carries
 from zombiescope.recorder.carry import Carry
 from zombiescope.recorder.layout import CARRY, HEAD_FILE
 from zombiescope.recorder.meta import open_regular
+from zombiescope.recorder.stranger import why_stranger
 
 if TYPE_CHECKING:
     from zombiescope.naming.kernel_names import KernelOnce
@@ -59,8 +60,9 @@ class RawHeads:
         self._kernel = self._kernel or KernelOnce()
         try:
             with open_regular(path) as file:
-                carry = self._carry or self._last_carry()
-                found = settled(file, self._meta, host=Host(), carry=carry, kernel=self._kernel)
+                carry, why = self._carry or self._last_carry(), why_stranger(self._folder, segment)
+                host = None if why else Host()
+                found = settled(file, self._meta, host=host, why=why, carry=carry, kernel=self._kernel)
         except OSError as error:
             if not isinstance(error, FileNotFoundError):  # else it has been settled in the meantime
                 self.damage.append(f"{path}: {(error.strerror or str(error)).lower()}")

@@ -26,7 +26,7 @@ from zombiescope.recorder.readings import ReadingRows, SettledProbes
 from zombiescope.recorder.rows import timeline_of
 from zombiescope.recorder.running import this_boot
 from zombiescope.recorder.sample_reader import SampleReader
-from zombiescope.recorder.settle_stacks import MOST_DAMAGE, SettledStacks
+from zombiescope.recorder.settle_stacks import ELSEWHERE, MOST_DAMAGE, SettledStacks
 from zombiescope.recorder.sources import Ring, named
 from zombiescope.recorder.tasks import first_look
 
@@ -66,13 +66,14 @@ def settled(
     meta: Mapping[str, Any],
     *,
     host: Host | None = None,
+    why: str = ELSEWHERE,
     carry: Carry | None = None,
     kernel: KernelOnce | None = None,
 ) -> Settled:
     """All that is intact in a head.
 
-    `meta` is that of its recording. `host` is asked for names only if the head is of this boot of it. `kernel`: where
-    several heads are settled.
+    `meta` is that of its recording. `host` is asked for names only if the head is of this boot of it; without one `why`
+    says the reason. `kernel`: where several heads are settled.
     """
     file = io.BytesIO(head) if isinstance(head, bytes) else head
     boot_id = str(meta.get("boot_id", ""))
@@ -83,7 +84,8 @@ def settled(
     began, tasks, checked = first_look(file)
     with ExitStack() as stack:
         before = (carry or Carry()).before(began, boot_id)
-        stacks = stack.enter_context(SettledStacks(here, kernel or KernelOnce(), rows, before, tasks, hz))
+        names = (here, why or ELSEWHERE, kernel or KernelOnce())
+        stacks = stack.enter_context(SettledStacks(*names, rows, before, tasks, hz))
         del tasks  # 10 MB on a node that starts many processes
         reader = HeadReader(file, checked)
         reader.deliver(_Takers(probes, stacks, hz).of)

@@ -27,6 +27,7 @@ from zombiescope.recorder.layout import CARRY, HEAD_FILE, META, is_segment
 from zombiescope.recorder.meta import read_meta
 from zombiescope.recorder.settle import Settled, settled
 from zombiescope.recorder.settling import NO_MEMORY
+from zombiescope.recorder.stranger import roots_alone
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _BUFFER = 1 << 18  # bytes: a record of a ring has some thousand
@@ -90,6 +91,8 @@ def settle_segment(
             except OSError:
                 return False
             _keep()
+            if not all(roots_alone(os.fstat(it)) for it in (folder, handle, head.fileno())):
+                host = None  # somebody else had put it there before
             found = settled(head, meta, host=host, carry=read_carry(folder), kernel=kernel)
             write_segment(handle, found)
             _write_carry(folder, found.carry)
@@ -121,6 +124,8 @@ def write_segment(folder: int, found: Settled) -> None:
 def read_carry(folder: int) -> Carry:
     try:
         with _open_regular(CARRY, folder) as file:
+            if not roots_alone(os.fstat(file.fileno())):
+                return Carry()
             return carries.loaded(file.read(carries.MOST_BYTES + 1))
     except OSError:
         return Carry()

@@ -43,7 +43,7 @@ from zombiescope.recorder.thread_names import UNKNOWN, ThreadNames
 SNAPSHOTS = 256  # processes whose mappings are read for one batch
 MOST_DAMAGE = 20
 FEW_PAGES = 300  # in which programs were sampled: then some hundred functions of the kernel are in stacks
-_ELSEWHERE = "recorded on another machine, or before it was started again"
+ELSEWHERE = "recorded on another machine, or before it was started again"
 Opened = TypeVar("Opened")
 
 
@@ -51,13 +51,13 @@ class SettledStacks:
     """Takes the rings of one head; a context manager."""
 
     def __init__(
-        self, host: Host | None, kernel: KernelOnce, rows: ReadingRows, carry: Carry, tasks: Tasks, hz: float
+        self, host: Host | None, why: str, kernel: KernelOnce, rows: ReadingRows, carry: Carry, tasks: Tasks, hz: float
     ) -> None:
-        """`host`: the machine that was recorded, if it is this one in this boot; `tasks`: all that are in the head.
+        """`host`: the machine that was recorded, if it is this one in this boot, else `why` not.
 
-        `hz`: the rate at which the recording began, for which no weight is written.
+        `tasks`: all that are in the head; `hz`: the rate at which the recording began, for which no weight is written.
         """
-        self._hz = hz
+        self._hz, self._elsewhere = hz, why
         self._weights: Weights | None = None
         self._rows, self._carry = rows, carry
         self._execed, self._spans = tasks.execed, tasks.spans()
@@ -103,7 +103,7 @@ class SettledStacks:
         """What is asked of this machine; None, with the reason, where it cannot be."""
         try:
             if host is None:
-                raise Unreadable(source, _ELSEWHERE)
+                raise Unreadable(source, self._elsewhere)
             return opening(host)
         except (Unreadable, Unparsable) as error:
             self._unseen.append(Blind(what=what, source=error.source, why=error.why))
