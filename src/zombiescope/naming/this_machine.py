@@ -41,8 +41,8 @@ class Names:
             return beside
         if _is_stranger_s(self._path):
             self.notes.append(
-                "the file is not root's, or others can write to it: root does not ask this machine's kernel for its names; "
-                "--kallsyms FILE gives them"
+                "the file is not root's, or others can write to it: root does not ask this machine's kernel; "
+                "--kallsyms FILE gives the names"
             )
             return None
         build_id, here = kernel.build_id if kernel else "", os.uname().release
