@@ -46,7 +46,7 @@ def test_a_diagnosis_beside_a_process_with_a_locked_memory_map(tmp_path: Path) -
     with stuck(tmp_path) as pid:
         done = ended(str(COMMAND), "diagnose", "--seconds", "3", "--hz", "99")
     assert done.returncode in (0, 1, 3), done.stderr
-    assert f"trouble: functions of process {pid} have no names: /proc/{pid}/maps gave {LOCKED}" in done.stderr
+    assert f"trouble: functions have no names: /proc/{pid}/maps gave {LOCKED}" in done.stderr
 
 
 def test_a_reader_of_locked_maps_ends_by_itself(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ holds is bounded: processes, mappings, files, maps of just-in-time compilers, na
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from zombiescope.kernel.perf_changes import Exit, Record
@@ -122,15 +122,11 @@ class Namer:
         """Processes with a map of compiled functions that is not used, and why; the last few."""
         return dict(list(self._perf_maps.why.items())[-MOST_REASONS:])
 
-    @property
-    def unread(self) -> dict[int, str]:
-        """Processes whose memory maps could not be read, and why; the last few."""
-        return self._mappings.unread
-
-    @property
-    def why_full(self) -> str:
-        """Why no more files are opened; empty if they are."""
-        return self._aside.why_full
+    def unread(self) -> Iterator[tuple[str, str]]:
+        """What could not be read of processes, whose functions have no names, and why; the last few."""
+        yield from ((f"/proc/{pid}/maps", why) for pid, why in self._mappings.unread.items())
+        if self._aside.why_full:
+            yield "/proc/PID/map_files", self._aside.why_full
 
 
 def _unnamed(region: Region, address: int) -> str:

@@ -7,7 +7,7 @@ the next head begins without it. It is checked as any file that somebody else ma
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -81,6 +81,12 @@ def carried(
 
 def kept_mappings(mappings: Mappings) -> tuple[Kept, ...]:
     return kept(mappings)
+
+
+def kept_cgroups(paths: Mapping[int, str], told: Set[int]) -> dict[int, str]:
+    """The paths of the newest cgroups; those that ran in this head are the newest."""
+    last = [it for it in paths if it in told]
+    return {it: paths[it] for it in [*(it for it in paths if it not in told), *last][-MOST_CGROUPS:]}
 
 
 def restored(carry: Carry) -> Mappings:

@@ -22,7 +22,7 @@ from zombiescope.kernel.perf_weights import Weights
 from zombiescope.naming.kernel_names import KALLSYMS, KernelOnce
 from zombiescope.naming.namer import Namer
 from zombiescope.naming.ranges import distinct
-from zombiescope.recorder.carry import MOST_CGROUPS, MOST_THREADS, Carry, carried, kept_mappings, restored
+from zombiescope.recorder.carry import MOST_THREADS, Carry, carried, kept_cgroups, kept_mappings, restored
 from zombiescope.recorder.cgroup_paths import CgroupPaths
 from zombiescope.recorder.clock import seconds
 from zombiescope.recorder.greedy import Greedy
@@ -244,12 +244,7 @@ class SettledStacks:
             Blind(what=USER_SYMBOLS, source=f"/proc/{pid}/root", why=why, subject=f"pid:{pid}")
             for pid, why in self._namer.unnamed.items()
         ]
-        unseen += [
-            Blind(what=USER_SYMBOLS, source=f"/proc/{pid}/maps", why=why, subject=f"pid:{pid}")
-            for pid, why in self._namer.unread.items()
-        ]
-        if self._namer.why_full:
-            unseen.append(Blind(what=USER_SYMBOLS, source="/proc/PID/map_files", why=self._namer.why_full))
+        unseen += [Blind(what=USER_SYMBOLS, source=it, why=why) for it, why in self._namer.unread()]
         until = np.searchsorted(busy_ns, [at for at, _ in drains], side="right")
         for (at_ns, ahead), taken in zip(drains, until.tolist(), strict=True):
             at = seconds(at_ns + ahead)
@@ -271,20 +266,15 @@ class SettledStacks:
         if self._drains:
             self._looks(self._drains, np.empty(0, np.int64), self._kind[0])
         self._namer.feed(self._begun())
-        for pid, why in self._namer.unread.items():
-            self.damage.append(f"functions of process {pid} have no names: /proc/{pid}/maps gave {why}")
-        if self._namer.why_full:
-            self.damage.append(f"functions of more processes have no names: {self._namer.why_full}")
+        self.damage += [f"functions have no names: {it} gave {why}" for it, why in self._namer.unread()]
         self.damage += self._left_out()
-        told = self._told_cgroups & self._paths.keys()
-        kept = [*(it for it in self._paths if it not in told), *told][-MOST_CGROUPS:]
         return carried(
             self._carry,
             end=self._now,
             mappings=kept_mappings(self._mappings),
             comms={tid: name for tid, name in self._threads.kept(MOST_THREADS).items() if name != UNKNOWN},
             last=self._last,
-            cgroups={it: self._paths[it] for it in kept},
+            cgroups=kept_cgroups(self._paths, self._told_cgroups),
             taken=self._taken,
             lost=self._all_lost(),
         )
