@@ -17,7 +17,10 @@ from pathlib import Path
 PROJECT = Path(__file__).parents[2]
 SOURCE = PROJECT / "src" / "zombiescope"
 # What the plugin imports of ours: none of it needs a package.
-PARTS = ("plugin/*.py", "core/*.py", "places/*.py", "kubernetes/__init__.py", "kubernetes/conditions.py")
+PARTS = (
+    *("plugin/*.py", "core/*.py", "places/*.py", "processes/*.py"),
+    *("kubernetes/__init__.py", "kubernetes/conditions.py"),
+)
 OUTPUTS = ("__init__.py", "_exit_codes.py", "_subjects.py")
 START = "import sys\nfrom zombiescope.plugin.__main__ import main\nsys.exit(main())\n"
 EPOCH = (2020, 1, 1, 0, 0, 0)

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.files import node_of
+from tests.files import node_of, write
+from tests.naming.programs import needs_root
 
 from zombiescope.audit.containers import cgroup_path, container, ids
 from zombiescope.audit.pod_logs import pods
@@ -125,13 +126,27 @@ def root(folder: Path, files: dict[str, object]) -> Host:
 def test_runtimes(files: dict[str, object], words: str, cgroup: str, tmp_path: Path) -> None:
     host = root(tmp_path, files)
     store = stores(host)[0]
-    assert ids(host, store) == [ID]
+    assert ids(host, store) == ([ID], False)
     one = container(host, store, ID)
     assert (one.words, one.cgroup) == (words, cgroup)
     assert one.restarts == (7 if "ecs-agent" in words else None)
 
 
+def supervisor(folder: Path, pid: int, program: str = "/usr/bin/conmon", mnt: int = 4026531832) -> None:
+    """What the kernel says of a process besides its name: whose it is, where it is, and what it runs."""
+    own, first = folder / f"proc/{pid}", folder / "proc/1/ns"
+    (own / "ns").mkdir(parents=True)
+    (own / "exe").symlink_to(program)
+    (own / "status").write_text("Name:\tx\nUid:\t0\t0\t0\t0\nGid:\t0\n")
+    write(folder, {program.lstrip("/"): "", "proc/1/ns/": ""})
+    for kind, number in (("mnt", mnt), ("pid", 4026531836)):
+        (own / "ns" / kind).symlink_to(f"{kind}:[{number}]")
+        if not (first / kind).is_symlink():
+            (first / kind).symlink_to(f"{kind}:[{number}]")
+
+
 def test_stores_are_also_found_by_their_supervisors(tmp_path: Path) -> None:
+    needs_root()
     bundle = f"/home/u/own/overlay-containers/{ID}/userdata"
     host = root(
         tmp_path,
@@ -145,13 +160,25 @@ def test_stores_are_also_found_by_their_supervisors(tmp_path: Path) -> None:
             "proc/10/cmdline": "conmon\0-b\0/etc/passwd/x/y\0",
             "proc/11/comm": "conmon\n",
             "proc/11/cmdline": f"conmon\0-b\0/home/u/evil-containers/{ID}/userdata\0",
-            "proc/11/status": "Name:\tconmon\nUid:\t1000\t1000\t1000\t1000\n",
-            **{f"proc/{pid}/status": "Name:\tx\nUid:\t0\t0\t0\t0\nGid:\t0\n" for pid in (7, 8, 9, 10)},
+            "proc/12/comm": "conmon\n",
+            "proc/12/cmdline": f"conmon\0-b\0/home/u/evil-containers/{ID}/userdata\0",
+            "proc/13/comm": "conmon\n",
+            "proc/13/cmdline": f"conmon\0-b\0/home/u/evil-containers/{ID}/userdata\0",
+            "proc/14/comm": "conmon\n",
+            "proc/14/cmdline": f"conmon\0-b\0/home/u/evil-containers/{ID}/userdata\0",
             f"home/u/evil-containers/{ID}/userdata/config.json": PODMAN,
             f"home/u/own/overlay-containers/{ID}/userdata/config.json": PODMAN,
             f"data/state/io.containerd.runtime.v2.task/k8s.io/{ID}/config.json": CONTAINERD,
         },
     )
+    for pid in (7, 9, 10, 11):
+        supervisor(tmp_path, pid)
+    supervisor(tmp_path, 8, "/usr/bin/containerd-shim-runc-v2")
+    (tmp_path / "proc/11/status").write_text("Name:\tconmon\nUid:\t1000\t1000\t1000\t1000\n")
+    supervisor(tmp_path, 12, mnt=7)  # in a container
+    supervisor(tmp_path, 13, "/usr/bin/sleep")
+    supervisor(tmp_path, 14, "/home/u/conmon")
+    (tmp_path / "home/u/conmon").chmod(0o666)
     (tmp_path / "proc/8/cwd").symlink_to(f"/data/state/io.containerd.runtime.v2.task/k8s.io/{ID}")
     assert stores(host) == [
         Store("storage", "/home/u/own/overlay-containers"),
@@ -227,11 +254,11 @@ def test_pods_and_restarts_from_names_of_logs(tmp_path: Path) -> None:
             "var/log/pods/default_web_/web/9.log": "",
         },
     )
-    (only,) = pods(host)
+    (only,) = pods(host, [])
     assert (only.namespace, only.name, only.uid) == ("default", "web-1", UID)
     assert only.restarts == {"web": 4, "side": 0}
     with pytest.raises(Unreadable):
-        list(pods(Host(str(tmp_path / "none"), live=False)))
+        list(pods(Host(str(tmp_path / "none"), live=False), []))
 
 
 @pytest.mark.parametrize(
@@ -253,11 +280,13 @@ def test_of_two_names_that_podman_keeps_the_metadata_s_counts(tmp_path: Path) ->
 
 
 def test_a_supervisor_that_names_no_whole_path_or_no_store_is_passed_over(tmp_path: Path) -> None:
+    needs_root()
+    for pid in (7, 8, 9):
+        supervisor(tmp_path, pid)
     host = root(
         tmp_path,
         {
             **{f"proc/{pid}/comm": "conmon\n" for pid in (7, 8, 9)},
-            **{f"proc/{pid}/status": "Name:\tx\nUid:\t0\t0\t0\t0\n" for pid in (7, 8, 9)},
             "proc/7/cmdline": f"conmon\0-b\0own/overlay-containers/{ID}/userdata\0",
             "proc/8/cmdline": f"conmon\0-b\0/own/files/{ID}/userdata\0",
             "proc/9/cmdline": f"conmon\0-b\0/own/overlay-containers/{ID}/userdata\0",
@@ -271,7 +300,7 @@ def test_a_supervisor_that_names_no_whole_path_or_no_store_is_passed_over(tmp_pa
 def test_logs_that_only_begin_like_a_container_s_are_none(tmp_path: Path) -> None:
     top = f"var/log/pods/default_web-1_{UID}/web"
     host = root(tmp_path, {f"{top}/{name}": "" for name in ("1.log", "7.txt", "8", "x.log", "9.tar.log")})
-    (only,) = pods(host)
+    (only,) = pods(host, [])
     assert only.restarts == {"web": 1}
 
 

@@ -96,7 +96,7 @@ def test_what_is_no_log_is_said_and_no_link_is_followed(what: str, log: Path, tm
 
 
 def test_dots_lead_nowhere(log: Path, tmp_path: Path) -> None:
-    assert listing(Place(str(tmp_path), "/../logs/.", "/x")) == ["a.log"]
+    assert listing(Place(str(tmp_path), "/../logs/.", "/x")) == (["a.log"], False)
     with pytest.raises(Unreadable):
         listing(Place(str(log.parent), "/../logs", "/x"))
 

@@ -22,7 +22,7 @@ def test_a_node_is_a_raylet_with_a_number(tmp_path: Path) -> None:
     process(tmp_path, 8, "gcs_server", "--node_id=c", "--log_dir=/logs")
     process(tmp_path, 9, "raylet", "--log_dir=/logs")
     process(tmp_path, 10, "raylet", "--node_id=d", "--log_dir=/nowhere")
-    found = {it.logs.shown: it.nodes for it in sessions(Host(str(tmp_path), live=False))}
+    found = {it.logs.shown: it.nodes for it in sessions(Host(str(tmp_path), live=False)).found}
     assert found == {
         "/proc/7/root/logs": [RayNode(id="a=b", pid=7, cgroup="/pods/7", address="10.0.0.7")],
         "/proc/8/root/logs": [],

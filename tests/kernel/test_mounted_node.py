@@ -207,7 +207,7 @@ from zombiescope.audit.containers import container, ids
 from zombiescope.audit.stores import stores
 from zombiescope.kernel.mounted_node import host_at
 host = host_at("/host")
-print([container(host, it, name).cgroup for it in stores(host) for name in ids(host, it)])
+print([container(host, it, name).cgroup for it in stores(host) for name in ids(host, it)[0]])
 """
     store = "run/containerd/io.containerd.runtime.v2.task/k8s.io"
     also = "mount -t tmpfs tmpfs $new/host/run\n"

@@ -6,8 +6,6 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -18,13 +16,12 @@ from tests.waiting import until
 from zombiescope.core.errors import Unparsable, Unreadable
 from zombiescope.kernel.aside import MOST, Aside
 from zombiescope.naming import files
-from zombiescope.naming.contents import OnDisk
+from zombiescope.naming.contents import OnDisk, contents
 from zombiescope.naming.elf import Elf
 from zombiescope.naming.file_systems import MountTables
 from zombiescope.naming.mapped import Mapped
 from zombiescope.naming.mappings import Mappings
 from zombiescope.naming.namer import Namer
-from zombiescope.naming.opening import _walked, contents, identity, inside, place
 from zombiescope.naming.regions import Region
 from zombiescope.naming.vdso import vdso
 
@@ -134,48 +131,6 @@ def test_the_same_library_is_read_once(loader: Path, tmp_path: Path) -> None:
         with running(loader, path, "walk_of_the_host") as (process, (address,)):
             assert name_at(process.pid, int(address, 16), namer) == "walk_of_the_host"
     assert len(namer._files) == 1
-
-
-def test_what_is_no_file_is_never_opened(tmp_path: Path) -> None:
-    needs_root()
-    os.mkfifo(tmp_path / "fifo")
-    os.mknod(tmp_path / "device", 0o20600, os.makedev(10, 130))  # /dev/watchdog: opening it restarts a machine
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "file").write_bytes(b"x")
-    (tmp_path / "link").symlink_to("file")
-    with place(str(tmp_path)) as root:
-        for name in ("fifo", "device", "folder", "link"):
-            with inside(root, f"/{name}") as descriptor, pytest.raises(Unreadable, match="not a regular file"):
-                identity(descriptor, name)
-        with inside(root, "/file") as descriptor:
-            assert identity(descriptor, "file").inode == (tmp_path / "file").stat().st_ino
-
-
-def test_no_link_leads_out_of_a_root(tmp_path: Path) -> None:
-    (tmp_path / "root" / "real").mkdir(parents=True)
-    (tmp_path / "secret").write_bytes(b"x")
-    (tmp_path / "root" / "real" / "secret").write_bytes(b"xy")
-    for name, to in {"up": "../..", "away": str(tmp_path), "magic": "/proc/self/root", "fine": "/real"}.items():
-        (tmp_path / "root" / name).symlink_to(to)
-    with place(str(tmp_path / "root")) as root:
-        for path in ("/up/secret", f"/up{tmp_path}/secret", "/away/secret", f"/magic{tmp_path}/secret", "/../secret"):
-            for way in (inside, walked):
-                with pytest.raises(Unreadable), way(root, path):
-                    pass
-        with inside(root, "/fine/secret") as descriptor:
-            assert identity(descriptor, "x").size == 2
-        with pytest.raises(Unreadable):
-            _walked(root, "fine/secret", "before Linux 5.6 no link is followed at all")
-        descriptor = _walked(root, "real/secret", "x")
-        os.close(descriptor)
-
-
-@contextmanager
-def walked(root: int, path: str) -> Iterator[int]:
-    """As on a kernel before 5.6."""
-    descriptor = _walked(root, path.lstrip("/"), path)
-    yield descriptor
-    os.close(descriptor)
 
 
 def test_a_file_cut_off_while_it_is_read_gives_less_and_no_signal(tmp_path: Path) -> None:

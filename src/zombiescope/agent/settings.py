@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -12,6 +11,7 @@ from zombiescope.agent.findings import HOLD
 from zombiescope.agent.remedying import windows
 from zombiescope.core import UserError
 from zombiescope.kubernetes import node_report
+from zombiescope.processes.opening import regular
 from zombiescope.recorder.budget import default_share
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -127,13 +127,11 @@ def address(text: str, key: str) -> tuple[str, int]:
 def token(path: str, key: str) -> str:
     """A secret that only its owner can read. Never a FIFO or a device, never more than it can be."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = regular(path)
     except OSError as error:
         raise UserError(f"{key}: {path}: {(error.strerror or str(error)).lower()}") from error
     try:
         found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
-            raise UserError(f"{key}: {path}: not a regular file")
         if found.st_mode & 0o077 or found.st_uid not in (0, os.geteuid()):
             raise UserError(f"{key}: {path}: others can read or own it: chown it to the agent's user, and chmod 600")
         text = os.read(handle, TOKEN_MOST).decode("ascii", "replace").strip()

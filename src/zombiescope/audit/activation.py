@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from zombiescope.audit.unit_file import KINDS
 from zombiescope.audit.unit_syntax import ended_lines, parse
 from zombiescope.core import Host, Unreadable
+from zombiescope.core.host import MOST_NAMES
 
 # udev(7), dbus-daemon(1): of two files of the same name that of the first folder counts.
 RULES = tuple(f"{place}/udev/rules.d" for place in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
@@ -84,10 +85,10 @@ def _files(host: Host, folders: tuple[str, ...], ending: str, unread: dict[str, 
 def _names(host: Host, folder: str, unread: dict[str, str]) -> list[str]:
     """Of a folder that cannot be listed none: /lib may lead to one that was listed, so the gate judges that."""
     try:
-        names = host.listing(folder)
+        names, more = host.first_names(folder, MOST_NAMES)
     except Unreadable:
         return []
-    if len(names) > MOST_FILES:
+    if more or len(names) > MOST_FILES:
         unread[folder] = f"more than {MOST_FILES:,} names"
     return names[:MOST_FILES]
 

@@ -55,9 +55,11 @@ class Container:
         return f"{what}{of}{image}{ray} ({self.runtime})"
 
 
-def ids(host: Host, store: Store) -> list[str]:
-    """The containers in a store, without the files beside them (locks, containers.json)."""
-    return [name for name in host.listing(store.path) if "." not in name][:MOST]
+def ids(host: Host, store: Store) -> tuple[list[str], bool]:
+    """The containers in a store, without the files beside them (locks, containers.json); and whether it has more."""
+    names, more = host.first_names(store.path, 2 * MOST)
+    found = [name for name in names if "." not in name]
+    return found[:MOST], more or len(found) > MOST
 
 
 def container(host: Host, store: Store, name: str) -> Container:

@@ -8,13 +8,13 @@ followed below the given root: one made in a container could lead out of it.
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from zombiescope.core import Unreadable
-from zombiescope.core.host import why
+from zombiescope.core.host import MOST_NAMES, why
+from zombiescope.processes.opening import folder_inside, names, regular_inside
 
 
 class Place(NamedTuple):
@@ -40,10 +40,8 @@ class Tail:
 
     def new(self, most: int) -> list[str]:
         """The complete lines that were added, within the last `most` bytes; at the first read, of what is there."""
-        with opened(self.place) as handle:
+        with _opened(self.place, regular_inside) as handle:
             about = os.fstat(handle)
-            if not stat.S_ISREG(about.st_mode):
-                raise Unreadable(self.place.shown, "not a regular file")
             self.modified = about.st_mtime
             if about.st_ino != self._inode or about.st_size < self._offset:
                 self._inode, self._offset = about.st_ino, 0
@@ -57,36 +55,28 @@ class Tail:
         return lines[1:] if skipped else lines  # the first is incomplete
 
 
-def listing(place: Place) -> list[str]:
-    """The names in a folder, sorted."""
-    with opened(place, os.O_DIRECTORY) as handle:
-        return sorted(os.listdir(handle))
+def listing(place: Place) -> tuple[list[str], bool]:
+    """Names in a folder, sorted, and whether it has more than are read: whoever fills it chooses how many."""
+    with _opened(place, folder_inside) as handle:
+        found, more = names(handle, MOST_NAMES)
+        return sorted(found), more
 
 
 def identity(place: Place) -> tuple[int, int]:
     """What identifies a folder, whichever root it was reached by."""
-    with opened(place, os.O_DIRECTORY) as handle:
+    with _opened(place, folder_inside) as handle:
         about = os.fstat(handle)
         return about.st_dev, about.st_ino
 
 
 @contextmanager
-def opened(place: Place, flags: int = 0) -> Iterator[int]:
-    """A file or folder below a root, reached step by step so that no link is followed."""
-    with ExitStack() as stack:
+def _opened(place: Place, way: Callable[..., int]) -> Iterator[int]:
+    """A file or folder below a root, reached without following a link; what is neither is not opened."""
+    try:
+        handle = way(place.root, place.path, links=False)
         try:
-            handle = _open(stack, place.root, os.O_PATH)
-            *folders, last = [step for step in place.path.split("/") if step not in ("", ".", "..")]
-            for step in folders:
-                handle = _open(stack, step, os.O_PATH | os.O_NOFOLLOW, handle)
-            # A FIFO in the place of a log must not hang us.
-            handle = _open(stack, last, os.O_NONBLOCK | os.O_NOFOLLOW | flags, handle)
             yield handle
-        except (OSError, ValueError) as error:
-            raise Unreadable(place.shown, why(error)) from error
-
-
-def _open(stack: ExitStack, name: str, flags: int, folder: int | None = None) -> int:
-    handle = os.open(name, flags, dir_fd=folder)
-    stack.callback(os.close, handle)
-    return handle
+        finally:
+            os.close(handle)
+    except (OSError, ValueError) as error:
+        raise Unreadable(place.shown, why(error)) from error

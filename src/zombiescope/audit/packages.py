@@ -52,7 +52,7 @@ def owners(host: Host, paths: Iterable[str]) -> dict[str, Owner]:
 
 def _dpkg(host: Host, wanted: dict[str, str]) -> Iterator[tuple[str, Owner]]:
     names = {os.fsencode(name): name for name in wanted}
-    for file in [name for name in host.listing(DPKG) if name.endswith(".list")][:MOST_LISTS]:
+    for file in [name for name in host.listing(DPKG, most=4 * MOST_LISTS) if name.endswith(".list")][:MOST_LISTS]:
         source = f"{DPKG}/{file}"
         try:
             listed = host.read_bytes(source)

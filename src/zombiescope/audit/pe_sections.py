@@ -7,11 +7,9 @@ only if it is a regular file of this root, and every offset and size is bounded.
 from __future__ import annotations
 
 import os
-import stat
 import struct
 
 from zombiescope.core import Host, Unreadable
-from zombiescope.core.host import why
 
 MOST_BYTES = 1 << 16  # of one section; the kernel takes a command line of 2 to 4 KiB
 _MOST_SECTIONS = 96  # as the format allows
@@ -21,7 +19,7 @@ _SECTION = 40  # bytes of one entry of the section table
 
 def section(host: Host, path: str, name: str) -> str:
     """The text of a section; "" if there is none of that name. Raises Unreadable for what is not a PE file."""
-    handle = _opened(host, path)
+    handle = host.opened(path)
     try:
         begin, place = struct.unpack("<2s58xI", os.pread(handle, 64, 0))
         magic, count, optional = struct.unpack("<4s2xH12xH2x", os.pread(handle, _HEADER, place))
@@ -40,18 +38,3 @@ def section(host: Host, path: str, name: str) -> str:
         raise Unreadable(path, str(error).lower()) from error
     finally:
         os.close(handle)
-
-
-def _opened(host: Host, path: str) -> int:
-    """The file itself, open; a link that leads out of the root, a FIFO or a device is refused."""
-    real = host.real(path)
-    try:
-        if not stat.S_ISREG(os.stat(real).st_mode):
-            raise Unreadable(path, "not a regular file")
-        handle = os.open(real, os.O_NONBLOCK)  # it may be a FIFO by now
-    except (OSError, ValueError) as error:
-        raise Unreadable(path, why(error)) from error
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise Unreadable(path, "not a regular file")
-    return handle

@@ -13,7 +13,7 @@ from zombiescope.core import Host, Unreadable
 from zombiescope.kernel.text import count
 
 SOURCE = "/var/log/pods"
-MOST = 1_000  # pods: a node has 110 by default, 250 where it was raised
+MOST = 1_000  # pods: a node has 110 by default, 250 where it was raised; so many files of one container, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,14 +24,16 @@ class Pod:
     restarts: dict[str, int] = field(default_factory=dict)  # by container
 
 
-def pods(host: Host) -> Iterator[Pod]:
-    for folder in host.listing(SOURCE)[:MOST]:
+def pods(host: Host, left_out: list[str]) -> Iterator[Pod]:
+    """Every pod with a log; `left_out` gets each folder that has more names than are read."""
+    for folder in _listing(host, SOURCE, left_out):
         parts = folder.split("_")
         if len(parts) != 3 or not all(parts):  # names of namespaces and pods hold no underscore
             continue
         restarts = {}
-        for container in _listing(host, f"{SOURCE}/{folder}"):
-            numbers = [number for file in _listing(host, f"{SOURCE}/{folder}/{container}") for number in _number(file)]
+        for container in _names(host, f"{SOURCE}/{folder}", left_out):
+            files = _names(host, f"{SOURCE}/{folder}/{container}", left_out)
+            numbers = [number for file in files for number in _number(file)]
             if numbers:
                 restarts[container] = max(numbers)
         yield Pod(namespace=parts[0], name=parts[1], uid=parts[2], restarts=restarts)
@@ -47,8 +49,15 @@ def _number(file: str) -> Iterator[int]:
             return
 
 
-def _listing(host: Host, path: str) -> list[str]:
+def _names(host: Host, path: str, left_out: list[str]) -> list[str]:
     try:
-        return host.listing(path)
+        return _listing(host, path, left_out)
     except Unreadable:
         return []  # it is gone, or not a folder
+
+
+def _listing(host: Host, path: str, left_out: list[str]) -> list[str]:
+    names, more = host.first_names(path, MOST)
+    if more:
+        left_out.append(path)
+    return names

@@ -1,7 +1,9 @@
-"""Processes by their kernel name (comm): container supervisors, Ray nodes."""
+"""Processes by their kernel name (comm): container supervisors, Ray nodes. Anybody may choose a name."""
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Container, Iterator
 from functools import partial
 
@@ -12,14 +14,20 @@ MOST = 20_000  # processes read, 10 µs each
 
 
 def running(host: Host, names: Container[str]) -> Iterator[tuple[int, str]]:
-    """The pid and name of each process that is called one of `names`; the kernel keeps 15 bytes of a name."""
-    for pid in [name for name in host.listing("/proc") if name.isascii() and name.isdecimal()][:MOST]:
+    """The pid and name of each process that is called one of `names`; the kernel keeps 15 bytes of a name.
+
+    Raises Unreadable at the end if there are more processes than are read: one that was not found may be among them.
+    """
+    pids = host.pids()
+    for pid in pids[:MOST]:
         try:
             name = host.read(f"/proc/{pid}/comm", most=64).removesuffix("\n")
         except Unreadable:
             continue  # it has exited
         if name in names:
             yield int(pid), name
+    if len(pids) > MOST:
+        raise Unreadable("/proc", f"{len(pids):,} processes, of which {MOST:,} were read")
 
 
 def sees_all(host: Host) -> bool:
@@ -36,6 +44,26 @@ def is_roots(host: Host, pid: int) -> bool:
         return "\nUid:\t0\t" in host.read(f"/proc/{pid}/status", most=1 << 16)
     except Unreadable:
         return False
+
+
+def is_the_hosts(host: Host, pid: int, program: str) -> bool:
+    """Whether a process runs this program (or one that is called so and more), as the host's root installed it.
+
+    Its name says nothing, and root in a container is not root on the host. So it must be in the node's own mount and
+    pid namespaces, where the path of its executable means what it means to us, and only root may write to that.
+    """
+    first = 2 if sees_all(host) else 1  # kthreadd is in the initial ones, which no container can have
+    try:
+        for kind in ("mnt", "pid"):
+            if host.link(f"/proc/{pid}/ns/{kind}") != host.link(f"/proc/{first}/ns/{kind}"):
+                return False
+        name = os.path.basename(host.link(f"/proc/{pid}/exe").removesuffix(" (deleted)"))  # after an upgrade
+        file = host.status(f"/proc/{pid}/exe", follow=True)
+    except Unreadable:
+        return False
+    writable = stat.S_IWGRP | stat.S_IWOTH
+    owned = file is not None and stat.S_ISREG(file.st_mode) and file.st_uid == 0 and not file.st_mode & writable
+    return owned and (name == program or name.startswith(f"{program}-")) and is_roots(host, pid)
 
 
 def words_of(host: Host, pid: int) -> list[str]:

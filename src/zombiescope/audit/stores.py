@@ -1,16 +1,18 @@
 """Where container runtimes keep their containers: the usual folders, and those of running supervisors.
 
 containerd's shim runs in the bundle of its container; conmon (podman, CRI-O) has the bundle on its command line. So a
-runtime with other folders (k3s, a test) is found as well. Only root's processes are trusted: any user could name a
-process conmon and claim cgroups of others.
+runtime with other folders (k3s, a test) is found as well. Only programs of the host that root runs are believed: a
+process that is merely called conmon, as root in a container may call its own, would choose what is read, and claim the
+cgroups of others.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 
-from zombiescope.audit.running import is_roots, running, words_of
+from zombiescope.audit.running import is_the_hosts, running, words_of
 from zombiescope.core import Host, Unreadable
 
 _CONTAINERD = "io.containerd.runtime.v2.task"
@@ -44,7 +46,7 @@ def stores(host: Host) -> list[Store]:
 
 def _at(host: Host, path: str) -> list[Store]:
     try:
-        names = host.listing(path)
+        names, _ = host.first_names(path, MOST)
     except Unreadable:
         return []
     if os.path.basename(path) == _CONTAINERD:  # one folder for each of its namespaces: k8s.io, moby, default
@@ -53,22 +55,25 @@ def _at(host: Host, path: str) -> list[Store]:
 
 
 def _supervised(host: Host) -> list[str]:
-    try:
-        found = [(pid, name) for pid, name in running(host, _SUPERVISORS) if is_roots(host, pid)]
-    except Unreadable:
-        return []
     paths = []
-    for pid, name in found:
-        if name == "conmon":
-            words = words_of(host, pid)
-            bundle = words[words.index("-b") + 1] if "-b" in words[:-1] else ""
-        else:
-            try:
-                bundle = host.link(f"/proc/{pid}/cwd")
-            except Unreadable:
-                continue
-        # …/overlay-containers/ID/userdata, …/io.containerd.runtime.v2.task/NAMESPACE/ID
-        store = os.path.dirname(os.path.dirname(bundle))
-        if bundle.startswith("/") and store.endswith((_STORAGE, f"/{_CONTAINERD}")):
-            paths.append(store)
+    with suppress(Unreadable):  # those that were found before there were too many processes
+        for pid, name in running(host, _SUPERVISORS):
+            # …/overlay-containers/ID/userdata, …/io.containerd.runtime.v2.task/NAMESPACE/ID
+            bundle = _bundle(host, pid, name)
+            store = os.path.dirname(os.path.dirname(bundle))
+            named = bundle.startswith("/") and store.endswith((_STORAGE, f"/{_CONTAINERD}"))
+            # Asked last: should its number be another's by now, then neither is believed.
+            if named and is_the_hosts(host, pid, name):
+                paths.append(store)
     return paths
+
+
+def _bundle(host: Host, pid: int, name: str) -> str:
+    """Where a supervisor says that its container is described; empty if it does not."""
+    if name == "conmon":
+        words = words_of(host, pid)
+        return words[words.index("-b") + 1] if "-b" in words[:-1] else ""
+    try:
+        return host.link(f"/proc/{pid}/cwd")
+    except Unreadable:
+        return ""

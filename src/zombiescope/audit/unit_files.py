@@ -291,9 +291,9 @@ class UnitFiles:
 
     def _listed(self, folder: str) -> list[str]:
         try:
-            names = self._host.listing(folder)
+            names, more = self._host.first_names(folder, boot.MOST_UNITS)
         except Unreadable:
             return []
-        if len(names) > boot.MOST_UNITS:
+        if more:
             self.unread[folder] = f"more than {boot.MOST_UNITS:,} names"
-        return names[: boot.MOST_UNITS]
+        return names

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from zombiescope.audit.running import running
 from zombiescope.core import Host, Unreadable
 from zombiescope.core.commands import shown_by
+from zombiescope.core.host import MOST_NAMES
 from zombiescope.kernel.text import lines
 from zombiescope.knowledge.agents import Agent, SignOfUse
 
@@ -105,14 +106,17 @@ class Usage:
         return re.search(sign.pattern, text, re.MULTILINE) is not None, shown_by("grep", "-P", sign.pattern, sign.path)
 
     def _folder_filled(self, sign: SignOfUse) -> tuple[bool, str]:
-        names = self._host.listing(sign.path)
-        return bool(fnmatch.filter(names, sign.pattern or "*")), sign.path
+        names, more = self._host.first_names(sign.path, MOST_NAMES)
+        held = bool(fnmatch.filter(names, sign.pattern or "*"))
+        if more and not held:
+            raise Unreadable(sign.path, f"more than {MOST_NAMES:,} names in it")
+        return held, sign.path
 
     def _cgroup_exists(self, sign: SignOfUse) -> tuple[bool, str]:
         return bool(fnmatch.filter(self.cgroups(), sign.pattern)), _CGROUPS
 
     def _process_running(self, sign: SignOfUse) -> tuple[bool, str]:
-        if not any(name.isdecimal() for name in self._host.listing("/proc")):
+        if not self._host.pids():
             raise Unreadable("/proc", "processes exist on a running node only")
         return next(running(self._host, sign.names), None) is not None, shown_by("pgrep", "-l", "|".join(sign.names))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
-import stat
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from zombiescope.cli._looking import duration, hertz
 from zombiescope.cli._parser import did_you_mean
 from zombiescope.cli.record import _bytes as size
 from zombiescope.core import UserError
+from zombiescope.processes.opening import regular
 
 MOST_FILE = 1 << 20  # bytes of a configuration file
 
@@ -161,9 +161,7 @@ def _from_file(file: str) -> dict[str, Any]:
 
 def _read(file: str) -> dict[str, Any]:
     try:
-        with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
-            if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-                raise UserError(f"{file}: not a regular file")
+        with open(regular(file), "rb") as opened:
             return tomllib.loads(opened.read(MOST_FILE).decode())
     except OSError as error:
         raise UserError(f"{file}: {(error.strerror or str(error)).lower()}") from error

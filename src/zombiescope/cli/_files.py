@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from functools import partial
@@ -14,6 +13,7 @@ from zombiescope.core import UserError, harmless
 from zombiescope.core.errors import Unparsable
 from zombiescope.core.samples import Samples
 from zombiescope.places.packed import DAMAGED, is_packed, plain
+from zombiescope.processes.opening import names, regular
 
 if TYPE_CHECKING:
     from zombiescope.naming.kallsyms import Kernel
@@ -29,6 +29,7 @@ PERF_DATA = (b"PERFILE2", b"PERFFILE", b"2ELIFREP")
 _GO_TEXT = (b"goroutine ", b"heap profile: ", b"threadcreate profile: ", b"--- mutex:", b"--- contention:")
 THREADS = "data"  # the file with the header in the folder of `perf record --threads`
 _MOST_THREADS = 900  # of one file each, which must all be open at once
+_MOST_BESIDE = 100_000  # names in that folder, 10 MB
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _MARK = 3  # bytes of the longest
 _BLOCK = 1 << 20
@@ -112,9 +113,11 @@ def _decoder(mark: bytes) -> codecs.IncrementalDecoder | None:
 
 def of_threads(folder: str) -> list[str]:
     """The files of a folder that `perf record --threads` wrote beside the first, `data`: one for each thread."""
-    found = [it for it in os.listdir(folder or ".") if it.startswith(f"{THREADS}.") and it[5:].isdecimal()]
-    if len(found) > _MOST_THREADS:
-        raise UserError(f"{folder}: {len(found):,} files of threads; at most {_MOST_THREADS:,} are read")
+    beside, more = names(folder or ".", _MOST_BESIDE)
+    found = [it for it in beside if it.startswith(f"{THREADS}.") and it[5:].isdecimal()]
+    if more or len(found) > _MOST_THREADS:
+        many = f"more than {_MOST_BESIDE:,} files" if more else f"{len(found):,} files of threads"
+        raise UserError(f"{folder}: {many}; at most {_MOST_THREADS:,} files of threads are read")
     return [os.path.join(folder, it) for it in sorted(found, key=lambda it: int(it[5:][:9]))]
 
 
@@ -129,12 +132,8 @@ def is_perf_data(path: str) -> bool:
 
 
 def _regular(path: str) -> IO[bytes]:
-    """Opened without blocking: a FIFO with no writer would never open, and a device may never end."""
-    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb")
-    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        return file
-    file.close()
-    raise OSError(0, "not a regular file", path)
+    """A FIFO with no writer would never open, and a device may act or never end: neither is opened."""
+    return os.fdopen(regular(path), "rb")
 
 
 # When the stacks of a perf.data file are read: at once; of a part, when it is asked for (Samples.in_full); or never,

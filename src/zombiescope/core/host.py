@@ -14,15 +14,19 @@ import re
 import stat
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from zombiescope.core.errors import Unreadable
 from zombiescope.places.in_root import resolved
 from zombiescope.places.own_python import FOLDER, environment
+from zombiescope.processes.opening import folder_inside, names, regular, regular_inside
 
 MOST_BYTES = 16 << 20  # no file we read is near this; a hostile one, or a mount table gone mad, might be
 MOST_FOLDERS = 200_000  # at about 3 µs each this is 0.6 s, the most a count may ever cost
+MOST_NAMES = 20_000  # in one folder: 5 ms, and 6 MB if each has the longest name that there can be
+MOST_PROCESSES = 200_000  # their names are short: 12 MB; a busy node has some thousand
+KERNELS = ("/proc/", "/sys/")  # what only the kernel puts there: nothing acts or waits when it is opened
 CHUNK = 1 << 16  # procfs hands out whole files in one read when the buffer is large enough
 
 
@@ -59,18 +63,8 @@ class Host:
         return self.read_bytes(path, most=most).decode("utf-8", "surrogateescape")
 
     def read_bytes(self, path: str, *, most: int = MOST_BYTES) -> bytes:
+        handle = self.opened(path)
         try:
-            real = self.real(path)
-            # A FIFO in another root would never end, and a device may act when it is opened (a watchdog begins to
-            # count): neither is. The live kernel's files are all regular.
-            if self._may_be_anything(path) and not stat.S_ISREG(os.stat(real).st_mode):
-                raise Unreadable(path, "not a regular file")
-            handle = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except (OSError, ValueError) as error:
-            raise Unreadable(path, why(error)) from error
-        try:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise Unreadable(path, "not a regular file")
             parts, size = [], 0
             while part := os.read(handle, CHUNK):
                 parts.append(part)
@@ -83,9 +77,19 @@ class Host:
         finally:
             os.close(handle)
 
+    def opened(self, path: str) -> int:
+        """A regular file, open for reading; to be closed. A FIFO would never end, and a device may act when it is
+        opened (a watchdog begins to count): neither is."""
+        try:
+            if self._is_kernels(path):
+                return os.open(self.real(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            return regular(self.real(path)) if self.root == "/" else self._inside(regular_inside, path)
+        except (OSError, ValueError) as error:
+            raise Unreadable(path, why(error)) from error
+
     def read_short(self, path: str) -> bytes:
         """A file that fits into one read, such as /proc/PID/stat, at the least cost: there are many of them."""
-        if not self.live:
+        if not self.live or not self._is_kernels(path):
             return self.read_bytes(path)
         try:
             handle = os.open(self.real(path), os.O_RDONLY | os.O_CLOEXEC)
@@ -103,21 +107,45 @@ class Host:
         except (OSError, ValueError) as error:
             raise Unreadable(path, why(error)) from error
 
-    def status(self, path: str) -> os.stat_result | None:
-        """What stands at a path, a link not followed; None if nothing does."""
+    def status(self, path: str, *, follow: bool = False) -> os.stat_result | None:
+        """What stands at a path, a link not followed unless asked for; None if nothing does."""
         try:
-            return os.lstat(self.real(path, follow=False))
+            own = follow and (self.root == "/" or self._is_kernels(path))
+            return os.stat(self.real(path)) if own else os.lstat(self.real(path, follow=follow))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError) as error:
             raise Unreadable(path, why(error)) from error
 
-    def listing(self, path: str) -> list[str]:
-        """The names in a folder, sorted."""
+    def listing(self, path: str, *, most: int = MOST_NAMES) -> list[str]:
+        """The names in a folder, sorted; Unreadable if it has more than `most`: whoever fills it chooses how many."""
+        found, more = self.first_names(path, most)
+        if more:
+            raise Unreadable(path, f"more than {most:,} names in it")
+        return found
+
+    def first_names(self, path: str, most: int) -> tuple[list[str], bool]:
+        """The first `most` names of a folder as it lies on the disk, sorted; and whether there are more."""
         try:
-            return sorted(os.listdir(self.real(path)))
+            if self.root == "/" or self._is_kernels(path):
+                found, more = names(self.real(path), most)
+            else:
+                folder = self._inside(folder_inside, path)
+                try:
+                    found, more = names(folder, most)
+                finally:
+                    os.close(folder)
         except (OSError, ValueError) as error:
             raise Unreadable(path, why(error)) from error
+        return sorted(found), more
+
+    def check_folder(self, path: str) -> None:
+        """Unreadable if it cannot be listed: that is not the same as an empty one."""
+        self.first_names(path, 0)
+
+    def pids(self) -> list[str]:
+        """The processes by their numbers, sorted as words."""
+        return [name for name in self.listing("/proc", most=MOST_PROCESSES) if name.isascii() and name.isdecimal()]
 
     def folders(self, path: str, *, most: int = MOST_FOLDERS) -> int:
         """How many folders stand at and below `path`, links not followed."""
@@ -144,10 +172,10 @@ class Host:
                 for child, links, inode in _folders_in(unopened.pop()):
                     yield child, inode
                     count += 1
+                    if count > most:
+                        raise Unreadable(path, f"more than {most:,} folders")
                     if links != 2:
                         unopened.append(child)
-                if count > most:
-                    raise Unreadable(path, f"more than {most:,} folders")
         except (OSError, ValueError) as error:
             raise Unreadable(path, why(error)) from error
 
@@ -185,8 +213,18 @@ class Host:
             return path if self.root == "/" and path[:1] == "/" else os.path.join(self.root, path.lstrip("/"))
         return self._below(path, follow)
 
-    def _may_be_anything(self, path: str) -> bool:  # noqa: ARG002  (then its type is asked first)
-        return self.root != "/"
+    def _is_kernels(self, path: str) -> bool:
+        return self.root == "/" and of_kernel(path)
+
+    def _inside(self, way: Callable[..., int], path: str) -> int:
+        """A file or folder of another root, opened."""
+        try:
+            return way(self.root, path)
+        except FileNotFoundError:
+            if self._foreign:
+                raise
+            # It may lead out of the root, which is said then. A copy may lack a folder that a link only passes (x/..).
+            return way(self.root, self.real(path).removeprefix(self.root), links=False)
 
     def _below(self, path: str, follow: bool) -> str:
         try:
@@ -205,6 +243,10 @@ def _folders_in(folder: str) -> Iterator[tuple[str, int, int]]:
             if entry.is_dir(follow_symlinks=False):  # False for what is gone; each cgroup has fifty files
                 with suppress(FileNotFoundError):
                     yield entry.path, entry.stat(follow_symlinks=False).st_nlink, entry.inode()
+
+
+def of_kernel(path: str) -> bool:
+    return f"{os.path.normpath(path) if '/..' in path else path}/".startswith(KERNELS)
 
 
 def why(error: OSError | ValueError) -> str:  # ValueError: a name that no file can have (a NUL, a lone surrogate)

@@ -20,7 +20,6 @@ An entry has a reason and an expiry date, or it is itself an objection: a baseli
 from __future__ import annotations
 
 import os
-import stat
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +32,7 @@ from zombiescope.core.host import why
 from zombiescope.gate._objection import Accepted, Objection, Ruling
 from zombiescope.gate._rulings import ruled, weighed
 from zombiescope.members.rooms import names
+from zombiescope.processes.opening import regular
 
 RULE = "baseline"
 MOST_BYTES = 1 << 20  # of either file; a list of every unit of a distribution has 30 KB
@@ -173,10 +173,7 @@ def _acceptance(entry: dict[str, Any], path: str, place: int) -> Acceptance:
 
 def _table(path: str, known: set[str]) -> dict[str, Any]:
     try:
-        # Without blocking: a FIFO that nothing writes to would never open.
-        with open(os.open(path, os.O_NONBLOCK), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UserError(f"{path}: not a regular file")
+        with open(regular(path), "rb") as file:
             text = file.read(MOST_BYTES + 1)
         if len(text) > MOST_BYTES:
             raise UserError(f"{path}: larger than {MOST_BYTES:,} bytes")

@@ -28,6 +28,7 @@ from zombiescope.core.host import why
 from zombiescope.gate._command_line import FOLDERS
 from zombiescope.knowledge.agents import agents
 from zombiescope.places.packed import DAMAGED, plain
+from zombiescope.processes.opening import regular
 
 MOST_MEMBERS = 5_000_000  # of one tar: the largest machine images have about a million files
 MOST_BYTES = 1 << 37  # of all members, 137 GB; read past, never written
@@ -65,7 +66,7 @@ def root_folder(path: str) -> Iterator[str]:
         raise UserError(f"{path}: {'not a folder or a tar file' if os.path.exists(path) else 'no such file or folder'}")
     with TemporaryDirectory(prefix="zombiescope-gate-") as folder:
         try:
-            with open(path, "rb") as file:
+            with open(regular(path), "rb") as file:
                 _unpack(plain(file), folder)
         except OSError as error:
             raise UserError(f"{path}: {why(error)}") from error

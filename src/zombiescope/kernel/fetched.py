@@ -72,7 +72,7 @@ def _held_open(host: Host, path: str, held: ExitStack) -> Callable[[], bytes]:
         nonlocal handle
         try:
             if handle < 0:
-                handle = os.open(host.real(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+                handle = host.opened(path)
                 held.callback(os.close, handle)
             part = os.pread(handle, CHUNK, 0)
             if at_once and len(part) < CHUNK:

@@ -43,7 +43,7 @@ class HeldFiles(Closing):
                     return content
                 except OSError:
                     os.close(handle)
-            handle = os.open(self.host.real(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            handle = self.host.opened(path)
             try:
                 content = os.pread(handle, LONGEST, 0)
             except OSError:

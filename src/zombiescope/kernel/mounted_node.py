@@ -22,6 +22,7 @@ import re
 import stat
 
 from zombiescope.core import Host, Unreadable, UserError
+from zombiescope.core.host import of_kernel
 
 ENTERED = {"cgroup": 0x02000000, "uts": 0x04000000}  # CLONE_NEWCGROUP, CLONE_NEWUTS: nothing of ours depends on them
 _KINDS = (*ENTERED, "net")
@@ -80,8 +81,8 @@ class MountedNode(Host):
             return self._kernels(path, self._sys, plain.removeprefix("/sys"))
         return self._kmsg if plain == _KMSG else self._below(path, follow)
 
-    def _may_be_anything(self, path: str) -> bool:
-        return not path.startswith(("/proc/", "/sys/"))
+    def _is_kernels(self, path: str) -> bool:
+        return of_kernel(path)
 
     def _of_proc(self, path: str, plain: str) -> str:
         if not self._proc and _OF_PROCESSES.fullmatch(plain):

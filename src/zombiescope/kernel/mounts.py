@@ -75,7 +75,7 @@ def mount_of(host: Host, controller: str) -> CgroupMount:
 def tree_of(host: Host, controller: str, most: int) -> tuple[CgroupMount, list[str]]:
     """The hierarchy of a controller, and the live cgroups below its mount point; Unreadable if it cannot be listed."""
     mount = mount_of(host, controller)
-    host.listing(mount.path)  # fails if it cannot be listed: that is not the same as an empty tree
+    host.check_folder(mount.path)
     return mount, list(host.tree(mount.path, most=most))
 
 

@@ -6,17 +6,21 @@ import os
 
 from zombiescope.core.errors import Unreadable
 from zombiescope.core.host import Host, why
+from zombiescope.processes.opening import names
 
 
-def links(host: Host, path: str) -> dict[str, str]:
-    """What each symbolic link in a folder says; one that is gone by now is left out."""
+def links(host: Host, path: str, most: int) -> dict[str, str]:
+    """What each symbolic link in a folder says; one that is gone by now is left out. Unreadable if more than `most`."""
     try:
         folder = os.open(host.real(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
         raise Unreadable(path, why(error)) from error
     found = {}
     try:
-        for name in os.listdir(folder):
+        there, more = names(folder, most)
+        if more:
+            raise Unreadable(path, f"more than {most:,} names in it")
+        for name in there:
             try:  # not `suppress`, which takes as long as the call
                 found[name] = os.readlink(name, dir_fd=folder)
             except FileNotFoundError:

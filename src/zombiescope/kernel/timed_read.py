@@ -88,7 +88,7 @@ def _realtime_busy(host: Host) -> set[int]:
     """Cores on which a real-time thread of a program is running or waits to run, now."""
     found: set[int] = set()
     try:
-        pids = [name for name in host.listing("/proc") if name.isdecimal()]
+        pids = host.pids()
     except Unreadable:
         return found
     for pid in pids:

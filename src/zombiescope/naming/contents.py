@@ -7,7 +7,14 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
+
+from zombiescope.core.errors import Unreadable
+from zombiescope.processes.opening import identity, place, reading
+
+LARGEST = 4 << 30  # bytes; of a program only tables are read, and each of them is bounded
 
 
 class Contents(Protocol):
@@ -76,3 +83,25 @@ class OnDisk:
             return os.lseek(self._descriptor, at, os.SEEK_HOLE)
         except OSError as error:
             return at if error.errno == errno.ENXIO else self._size  # ENXIO: behind the end of the file
+
+
+def contents(descriptor: int, size: int, source: str) -> OnDisk:
+    """What is in a file whose identity was asked for before; to be closed."""
+    if size > LARGEST:
+        raise Unreadable(source, f"larger than {LARGEST >> 30} GB")
+    return OnDisk(reading(descriptor), size)
+
+
+@contextmanager
+def readable(source: str) -> Iterator[None]:
+    """A file that cannot be opened in here is Unreadable."""
+    try:
+        yield
+    except OSError as error:
+        raise Unreadable(source, (error.strerror or "").lower()) from None
+
+
+def host_file(path: str) -> OnDisk:
+    """A file of this machine by its path, links and all, if it is a regular one; to be closed."""
+    with readable(path), place(path) as descriptor:
+        return contents(descriptor, identity(descriptor).size, path)

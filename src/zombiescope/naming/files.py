@@ -19,13 +19,14 @@ import numpy as np
 from zombiescope.core.errors import Unparsable, Unreadable
 from zombiescope.kernel.aside import Aside, Task
 from zombiescope.naming.clean import clean
+from zombiescope.naming.contents import contents, host_file, readable
 from zombiescope.naming.debug_files import with_debug_file
 from zombiescope.naming.elf import Elf
 from zombiescope.naming.file_systems import MountTables
 from zombiescope.naming.mapped import Mapped
-from zombiescope.naming.opening import Identity, contents, regular
 from zombiescope.naming.regions import Region
 from zombiescope.naming.vdso import vdso
+from zombiescope.processes.opening import Identity
 
 # A node runs some hundred programs with some hundred libraries; a container image each makes them more.
 MOST_FILES = 1024
@@ -191,7 +192,7 @@ class Files:
             if len(image) != region.end - region.start:
                 raise Unreadable("[vdso]", "of another word size than ours")
             return _Loaded(Identity((0, 0), 0, len(image), 0, 0), Elf.parse(image, "[vdso]"))
-        with ExitStack() as stack:
+        with readable(region.path), ExitStack() as stack:
             mapped = stack.enter_context(Mapped(pid, region, self._tables))
             descriptor, which = mapped.found()
             known = self._by_identity.get(which)
@@ -200,7 +201,7 @@ class Files:
                 return _Loaded(which, None)
             elf = Elf.parse(stack.enter_context(closing(contents(descriptor, which.size, region.path))), region.path)
             _check(region, elf.build_id)
-            return _Loaded(which, with_debug_file(elf, region.path, mapped.opened, regular))
+            return _Loaded(which, with_debug_file(elf, region.path, mapped.opened, host_file))
 
 
 # The kernel reports 20 bytes: longer build-ids are cut, shorter ones padded with zeros.

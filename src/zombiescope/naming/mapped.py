@@ -11,10 +11,10 @@ import os
 from contextlib import ExitStack
 
 from zombiescope.core.errors import Unreadable
-from zombiescope.naming.contents import OnDisk
+from zombiescope.naming.contents import OnDisk, contents, readable
 from zombiescope.naming.file_systems import MountTables, mount_namespace
-from zombiescope.naming.opening import Identity, contents, identity, inside, place
 from zombiescope.naming.regions import Region
+from zombiescope.processes.opening import Identity, identity, inside, place
 
 
 class Mapped:
@@ -40,10 +40,11 @@ class Mapped:
         self._mounts.check_path(region.path)
         for search in (self._by_mapping, self._by_their_root, self._by_our_root):
             try:
-                descriptor = search()
-                if descriptor is None:
-                    continue
-                which = identity(descriptor, region.path)
+                with readable(region.path):
+                    descriptor = search()
+                    if descriptor is None:
+                        continue
+                    which = identity(descriptor)
                 self._mounts.check_device(region.path, which.device)
                 if search == self._by_mapping or self._same(which) or region.build_id:  # the build-id is checked later
                     return descriptor, which
@@ -58,10 +59,11 @@ class Mapped:
             raise Unreadable(path, "the process is gone")
         self._mounts.check_path(path)
         with (
+            readable(path),
             place("/" if self._gone else f"/proc/{self._pid}/root") as root,
             inside(root, path, follow=True) as descriptor,
         ):
-            which = identity(descriptor, path)
+            which = identity(descriptor)
             self._mounts.check_device(path, which.device)
             return contents(descriptor, which.size, path)
 
@@ -75,7 +77,7 @@ class Mapped:
         descriptor = self._open.enter_context(place(link))
         if said.removesuffix(" (deleted)") == self._region.path or self._region.build_id:
             return descriptor
-        return descriptor if self._same(identity(descriptor, self._region.path)) else None
+        return descriptor if self._same(identity(descriptor)) else None
 
     def _by_their_root(self) -> int | None:
         if self._gone or self._region.deleted:

@@ -18,9 +18,10 @@ from typing import NamedTuple
 from zombiescope.core.errors import Unparsable, Unreadable
 from zombiescope.kernel.aside import Aside, Task
 from zombiescope.naming.clean import clean
+from zombiescope.naming.contents import contents, readable
 from zombiescope.naming.file_systems import MountTables
-from zombiescope.naming.opening import contents, identity, inside, place
 from zombiescope.naming.perf_map import LARGEST, PerfMap
+from zombiescope.processes.opening import identity, inside, place
 
 MOST_PROCESSES = 256  # with a map; a node runs some tens of JITs
 MOST_MEMORY = 256 << 20
@@ -133,8 +134,8 @@ def _read(pid: int, before: _Read, tables: MountTables) -> _Read:
     path, owner = _expected(pid)
     mounts = tables.of(str(pid))
     mounts.check_path(path)
-    with place(f"/proc/{pid}/root") as root, inside(root, path) as descriptor:
-        which = identity(descriptor, path)
+    with readable(path), place(f"/proc/{pid}/root") as root, inside(root, path) as descriptor:
+        which = identity(descriptor)
         mounts.check_device(path, which.device)
         if which.owner not in (owner, 0):
             raise Unreadable(path, f"belongs to user {which.owner}, not to the process's own ({owner}) or root")

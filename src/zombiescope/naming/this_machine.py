@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from zombiescope.core.errors import Unparsable, Unreadable
 from zombiescope.naming.kallsyms import Kernel
 from zombiescope.naming.kallsyms_text import KallsymsText
-from zombiescope.naming.opening import identity, place, regular
+from zombiescope.processes.opening import identity, place
+from zombiescope.processes.opening import names as first_names
 
 if TYPE_CHECKING:  # a heatmap needs no names of functions
     from zombiescope.naming.contents import Contents
@@ -21,6 +22,7 @@ if TYPE_CHECKING:  # a heatmap needs no names of functions
     from zombiescope.naming.symbols import Symbols
 
 _KALLSYMS = _PERF_MAP = 64 << 20
+_MOST_IN_TMP = 100_000  # names in /tmp, which everybody may fill
 _RUNNING = "/proc/kallsyms"
 _FIRST = 128 << 10  # bytes of it that hold _text: before it are some hundred symbols of each core's own
 _CACHE = "~/.debug"  # where perf keeps copies of what it found in samples
@@ -93,7 +95,7 @@ class _PerfMaps(Mapping[int, "PerfMap"]):
             return PerfMap.parse(found.read(0, _PERF_MAP))
 
     def __iter__(self) -> Iterator[int]:
-        names = os.listdir("/tmp")
+        names, _ = first_names("/tmp", _MOST_IN_TMP)
         return (
             int(it[5:-4]) for it in names if it.startswith("perf-") and it.endswith(".map") and it[5:-4].isdecimal()
         )
@@ -126,7 +128,7 @@ def _kallsyms(path: str, *, owned: bool = False) -> KallsymsText | None:
     """`owned`: that of another than root and this user is not believed."""
     try:
         with place(path) as descriptor:
-            if identity(descriptor, path).owner not in (0, os.geteuid()) and owned:
+            if identity(descriptor).owner not in (0, os.geteuid()) and owned:
                 return None
             with open(f"/proc/self/fd/{descriptor}", "rb") as file:  # the kernel's own file has no size
                 return KallsymsText(file.read(_KALLSYMS + 1), path)
@@ -165,13 +167,16 @@ def program(path: str, build_id: str) -> Contents | None:
 
 
 def _with_debug_file(elf: Elf, path: str) -> Elf:
+    from zombiescope.naming.contents import host_file
     from zombiescope.naming.debug_files import with_debug_file
 
-    return with_debug_file(elf, path, regular, regular)
+    return with_debug_file(elf, path, host_file, host_file)
 
 
 def _opened(path: str) -> Contents | None:
+    from zombiescope.naming.contents import host_file
+
     try:
-        return regular(path)
+        return host_file(path)
     except Unreadable:
         return None

@@ -23,7 +23,7 @@ class Asleep:
     def told(self, host: Host, at: float) -> Iterator[tuple[str, Reading]]:
         """Each that slept since an earlier sample: its pid, and for how long."""
         seen: dict[str, tuple[float, int]] = {}
-        pids = sorted((it for it in host.listing("/proc") if it.isdecimal()), key=int, reverse=True)
+        pids = sorted(host.pids(), key=int, reverse=True)
         for pid in [*self.since, *(it for it in pids if it not in self.since)][:MOST]:
             try:
                 inside = host.read(f"/proc/{pid}/wchan", most=4096).strip()

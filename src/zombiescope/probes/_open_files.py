@@ -43,7 +43,7 @@ class Turns:
 
     def next(self, host: Host) -> Iterator[tuple[Owner, list[tuple[str, str]]]]:
         """The processes of this turn, each with its open files: number and what it leads to."""
-        self.alive = {name for name in host.listing("/proc") if name.isdecimal()} - _kernel_threads(host)
+        self.alive = set(host.pids()) - _kernel_threads(host)
         if not self.waiting:
             self.waiting, self.listed, self.refused, self.large = sorted(self.alive, key=int), 0, [], 0
         left = LINKS
@@ -58,10 +58,11 @@ class Turns:
                 continue
             owner = Owner(pid, name, uid)
             try:
-                found = list(links(host, f"/proc/{pid}/fd").items())
+                found = list(links(host, f"/proc/{pid}/fd", LINKS).items())
                 left -= len(found) + 10  # status and the listing itself
             except Unreadable as error:
                 self.refused += [owner.called] if "denied" in error.why else []
+                self.large += error.why.startswith("more than")  # it has opened them since
                 continue
             self.listed += 1
             yield owner, found

@@ -19,6 +19,7 @@ DELAY, RAN, AT = "task_run_delay_seconds_total", "task_run_seconds_total", "task
 UNREAD = "threads_unread"
 GIVES = (PRIORITY, CORE, USED, DELAY, RAN, AT, UNREAD)
 READ = 200  # threads in a sample, 90 µs each: 2,000 have all had a turn after 50 s
+LISTED = 50_000  # threads of one process whose numbers are listed, 4 MB
 KEPT = 20_000  # threads whose last turn is remembered, 0.2 KB each
 FOLLOWED = 50  # threads that are read in every sample: real-time, blocked, or waiting for a core
 
@@ -45,7 +46,7 @@ class Threads:
         left, unread = READ - len(followed), 0
         for process in busy:
             try:
-                names = files.host.listing(f"/proc/{process.pid}/task")
+                names, more = files.host.first_names(f"/proc/{process.pid}/task", LISTED)
             except Unreadable:
                 continue  # it has exited
             had = self.rounds.get(process.key, set())
@@ -61,6 +62,7 @@ class Threads:
             if len(now) == len(turn):
                 self.whole.add(process.key)
             unread += 0 if process.key in self.whole else len(turn) - len(now)
+            unread += max(process.threads - len(names), 1) if more else 0
         alive = {it.key for it in busy}
         self.rounds = {key: it for key, it in self.rounds.items() if key in alive}
         self.whole &= alive

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from zombiescope.audit.running import sees_all
-from zombiescope.core import Host, Reading, Unparsable, Unreadable, lasting
+from zombiescope.core import Blind, Host, Reading, Unparsable, Unreadable, lasting
 from zombiescope.probes._remembering import Look
 
 EVERY = 10.0  # the kubelet waits that long before the second restart, and longer before each that follows
@@ -51,7 +51,7 @@ def watch(host: Host) -> AbstractContextManager[Look]:
     return nullcontext(_Node(host).told)
 
 
-def read(host: Host) -> Iterator[Reading]:
+def read(host: Host) -> Iterator[Reading | Blind]:
     return _Node(host).told()
 
 
@@ -62,11 +62,15 @@ class _Node:
         self._changed: dict[str, int] = {}  # by id: when its status was last written, as it was read
         self._names: dict[str, str] = {}
 
-    def told(self) -> Iterator[Reading]:
+    def told(self) -> Iterator[Reading | Blind]:
         folder = self._folder()
         if not folder:
             return
-        present = [name for name in self._host.listing(folder) if _ID.fullmatch(name)][:MOST]
+        names, more = self._host.first_names(folder, MOST)
+        if more:
+            why = f"more than {MOST:,} containers: the rest are not read"
+            yield Blind(what=GIVES[0], source=folder, why=why, subject="node")
+        present = [name for name in names if _ID.fullmatch(name)]
         self._changed = {name: self._changed[name] for name in present if name in self._changed}
         self._names = {name: self._names[name] for name in present if name in self._names}
         if any(name not in self._names for name in present):

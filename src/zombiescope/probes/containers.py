@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
 from zombiescope.audit.containers import Container, container, ids
+from zombiescope.audit.pod_logs import MOST as MOST_LOGS
 from zombiescope.audit.pod_logs import SOURCE, Pod, pods
 from zombiescope.audit.running import sees_all, silent
 from zombiescope.audit.stores import USUAL, Store, stores
@@ -52,14 +53,16 @@ class _Node:
         self._known: dict[str, Container | None] = {}  # None: it exists, but its file is not understood
         self._pods: list[Pod] = []
         self._pods_before: dict[str, str] = {}  # by uid: its name, as it was last told
+        self._pods_left_out: list[str] = []  # folders of logs with more names than are read
         self._no_pods: Unreadable | None = None
         self._renewed = False  # since the last sample: then all are reported, else only new and removed ones
 
     def renew(self) -> None:
         self._renewed = True
         self._stores = stores(self._host)
+        self._pods_left_out = []
         try:
-            self._pods, self._no_pods = list(pods(self._host)), None
+            self._pods, self._no_pods = list(pods(self._host, self._pods_left_out)), None
         except Unreadable as error:
             self._pods, self._no_pods = [], error
 
@@ -72,7 +75,7 @@ class _Node:
                 raise Unreadable(USUAL[0], "no known container runtime stores anything here")
             yield Reading(what=GIVES[3], subject="node", value=0, at=at, source=shown_by("ls", "-d", *USUAL))
             return
-        present = self._present()
+        present, left_out = self._present()
         unmet = [name for name in present if name not in self._known]
         gone = [name for name in self._known if name not in present]
         # Restart counts, and files not understood at first, are read again now and then.
@@ -96,7 +99,13 @@ class _Node:
             counted = any(one is not None and one.restarts is not None for one in self._known.values())
             for what in GIVES[1:2] if counted else GIVES[1:3]:
                 yield Blind(what=what, source=self._no_pods.source, why=self._no_pods.why)
-        yield Reading(what=GIVES[3], subject="node", value=len(present), at=at, source=_source(self._stores))
+        if left_out:
+            why = f"more than {MOST:,} containers: the rest are not read"
+            source = f"$ ls {left_out}"
+            yield from (Blind(what=what, source=source, why=why, subject="node") for what in (GIVES[0], GIVES[2]))
+            yield Blind(what=GIVES[3], source=source, why=why)
+        else:
+            yield Reading(what=GIVES[3], subject="node", value=len(present), at=at, source=_source(self._stores))
         if odd := sum(one is None for one in self._known.values()):
             why = f"{odd} of {len(present)} containers have a description that is not understood"
             yield Blind(what=GIVES[0], source=_source(self._stores), why=why, subject="node")
@@ -112,20 +121,25 @@ class _Node:
             except Unreadable:
                 continue  # described elsewhere, just created or just removed
 
-    def _present(self) -> dict[str, list[Store]]:
-        """Every container, and where its description may be: docker, podman and CRI-O have two folders each."""
+    def _present(self) -> tuple[dict[str, list[Store]], str]:
+        """Every container, and where its description may be: docker, podman and CRI-O have two folders each. And the
+        store in which there were more than are read, if there was one."""
         found: dict[str, list[Store]] = {}
+        left_out = ""
         for store in self._stores:
             try:
-                names = ids(self._host, store)
+                names, more = ids(self._host, store)
             except Unreadable:
                 continue  # the runtime was stopped
             for name in names:
                 if name in found or len(found) < MOST:
                     found.setdefault(name, []).append(store)
-        return found
+                else:
+                    more = True
+            left_out = store.path if more else left_out
+        return found, left_out
 
-    def _pods_told(self, at: float) -> Iterator[Reading]:
+    def _pods_told(self, at: float) -> Iterator[Reading | Blind]:
         """A pod that was deleted is told once more, with 0: its last counts would seem to hold."""
         names = {pod.uid: f"{pod.namespace}/{pod.name}" for pod in self._pods}
         if self._no_pods is None:
@@ -133,6 +147,10 @@ class _Node:
                 words = f"pod {self._pods_before[uid]}"
                 yield Reading(what=GIVES[1], subject=f"pod:{uid}", value=0, at=at, source=f"$ ls {SOURCE}", text=words)
             self._pods_before = names
+            if self._pods_left_out:
+                why = f"more than {MOST_LOGS:,} names in it: the rest are not read"
+                source = f"$ ls {self._pods_left_out[0]}"
+                yield from (Blind(what=what, source=source, why=why, subject="node") for what in GIVES[1:3])
         for pod in self._pods:
             folder = f"{SOURCE}/{pod.namespace}_{pod.name}_{pod.uid}"
             words = f"pod {pod.namespace}/{pod.name}"

@@ -53,7 +53,7 @@ def _known(host: Host, frozen: set[str]) -> _Known:
         raise Unreadable("/proc/self/mountinfo", "no hierarchy with a freezer is mounted")
     found: list[tuple[CgroupMount, str]] = []
     for mount in mounts:
-        host.listing(mount.path)  # fails if it cannot be listed: that is not the same as an empty tree
+        host.check_folder(mount.path)
         found += [(mount, path) for path in host.tree(mount.path, most=WALKED)]
     gone = frozen - {f"cgroup:{path}" for _, path in found}
     frozen -= gone

@@ -43,7 +43,7 @@ def _limited(host: Host) -> _Limited:
         mount = mount_of(host, "blkio")
     except Unreadable:
         mount = mount_of(host, "io")
-    host.listing(mount.path)  # fails if it cannot be listed: that is not the same as an empty tree
+    host.check_folder(mount.path)
     limits: _Limits = {}
     for path in host.tree(mount.path, most=WALKED):
         found: dict[tuple[str, str], int] = {}

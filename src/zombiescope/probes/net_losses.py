@@ -58,7 +58,7 @@ class _Known:
 
 
 def _spaces(host: Host) -> _Known:
-    pids = sorted((it for it in host.listing("/proc") if it.isdecimal()), key=lambda pid: (len(pid), pid))
+    pids = sorted(host.pids(), key=lambda pid: (len(pid), pid))
     if not pids:
         raise Unreadable("/proc", "no process is visible")
     known = _Known({"node": ("1", "")})

@@ -59,7 +59,7 @@ watch, read = keeping(_Last, _told)
 
 
 def _done(host: Host) -> Iterator[tuple[str, tuple[int, int]]]:
-    pids = sorted((it for it in host.listing("/proc") if it.isdecimal()), key=int, reverse=True)
+    pids = sorted(host.pids(), key=int, reverse=True)
     for pid in pids[:MOST]:
         try:
             yield pid, parse(host.read(f"/proc/{pid}/io", most=4096))

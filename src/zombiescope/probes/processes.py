@@ -135,7 +135,7 @@ def _look(files: HeldFiles, memory: _Memory) -> Iterator[Reading | Blind]:
 
 def _seen(files: HeldFiles, memory: _Memory) -> _Look:
     at = files.host.now()
-    pids = list(filter(str.isdecimal, files.host.listing("/proc")))
+    pids = files.host.pids()
     pids.sort(key=len)  # they are sorted as words
     found, before, memory.parsed = {}, memory.parsed, {}
     odd: dict[str, str] = {}

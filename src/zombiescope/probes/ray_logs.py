@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 
 from zombiescope.audit.log_tail import Place, Tail, listing
-from zombiescope.audit.ray_sessions import Session, sessions
+from zombiescope.audit.ray_sessions import Sessions, sessions
 from zombiescope.audit.running import sees_all, silent
 from zombiescope.core import Blind, Host, Reading, Unreadable
+from zombiescope.core.host import MOST_NAMES
 from zombiescope.knowledge.ray_messages import LONGEST, level, recognise, stamp
 from zombiescope.probes._remembering import Look, renewing
 
@@ -54,7 +55,7 @@ class _Ray:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._sessions: list[Session] | Unreadable = []
+        self._sessions: Sessions | Unreadable = Sessions([])
         self._tails: dict[Place, Tail] = {}
         self._skipped = 0
         self._since = host.now() - PAST
@@ -74,14 +75,16 @@ class _Ray:
                 raise self._sessions
             yield Reading(what=GIVES[2], subject="node", value=0, at=now, source="$ pgrep raylet; ls /tmp/ray")
             return
-        for session in self._sessions:
+        for session in self._sessions.found:
             for node in session.nodes:
                 subject, source = f"raynode:{node.id}", f"/proc/{node.pid}/cgroup"
                 where = f"{node.address} {node.cgroup}"
                 yield Reading(what=GIVES[1], subject=subject, value=node.pid, at=now, source=source, text=where)
-        places = [place for session in self._sessions for place in _files(session.logs)]
+        left_out = self._sessions.left_out
+        unseen = [Unreadable("$ pgrep raylet; ls /tmp/ray", left_out)] if left_out else []
+        places = [place for session in self._sessions.found for place in _files(session.logs, unseen)]
         self._tails = {place: self._tails.get(place) or Tail(place) for place in places}
-        happened, unseen = [], []
+        happened: list[Reading] = []
         for tail in self._tails.values():
             try:
                 met, skipped = tail.modified > 0, tail.skipped
@@ -90,20 +93,22 @@ class _Ray:
             except Unreadable as error:
                 unseen.append(error)
         yield from [event for event in happened if event.at >= self._since][-MOST:]
-        source = self._sessions[0].logs.shown
+        source = self._sessions.found[0].logs.shown
         yield Reading(what=GIVES[2], subject="node", value=self._skipped, at=now, source=source)
         if unseen:
             yield Blind(what=GIVES[0], source=unseen[0].source, why=unseen[0].why, subject="node")
 
 
-def _files(logs: Place) -> list[Place]:
-    """The files of a session that report deaths; of the many job logs, the latest."""
+def _files(logs: Place, unseen: list[Unreadable]) -> list[Place]:
+    """The files of a session that report deaths; of the many job logs, the latest. `unseen` gets what was left out."""
     found = []
     for folder, patterns in ((logs, _LOGS), (logs.inside("events"), _EVENTS)):
         try:
-            names = listing(folder)
+            names, more = listing(folder)
         except Unreadable:
             continue
+        if more:
+            unseen.append(Unreadable(folder.shown, f"more than {MOST_NAMES:,} names in it, of which so many are read"))
         found += [folder.inside(name) for pattern in patterns for name in fnmatch.filter(names, pattern)[-NEWEST:]]
     return found
 

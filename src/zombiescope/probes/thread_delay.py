@@ -132,7 +132,7 @@ def _renewed(host: Host, known: Threads) -> Threads:
 
 
 def _all_pids(host: Host) -> list[str]:
-    return sorted((name for name in host.listing("/proc") if name.isdecimal()), key=lambda pid: (len(pid), pid))
+    return sorted(host.pids(), key=lambda pid: (len(pid), pid))
 
 
 def _made_by_kthreadd(host: Host, pid: str) -> bool:

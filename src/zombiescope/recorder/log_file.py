@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import stat
 
 from zombiescope.core import Reading, Unparsable, UserError, harmless
 from zombiescope.core.timeline import Timeline
 from zombiescope.kernel.log_text import LogText, parse_log
 from zombiescope.places.packed import DAMAGED, plain
+from zombiescope.processes.opening import regular
 from zombiescope.recorder.tape import Tape
 
 LARGEST = 256 << 20  # bytes, unpacked: two million lines; of a larger log give only the hours in question
@@ -37,10 +37,8 @@ def timeline_of_log(path: str) -> tuple[Timeline, str]:
 def _content(path: str) -> tuple[bytes, float]:
     """The file unpacked, and when it was last written."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+        with open(regular(path), "rb") as file:
             status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise UserError(f"{path}: not a regular file")
             data = plain(file).read(LARGEST + 1)
     except (OSError, *DAMAGED) as error:
         raise UserError(f"{path}: {(getattr(error, 'strerror', None) or str(error)).lower()}") from error

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
-import stat
 from typing import Any, BinaryIO
 
 from zombiescope.core import UserError, harmless
+from zombiescope.processes.opening import regular
 from zombiescope.recorder.layout import FORMAT, META, OLDEST_FORMAT
 
 MOST_BYTES = 1 << 20  # ours has some 5 KB
@@ -20,14 +19,7 @@ def is_recording(folder: str) -> bool:
 
 def open_regular(path: str) -> BinaryIO:
     """A regular file, open. Its type is known before it is opened: a FIFO would wait, a device might act."""
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        raise OSError(errno.EINVAL, "not a regular file")
-    # Without waiting, should it have become a FIFO in the meantime.
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise OSError(errno.EINVAL, "not a regular file")
-    return os.fdopen(handle, "rb")
+    return os.fdopen(regular(path), "rb")
 
 
 def read_meta(path: str) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import ctypes
 import fcntl
 import gc
 import os
-import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,6 +19,7 @@ from typing import Any, BinaryIO
 
 from zombiescope.core import Host, UserError, harmless
 from zombiescope.naming.kernel_names import KernelOnce
+from zombiescope.processes.opening import inside, reading
 from zombiescope.recorder import carry as carries
 from zombiescope.recorder.carry import Carry
 from zombiescope.recorder.folder import create
@@ -146,11 +146,8 @@ def _write_carry(folder: int, carry: Carry) -> None:
 
 @contextmanager
 def _open_regular(name: str, folder: int) -> Iterator[BinaryIO]:
-    """A regular file in an open folder; a link is not followed, a FIFO not waited for."""
-    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    with os.fdopen(handle, "rb", _BUFFER) as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(0, f"{name}: not a regular file")
+    """A regular file in an open folder; a link is not followed, a FIFO or a device not opened."""
+    with inside(folder, name, links=False) as place, os.fdopen(reading(place), "rb", _BUFFER) as file:
         yield file
 
 

@@ -17,9 +17,10 @@ import numpy as np
 
 from zombiescope.cgroups.container_ends import COUNTER, EXITS, containers, left_behind
 from zombiescope.cgroups.pod_owners import by_name
-from zombiescope.core import Finding, Reading, Span, lasting
+from zombiescope.core import Blind, Finding, Reading, Span, lasting
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Series, Timeline
+from zombiescope.derived.half_seen import half_seen
 from zombiescope.derived.restarts import most_restarted
 
 # Scale: restarts of one container: the same on any node.
@@ -39,11 +40,12 @@ class _Loop(NamedTuple):
     exits: Series
 
 
-def find(timeline: Timeline) -> Iterator[Finding]:
+def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     for subject in containers(timeline):
         counter, exits = timeline.series(COUNTER, subject), timeline.series(EXITS, subject)
         for loop in _loops(timeline, subject, counter, exits):
             yield _finding(timeline, loop)
+    yield from half_seen(timeline, *NEEDS[0])
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:

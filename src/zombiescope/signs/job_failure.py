@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.cgroups.owners import owners
-from zombiescope.core import Finding, Reading, Span, lasting
+from zombiescope.core import Blind, Finding, Reading, Span, lasting
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.timeline import Timeline
+from zombiescope.derived.half_seen import half_seen
 from zombiescope.derived.ray_log import Line, lines_of, nodes_here, ray_nodes
 
 SYMPTOM = True
@@ -38,9 +39,10 @@ _LOST = {
 }
 
 
-def find(timeline: Timeline) -> Iterator[Finding]:
+def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     yield from _ray(timeline)
     yield from _containers(timeline)
+    yield from half_seen(timeline, *NEEDS[0])
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:

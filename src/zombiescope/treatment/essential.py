@@ -45,7 +45,7 @@ def _own_units(host: Host) -> set[str]:
 
 def _containers(host: Host) -> bool:
     try:
-        pids = [name for name in host.listing("/proc") if name.isdecimal()]
+        pids = host.pids()
     except Unreadable:
         return True
     for pid in pids:
