@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from zombiescope.cli._files import LATER, NOTHING_ASKED, NOW, THREADS, Asked, captured, is_perf_data, of_threads
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from zombiescope.recorder.replay import Recording
 
 _LONGEST_LINE = 2_000
+_MOST_FILES = 100_000  # of one folder
 SECOND = 1_000_000_000
 
 
@@ -98,9 +100,12 @@ def _files(path: str) -> list[str]:
         return [path]
     try:
         with os.scandir(path) as entries:
-            found = sorted(entry.path for entry in entries if entry.is_file() and entry.stat().st_size)
+            files = (entry.path for entry in entries if entry.is_file() and entry.stat().st_size)
+            found = sorted(islice(files, _MOST_FILES + 1))
     except OSError as error:
         raise UserError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+    if len(found) > _MOST_FILES:
+        raise UserError(f"{path}: more than {_MOST_FILES:,} files: give those of one recording")
     if "meta.json" in map(os.path.basename, found):
         raise UserError(f"{path}: this is a recording, which is opened alone: give only one SOURCE")
     if of_threads(path) and is_perf_data(os.path.join(path, THREADS)):

@@ -29,9 +29,13 @@ _BUFFER_KB = 512  # for each core: about 4,000 events between two reads
 _INSTANCE = re.compile(r"zombiescope-\d+(-\d+)?")
 _MOST_NAMES = 100  # recorders with the same pid, each in a pid namespace of its own
 #            runc-2811    [001] ...1.  1047.513902: cgroup_mkdir: root=4 id=221 level=2 path=/docker/5f0c…
+# Whoever makes a cgroup chooses its name, which may look like such a line, and its own (15 bytes, padded to 16, perhaps
+# with a newline in it, which a cgroup's name cannot have: cgroup_mkdir() refuses it). So a line is read from its
+# beginning, and the first event in it counts: 16 bytes hold no other event, and after path= all is the path.
 _LINE = re.compile(
-    rb"^\s*(?P<comm>.*)-(?P<pid>\d+)\s+\[\d+\]\s+\S+\s+(?P<at>\d+\.\d+): "
-    rb"cgroup_(?P<kind>mkdir|rmdir|release): root=(?P<root>\d+) id=(?P<id>\d+) level=(?P<level>\d+) path=(?P<path>.*)$"
+    rb"(?P<comm>.{0,16}?)-(?P<pid>\d+) +\[\d+\] \S+ +(?P<at>\d+\.\d+): "
+    rb"cgroup_(?P<kind>mkdir|rmdir|release): root=(?P<root>\d+) id=(?P<id>\d+) level=(?P<level>\d+) path=(?P<path>.*)",
+    re.DOTALL,
 )
 
 
@@ -81,7 +85,7 @@ class CgroupEvents:
 
 def parse(line: bytes, offset: float = 0.0) -> CgroupEvent | None:
     """One line of trace_pipe; None if it is not an event (the kernel also reports lost events there)."""
-    found = _LINE.match(line)
+    found = _LINE.fullmatch(line)
     if found is None:
         return None
     return CgroupEvent(

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -248,7 +249,8 @@ def opened(folder: str) -> Recording:
         raise UserError(f"{folder}: not a recording: {META} is missing, or not a regular file")
     meta = read_meta(os.path.join(folder, META))
     with os.scandir(folder) as entries:
-        segments = sorted(it.name for it in entries if is_segment(it.name) and it.is_dir())
+        there = (it.name for it in entries if is_segment(it.name) and it.is_dir())
+        segments = sorted(islice(there, MOST_SEGMENTS + 1))
     if len(segments) > MOST_SEGMENTS:
-        raise UserError(f"{folder}: {len(segments):,} segments; at most {MOST_SEGMENTS:,} are read: refused")
+        raise UserError(f"{folder}: more than {MOST_SEGMENTS:,} segments: refused")
     return Recording(folder, meta, segments)
