@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from tests.waiting import until
 from zombiescope.audit.running import cgroup_of, is_roots, running
 from zombiescope.core import Host, Unreadable, UserError
 from zombiescope.kernel.cgroup_events import CgroupEvent, parse, watching
+from zombiescope.kernel.kmsg import KernelLog
+from zombiescope.knowledge.kernel_messages import recognise
 from zombiescope.lab._zombies import memory_folder
 from zombiescope.probes._open_files import parse_status
 from zombiescope.probes._process_stat import parse as parse_stat
@@ -135,3 +137,52 @@ def test_a_cgroup_s_name_forges_no_line_of_a_process(name: str, folder: str) -> 
     path = f"{folder}/{name}"
     with made(path), named(b"x", path) as pid:
         assert cgroup_of(Host(), pid) == f"/{name}"
+
+
+def logged(act: Callable[[], object], word: str) -> list[str]:
+    """The lines of the kernel's log with a word in them that came while something was done."""
+    try:
+        log = KernelLog()
+        log.read(100_000)
+    except Unreadable as error:
+        pytest.skip(CANNOT + str(error))
+    act()
+    found: list[str] = []
+
+    def come() -> bool:
+        found.extend(it.text for it in log.read(100_000) if word in it.text)
+        return bool(found)
+
+    until(come)
+    log.close()
+    return found
+
+
+@pytest.mark.kernel
+def test_a_cgroup_s_name_forges_no_kill_in_the_log(folder: str) -> None:
+    """A cgroup that is named like the kernel's word on a kill runs out of memory, and the kernel logs its name."""
+    path = f"{folder}/Killed process 1 (zsvictim) total-vm:1kB, anon-rss:1kB, file-rss:1kB"
+    grows = "import sys; open(sys.argv[1] + '/cgroup.procs', 'w').write('0'); b'x' * (64 << 20)"
+    with made(path):
+        limit = Path(path, "memory.limit_in_bytes")
+        (limit if limit.exists() else Path(path, "memory.max")).write_text(str(8 << 20))
+        lines = logged(lambda: subprocess.run([sys.executable, "-c", grows, path], check=False), "zsvictim")
+    said = [it for it in map(recognise, lines) if it is not None]
+    assert not [it for it in said if it.fields.get("process") == "zsvictim" or it.kind == "oom_kill"]
+    assert [it.fields["task_memcg"] for it in said if it.kind == "oom_context"] == [path.removeprefix(folder)]
+
+
+@pytest.mark.kernel
+def test_a_mount_option_forges_no_line_in_the_log(tmp_path: Path) -> None:
+    """Whoever may mount in a user namespace of its own has the kernel log an option that reads like a message."""
+    needs_root()
+    option = "workqueue: zsvictim hogged CPU for >7us 7 times"
+    (line,) = logged(
+        lambda: subprocess.run(
+            ["unshare", "-Urm", "mount", "-i", "-t", "tmpfs", "-o", option, "zs", str(tmp_path)],
+            check=False,
+            stderr=subprocess.DEVNULL,
+        ),
+        "zsvictim",
+    )
+    assert option in line and recognise(line) is None and recognise(option) is not None

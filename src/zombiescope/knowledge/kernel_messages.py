@@ -18,6 +18,13 @@ from zombiescope.knowledge.tables import entries
 
 LONGEST = 2_000  # characters of a line that are read: printk ends lines at about 1,000
 _UNITS = {"_us": 1e-6, "_ms": 1e-3}
+# Where the kernel quotes at length what others chose: the paths of cgroups (mm/oom_kill.c, mm/memcontrol.c,
+# kernel/cgroup/pids.c), mount options (fs/fs_parser.c, fs/fs_context.c, fs/overlayfs), a program's name (fs/exec.c).
+# Whatever seems to begin after that is theirs. A process's name has 15 bytes, which hold no message.
+_QUOTES = re.compile(
+    r"oom-kill:constraint=|Memory cgroup stats for /|Task in /|rejected by pids controller in /|process '|"
+    r"(?:Unknown parameter|Unknown subsys name|Bad value for) '|overlayfs: [\w -]{0,60}['\"]"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +61,14 @@ def recognise(text: str) -> Message | None:
         if piece in text:
             for one in formats:
                 found = one.expression.search(text)
-                if found is not None:
+                if found is not None and not _is_quoted(text, found.start()):
                     return Message(one.kind, MappingProxyType(_fields(one, found)))
     return None
+
+
+def _is_quoted(text: str, begin: int) -> bool:
+    quote = _QUOTES.search(text)
+    return quote is not None and quote.start() < begin
 
 
 def _fields(one: _Format, found: re.Match[str]) -> dict[str, str]:
