@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -11,13 +12,16 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
+from urllib.error import HTTPError
 
 from tests.conftest import COMMAND
 from tests.waiting import HANGS
+
+from zombiescope.agent.local_socket import connected
 
 PATIENCE = HANGS
 
@@ -66,9 +70,16 @@ class Agent:
         return found
 
     def get(self, path: str, **headers: str) -> bytes:
-        request = Request(f"http://127.0.0.1:{self.port}{path}", headers=headers)
-        with urlopen(request, timeout=PATIENCE) as answer:
-            content: bytes = answer.read()
+        """By its socket; HTTPError for what is no page, as urlopen has it."""
+        self.until(lambda: self.said(r"listens on \S+/agent/socket"))
+        client = HTTPConnection("localhost", timeout=PATIENCE)
+        client.sock = connected(str(self.folder), PATIENCE)
+        with closing(client):
+            client.request("GET", path, headers=headers)
+            answer = client.getresponse()
+            content = answer.read()
+        if answer.status >= 400:
+            raise HTTPError(path, answer.status, answer.reason, answer.headers, io.BytesIO(content))
         return content
 
     def looked(self, times: int = 1) -> None:
@@ -79,6 +90,7 @@ class Agent:
         """The same, asked in a way of its own."""
 
         def enough() -> bool:
+            time.sleep(0.15)  # TLS handshakes of one address are paced
             found = re.search(rb'looks_total{result="done"} (\d+)', get("/metrics"))
             return found is not None and int(found[1]) >= times
 

@@ -141,14 +141,14 @@ def test_reload(tmp_path: Path) -> None:
         agent.until(lambda: agent.children().get("recorder", recorder) != recorder)
         meta = tmp_path / "rec" / "meta.json"
         agent.until(lambda: meta.exists() and json.loads(meta.read_text())["budget"] == 0.03)  # the rest is for looks
-        assert len([line for line in agent.log if "listens on" in line]) == 2
+        assert len([line for line in agent.log if "listens on http" in line]) == 2
         agent.until(lambda: b"zombiescope_look_interval_seconds 5" in agent.get("/metrics"))
 
 
 def test_without_a_port(tmp_path: Path) -> None:
     with running(tmp_path, listen="") as agent:
         agent.until(lambda: agent.said("records into"))
-        assert not agent.said("listens")
+        assert not agent.said("listens on http") and not (tmp_path / "agent/token").exists()
         assert agent.stop(signal.SIGINT) == 0
 
 

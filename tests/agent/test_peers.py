@@ -91,6 +91,7 @@ def agent(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Itera
         "5s",
         "--budget",
         "50%",
+        "--open-loopback",
         "--push-token-file",
         str(secret),
         "--push-tenant",

@@ -26,7 +26,7 @@ GET = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 @pytest.fixture(scope="module")
 def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    with running(tmp_path_factory.mktemp("rec")) as it:
+    with running(tmp_path_factory.mktemp("rec"), "--open-loopback") as it:
         it.until(lambda: it.said("records into"))
         yield it
 

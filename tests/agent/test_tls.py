@@ -132,12 +132,9 @@ def test_only_those_whom_the_authority_knows(pki: Path, tmp_path: Path, zombiesc
                 got(agent, "/events", context(pki, nobody))
         assert b"zombiescope_build_info" in got(agent, "/metrics", context(pki), int(bound[1]))
         assert status(asked(int(bound[1]), context(pki), named.replace(b"/metrics", b"/events"))) == 404
-        where = ("--dir", str(tmp_path), "--listen", f"127.0.0.1:{agent.port}")
         agent.looked_by(lambda path: got(agent, path, context(pki, "client")))
-        done = zombiescope("agent", *where, *options[:6], "--ask")
+        done = zombiescope("agent", "--dir", str(agent.folder), "--ask")  # by the socket, whatever the port wants
         assert done.returncode in (0, 1) and "UNKNOWN" not in done.stdout, done.stdout
-        done = zombiescope("agent", *where, *serves(pki), "--ask", expect=3)
-        assert "does not answer" in done.stdout
 
 
 def test_certificates_are_renewed_while_it_runs(pki: Path, tmp_path: Path) -> None:
@@ -154,6 +151,7 @@ def test_certificates_are_renewed_while_it_runs(pki: Path, tmp_path: Path) -> No
 
 
 def _shown(port: int, pki: Path) -> str:
+    time.sleep(0.2)  # handshakes of one address are paced
     plain = socket.create_connection(("127.0.0.1", port), timeout=20)
     with plain, context(pki).wrap_socket(plain, server_hostname="127.0.0.1") as client:
         found = client.getpeercert()

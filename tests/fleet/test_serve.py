@@ -134,7 +134,16 @@ def test_an_agent_ships_what_it_has_and_gives_it_to_those_who_ask(tmp_path: Path
     (tmp_path / "word").write_text(TOKEN)
     (tmp_path / "word").chmod(0o600)
     with serving(tmp_path, "--compact-every", "0") as url:
-        options = ("--ship", url, "--ship-token-file", str(tmp_path / "word"), "--ship-labels", "zone=b, pool=train")
+        options = (
+            "--ship",
+            url,
+            "--ship-token-file",
+            str(tmp_path / "word"),
+            "--ship-labels",
+            "zone=b, pool=train",
+            "--open-loopback",
+        )
+
         with running(folder, *options) as agent:
             agent.until(lambda: b'hours_shipped_total{result="sent"} 2' in agent.get("/metrics"), 90)
             asked = f"http://127.0.0.1:{agent.port}"

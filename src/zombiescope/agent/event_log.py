@@ -18,10 +18,10 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from zombiescope.agent.folder import FOLDER, made
 from zombiescope.core import UserError
-from zombiescope.core.root_only import private_folder
 
-FOLDER, LOCK, NEW, OLD, PART = "agent", "lock", "events.jsonl", "events.1.jsonl", "events.part"
+LOCK, NEW, OLD, PART = "lock", "events.jsonl", "events.1.jsonl", "events.part"
 POSTED = "posted"
 MOST_BYTES = 4 << 20  # of one file: some 3,000 events; a node that needs more flaps
 MOST_LINE = 64 << 10  # bytes of one event
@@ -35,7 +35,7 @@ class EventLog:
     def __init__(self, folder: str, *, most: int = MOST_BYTES) -> None:
         self.path = os.path.join(folder, FOLDER)
         self._most = most
-        self._folder = _opened(folder)
+        self._folder = made(folder)
         try:
             self._lock = _locked(self.path, self._folder)
             self._begin()
@@ -157,12 +157,6 @@ def _read(handle: int) -> bytes:
     while len(content) < 2 * MOST_BYTES and (piece := os.pread(handle, 1 << 20, len(content))):
         content += piece
     return bytes(content)
-
-
-def _opened(folder: str) -> int:
-    """DIR/agent, both private. What is in it is believed at the next start, so no folder above may be a stranger's."""
-    os.close(private_folder(folder))
-    return private_folder(os.path.join(folder, FOLDER))
 
 
 def _locked(path: str, folder: int) -> int:

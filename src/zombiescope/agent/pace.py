@@ -1,8 +1,9 @@
-"""So many at once, then so many a second: what is beyond is refused."""
+"""So many at once, then so many a second: what is beyond is refused. One pace for all, or one for each of many."""
 
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 
 
 class Pace:
@@ -19,3 +20,22 @@ class Pace:
             return False
         self._left -= 1
         return True
+
+
+class Paces:
+    """A pace for each name, of so many names at most: the one that asked longest ago is forgotten first."""
+
+    def __init__(self, at_once: float, each_second: float, names: int) -> None:
+        self._made = (at_once, each_second)
+        self._names = names
+        self._paces: OrderedDict[str, Pace] = OrderedDict()
+
+    def allows(self, name: str) -> bool:
+        pace = self._paces.pop(name, None) or Pace(*self._made)
+        self._paces[name] = pace
+        if len(self._paces) > self._names:
+            self._paces.popitem(last=False)
+        return pace.allows()
+
+    def __len__(self) -> int:
+        return len(self._paces)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import hmac
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Protocol
 
 from zombiescope.agent import queries
 from zombiescope.agent.forms import best_form
 from zombiescope.agent.live_page import BUNDLE
 from zombiescope.agent.serving import Later, Request, Response
-from zombiescope.agent.settings import LOOPBACK, Settings
+from zombiescope.agent.settings import Settings
 
 JSON = "application/json"
-OPEN = ("/metrics", "/healthz")  # what metrics-listen serves
 EVENTS = 200  # of the newest, in /events
 BYTES = "application/octet-stream"
 INDEX = b"""zombiescope agent
@@ -51,39 +47,13 @@ class Shown(Protocol):
     def ask(self, question: Mapping[str, Any], kind: str) -> Response | Later: ...
 
 
-def pages(shown: Shown, token: Callable[[], str], known: Callable[[], bool]) -> Callable[[Request], Response | Later]:
-    """`token` is asked for each request, since a reload may change it; empty: none is needed, on loopback only, or
-    where clients are `known` by a certificate."""
+def pages(shown: Shown, refused: Callable[[Request], Response | None]) -> Callable[[Request], Response | Later]:
+    """`refused`: why a request is not answered."""
 
     def answer(request: Request) -> Response | Later:
-        if request.place == "metrics":
-            return _page(request, shown) if request.path in OPEN else Response(404, b"only /metrics and /healthz\n")
-        secret = token()
-        if secret and not hmac.compare_digest(_given(request.headers.get("authorization", "")), secret.encode()):
-            asks = (("WWW-Authenticate", 'Basic realm="zombiescope", charset="UTF-8"'), ("WWW-Authenticate", "Bearer"))
-            return Response(401, b"a token is needed, as bearer or as password\n", headers=asks)
-        if not secret and not known() and not _local(request.headers.get("host", "")):
-            # A page in a browser could have its own name resolve to 127.0.0.1 and read us.
-            return Response(403, b"this address is for 127.0.0.1 and localhost only\n")
-        return _page(request, shown)
+        return refused(request) or _page(request, shown)
 
     return answer
-
-
-def _given(header: str) -> bytes:
-    """The word that a client gives: a bearer token, or the password of any user, as browsers and Go's tool send it."""
-    scheme, _, rest = header.partition(" ")
-    if scheme.lower() == "bearer":
-        return rest.encode("utf-8", "replace")
-    if scheme.lower() == "basic":
-        with suppress(ValueError):
-            return base64.b64decode(rest, validate=True).partition(b":")[2]
-    return b""
-
-
-def _local(host: str) -> bool:
-    name = host[1:].partition("]")[0] if host.startswith("[") else host.rpartition(":")[0] or host
-    return name in (*LOOPBACK, "")
 
 
 def _page(request: Request, shown: Shown) -> Response | Later:

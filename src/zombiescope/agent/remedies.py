@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from zombiescope.agent.event_log import FOLDER
+from zombiescope.agent.folder import FOLDER
 from zombiescope.agent.output import Output
 from zombiescope.agent.remedier import REFUSED, STUCK
 from zombiescope.agent.remedying import Choosing, windows

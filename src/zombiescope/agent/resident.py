@@ -18,7 +18,8 @@ from functools import partial
 from typing import Any
 
 from zombiescope import __version__
-from zombiescope.agent import commands
+from zombiescope.agent import commands, local_socket
+from zombiescope.agent.access import Access
 from zombiescope.agent.asking import Asking
 from zombiescope.agent.budget import FIRST
 from zombiescope.agent.children import Child
@@ -34,7 +35,7 @@ from zombiescope.agent.profiles import SETTINGS as PUSHES
 from zombiescope.agent.profiles import Profiles
 from zombiescope.agent.remedies import Remedies
 from zombiescope.agent.serving import Later, Response, Server
-from zombiescope.agent.settings import Settings, token
+from zombiescope.agent.settings import Settings
 from zombiescope.agent.settle_first import SettleFirst
 from zombiescope.agent.severity import only_reboot
 from zombiescope.agent.shipping import Shipping
@@ -55,10 +56,10 @@ class Resident:
 
     def __init__(self, settings: Settings, reread: Callable[[], Settings]) -> None:
         self.settings, self._reread = settings, reread
-        self._token = token(settings.token_file, "token-file") if settings.token_file else ""
         self.out = Output(settings.log_format)
         self._systemd = Systemd()
-        self._events = Events(settings, self.out)
+        self._events = Events(settings, self.out)  # takes the lock of DIR/agent
+        self._access = Access(settings, self.out)
         self._metrics = Metrics(events=self._events.counts)
         self._started = time.time()
         self._node = os.uname().nodename
@@ -75,9 +76,7 @@ class Resident:
         self._shipping = Shipping(self._examiner.send, self.out)
         self._live_page = LivePage(self._node)
         self._remedies = Remedies(settings, self._selector, self.out)
-        self._server = Server(
-            self._selector, pages(self, lambda: self._token, lambda: bool(self.settings.tls_client_ca_file))
-        )
+        self._server = Server(self._selector, pages(self, self._access.refused))
         self._turns = Turns(settings.every, SettleFirst(self._examiner.send))
         self._cost = Cost((self._recorder, self._examiner), settings.every)
         self._trouble = "not looked yet"  # why there is no fresh look
@@ -129,7 +128,7 @@ class Resident:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, lambda it, _: self._signals.append(it))
         self._selector.register(waker, selectors.EVENT_READ, lambda _: waker.recv(4096))
-        listen(self._server, self.settings, self.out)
+        listen(self._server.listeners, self.settings, self._access, self.out)
         self._events.connect(self.settings, self._node)
         self._profiles.connect(self.settings)
         self._shipping.use(self.settings, self._node)
@@ -156,7 +155,7 @@ class Resident:
         now = time.monotonic()
         parts = (self._server, self._events, self._profiles, self._systemd, self._asking, self._shipping)
         waits = [it.tick(now) for it in parts]
-        for news in self._server.news():
+        for news in self._server.listeners.news():
             self.out.log(news, "error")
         waits += [self._kept_alive(child, now) for child in (self._recorder, self._examiner)]
         turns = self._turns
@@ -244,7 +243,7 @@ class Resident:
             new = self._reread()
             if new.dir != self.settings.dir:
                 raise UserError("dir: cannot change while it runs: restart the agent")
-            self._token = token(new.token_file, "token-file") if new.token_file else ""
+            self._access.use(new)
         except UserError as error:
             self.out.log(f"not reloaded, the old settings stay: {error}", "error")
         else:
@@ -259,7 +258,7 @@ class Resident:
         self._shipping.use(new, self._node)
         self._cost.every = new.every
         self._turns.next = min(self._turns.next, time.monotonic() + new.every)
-        listen_anew(self._server, old, new, self.out)
+        listen_anew(self._server.listeners, old, new, self._access, self.out)
         if any(getattr(old, it) != getattr(new, it) for it in commands.RECORDED):
             self._recorder.restart(time.monotonic())
         if old.set != new.set:
@@ -276,6 +275,7 @@ class Resident:
         self._systemd.say("STOPPING=1")
         self.out.log("stopping: the recorder writes its last segment")
         self._server.close()
+        local_socket.remove(self._access.folder)
         self._remedies.close()
         self._examiner.stop(1.0)
         self._recorder.stop(DRAINS)

@@ -1,23 +1,21 @@
 """A small HTTP server for reading: one request a connection, bounded in size, time and number of connections.
 
-It never waits for a client: all sockets are in the agent's one loop. When all places are taken, the connection that has
-been idle the longest gives up its place, so slow clients cannot keep a scraper out.
+It never waits for a client: all sockets are in the agent's one loop. When all places are taken, the address that has
+most of them gives up the one that has been idle the longest: slow and busy clients cannot keep a scraper out.
 """
 
 from __future__ import annotations
 
 import re
 import selectors
-import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from zombiescope.agent.connection import Connection, Secure
-from zombiescope.agent.pace import Pace
-from zombiescope.agent.tls import Certificates
-from zombiescope.core import UserError
+from zombiescope.agent.connection import Connection
+from zombiescope.agent.listeners import Listeners
 
 PLACES = 64  # connections at once: a scraper needs one
 MOST_HEAD = 8192  # bytes of a request
@@ -28,8 +26,6 @@ MOST_HELD = 24 << 20  # bytes of answers that clients have not taken yet: more l
 LARGE = 64 << 10  # bytes
 LINGER = 1.0  # seconds to read what else it sends: closing at once would destroy an answer that is under way
 PIECE = 64 << 10  # bytes sent at once
-# TLS handshakes: a client pays 0.1 ms for one and we pay 1 ms, so that more than these would be a way to burn a core.
-HANDSHAKES, EACH_SECOND = 64.0, 40.0
 _LINE = re.compile(rb"([A-Z]{1,16}) ([\x21-\x7e]{1,4096}) HTTP/1\.[01]")
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 STATUS = {
@@ -86,6 +82,7 @@ Answer = Callable[[Request], Response | Later]
 class _Client:
     connection: Connection
     place: str
+    peer: str  # whose address it has
     deadline: float
     arrived: bytearray = field(default_factory=bytearray)
     left: memoryview | None = None  # of the answer
@@ -99,52 +96,14 @@ class Server:
 
     def __init__(self, selector: selectors.BaseSelector, answer: Answer) -> None:
         self._selector, self._answer = selector, answer
-        self._listeners: dict[str, socket.socket] = {}
-        self._certificates: dict[str, Certificates | None] = {}
-        self._handshakes = Pace(HANDSHAKES, EACH_SECOND)
+        self.listeners = Listeners(selector, self._arrived)
         self._clients: dict[_Client, None] = {}  # the longest idle first
 
-    def listen(self, place: str, host: str, port: int, certificates: Certificates | None = None) -> str:
-        """Returns the address with the port that it got, as a URL."""
-        try:
-            family, kind, protocol, _, address = socket.getaddrinfo(
-                host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-            )[0]
-            listener = socket.socket(family, kind | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC, protocol)
-            try:
-                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                listener.bind(address)
-                listener.listen(PLACES)
-            except OSError:
-                listener.close()
-                raise
-        except OSError as error:
-            raise UserError(f"cannot listen on {host}:{port}: {(error.strerror or str(error)).lower()}") from error
-        self._listeners[place] = listener
-        self.secure(place, certificates)
-        self._selector.register(listener, selectors.EVENT_READ, lambda _: self._accept(place, listener))
-        bound = listener.getsockname()
-        name = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
-        return f"{'https' if certificates else 'http'}://{name}:{bound[1]}/"
-
-    def secure(self, place: str, certificates: Certificates | None) -> None:
-        """With these from now on; clients that are connected keep what they have."""
-        self._certificates[place] = certificates
-
-    def news(self) -> list[str]:
-        """What to log of certificates."""
-        return [news for it in self._certificates.values() if it is not None and (news := it.news())]
-
-    def close(self, place: str | None = None) -> None:
-        """One listener, or all of them and every client."""
-        for name in [place] if place else list(self._listeners):
-            listener = self._listeners.pop(name, None)
-            if listener is not None:
-                self._selector.unregister(listener)
-                listener.close()
-        if place is None:
-            for client in list(self._clients):
-                self._drop(client)
+    def close(self) -> None:
+        """Every listener and every client."""
+        self.listeners.close()
+        for client in list(self._clients):
+            self._drop(client)
 
     def tick(self, now: float) -> float:
         """Drop clients that are late; seconds until the next one is."""
@@ -156,30 +115,24 @@ class Server:
                 client.deadline = now + LINGER
             else:
                 self._drop(client)
-        return min((it.deadline - now for it in self._clients), default=60.0)
+        rests = self.listeners.tick(now)
+        return min([rests, *(it.deadline - now for it in self._clients)])
 
-    def _accept(self, place: str, listener: socket.socket) -> None:
-        try:
-            accepted, _ = listener.accept()
-        except OSError:  # it has gone again, or we have no descriptors left
-            return
-        certificates = self._certificates[place]
-        try:
-            if certificates is None:
-                connection = Connection(accepted)
-            elif self._handshakes.allows():
-                connection = Secure(accepted, certificates.context())
-            else:
-                accepted.close()
-                return
-        except OSError:  # it has gone while it was wrapped
-            accepted.close()
-            return
+    def _arrived(self, place: str, peer: str, connection: Connection) -> None:
         if len(self._clients) >= PLACES:
-            self._drop(next(iter(self._clients)))
-        client = _Client(connection, place, time.monotonic() + PATIENCE)
+            self._drop(self._least_missed())
+        client = _Client(connection, place, peer, time.monotonic() + PATIENCE)
+        try:
+            self._selector.register(connection.socket, selectors.EVENT_READ, lambda mask: self._serve(client, mask))
+        except OSError:  # no memory, or no room among what a user may watch
+            connection.close()
+            return
         self._clients[client] = None
-        self._selector.register(connection.socket, selectors.EVENT_READ, lambda mask: self._serve(client, mask))
+
+    def _least_missed(self) -> _Client:
+        """Of the address that has most connections, the one that has been idle the longest."""
+        peer, _ = Counter(it.peer for it in self._clients).most_common(1)[0]
+        return next(it for it in self._clients if it.peer == peer)
 
     def _serve(self, client: _Client, mask: int) -> None:
         if client not in self._clients:  # dropped in this very round

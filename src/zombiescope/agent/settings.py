@@ -28,7 +28,8 @@ class Settings:
     host: str = ""  # in a container: where the node's root is mounted
     listen: str = "127.0.0.1:9479"  # everything, read-only; empty: no port at all
     metrics_listen: str = ""  # /metrics and /healthz alone, for anybody
-    token_file: str = ""
+    token_file: str = ""  # empty: a token that the agent makes for itself
+    open_loopback: str = "off"  # on: no token on loopback, so every local user reads everything
     tls_cert_file: str = ""  # of the server; both addresses speak https then
     tls_key_file: str = ""
     tls_client_ca_file: str = ""  # clients of `listen` show a certificate that this authority signed
@@ -86,6 +87,8 @@ def checked(settings: Settings) -> Settings:
             f"listen: {settings.listen} can be reached from other machines: give token-file or tls-client-ca-file too, "
             "or serve only /metrics with metrics-listen"
         )
+    if settings.open_loopback == "on" and known:
+        raise UserError("open-loopback: token-file and tls-client-ca-file say otherwise: give one of them")
     for key in ("webhook", "alertmanager", "pyroscope", "parca", "otlp"):
         _check_url(getattr(settings, key), key)
     if settings.token_file:
@@ -131,14 +134,21 @@ def token(path: str, key: str) -> str:
     except OSError as error:
         raise UserError(f"{key}: {path}: {(error.strerror or str(error)).lower()}") from error
     try:
-        found = os.fstat(handle)
-        if found.st_mode & 0o077 or found.st_uid not in (0, os.geteuid()):
-            raise UserError(f"{key}: {path}: others can read or own it: chown it to the agent's user, and chmod 600")
-        text = os.read(handle, TOKEN_MOST).decode("ascii", "replace").strip()
+        return secret(handle, f"{key}: {path}")
     finally:
         os.close(handle)
+
+
+def secret(handle: int, where: str) -> str:
+    """The word in an open file, which has to be private."""
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode):
+        raise UserError(f"{where}: not a regular file")
+    if found.st_mode & 0o077 or found.st_uid not in (0, os.geteuid()):
+        raise UserError(f"{where}: others can read or own it: chown it to the agent's user, and chmod 600")
+    text = os.read(handle, TOKEN_MOST).decode("ascii", "replace").strip()
     if len(text) < TOKEN_LENGTH or not text.isprintable() or not text.isascii() or " " in text:
-        raise UserError(f"{key}: {path}: needs one word of {TOKEN_LENGTH} or more printable ASCII characters")
+        raise UserError(f"{where}: needs one word of {TOKEN_LENGTH} or more printable ASCII characters")
     return text
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from zombiescope.agent.event_log import FOLDER
+from zombiescope.agent.folder import FOLDER
 from zombiescope.agent.settings import Settings, token
 from zombiescope.agent.tls import POSTED_WITH, for_servers
 from zombiescope.core import UserError

@@ -73,7 +73,10 @@ KEYS: dict[str, Key] = {
         "serve everything here; beyond loopback with token-file or tls-client-ca-file; '' for no port [127.0.0.1:9479]",
     ),
     "metrics_listen": Key(str, "HOST:PORT", "serve /metrics and /healthz alone here, without a token [none]"),
-    "token_file": Key(path, "FILE", "the word that clients of --listen must know; mode 0600 [none]"),
+    "token_file": Key(
+        path, "FILE", "the word that clients of --listen must know; mode 0600 [one it makes: DIR/agent/token]"
+    ),
+    "open_loopback": Key(switch, "on|off", "no token on loopback: every user of this machine reads everything [off]"),
     "tls_cert_file": Key(
         path, "FILE", "serve https with this certificate (PEM), renewed when the file is [none: http]"
     ),
