@@ -48,7 +48,7 @@ def test_a_node_that_cannot_be_reached_costs_only_itself(
         assert main(["fleet", "gather", "--kubernetes", *store, "--format", "json"]) == 3
         told = json.loads(capsys.readouterr().out)
         assert [it["recording"] for it in told] == ["unreached-1", "unreached-2"]
-        assert all(it["hours"] == 0 and it["why not"].startswith("kubectl port-forward: ") for it in told)
+        assert all(it["hours"] == 0 and it["why not"].startswith("kubectl exec: ") for it in told)
     finally:
         asked.kubectl(
             "delete", "pod", "--selector", "app.kubernetes.io/name=zombiescope", "--grace-period=0", "--force"

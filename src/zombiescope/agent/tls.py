@@ -102,19 +102,6 @@ def for_servers(settings: Settings, *urls: str) -> Certificates | None:
     return Certificates(make, (it.post_ca_file, it.post_cert_file, it.post_key_file))
 
 
-def for_asking(settings: Settings) -> ssl.SSLContext:
-    """For `--ask`, on the same machine: the very certificate that the server shows, whatever names are in it."""
-    import ssl
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # it is trusted itself, not who signed it
-    _trusted(context, settings.tls_cert_file, "tls-cert-file")
-    if settings.tls_client_ca_file:
-        _own(context, settings.tls_cert_file, settings.tls_key_file, "tls")
-    return context
-
-
 def check(settings: Settings) -> None:
     """A UserError for files that do not work, before anything starts."""
     for prefix in ("tls", "post"):

@@ -46,7 +46,7 @@ def gather(args: argparse.Namespace) -> int:
 
 
 def _from_cluster(store: Taking, namespace: str, daemonset: str, say: Callable[[str], None]) -> list[Gathered]:
-    """Through kubectl, so with whatever credentials it has; agents listen on their pod's loopback address alone.
+    """Through kubectl, so with whatever credentials it has; each agent is asked in its pod, by its own socket.
 
     Agents are the pods of our DaemonSet in our namespace, and what they answer is data; no token is sent.
     """

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 import secrets
 import signal
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from tempfile import TemporaryDirectory
+from zombiescope.places.private_page import NAME, private_page
 
 TOKEN = 24  # bytes of randomness in the address
-_OPENING = "open.html"
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
@@ -42,7 +39,7 @@ def serve_page(args: argparse.Namespace, made: Callable[[str, Callable[[], None]
     door = listening(args.listen, args.port)
     token = secrets.token_urlsafe(TOKEN)
     url = address(door, token)
-    way = _private_page(url) if args.open else None
+    way = private_page(url) if args.open else None
     app = made(token, way.cleanup if way else lambda: None)
     if args.listen not in _LOCAL:
         print(f"anyone who can reach {args.listen} and has this address can read the page", file=sys.stderr)
@@ -52,29 +49,12 @@ def serve_page(args: argparse.Namespace, made: Callable[[str, Callable[[], None]
         if way is not None:
             import webbrowser
 
-            webbrowser.open(f"file://{way.name}/{_OPENING}")
+            webbrowser.open(f"file://{way.name}/{NAME}")
         serve(app, door)
     finally:
         if way is not None:
             way.cleanup()
     return 0
-
-
-def _private_page(url: str) -> TemporaryDirectory[str]:
-    """A page that only this user can read and that leads to `url`; removed as soon as the browser has followed it.
-
-    Everybody on the machine can read a browser's command line, so the token must not be on it.
-    """
-    from tempfile import TemporaryDirectory
-
-    # The folder has mode 0700. A cleanup after the first one finds nothing, which is fine.
-    folder = TemporaryDirectory(prefix="zombiescope-view-", ignore_cleanup_errors=True)
-    way = (
-        f'<!doctype html><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url={url}">'
-    )
-    with open(os.open(f"{folder.name}/{_OPENING}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as page:
-        page.write(f"{way}\n")
-    return folder
 
 
 def _port(text: str) -> int:

@@ -23,10 +23,12 @@ EXAMPLES = """examples:
   zombiescope agent --pyroscope http://pyroscope:4040          push profiles there
   zombiescope agent --kubernetes --kubeconfig /etc/zombiescope/kubeconfig    conditions and events of this node
   zombiescope agent --ask --exit-style nagios                  what the running agent says, in one line
+  zombiescope agent --get '/debug/pprof/profile?seconds=60' > cpu.pb.gz    any of its pages; / lists them
   zombiescope agent --check                                    which capabilities are missing, and what is blind without
 
 exit codes: 0 stopped by a signal; 2 usage; --ask: as --exit-style says; --ask-reboot: 0 if only a reboot would help,
-else 1; --check: 3 if something is blind
+else 1; --get: 3 if it does not answer; --check: 3 if something is blind
+--ask, --ask-reboot and --get reach the agent by its socket in --dir: as root, or as the agent's own user
 """
 
 
@@ -39,6 +41,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ask", action="store_true", help="ask the running agent: one line, and an exit code")
     says = "ask it whether only a reboot would help: exit code 0 if so, else 1; for kured"
     parser.add_argument("--ask-reboot", action="store_true", help=says)
+    says = "print a page of the running agent, such as /findings; / lists them"
+    parser.add_argument("--get", default="", metavar="PATH", help=says)
     add_exit_style(parser, "ci")
     parser.add_argument("--check", action="store_true", help="say what would be blind here, and end")
     tokens = ("token_file", "webhook_token_file", "push_token_file", "ship_token_file")
@@ -52,9 +56,11 @@ def run(args: argparse.Namespace) -> int:
     file = os.path.abspath(args.config) if args.config else ""
     flags, chosen = dict(vars(args)), tuple(args.set)
     settings = settings_of(file, flags, chosen)
-    if args.ask or args.ask_reboot:
-        from zombiescope.cli._agent_ask import ask, ask_reboot
+    if args.ask or args.ask_reboot or args.get:
+        from zombiescope.cli._agent_ask import ask, ask_reboot, get
 
+        if args.get:
+            return get(settings, args.get)
         return ask_reboot(settings) if args.ask_reboot else ask(settings, args.exit_style)
     if args.check:
         from zombiescope.cli._agent_check import report

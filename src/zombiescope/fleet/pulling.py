@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import ssl
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from zombiescope.core import UserError, harmless
@@ -55,7 +57,13 @@ def pull(store: Taking, host: str, token: str, context: ssl.SSLContext | None) -
     """Each hour that the store has not. What is in it, the compactor checks; what goes wrong costs this node alone."""
     one = Gathered(harmless(host))
     try:
-        agent = _Agent(_address(host, secure=context is not None), token, context)
+        url = _address(host, secure=context is not None)
+        if token and url.startswith("http:") and _is_here(url):
+            raise UserError(
+                "a token is not sent to a port of this machine without TLS, as any user may have bound it: "
+                "give the agent's folder instead, such as /var/lib/zombiescope"
+            )
+        agent = _Agent(url, token, context)
         name, hours = agent.hours()
         one.node = harmless(name)
         node = node_id(name)
@@ -78,6 +86,15 @@ def _address(host: str, *, secure: bool) -> str:
     if "://" in host:
         return host
     return f"http{'s' if secure else ''}://{host if ':' in host else f'{host}:{PORT}'}"
+
+
+def _is_here(url: str) -> bool:
+    """Whether it leads to loopback, by whatever name."""
+    try:
+        found = socket.getaddrinfo(urlsplit(url).hostname, None, type=socket.SOCK_STREAM)
+        return any(ip_address(str(it[4][0]).partition("%")[0]).is_loopback for it in found)
+    except (OSError, ValueError):
+        return False  # then nothing can be sent either
 
 
 class _Agent:

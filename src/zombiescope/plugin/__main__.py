@@ -154,7 +154,7 @@ def _looked(args: argparse.Namespace, kubectl: Kubectl, pod: Pod) -> int:
     if args.verb == "diagnose" and args.format == "text":
         return kubectl.passed_on(*pod.run(*look, "--format", "text"))
     code, out, complaint = kubectl.answer(*pod.run(*look, "--format", "json"), seconds=seconds + PATIENCE)
-    told = answer(out, args.node, complaint)
+    told = answer(out.decode("utf-8", "replace"), args.node, complaint)
     if args.verb == "diagnose":
         print(json.dumps(told, indent=1))
         return code

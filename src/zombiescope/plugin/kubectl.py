@@ -73,19 +73,19 @@ class Kubectl:
                 running.kill()
                 complaints.join(ENDS)
 
-    def answer(self, *argv: str, seconds: float) -> tuple[int, str, str]:
+    def answer(self, *argv: str, seconds: float, most: int = MOST_ANSWER) -> tuple[int, bytes, str]:
         """Its exit code, what it printed, and what it complained of; a UserError if that is too much or too late."""
-        with self._run(*argv, stdin=DEVNULL, stdout=PIPE, stderr=PIPE) as running:
+        with self._bytes(*argv) as running:
             assert running.stdout is not None and running.stderr is not None
             complaints: list[str] = []
-            reader = Thread(target=_keep, args=(running.stderr, complaints), daemon=True)
+            reader = Thread(target=_keep, args=(_text(running.stderr), complaints), daemon=True)
             late = Timer(seconds, running.kill)
             reader.start()
             late.start()
             try:
-                out = running.stdout.read(MOST_ANSWER + 1)
-                if len(out) > MOST_ANSWER:
-                    raise UserError(f"kubectl {argv[0]}: the answer is longer than {MOST_ANSWER >> 20} MB")
+                out = running.stdout.read(most + 1)
+                if len(out) > most:
+                    raise UserError(f"kubectl {argv[0]}: the answer is longer than {most >> 20} MB")
                 code = running.wait()
                 if code < 0:
                     raise UserError(f"kubectl {argv[0]}: no answer in {seconds:.0f} s")
@@ -96,24 +96,22 @@ class Kubectl:
                 running.kill()
                 reader.join(ENDS)
 
-    def started(self, *argv: str) -> subprocess.Popen[str]:
-        return self._run(*argv, stdout=PIPE, stderr=PIPE)
-
     @contextmanager
     def bytes(self, *argv: str) -> Iterator[IO[bytes]]:
         """What it prints is not text; what it complains of goes to our terminal, cleaned."""
-        running = subprocess.Popen(
-            self._command(*argv), cwd=os.curdir, env=os.environ, stdin=DEVNULL, stdout=PIPE, stderr=PIPE
-        )
-        assert running.stdout is not None and running.stderr is not None
-        with running, io.TextIOWrapper(running.stderr, encoding="utf-8", errors="replace") as complaints:
-            reader = Thread(target=_complain, args=(complaints,), daemon=True)
+        with self._bytes(*argv) as running:
+            assert running.stdout is not None and running.stderr is not None
+            reader = Thread(target=_complain, args=(_text(running.stderr),), daemon=True)
             reader.start()
             try:
                 yield running.stdout
             finally:
                 running.kill()
                 reader.join(ENDS)
+
+    def _bytes(self, *argv: str) -> subprocess.Popen[bytes]:
+        command = self._command(*argv)
+        return subprocess.Popen(command, cwd=os.curdir, env=os.environ, stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
 
     def _command(self, *argv: str) -> list[str]:
         folders = os.pathsep.join(it for it in os.get_exec_path() if os.path.isabs(it))
@@ -153,6 +151,10 @@ def _complain(stream: IO[str]) -> None:
     if not _pass_on(stream, sys.stderr):
         while stream.read(LINE):
             pass
+
+
+def _text(stream: IO[bytes]) -> IO[str]:
+    return io.TextIOWrapper(stream, encoding="utf-8", errors="replace")
 
 
 def _keep(stream: IO[str], kept: list[str]) -> None:

@@ -22,8 +22,9 @@ MOST_BYTES = 4 << 30  # a recording keeps to --max-bytes, 1 GB or less by defaul
 MOST_FILES = 100_000  # some 15 in a segment of five minutes: a month
 CHUNK = 1 << 20
 _NAME = re.compile(r"(?:[A-Za-z0-9][\w.-]{0,100}/){0,3}[A-Za-z0-9][\w.-]{0,100}", re.ASCII)
-# Runs in the pod with its own Python. A recording is added to while it is copied: a file that goes in between is left
-# out, so is one that is half written (its name begins with a dot), and one that grows is cut at the length it had.
+# Runs in the pod with its own Python. The agent's token stays there. A recording is added to while it is copied: a file
+# that goes in between is left out, so is one that is half written (its name begins with a dot), and one that grows is
+# cut at the length it had.
 PACK = """
 import os, stat, sys, tarfile
 top = sys.argv[1]
@@ -32,6 +33,8 @@ with tarfile.open(fileobj=sys.stdout.buffer, mode="w|") as out:
         folders.sort()
         for name in sorted(it for it in files if not it.startswith(".")):
             path = os.path.join(folder, name)
+            if os.path.relpath(path, top).startswith("agent/token"):
+                continue
             try:
                 file = open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
             except OSError:
