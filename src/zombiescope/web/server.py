@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from zombiescope.core import UserError
+from zombiescope.web.door import Door
 from zombiescope.web.shell import HEADERS, built, shell
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def guarded(
 def listening(host: str, port: int) -> socket.socket:
     """A bound socket: with port 0 the system chooses one, and we can print which."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    door = socket.socket(family, socket.SOCK_STREAM)
+    door = Door(family, socket.SOCK_STREAM)
     try:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         door.bind((host, port))
