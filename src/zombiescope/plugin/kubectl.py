@@ -75,7 +75,7 @@ class Kubectl:
 
     def answer(self, *argv: str, seconds: float, most: int = MOST_ANSWER) -> tuple[int, bytes, str]:
         """Its exit code, what it printed, and what it complained of; a UserError if that is too much or too late."""
-        with self._bytes(*argv) as running:
+        with self._begun(*argv) as running:
             assert running.stdout is not None and running.stderr is not None
             complaints: list[str] = []
             reader = Thread(target=_keep, args=(_text(running.stderr), complaints), daemon=True)
@@ -97,9 +97,9 @@ class Kubectl:
                 reader.join(ENDS)
 
     @contextmanager
-    def bytes(self, *argv: str) -> Iterator[IO[bytes]]:
+    def stream(self, *argv: str) -> Iterator[IO[bytes]]:
         """What it prints is not text; what it complains of goes to our terminal, cleaned."""
-        with self._bytes(*argv) as running:
+        with self._begun(*argv) as running:
             assert running.stdout is not None and running.stderr is not None
             reader = Thread(target=_complain, args=(_text(running.stderr),), daemon=True)
             reader.start()
@@ -109,7 +109,7 @@ class Kubectl:
                 running.kill()
                 reader.join(ENDS)
 
-    def _bytes(self, *argv: str) -> subprocess.Popen[bytes]:
+    def _begun(self, *argv: str) -> subprocess.Popen[bytes]:
         command = self._command(*argv)
         return subprocess.Popen(command, cwd=os.curdir, env=os.environ, stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
 

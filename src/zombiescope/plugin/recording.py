@@ -73,7 +73,7 @@ def received(stream: IO[bytes], place: Path) -> int:
 
 def copied(kubectl: Kubectl, pod: Pod, folder: str, place: Path) -> int:
     """A recording of a pod as a new folder here; how many bytes it has."""
-    with kubectl.bytes(*pod.command(*pack(folder))) as stream:
+    with kubectl.stream(*pod.command(*pack(folder))) as stream:
         return received(stream, place)
 
 
