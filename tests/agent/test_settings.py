@@ -96,6 +96,8 @@ def test_with_a_token_it_may_listen_anywhere(tmp_path: Path) -> None:
     path.write_text("a" * 32 + "\n")
     path.chmod(0o600)
     assert settings_of("", {"token_file": str(path), "listen": "0.0.0.0:1"}, ()).listen == "0.0.0.0:1"
+    with pytest.raises(UserError, match="open-loopback: token-file and tls-client-ca-file say otherwise"):
+        settings_of("", {"token_file": str(path), "open_loopback": "on"}, ())
 
 
 @pytest.mark.e2e
