@@ -97,13 +97,17 @@ def put(path: Path, make: Maker, canary: Path) -> None:
 
 _watching: list[tuple[str, str]] = []
 _STARTS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty")
+_BY_NUMBER = "/proc/self/fd/"
 _on = False
 
 
 def _hook(event: str, arguments: tuple[object, ...]) -> None:
     if _on and (event in ("open", "os.listdir", "os.scandir", "sqlite3.connect") or event in _STARTS):
         told = arguments[0] if arguments else ""
-        path = os.fsdecode(told) if isinstance(told, str | bytes) else str(told)
+        path = os.fsdecode(told) if isinstance(told, str | bytes) else f"{_BY_NUMBER}{told}"
+        if path.startswith(_BY_NUMBER):  # a descriptor that opens nothing is opened, or listed: which file it is of
+            with suppress(OSError):
+                path = os.readlink(path)
         _watching.append((event, path.removeprefix("file:").partition("?")[0]))
 
 
