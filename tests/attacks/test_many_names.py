@@ -71,13 +71,18 @@ def left_out(root: Path) -> bool:
     return len(list(pods(host_of(root), found))) <= pod_logs.MOST and found == [pod_logs.SOURCE]
 
 
+def listable(root: Path) -> bool:
+    host_of(root).check_folder("/big")
+    return True
+
+
 LOOKS: dict[str, Callable[[Path], bool]] = {
     "a folder of logs": lambda root: (lambda it: it[1] and len(it[0]) == MOST_NAMES)(
         listing(Place(str(root), "/big", "/big"))
     ),
     "a folder of this machine": lambda root: refused(lambda: Host().listing(str(root / "big"))),
     "a folder of another root": lambda root: refused(lambda: host_of(root).listing("/var/log/pods")),
-    "whether a folder can be listed": lambda root: host_of(root).check_folder("/big") is None,
+    "whether a folder can be listed": listable,
     "containers": lambda root: blind(containers.read(host_of(root)), "containers"),
     "containers' restarts": lambda root: blind(containers.read(host_of(root)), "container_restarts_total"),
     "containers' ends": lambda root: blind(container_exits.read(host_of(root)), "container_exit"),

@@ -44,14 +44,20 @@ def node(folder: Path, statuses: dict[str, str], now: float = AT + 60) -> Host:
     return Host(str(folder))
 
 
+def told(host: Host) -> list[Reading]:
+    found = list(container_exits.read(host))
+    assert all(isinstance(it, Reading) for it in found)
+    return [it for it in found if isinstance(it, Reading)]
+
+
 def test_an_end_is_told_at_its_own_time_by_the_pod_s_name(tmp_path: Path) -> None:
-    (only,) = container_exits.read(node(tmp_path, {ID: STATUS, OTHER: runs(), "metadata": STATUS}))
+    (only,) = told(node(tmp_path, {ID: STATUS, OTHER: runs(), "metadata": STATUS}))
     assert (only.what, only.subject, only.value, only.text) == ("container_exit", SUBJECT, 5, "exit code 5 after 1.4 s")
     assert only.at == pytest.approx(AT) and only.source == f"/{FOLDER}/{ID}/status"
 
 
 def test_without_its_log_it_has_its_id(tmp_path: Path) -> None:
-    (only,) = container_exits.read(node(tmp_path, {OTHER: STATUS}))
+    (only,) = told(node(tmp_path, {OTHER: STATUS}))
     assert only.subject == f"container:{OTHER}"
 
 
@@ -66,11 +72,11 @@ def test_each_end_is_told_once(tmp_path: Path) -> None:
 
 
 def test_what_ended_long_ago_is_not_news(tmp_path: Path) -> None:
-    assert not list(container_exits.read(node(tmp_path, {ID: STATUS}, now=AT + PAST + 1)))
+    assert not list(told(node(tmp_path, {ID: STATUS}, now=AT + PAST + 1)))
 
 
 def test_a_clock_that_was_set_back_makes_no_future(tmp_path: Path) -> None:
-    (only,) = container_exits.read(node(tmp_path, {ID: STATUS}, now=AT - 100))
+    (only,) = told(node(tmp_path, {ID: STATUS}, now=AT - 100))
     assert only.at == pytest.approx(AT - 100)
 
 
@@ -91,7 +97,7 @@ def test_out_of_memory() -> None:
 def test_odd_statuses_are_not_understood(odd: str, tmp_path: Path) -> None:
     with pytest.raises(Unparsable):
         parse(odd)
-    assert [it.value for it in container_exits.read(node(tmp_path, {OTHER: odd, ID: STATUS}))] == [5]
+    assert [it.value for it in told(node(tmp_path, {OTHER: odd, ID: STATUS}))] == [5]
 
 
 ANY = st.none() | st.integers() | st.text(max_size=5) | st.lists(st.integers(), max_size=2)
@@ -108,12 +114,12 @@ def test_links_and_fifos_are_not_read(tmp_path: Path) -> None:
     host = node(tmp_path, {ID: STATUS})
     (tmp_path / FOLDER / ID / "status").unlink()
     os.mkfifo(tmp_path / FOLDER / ID / "status")
-    assert not list(container_exits.read(host))
+    assert not list(told(host))
 
 
 def test_a_node_without_containerd(tmp_path: Path) -> None:
     (tmp_path / "proc/2").mkdir(parents=True)
     with pytest.raises(Unreadable, match="no containerd"):
-        list(container_exits.read(Host(str(tmp_path))))
+        list(told(Host(str(tmp_path))))
     (tmp_path / "proc/2/comm").write_text("kthreadd\n")
-    assert not list(container_exits.read(Host(str(tmp_path))))
+    assert not list(told(Host(str(tmp_path))))
