@@ -31,7 +31,7 @@ LOOK, SERVE, SHIP, SETTLE = "look", "serve", "ship", "settle"  # the lanes
 PATIENCE = {LOOK: 15.0, SERVE: 2.0, SHIP: 300.0, SETTLE: 300.0}
 MOST_SECONDS = {LOOK: 120.0, SERVE: 60.0, SHIP: 600.0, SETTLE: 600.0}  # what takes longer hangs
 # Bytes, beside the 80 MB that the examiner has. A look takes 40 MB; beside programs of many symbols, 150 MB.
-MOST_MEMORY = {LOOK: own_limits.MOST_MEMORY, SERVE: 400 << 20, SHIP: 400 << 20, SETTLE: 400 << 20}
+MOST_MEMORY = {LOOK: own_limits.MOST_MEMORY, SERVE: 400 << 20, SHIP: 400 << 20, SETTLE: own_limits.MOST_MEMORY}
 MOST_CPU = {LOOK: own_limits.MOST_CPU, SERVE: 60, SHIP: 300, SETTLE: 300}  # seconds; SETTLE has many heads
 
 
