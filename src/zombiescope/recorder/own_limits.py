@@ -14,8 +14,8 @@ from types import FrameType
 from zombiescope.core import UserError, amount
 
 # Bytes (RLIMIT_DATA: what is its own and writable, so not files and libraries). Peaks that were measured: 138 to 173 MB
-# for settling, 398 MB for 96 cores of a machine full of compilers; 166 MB for examining an hour of 96 cores. The largest
-# tables that naming/elf.py reads are some 300 MB.
+# for settling, 398 MB for 96 cores of a machine full of compilers; 166 MB for examining an hour of 96 cores. The
+# largest tables that naming/elf.py reads are some 300 MB.
 MOST_MEMORY = 1 << 30
 OF_A_SAMPLE = 2048  # bytes: as it was captured, as columns, and its stack if no other is like it
 # Seconds. A look takes 0.3 to 0.8, settling a head 2 at most; sorting the largest table of symbols takes 8.
