@@ -44,8 +44,16 @@ def test_files_are_read_once_and_when_needed() -> None:
         assert symbols.user(LIBC, BUILD_ID, TEXT_OFFSET + 15) == "malloc"
         assert symbols.user("/another/libc.so.6", BUILD_ID, TEXT_OFFSET) == "malloc"
     assert symbols.users(LIBC, BUILD_ID, np.array([TEXT_OFFSET, 7], dtype=np.uint64)) == ["malloc", "libc.so.6+0x7"]
-    assert files.asked == [f"{LIBC} {BUILD_ID}"]
+    assert files.asked == [f"{LIBC} {BUILD_ID}", f"/another/libc.so.6 {BUILD_ID}"]
     assert symbols.unresolved == {LIBC: 1}
+
+
+def test_a_file_with_the_build_id_of_another_names_its_own_functions_only() -> None:
+    functions = (Symbol(name="hostile", value=TEXT_ADDRESS, size=16),)
+    symbols = Symbols(read=Files(libc=FILE, evil=ElfFile(symbols=functions).written()))
+    assert symbols.user("/tmp/evil", BUILD_ID, TEXT_OFFSET) == "hostile"
+    assert symbols.user(LIBC, BUILD_ID, TEXT_OFFSET) == "malloc"
+    assert symbols.user("/gone/libc.so.6.of.others", BUILD_ID, TEXT_OFFSET) != "hostile"
 
 
 def test_a_file_that_turns_up_under_another_path_is_used() -> None:

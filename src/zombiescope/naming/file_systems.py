@@ -47,7 +47,7 @@ class FileSystems:
         source = f"/proc/{process}/mountinfo"
         try:
             with open(source, encoding="utf-8", errors="surrogateescape") as file:
-                return cls(file.read(_MOST), _own_root())
+                return cls(file.read(_MOST), own_root())
         except OSError as error:
             raise Unreadable(source, (error.strerror or "").lower()) from None
 
@@ -65,7 +65,7 @@ class FileSystems:
 
 
 @cache
-def _own_root() -> tuple[int, int]:
+def own_root() -> tuple[int, int]:
     device = os.stat("/").st_dev
     return os.major(device), os.minor(device)
 

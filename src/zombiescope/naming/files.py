@@ -1,8 +1,9 @@
 """Functions of mapped files: each file is opened once, safely, as the process that mapped it sees it.
 
-A file is known by its build-id where the kernel reports it, else by device, inode, size and time of change. So two
-containers with the same path and different files get different names, and the same library in a hundred containers is
-read once. What cannot be identified gets no names: module+offset is better than the wrong function.
+A file is known by its device, inode, size and time of change; a file of the host that root alone can write also by its
+build-id, which anybody can write into a file of his own. So two containers with the same path and different files get
+different names, and nobody names the functions of others. What cannot be identified gets no names: module+offset is
+better than the wrong function.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from zombiescope.naming.clean import clean
 from zombiescope.naming.contents import contents, host_file, readable
 from zombiescope.naming.debug_files import with_debug_file
 from zombiescope.naming.elf import Elf
-from zombiescope.naming.file_systems import MountTables
+from zombiescope.naming.file_systems import MountTables, mount_namespace
 from zombiescope.naming.mapped import Mapped
 from zombiescope.naming.regions import Region
 from zombiescope.naming.vdso import vdso
@@ -33,6 +34,10 @@ MOST_FILES = 1024
 MOST_MEMORY = 64 << 20  # symbols of libc take 0.1 MB, of a large program (node, a compiler) 12 to 25 MB
 MOST_NAMES = 1 << 17  # a profile of a busy node has 20,000 distinct addresses
 AT_A_TIME = 64  # files opened for one read of the samples: 0.15 ms each, if they cannot be used
+
+
+# Build-id, device, inode, path; and the process, where others may have had another file with that inode.
+_Mapped = tuple[bytes, tuple[int, int], int, str, int]
 
 
 @dataclass(slots=True, eq=False)
@@ -49,6 +54,8 @@ class File:
 class _Loaded(NamedTuple):
     identity: Identity
     elf: Elf | None  # None: it is one that is known already
+    roots: bool = False  # root alone can write it, on the host
+    ours: bool = True  # the process sees what the host sees
 
 
 class Files:
@@ -59,9 +66,7 @@ class Files:
         self._held: OrderedDict[File, None] = OrderedDict()
         self._by_build_id: dict[str, File] = {}
         self._by_identity: dict[Identity, File] = {}
-        self._by_mapping: dict[
-            tuple[bytes, tuple[int, int], int, str], File
-        ] = {}  # as the kernel said when it was mapped
+        self._by_mapping: dict[_Mapped, File] = {}  # as the kernel said when it was mapped
         self._memory = self._names = self._opened = 0
 
     def __len__(self) -> int:
@@ -120,9 +125,11 @@ class Files:
         """The file of a region; None if that is not known yet."""
         # All is asked at one time, and while a file is mapped no other one gets its inode. The vdso has a size instead.
         mapped = (region.build_id, region.device, region.inode or region.start - region.end, region.path)
-        known = self._by_mapping.get(mapped)
+        known = self._by_mapping.get((*mapped, 0)) or self._by_mapping.get((*mapped, pid))
         if known is None and region.build_id:
             known = self._by_build_id.get(_key(region.build_id.hex()))
+            if known is not None and mount_namespace(str(pid)) not in ("", mount_namespace("self")):
+                known = None  # a file of a container, which may only say that it is the same
         if known is not None and known.elf is None and not known.dropped and os.path.exists(f"/proc/{pid}"):
             known = None  # it was not there for one that is gone; this one may have it in a root of its own
         if known is None or known.dropped:
@@ -137,36 +144,38 @@ class Files:
             if not task.done:
                 region.file = File(task=task)
                 return None
-            known = self._taken(task)
+            known, loaded = self._taken(task)
             gone = known.elf is None and not os.path.exists(f"/proc/{pid}")
             if gone or (known.elf is not None and (region.inode or region.build_id or region.kind == "vdso")):
-                self._by_mapping[mapped] = known
+                # What is deleted in one container may leave its inode, on a disk of the host, to a file of another.
+                shared = loaded is None or loaded.ours or not region.device[0]
+                self._by_mapping[*mapped, 0 if shared else pid] = known
         region.file = known
         return known
 
-    def _taken(self, task: Task[_Loaded]) -> File:
+    def _taken(self, task: Task[_Loaded]) -> tuple[File, _Loaded | None]:
         try:
             loaded = task.result()
         except (Unreadable, Unparsable) as error:
-            return File(why=error.why)
+            return File(why=error.why), None
         except (OSError, ValueError, MemoryError) as error:
-            return File(why=str(error))
+            return File(why=str(error)), None
         known = self._by_identity.get(loaded.identity)
         if known is not None and known.dropped:
             known = None
         if loaded.elf is None:  # one that is known; or was, and is forgotten by now
-            return known or File(dropped=True)
-        if known is None and loaded.elf.build_id:
+            return known or File(dropped=True), loaded
+        if known is None and loaded.roots and loaded.elf.build_id:
             known = self._by_build_id.get(_key(loaded.elf.build_id))
         if known is None or known.dropped:
             known = File(elf=loaded.elf, why="" if loaded.elf else "has no function names (stripped)")
             self._held[known] = None
             self._memory += loaded.elf.memory
         self._by_identity[loaded.identity] = known
-        if known.elf is not None and known.elf.build_id:
+        if loaded.roots and known.elf is not None and known.elf.build_id:
             self._by_build_id[_key(known.elf.build_id)] = known
         self._forget()
-        return known
+        return known, loaded
 
     def _forget(self) -> None:
         while len(self._held) > 1 and (len(self._held) > MOST_FILES or self._memory > MOST_MEMORY):
@@ -198,10 +207,12 @@ class Files:
             known = self._by_identity.get(which)
             if known is not None and known.elf is not None:
                 _check(region, known.elf.build_id)
-                return _Loaded(which, None)
+                return _Loaded(which, None, mapped.is_roots(descriptor, which), mapped.ours)
             elf = Elf.parse(stack.enter_context(closing(contents(descriptor, which.size, region.path))), region.path)
             _check(region, elf.build_id)
-            return _Loaded(which, with_debug_file(elf, region.path, mapped.opened, host_file))
+            named = with_debug_file(elf, region.path, mapped.opened, host_file)
+            # Who may have written its debug file is not known.
+            return _Loaded(which, named, named is elf and mapped.is_roots(descriptor, which), mapped.ours)
 
 
 # The kernel reports 20 bytes: longer build-ids are cut, shorter ones padded with zeros.

@@ -8,11 +8,12 @@ gone, or of our own mount namespace, also by its path in our root, on the same c
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import ExitStack
 
 from zombiescope.core.errors import Unreadable
 from zombiescope.naming.contents import OnDisk, contents, readable
-from zombiescope.naming.file_systems import MountTables, mount_namespace
+from zombiescope.naming.file_systems import MountTables, mount_namespace, own_root
 from zombiescope.naming.regions import Region
 from zombiescope.processes.opening import Identity, identity, inside, place
 
@@ -25,7 +26,7 @@ class Mapped:
         self._open = ExitStack()
         theirs = mount_namespace(str(pid))
         self._gone = not theirs
-        self._ours = theirs in ("", mount_namespace("self"))
+        self.ours = theirs in ("", mount_namespace("self"))  # it sees, or saw, what we see
         self._mounts = tables.of("self" if self._gone else str(pid))
 
     def __enter__(self) -> Mapped:
@@ -53,9 +54,14 @@ class Mapped:
                 why = error
         raise why
 
+    def is_roots(self, descriptor: int, which: Identity) -> bool:
+        """Whether it is a file of the host's own root that root alone can write; not one of a container's root user."""
+        shared = os.fstat(descriptor).st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        return self.ours and which.owner == 0 and not shared and which.device == own_root()
+
     def opened(self, path: str) -> OnDisk:
         """Another file of the process's root, if it is a regular one; to be closed. The caller checks whose it is."""
-        if self._gone and not self._ours:
+        if self._gone and not self.ours:
             raise Unreadable(path, "the process is gone")
         self._mounts.check_path(path)
         with (
@@ -86,7 +92,7 @@ class Mapped:
         return self._open.enter_context(inside(root, self._region.path))
 
     def _by_our_root(self) -> int | None:
-        if not self._ours or self._region.deleted:
+        if not self.ours or self._region.deleted:
             return None
         root = self._open.enter_context(place("/"))
         return self._open.enter_context(inside(root, self._region.path))

@@ -49,7 +49,7 @@ class Symbols:
         """`debug` adds the names of a file's debug file, if there is one (debug_files.py)."""
         self._kernel, self._read, self._debug = kernel, read, debug
         self._perf_maps: Mapping[int, PerfMap] = perf_maps or {}
-        self._files: OrderedDict[str, Elf | None] = OrderedDict()
+        self._files: OrderedDict[tuple[str, str], Elf | None] = OrderedDict()
         self._memory = 0
         self._names: dict[tuple[str, str, int], str | None] = {}
         self.unresolved: Counter[str] = Counter()
@@ -122,15 +122,13 @@ class Symbols:
             if counted == path:
                 self.why.setdefault(path, why)
 
-    # A file found is cached by its build-id, whatever its path; one not found, by path as well.
+    # By its path, too: anybody can write the build-id of another file into his own.
     def _file(self, path: str, build_id: str) -> Elf | None:
-        missing = f"{build_id} {path}"
-        key = build_id if build_id in self._files else missing
+        key = (path, build_id)
         if key not in self._files:
             elf, why = self._opened(path, build_id)
             if why and len(self.why) < _MOST_COUNTED:
                 self.why.setdefault(path, why)
-            key = build_id if build_id and elf is not None else missing
             self._files[key] = elf
             self._memory += 0 if elf is None else elf.memory
         self._files.move_to_end(key)
