@@ -15,7 +15,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 PROJECT = Path(__file__).parent.parent.parent
@@ -50,7 +50,14 @@ int main(int count, char **words) {
 
 @contextmanager
 def stuck(folder: Path, name: str = "stuck") -> Iterator[int]:
-    """The pid of such a process, which is busy beside. At the end its file system is aborted, and it is released."""
+    """The pid of one."""
+    with all_stuck(folder, name) as (pid,):
+        yield pid
+
+
+@contextmanager
+def all_stuck(folder: Path, name: str = "stuck", many: int = 1) -> Iterator[list[int]]:
+    """Some such processes, which are busy beside. At the end their file system is aborted, and they are released."""
     import pytest
     from tests.conftest import CANNOT
     from tests.naming.programs import compiled, needs_root, running
@@ -67,9 +74,9 @@ def stuck(folder: Path, name: str = "stuck") -> Iterator[int]:
         assert server.stdout is not None
         if (said := server.stdout.readline().strip()) != "mounted":
             pytest.skip(CANNOT + f"mount FUSE: {said}")
-        with running(program, at / "silent") as (process, _):
+        with ExitStack() as processes:
             try:
-                yield process.pid
+                yield [processes.enter_context(running(program, at / "silent"))[0].pid for _ in range(many)]
             finally:
                 server.kill()
     finally:

@@ -9,13 +9,16 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.attacks.stuck_process import stuck
+from tests.attacks.stuck_process import all_stuck, stuck
 from tests.conftest import COMMAND
-from tests.naming.programs import compiled, needs_root, running
+from tests.naming.programs import LOADER, compiled, library, name_at, needs_root, running
+from tests.waiting import until
 
 from zombiescope.audit import running as processes
 from zombiescope.core import Host
+from zombiescope.kernel.aside import MOST
 from zombiescope.naming.mappings import LOCKED, Mappings
+from zombiescope.naming.namer import Namer
 
 pytestmark = pytest.mark.beside
 
@@ -65,6 +68,32 @@ def test_locked_maps_are_asked_for_once_and_others_are_read(tmp_path: Path) -> N
         waiting = found.aside.waiting
         found.see([pid], time.monotonic_ns())
         assert found.aside.waiting == waiting == [(pid,)]
+
+
+def test_three_processes_with_locked_memory_maps(tmp_path: Path) -> None:
+    """More threads than two are stuck, and what is seen after that has names."""
+    found = Mappings()
+    namer, path = Namer(mappings=found), library("walk_of_a_job", tmp_path / "libwalk.so")
+    with (
+        all_stuck(tmp_path, many=3) as pids,
+        running(compiled(LOADER, tmp_path / "loader"), path, "walk_of_a_job") as (process, (address,)),
+    ):
+        for pid in pids:
+            assert name_at(pid, 0x1000, namer) == "[unknown]"
+        assert name_at(process.pid, int(address, 16), namer) == "walk_of_a_job" and not namer.why_full
+
+
+def test_as_many_locked_memory_maps_as_may_be(tmp_path: Path) -> None:
+    """At the bound no more is begun; it is said, and a process that is seen then is not said to have nothing mapped."""
+    found = Mappings()
+    with all_stuck(tmp_path, many=MOST) as pids:
+        found.see([*pids, os.getpid()], time.monotonic_ns())
+        why = f"{MOST} reads have not returned: no more are begun until one does"
+        assert found.aside.why_full == why and found.unread[os.getpid()] == why
+        assert not found.knows(os.getpid())
+    until(lambda: not found.aside.busy)
+    found.see([os.getpid()], time.monotonic_ns())
+    assert found.knows(os.getpid()) and os.getpid() not in found.unread
 
 
 def test_a_command_line_that_never_comes(tmp_path: Path) -> None:
