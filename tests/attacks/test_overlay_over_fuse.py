@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import CANNOT
-from tests.naming.programs import LOADER, compiled, library, name_at, running
+from tests.naming.programs import LOADER, children, compiled, library, name_at, running
 from tests.naming.test_file_systems import served
+from tests.waiting import until
 
 from zombiescope.naming.file_systems import MountTables
 from zombiescope.naming.namer import Namer
@@ -70,6 +71,30 @@ def test_an_overlay_with_a_layer_that_cannot_be_found(tmp_path: Path) -> None:
 def test_an_overlay_of_a_container_that_hides_what_is_below(tmp_path: Path) -> None:
     """In a mount namespace of its own a program mounts an overlay over FUSE, and then takes FUSE off its table."""
     asked_for(tmp_path, f"{tmp_path}/far", unshared=True, then=f"umount -l {tmp_path}/far")
+
+
+def test_fuse_that_was_taken_off_the_list_of_mounts(tmp_path: Path) -> None:
+    """No overlay at all: a program maps a file of FUSE, and then takes FUSE off its list of mounts."""
+    script = f"""
+{{loader}} {tmp_path}/far/libwalk.so walk_far_away &
+sleep 1; umount -l {tmp_path}/far; wait
+"""
+    loader, path = compiled(LOADER, tmp_path / "loader"), library("walk_far_away", tmp_path / "libwalk.so")
+    with (
+        served(path, tmp_path / "far") as daemon,
+        running("unshare", "-m", "sh", "-c", script.format(loader=loader)) as (shell, (address,)),
+    ):
+        until(lambda: "fuse" not in Path(f"/proc/{shell.pid}/mountinfo").read_text())
+        os.kill(daemon, signal.SIGSTOP)
+        try:
+            namer, (pid,) = (
+                Namer(),
+                [it for it in children(shell.pid) if "loader" in Path(f"/proc/{it}/comm").read_text()],
+            )
+            assert OFFSET.fullmatch(name_at(pid, int(address, 16), namer))
+            assert not namer.reads, "a read of it would not have returned"
+        finally:
+            os.kill(daemon, signal.SIGCONT)
 
 
 def test_an_overlay_over_disks_is_read(tmp_path: Path) -> None:

@@ -54,16 +54,19 @@ def test_the_nearest_mount_above_a_path_counts(path: str, kind: str) -> None:
 
 def test_a_device_counts_where_it_is_known() -> None:
     mounts = FileSystems(MOUNTS)
-    mounts.check_device("x", (254, 0))
-    mounts.check_device("x", (0, 99))
-    with pytest.raises(Unreadable, match=r"fuse\.sshfs"):
-        mounts.check_device("x", (0, 40))
+    with os.fdopen(os.memfd_create("x"), "wb") as file:  # on a mount that is in no list
+        mounts.check_file("x", file.fileno(), (254, 0))
+        mounts.check_file("x", file.fileno(), (253, 99))
+        with pytest.raises(Unreadable, match="not mounted any more"):
+            mounts.check_file("x", file.fileno(), (0, 99))
+        with pytest.raises(Unreadable, match=r"fuse\.sshfs"):
+            mounts.check_file("x", file.fileno(), (0, 40))
 
 
 def test_the_file_system_that_we_run_from_is_as_good_as_a_disk() -> None:
     mounts = FileSystems(MOUNTS, own=(0, 42))
     mounts.check_path("/home/me/x.so")
-    mounts.check_device("/home/me/x.so", (0, 42))
+    assert not mounts._distant((0, 42))
     with pytest.raises(Unreadable, match=r"fuse\.sshfs"):
         mounts.check_path("/srv/far away/x.so")
 

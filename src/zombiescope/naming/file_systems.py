@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from contextlib import suppress
 from functools import cache
 
 from zombiescope.core.errors import Unreadable
@@ -27,7 +28,8 @@ _LOCAL = frozenset(
 _OVERLAY = "overlay"  # as its layers are
 _DEEPEST = 4  # overlays over overlays; the kernel allows two
 # 35 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
-_MOUNT = re.compile(r"^\d+ \d+ (\d+):(\d+) \S+ (\S+) [^\n]*? - (\S+) (\S*) ?(\S*)", re.MULTILINE)
+_MOUNT = re.compile(r"^(\d+) \d+ (\d+):(\d+) \S+ (\S+) [^\n]*? - (\S+) (\S*) ?(\S*)", re.MULTILINE)
+_MOUNT_ID = re.compile(rb"^mnt_id:\s+(\d+)", re.MULTILINE)  # since v3.15
 _Device = tuple[int, int]
 
 
@@ -45,11 +47,12 @@ class FileSystems:
         """
         self._host, self._root = host or self, root
         self._at: dict[str, _Device] = {}
+        self._mounted: dict[int, _Device] = {}
         self._kinds: dict[_Device, str] = {}
         self._overlays: dict[_Device, str] = {}  # their options
         self._judged: dict[_Device, str] = {}  # 6 µs for each part of the path of each layer
-        for major, minor, at, kind, _, options in _MOUNT.findall(text):
-            device = int(major), int(minor)
+        for number, major, minor, at, kind, _, options in _MOUNT.findall(text):
+            device = self._mounted[int(number)] = int(major), int(minor)
             self._at[unescaped(at).rstrip("/")] = device
             self._kinds[device] = "" if device == own else kind
             if kind == _OVERLAY:
@@ -69,9 +72,18 @@ class FileSystems:
         """Unreadable if the path is on a file system that may not answer."""
         self._check(path, self._device_at(path))
 
-    def check_device(self, path: str, device: _Device) -> None:
-        """The same by the file's device, once it is known; that of a part of btrfs or overlay is not in the list."""
-        self._check(path, device)
+    def check_file(self, path: str, descriptor: int, device: _Device) -> None:
+        """The same for a file that was found, not open for reading: by its mount, in this list or the host's.
+
+        What was mapped before its process left a mount namespace has another mount, on a device that is in the lists;
+        that of a part of btrfs is not. A file system that is on no list was taken off: who does so may hide FUSE.
+        """
+        mount, tables = _mount_of(descriptor), (self, self._host)
+        device = next((it._mounted[mount] for it in tables if mount in it._mounted), device)
+        if not device[0] and not any(device in it._kinds for it in tables):
+            raise Unreadable(path, "on a file system that is not mounted any more")
+        for table in tables:
+            table._check(path, device)
 
     def _check(self, path: str, device: _Device | None) -> None:
         if device is not None and (kind := self._distant(device)):
@@ -110,6 +122,14 @@ class FileSystems:
     def _beneath(self, path: str, deep: int) -> str:
         device = self._device_at(path)
         return "" if device is None else self._distant(device, deep + 1)
+
+
+def _mount_of(descriptor: int) -> int:
+    """The number of the mount that a file was found in; -1 if the kernel does not say."""
+    with suppress(OSError), open(f"/proc/self/fdinfo/{descriptor}", "rb") as file:
+        if found := _MOUNT_ID.search(file.read(4096)):
+            return int(found[1])
+    return -1
 
 
 @cache

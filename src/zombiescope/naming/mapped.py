@@ -46,7 +46,7 @@ class Mapped:
                     if descriptor is None:
                         continue
                     which = identity(descriptor)
-                self._mounts.check_device(region.path, which.device)
+                self._mounts.check_file(region.path, descriptor, which.device)
                 if search == self._by_mapping or self._same(which) or region.build_id:  # the build-id is checked later
                     return descriptor, which
                 why = Unreadable(region.path, "replaced by another file")
@@ -70,7 +70,7 @@ class Mapped:
             inside(root, path, follow=True) as descriptor,
         ):
             which = identity(descriptor)
-            self._mounts.check_device(path, which.device)
+            self._mounts.check_file(path, descriptor, which.device)
             return contents(descriptor, which.size, path)
 
     # A mapping made since at the same address has another path, or is another file.

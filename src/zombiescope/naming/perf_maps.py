@@ -136,7 +136,7 @@ def _read(pid: int, before: _Read, tables: MountTables) -> _Read:
     mounts.check_path(path)
     with readable(path), place(f"/proc/{pid}/root") as root, inside(root, path) as descriptor:
         which = identity(descriptor)
-        mounts.check_device(path, which.device)
+        mounts.check_file(path, descriptor, which.device)
         if which.owner not in (owner, 0):
             raise Unreadable(path, f"belongs to user {which.owner}, not to the process's own ({owner}) or root")
         same = (which.inode, before.size) == (before.inode, min(before.size, which.size))
