@@ -18,7 +18,7 @@ PROJECT = Path(__file__).parents[2]
 SOURCE = PROJECT / "src" / "zombiescope"
 # What the plugin imports of ours: none of it needs a package.
 PARTS = (
-    *("plugin/*.py", "core/*.py", "places/*.py", "processes/*.py"),
+    *("plugin/*.py", "plugin/*.json", "core/*.py", "places/*.py", "processes/*.py"),
     *("kubernetes/__init__.py", "kubernetes/conditions.py"),
 )
 OUTPUTS = ("__init__.py", "_exit_codes.py", "_subjects.py")

@@ -14,6 +14,7 @@ from zombiescope.diagnosis.unattended import why_watched
 from zombiescope.members.rooms import healthy
 from zombiescope.outputs._offers import first_of_each, kind, kind_of, meant, offers
 from zombiescope.outputs._story import of_recording
+from zombiescope.places.sample import SAMPLE
 from zombiescope.treatment.apply import Machine, shown
 
 _WIDTH = 110
@@ -120,7 +121,7 @@ def write_text(
         print(file=out)
     if others:
         print("other plans, each by its name:", file=out)
-        of = of_recording(recording)
+        of = ("--sample",) if recording == SAMPLE else of_recording(recording)
         lines = [
             f"  {command('zombiescope', 'fix', it.name, *of)}  ({kind(it)}, for {harmless(it.cures.subject)})"
             for it in others

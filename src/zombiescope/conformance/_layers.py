@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "diagnosis": {"core", "members", "knowledge", "diagnosis"},
     "compare": {"core", "members", "derived", "diagnosis", "compare"},
     "kubernetes": {"core", "outputs", "kubernetes"},
-    "plugin": {"core", "members", "outputs", "kubernetes", "plugin"},
+    "plugin": {"core", "outputs", "kubernetes", "plugin"},
     "treatment": {"places", "core", "members", "knowledge", "cgroups", "derived", "kernel", "audit", "treatment"},
     "outputs": {"core", "members", "knowledge", "outputs", "profile"},
     "profile": {"core", "members", "knowledge", "naming", "profile"},

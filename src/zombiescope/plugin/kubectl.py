@@ -73,12 +73,13 @@ class Kubectl:
                 running.kill()
                 complaints.join(ENDS)
 
-    def answer(self, *argv: str, seconds: float, most: int = MOST_ANSWER) -> tuple[int, bytes, str]:
+    def answer(self, *argv: str, seconds: float, most: int = 0) -> tuple[int, bytes, str]:
         """Its exit code, what it printed, and what it complained of; a UserError if that is too much or too late."""
-        with self._begun(*argv) as running:
-            assert running.stdout is not None and running.stderr is not None
+        most = most or MOST_ANSWER
+        with self._begun(*argv) as (running, stderr):
+            assert running.stdout is not None
             complaints: list[str] = []
-            reader = Thread(target=_keep, args=(_text(running.stderr), complaints), daemon=True)
+            reader = Thread(target=_keep, args=(stderr, complaints), daemon=True)
             late = Timer(seconds, running.kill)
             reader.start()
             late.start()
@@ -99,9 +100,9 @@ class Kubectl:
     @contextmanager
     def stream(self, *argv: str) -> Iterator[IO[bytes]]:
         """What it prints is not text; what it complains of goes to our terminal, cleaned."""
-        with self._begun(*argv) as running:
-            assert running.stdout is not None and running.stderr is not None
-            reader = Thread(target=_complain, args=(_text(running.stderr),), daemon=True)
+        with self._begun(*argv) as (running, stderr):
+            assert running.stdout is not None
+            reader = Thread(target=_complain, args=(stderr,), daemon=True)
             reader.start()
             try:
                 yield running.stdout
@@ -109,9 +110,15 @@ class Kubectl:
                 running.kill()
                 reader.join(ENDS)
 
-    def _begun(self, *argv: str) -> subprocess.Popen[bytes]:
-        command = self._command(*argv)
-        return subprocess.Popen(command, cwd=os.curdir, env=os.environ, stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
+    @contextmanager
+    def _begun(self, *argv: str) -> Iterator[tuple[subprocess.Popen[bytes], IO[str]]]:
+        """With what it complains of, as text."""
+        running = subprocess.Popen(
+            self._command(*argv), cwd=os.curdir, env=os.environ, stdin=DEVNULL, stdout=PIPE, stderr=PIPE
+        )
+        assert running.stderr is not None
+        with running, io.TextIOWrapper(running.stderr, encoding="utf-8", errors="replace") as complaints:
+            yield running, complaints
 
     def _command(self, *argv: str) -> list[str]:
         folders = os.pathsep.join(it for it in os.get_exec_path() if os.path.isabs(it))
@@ -151,10 +158,6 @@ def _complain(stream: IO[str]) -> None:
     if not _pass_on(stream, sys.stderr):
         while stream.read(LINE):
             pass
-
-
-def _text(stream: IO[bytes]) -> IO[str]:
-    return io.TextIOWrapper(stream, encoding="utf-8", errors="replace")
 
 
 def _keep(stream: IO[str], kept: list[str]) -> None:

@@ -101,7 +101,7 @@ class _Node:
                 yield Blind(what=what, source=self._no_pods.source, why=self._no_pods.why)
         if left_out:
             why = f"more than {MOST:,} containers: the rest are not read"
-            source = f"$ ls {left_out}"
+            source = shown_by("ls", left_out)
             yield from (Blind(what=what, source=source, why=why, subject="node") for what in (GIVES[0], GIVES[2]))
             yield Blind(what=GIVES[3], source=source, why=why)
         else:
@@ -149,7 +149,7 @@ class _Node:
             self._pods_before = names
             if self._pods_left_out:
                 why = f"more than {MOST_LOGS:,} names in it: the rest are not read"
-                source = f"$ ls {self._pods_left_out[0]}"
+                source = shown_by("ls", self._pods_left_out[0])
                 yield from (Blind(what=what, source=source, why=why, subject="node") for what in GIVES[1:3])
         for pod in self._pods:
             folder = f"{SOURCE}/{pod.namespace}_{pod.name}_{pod.uid}"

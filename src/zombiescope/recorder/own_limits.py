@@ -56,11 +56,14 @@ _LESS = "look for a shorter time, or without stacks (--hz 0)"
 
 
 def _own_memory() -> int:
-    """What RLIMIT_DATA counts. Who looks from a program of his own may have any amount, and a thread that finds no
-    memory for its first step is waited for without end.
+    """What RLIMIT_DATA counts; 0 where Linux does not say. Who looks from a program of his own may have any amount, and
+    a thread that finds no memory for its first step is waited for without end.
     """
-    with open("/proc/self/statm", "rb") as file:
-        return int(file.read().split()[5]) * resource.getpagesize()
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[5]) * resource.getpagesize()
+    except OSError:
+        return 0
 
 
 def _set(kind: int, wanted: int) -> None:

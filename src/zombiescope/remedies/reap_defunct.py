@@ -16,13 +16,13 @@ import re
 
 from zombiescope.core import Case, Finding, Plan, Step, harmless
 from zombiescope.core.commands import in_sentence
-from zombiescope.core.forms import NUMBER, Form
+from zombiescope.core.forms import Form
 from zombiescope.core.timeline import Timeline
 from zombiescope.core.witness import Witness
 
 CURES = ("defunct_processes",)
 RESTS_ON = {"defunct_children": Witness.KERNEL}
-FORMS = (Form(argv=("kill", "-CHLD", "{pid}"), varies={"pid": NUMBER}),)
+FORMS = (Form(argv=("kill", "-CHLD", "{pid}"), varies={"pid": r"[1-9][0-9]{0,9}"}),)  # 0 is a whole group
 _PROCESS = re.compile(r"process:(.*)\[(\d+)\]", re.DOTALL)
 
 
