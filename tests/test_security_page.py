@@ -88,3 +88,9 @@ def test_the_summary_claims_no_more_than_the_tables() -> None:
     assert summary and "Nothing leaves the node." not in PAGE and "the agent never does" not in PAGE
     for title in SECTIONS:
         assert f"](#{title.lower().replace(' ', '-')})" in summary[1]
+
+
+def test_every_attack_that_is_tested_is_listed_and_every_one_listed_is_tested() -> None:
+    rows = re.findall(r"^\| .* \| `(\w+)` \|$", section("Attacks that are tested"), re.MULTILINE)
+    files = [path.stem.removeprefix("test_") for path in (PROJECT / "tests" / "attacks").glob("test_*.py")]
+    assert sorted(set(rows)) == sorted(files)
