@@ -18,7 +18,7 @@ def why_stranger(folder: str, segment: str) -> str:
     if os.geteuid() != 0:
         return ""
     if why := why_untrusted(folder):
-        return f"not asked by root for a stranger: {why.removeprefix('not loaded by root: ')}"
+        return f"not asked by root for a stranger: {why.removeprefix('not trusted by root: ')}"
     for name in (META, CARRY, segment, os.path.join(segment, HEAD_FILE)):
         path = os.path.join(folder, name)
         try:
