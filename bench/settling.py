@@ -17,9 +17,10 @@ from pathlib import Path
 from zombiescope.core import Host
 from zombiescope.places.own_python import environment, own_python
 from zombiescope.recorder import short
-from zombiescope.recorder.capture import FLUSH, SEGMENT_SECONDS
+from zombiescope.recorder.capture import FLUSH
 from zombiescope.recorder.head import CLOCK, FETCHED, NAME, RING, SAME, HeadWriter, Record, records
 from zombiescope.recorder.heads import LARGEST, together
+from zombiescope.recorder.layout import SEGMENT_SECONDS
 from zombiescope.recorder.short import Short, record
 
 SECONDS = 100.0  # of the real capture: of 96 busy cores as much as a child settles

@@ -141,7 +141,7 @@ def test_a_slow_probe_that_was_blind_sees_again(tmp_path: Path) -> None:
     timeline = opened(str(tmp_path)).timeline()
     assert timeline.looks("load").values.tolist() == [1, 0, 1, 1]
     part = opened(str(tmp_path)).timeline(Span(T0 + 550, T0 + 700))
-    assert part.looks("load").values.tolist() == [0] and part.looks("load").latest.text == "gone"
+    assert part.looks("load").values.tolist() == [1, 0] and part.looks("load").latest.text == "gone"
 
 
 def test_a_part_of_a_segment_knows_what_was_blind_before_it_began(tmp_path: Path) -> None:

@@ -37,11 +37,17 @@ def is_of(unit: str, subject: str, timeline: Timeline) -> bool:
 
 
 def left_behind(unit: str, timeline: Timeline) -> LeftBehind:
-    removals, releases = (_latest(unit, f"cgroup_{what}_total", timeline) for what in ("removals", "releases"))
+    removals, releases = (_counted(unit, f"cgroup_{what}_total", timeline) for what in ("removals", "releases"))
     removed = sum(it.value for it in removals)
     return LeftBehind(removed, removed - sum(it.value for it in releases), (*removals, *releases))
 
 
-def _latest(unit: str, what: str, timeline: Timeline) -> list[Reading]:
+def freed(timeline: Timeline, subject: str) -> list[Reading]:
+    """How many of a family were released after they were removed; empty where nobody saw any."""
+    what = "cgroup_releases_total"
+    return [timeline.counted(what, subject)] if len(timeline.series(what, subject)) else []
+
+
+def _counted(unit: str, what: str, timeline: Timeline) -> list[Reading]:
     families = (it for it in timeline.subjects(what, "family") if is_of(unit, it, timeline))
-    return [timeline.series(what, family).latest for family in families]
+    return [timeline.counted(what, family) for family in families]

@@ -225,6 +225,7 @@ class Case:
     noted: tuple[Finding, ...] = ()  # they harm nothing: not accused
     unsure: tuple[Finding, ...] = ()  # whether they harm anybody could not be measured: not accused, and not clear
     past: tuple[Finding, ...] = ()  # they ended before the look began
+    unchecked: tuple[tuple[str, str], ...] = ()  # an effect, and a known cause that could not be looked for: signs
 
     _story: list[Story] = field(default_factory=list, init=False, repr=False, compare=False)  # worked out once
 
@@ -241,6 +242,11 @@ class Case:
     def rivals_of(self, finding: Finding) -> list[Link]:
         """Links of other causes than the one that the chain follows, and than those that led to it."""
         return self.story.rivals_of(finding)
+
+    def unchecked_for(self, *findings: Finding) -> list[str]:
+        """Signs of their known causes that could not look: these may be there."""
+        signs = {finding.sign for finding in findings}
+        return sorted({cause for effect, cause in self.unchecked if effect in signs})
 
     @property
     def chains(self) -> list[tuple[Finding, ...]]:

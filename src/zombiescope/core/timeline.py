@@ -7,7 +7,7 @@ its last word forever. A recorder may therefore write only what changed; the ans
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar, cast
 
 import numpy as np
@@ -146,8 +146,12 @@ class Timeline:
         series: Iterable[Series] = (),
         looks: Mapping[str, Series] | None = None,
         read_samples: ReadSamples | None = None,
+        within: Span | None = None,
     ) -> None:
-        """`looks` says, for each thing that was looked for, when: 1 seen, 0 not seen and the text says why."""
+        """`looks` says, for each thing that was looked for, when: 1 seen, 0 not seen and the text says why.
+
+        `within`: of a part of a recording, which begins with what was read before it.
+        """
         self._read_samples = read_samples
         self._looks = dict(looks or {})
         self._once: dict[object, object] = {}
@@ -159,6 +163,9 @@ class Timeline:
         every = list(self._looks.values()) or [one for group in self._series.values() for one in group.values()]
         starts, ends = [one.span.start for one in every if len(one)], [one.until for one in every if len(one)]
         self.span = Span(min(starts, default=0.0), max(ends, default=0.0))
+        if within is not None and ends:
+            end = min(self.span.end, within.end)
+            self.span = Span(min(max(self.span.start, within.start), end), end)
 
     def whats(self) -> list[str]:
         return sorted(self._series)
@@ -174,6 +181,14 @@ class Timeline:
     def latest(self, what: str) -> list[Reading]:
         """The last reading of each subject."""
         return [self.series(what, subject).latest for subject in self.subjects(what)]
+
+    def counted(self, what: str, subject: str = "node") -> Reading:
+        """How much one of the recorder's own counters rose in this stretch; they count from when it was started."""
+        series = self.series(what, subject)
+        held = int(np.searchsorted(series.at, self.span.start))
+        before = float(series.values[held - 1]) if held else 0.0
+        rises = _rises(np.concatenate([[before], series.values[held:]])) if held < len(series) else _NOTHING
+        return replace(series.latest, value=float(np.nansum(rises)))
 
     def looked_for(self) -> list[str]:
         return sorted(self._looks)

@@ -85,7 +85,7 @@ def longest(
     timeline: Timeline, who: list[tuple[str, Samples]], what: str, walk: str
 ) -> tuple[str, tuple[Reading, ...]]:
     """For a sign that is clear: who of these, the first of them, walked longest, or that nobody did."""
-    taken = timeline.series("samples_total").latest
+    taken = timeline.counted("samples_total")
     if not who:
         return f"none of {taken.value:,.0f} stack samples shows a walk through {walk}", (taken,)
     subject, samples = who[0]
@@ -95,7 +95,7 @@ def longest(
 
 def spent_in(timeline: Timeline, samples: Samples, what: str, words: str) -> tuple[str, tuple[Reading, ...]]:
     """For a sign that is clear: how long the node was in this, by the samples, or that it never was."""
-    taken = timeline.series("samples_total").latest
+    taken = timeline.counted("samples_total")
     if not len(samples):
         return f"none of {taken.value:,.0f} stack samples is in {words}", (taken,)
     return f"{samples.seconds:.2f} s in {words}", (samples.reading("node", what), taken)

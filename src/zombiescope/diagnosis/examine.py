@@ -64,7 +64,8 @@ def examine(
     links: list[Link] = []
     tallies: list[Tally] = []
     sound: dict[str, ModuleType] = {}
-    for name, law in (members("laws") if laws is None else laws).items():
+    known = members("laws") if laws is None else laws
+    for name, law in known.items():
         causes, effects = (found.get(end, []) for end in ends(name))
         joined = law if isinstance(law, Broken) else guarded(partial(join, name, law, causes, effects, timeline))
         if isinstance(joined, Broken):
@@ -84,8 +85,9 @@ def examine(
         tallies=tuple(tallies),
         answers=tuple(_answers(timeline, members("questions") if questions is None else questions)),
         settings=settings,
+        unchecked=_unchecked(known, sound, verdicts),
     )
-    case = judged(replace(case, unexplained=explain(case, sound, timeline)), timeline, since=since)
+    case = judged(replace(case, unexplained=explain(case, known, sound, timeline)), timeline, since=since)
     return replace(case, plans=tuple(_plans(case, timeline, members("remedies") if remedies is None else remedies)))
 
 
@@ -120,6 +122,13 @@ def _look(name: str, sign: ModuleType | Broken, timeline: Timeline) -> tuple[lis
         why = "; ".join(f"{blind.why} ({blind.source})" for blind in unseen)
         return [], Verdict(sign=name, state="blind", says=why, evidence=evidence)
     return [], Verdict(sign=name, state="clear", says=says, evidence=evidence)
+
+
+def _unchecked(laws: Members, sound: Members, verdicts: list[Verdict]) -> tuple[tuple[str, str], ...]:
+    """By effect, the causes that could not be looked for, or whose law broke."""
+    looked = {it.sign for it in verdicts if it.state in ("found", "clear")}
+    pairs = ((name, *ends(name)) for name in laws)
+    return tuple(sorted({(effect, cause) for name, cause, effect in pairs if cause not in looked or name not in sound}))
 
 
 def _alternatives(need: str | tuple[str, ...]) -> tuple[str, ...]:

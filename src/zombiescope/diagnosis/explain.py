@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from types import ModuleType
 
@@ -12,24 +12,37 @@ from zombiescope.diagnosis.join import ends, in_order
 from zombiescope.members.rooms import guarded
 
 
-def explain(case: Case, laws: Mapping[str, ModuleType], timeline: Timeline) -> tuple[Unexplained, ...]:
-    """Every finding without a cause that some law has as its effect; what no law could explain is a root."""
+def explain(
+    case: Case, names: Iterable[str], laws: Mapping[str, ModuleType], timeline: Timeline
+) -> tuple[Unexplained, ...]:
+    """Every finding without a cause that some law has as its effect; what no law could explain is a root.
+
+    `names` are those of all laws, `laws` those that did not break.
+    """
+    known = list(names)
     explained = {link.effect for link in case.links}
     found: dict[str, list[Finding]] = {}
     for finding in case.findings:
         found.setdefault(finding.sign, []).append(finding)
     riddles = []
     for finding in case.findings:
-        able = [name for name in laws if ends(name)[1] == finding.sign]
+        able = [name for name in known if ends(name)[1] == finding.sign]
         if able and finding not in explained:
-            candidates = tuple(_candidate(name, laws[name], finding, found, case, timeline) for name in able)
+            candidates = tuple(_candidate(name, laws.get(name), finding, found, case, timeline) for name in able)
             riddles.append(Unexplained(finding=finding, candidates=candidates))
     return tuple(riddles)
 
 
 def _candidate(
-    name: str, law: ModuleType, effect: Finding, found: Mapping[str, list[Finding]], case: Case, timeline: Timeline
+    name: str,
+    law: ModuleType | None,
+    effect: Finding,
+    found: Mapping[str, list[Finding]],
+    case: Case,
+    timeline: Timeline,
 ) -> Candidate:
+    if law is None:
+        return Candidate(law=name, why_not="the law itself is broken", blind=True)
     sign = ends(name)[0]
     causes = found.get(sign, [])
     if not causes and (why := _said(law, "rules_out", effect, timeline)):

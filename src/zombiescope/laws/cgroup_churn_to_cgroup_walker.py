@@ -15,18 +15,18 @@ OPENING = 0.5  # of the walk: where most of it is visits, the number of cgroups 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
     told = {it.what: it for it in effect.evidence}
     walk, visit = told.get("walk_sampled_seconds"), told.get("visit_sampled_seconds")
-    births = timeline.series("cgroup_births_total", cause.subject)
     length = timeline.looks("cgroup_births_total").span.seconds
-    if walk is None or not len(births) or not length:
+    if walk is None or not len(timeline.series("cgroup_births_total", cause.subject)) or not length:
         return
-    pace = births.latest.value / length
+    births = timeline.counted("cgroup_births_total", cause.subject)
+    pace = births.value / length
     opening = walk.value - (visit.value if visit else 0.0)
     if pace >= PER_SECOND and opening >= OPENING * walk.value:
         yield Ground(
             kind="dose",
             says=(
                 f"{pace:,.0f} new folders a second, and {opening:.1f} s of the walk's {walk.value:.1f} s is opening, "
-                f"listing and printing: {opening / births.latest.value * 1e3:.1f} ms for each"
+                f"listing and printing: {opening / births.value * 1e3:.1f} ms for each"
             ),
-            evidence=(births.latest, walk),
+            evidence=(births, walk),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.cgroups.census import count
+from zombiescope.cgroups.unit_cgroups import freed
 from zombiescope.core import Finding, Ground
 from zombiescope.core.timeline import Timeline
 
@@ -17,14 +18,14 @@ SURELY = 20  # of those removed still held: they stay although as many of others
 
 def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Ground]:
     removals = timeline.series("cgroup_removals_total", cause.subject)
-    releases = timeline.series("cgroup_releases_total", cause.subject)
+    releases = freed(timeline, cause.subject)
     census = next((it for it in count(timeline) if it.subject == effect.subject), None)
     if census is None or "memory" not in census.controllers or not len(removals):
         return
-    removed, grown = removals.latest, census.grown
-    counted = (removed, *([releases.latest] if len(releases) else []), census.dying.first, census.dying.latest)
+    removed, grown = timeline.counted("cgroup_removals_total", cause.subject), census.grown
+    counted = (removed, *releases, census.dying.first, census.dying.latest)
     if timeline.looked("cgroup_releases_total"):
-        kept = removed.value - (releases.latest.value if len(releases) else 0)
+        kept = removed.value - sum(it.value for it in releases)
         if kept >= KEPT * removed.value and (grown > 0 or kept >= SURELY):
             more = f"{grown:,.0f} more are dying" if grown > 0 else "others were freed meanwhile"
             says = f"the kernel still holds {kept:,.0f} of {removed.value:,.0f} removed; {more}"

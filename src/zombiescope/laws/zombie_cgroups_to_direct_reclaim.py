@@ -35,9 +35,11 @@ def _dead_below(effect: Finding, timeline: Timeline) -> Reading | None:
     if not effect.subject.startswith("cgroup:/"):
         return None
     parent = "family:" + family(effect.subject.removeprefix("cgroup:")).rstrip("/") + "/"
-    removed = [it for it in timeline.latest("cgroup_removals_total") if it.subject.startswith(parent)]
-    released = sum(it.value for it in timeline.latest("cgroup_releases_total") if it.subject.startswith(parent))
-    kept = sum(it.value for it in removed) - released
+    removed, released = (
+        [timeline.counted(what, it) for it in timeline.subjects(what) if it.startswith(parent)]
+        for what in ("cgroup_removals_total", "cgroup_releases_total")
+    )
+    kept = sum(it.value for it in removed) - sum(it.value for it in released)
     return next((it for it in removed if kept >= it.value / 2), None)
 
 

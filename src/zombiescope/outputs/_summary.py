@@ -67,7 +67,12 @@ def _sure(case: Case, chains: Sequence[Chain]) -> str:
     kinds = Counter(ground_kind(strongest(link)) for link in links)
     words = ", ".join(f"{kind} {times}" for kind, times in kinds.most_common())
     others = list(dict.fromkeys(it.cause.sign for effect in longest[1:] for it in case.rivals_of(effect)))
-    rest = f"; other possible causes: {', '.join(others[:SHOWN])}" if others else "; no other possible cause found"
+    unchecked = case.unchecked_for(*longest)
+    rest = f"; other possible causes: {', '.join(others[:SHOWN])}" if others else ""
+    if unchecked:
+        more = f" and {len(unchecked) - SHOWN} more" if len(unchecked) > SHOWN else ""
+        rest += f"; could not be checked: {', '.join(unchecked[:SHOWN])}{more}"
+    rest = rest or "; no other possible cause found"
     many = "1 link" if len(links) == 1 else f"{len(links)} links, each"
     return f"{many} with evidence beyond timing: {words}{rest}"
 

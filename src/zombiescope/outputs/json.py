@@ -30,7 +30,9 @@ def shape(case: Case) -> dict[str, Any]:
         "node": _text(case.node),
         "kernel": _text(case.kernel),
         "span": {"start": case.span.start, "end": case.span.end},
-        "root_causes": [_brief(it) | {"harm": _harm(case.cost_of(it))} for it in case.root_causes],
+        "root_causes": [
+            _brief(it) | {"harm": _harm(case.cost_of(it)), "unchecked": _unchecked(case, it)} for it in case.root_causes
+        ],
         "past": [_brief(it) | {"ago_seconds": round(case.span.end - it.span.end, 3)} for it in case.past],
         "noted": [_brief(finding) for finding in case.noted],
         "unsure": [_brief(finding) for finding in case.unsure],
@@ -84,6 +86,11 @@ def shape(case: Case) -> dict[str, Any]:
 def _brief(finding: Finding) -> dict[str, Any]:
     brief = {"sign": finding.sign, "subject": _text(finding.subject), "says": _text(finding.says)}
     return brief | ({"culprit": _text(finding.culprit)} if finding.culprit else {})
+
+
+def _unchecked(case: Case, root: Finding) -> list[str]:
+    """Other known causes of what followed from it, which could not be looked for."""
+    return case.unchecked_for(*(it for chain in case.chains if chain[0] == root for it in chain))
 
 
 def _harm(harm: Harm) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from zombiescope.recorder.changes import MINUTE
 from zombiescope.recorder.clock import ahead_ns
 from zombiescope.recorder.head import RECORDER, HeadSink
 from zombiescope.recorder.heads import LARGEST, DiskThread, Heads
-from zombiescope.recorder.layout import BUDGET_STEP, TROUBLE
+from zombiescope.recorder.layout import BUDGET_STEP, SEGMENT_SECONDS, TROUBLE
 from zombiescope.recorder.loop import Loop
 from zombiescope.recorder.own_process import allow_files, be_lean, freeze, give_back, give_back_text
 from zombiescope.recorder.priority import SCHEDSTAT, Priority
@@ -33,7 +33,6 @@ from zombiescope.recorder.stack_series import EVENTS, GIVES, NAME, SOURCE
 FLUSH = 2.0  # seconds: what a kill -9 may cost
 PATIENCE = 10.0  # seconds: at the end, for a sick disk
 SAYS = 5.0  # seconds between two readings of its own cost
-SEGMENT_SECONDS = 600.0  # a child that settles a head takes 0.3 s of CPU to start, and a head takes memory of it
 SEGMENT_SHARE = 0.125  # of the limit: a head that fills faster ends earlier, so that dropping one is a small loss
 SMALLEST = 1 << 20  # bytes of a head: each begins with every value
 OWN_COST, OWN_MEMORY, OWN_RINGS = "recorder_cpu_seconds_total", "recorder_memory_bytes", "recorder_ring_bytes"
@@ -274,6 +273,7 @@ class Capture:
             "blind": self.blind,
             "gives": self._loop.gives | ({NAME: GIVES} if self._hz else {}) | {RECORDER: OWN},
             "events": sorted(self._sink.events),
+            "logs": sorted(self._loop.logs),
             "settings": list(self._settings),
         }
 

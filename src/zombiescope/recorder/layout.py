@@ -17,6 +17,7 @@ from __future__ import annotations
 
 FORMAT, OLDEST_FORMAT = 2, 1
 META, LOCK, CARRY = "meta.json", "lock", "carry"
+SEGMENT_SECONDS = 600.0  # at most: to settle a head takes 0.3 s of CPU to start, and memory for all of it
 HEAD_FILE = "head"  # of a segment that is being written or waits to be settled; see head.py
 FIRST, LAST = b"first_ns", b"last_ns"  # in the schema of a finished file: the times of its first and its last row
 KINDS = ("series", "events", "samples", "stacks")

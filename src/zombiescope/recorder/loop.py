@@ -99,6 +99,11 @@ class Loop:
         """What is worth a look before the next one is due."""
         return self._flagged("ALARMS")
 
+    @property
+    def logs(self) -> tuple[str, ...]:
+        """What a probe's first sample tells of the minutes before it, too."""
+        return tuple(what for it in self._probes.values() if hasattr(it, "PAST") for what in getattr(it, "EVENTS", ()))
+
     def _flagged(self, flag: str) -> tuple[str, ...]:
         return tuple(what for probe in self._probes.values() for what in getattr(probe, flag, ()))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from zombiescope.recorder.stranger import why_stranger
 
 if TYPE_CHECKING:
     from zombiescope.naming.kernel_names import KernelOnce
+    from zombiescope.recorder.rows import Rows
 
 MOST_BYTES = 128 << 20  # of one head: the capture ends one at 48 MB, and 64 MB may wait for a slow disk
 
@@ -46,6 +47,18 @@ class RawHeads:
             self._tables[segment] = self._settled(segment)
         tables = self._tables[segment]
         return None if tables is None else tables[kind]
+
+    def readings(self, segment: str, kind: str, probes: Set[str]) -> Rows | None:
+        """Rows of some probes, without its samples; None if it is settled, or was in memory."""
+        if self._tables.get(segment) is not None or not self.size(segment):
+            return None
+        from zombiescope.recorder.settle import readings_of
+
+        try:
+            with open_regular(self._path(segment)) as file:
+                return readings_of(file, self._meta, probes).of(kind)
+        except OSError:
+            return None
 
     def _settled(self, segment: str) -> dict[str, pa.Table] | None:
         if not (size := self.size(segment)):

@@ -7,7 +7,7 @@ regular files are opened, and what would unpack to more than a recorder writes i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,10 +20,11 @@ from zombiescope.core import Span, UserError, amount
 from zombiescope.core.timeline import Timeline
 from zombiescope.recorder.arrow_functions import chosen, sound
 from zombiescope.recorder.arrow_stream import Extent, extent
-from zombiescope.recorder.layout import FIRST, HEAD_FILE, LAST, META, file_name, is_segment
+from zombiescope.recorder.before import REACH, held, logs_of, told
+from zombiescope.recorder.layout import CGROUP, FIRST, HEAD_FILE, LAST, META, SEGMENT_SECONDS, file_name, is_segment
 from zombiescope.recorder.meta import is_recording, open_regular, read_meta
 from zombiescope.recorder.raw_heads import RawHeads
-from zombiescope.recorder.rows import Rows, timeline_of
+from zombiescope.recorder.rows import Rows, joined, place_of, timeline_of
 from zombiescope.recorder.sample_reader import Columns, SampleReader
 from zombiescope.recorder.schemas import SCHEMAS, WITHOUT_WEIGHT
 from zombiescope.recorder.segment import TableOfStacks, rows_of, samples_of
@@ -75,12 +76,43 @@ class Recording:
             )
 
     def timeline(self, span: Span | None = None) -> Timeline:
-        """What signs need: every series and event, with every sample time; the stacks when they are needed."""
-        gives = self.meta.get("gives", {})
-        return timeline_of(partial(self._rows, span), gives, partial(self._sample_reader, span), span)
+        """What signs need: every series and event, with every sample time; the stacks when they are needed.
+
+        A part begins with what held then, as a look of that time would.
+        """
+        tables = partial(self._rows, None) if span is None else partial(self._part, span)
+        return timeline_of(tables, self._gives, partial(self._sample_reader, span), span)
+
+    @property
+    def _gives(self) -> Mapping[str, Sequence[str]]:
+        found: Mapping[str, Sequence[str]] = self.meta.get("gives", {})
+        return found
 
     def _rows(self, span: Span | None, kind: str) -> Rows:
         return rows_of(self._whole_segments(kind, span))
+
+    def _part(self, span: Span, kind: str) -> Rows:
+        whole, start = self._rows(span, kind), round(max(span.start, 0.0) * 1e9)
+        inside = (whole.at > start) & (whole.at <= span.end * 1e9)
+        if kind == "series":
+            before = held(self._earlier(span, kind), start, self._gives)
+        else:
+            inside |= whole.what.codes == place_of(CGROUP, whole.what.words)  # paths are written once a segment
+            before = told(self._earlier(span, kind), start, self._gives, logs_of(self.meta))
+        return joined([before, whole.chosen(inside)])
+
+    def _earlier(self, span: Span, kind: str) -> Iterator[Callable[[Set[str]], Rows]]:
+        """The rows of segments that may have begun before, the newest first; given the probes that are asked for."""
+        own = self._within(span, kind)  # where the clock was set, names say nothing
+        for segment in reversed(self.segments):
+            if segment in own or span.start - REACH - SEGMENT_SECONDS <= float(segment) <= span.start:
+                yield partial(self._rows_of_probes, segment, kind)
+
+    def _rows_of_probes(self, segment: str, kind: str, probes: Set[str]) -> Rows:
+        """All that a settled segment has; of a raw one those that are asked for, as its samples take long to settle."""
+        raw = self._heads.readings(segment, kind, probes)
+        table = self._read(segment, kind) if raw is None else None
+        return raw or (joined(()) if table is None else rows_of(table))
 
     def _sample_reader(self, span: Span | None, cgroups: Mapping[int, str]) -> SampleReader:
         return SampleReader(

@@ -103,15 +103,14 @@ def _one(columns: Sequence[Words]) -> Words:
     return Words(np.concatenate(parts), list(known))
 
 
-def cut(rows: Rows, span: Span | None) -> Rows:
-    """The rows within a span."""
-    return rows if span is None else rows.chosen((rows.at >= span.start * 1e9) & (rows.at <= span.end * 1e9))
+def place_of(word: str, words: Sequence[str]) -> int:
+    """Its code; one that no row has, if it is not among them."""
+    return words.index(word) if word in words else -2
 
 
 def only(rows: Rows, name: str) -> Rows:
     """The rows about one thing."""
-    words = rows.what.words
-    return rows.chosen(rows.what.codes == (words.index(name) if name in words else -2))
+    return rows.chosen(rows.what.codes == place_of(name, rows.what.words))
 
 
 def cgroup_paths(events: Rows) -> dict[int, str]:
@@ -194,30 +193,20 @@ def timeline_of(
     samples: Callable[[Mapping[int, str]], ReadSamples | None],
     span: Span | None = None,
 ) -> Timeline:
-    """What signs need, out of the rows of whole segments: every series and event, with every sample time.
+    """What signs need, out of rows: every series and event, with every sample time.
 
     The one reader of rows, from disk and from memory. `tables` gives those of a kind; `samples` makes what reads the
-    samples, given paths of cgroups.
+    samples, given paths of cgroups. Of a part of a recording, `span`, they also have what held when it began.
     """
-    series: dict[tuple[str, str], Series] = {}
-    unseen: dict[tuple[str, str], Series] = {}
-    cgroups: dict[int, str] = {}
-    for kind in ("series", "events"):
-        whole = tables(kind)
-        # These are written once a segment, maybe before the span began: a cgroup's path, and what is not seen.
-        cgroups |= cgroup_paths(whole) if kind == "events" else {}
-        unseen |= {(one.what, one.subject): one for one in series_of(only(whole, UNSEEN))}
-        series |= {(one.what, one.subject): one for one in series_of(cut(whole, span), events=kind == "events")}
-    looks = looks_of(series, unseen, gives)
+    readings, events = tables("series"), tables("events")
+    series = {(one.what, one.subject): one for one in series_of(readings)}
+    series |= {(one.what, one.subject): one for one in series_of(events, events=True)}
+    looks = looks_of(series, gives)
     rest = (one for (what, _), one in series.items() if what not in (LOOKED, UNSEEN))
-    return Timeline((held(one, looks.get(one.what)) for one in rest), looks, samples(cgroups))
+    return Timeline((held(one, looks.get(one.what)) for one in rest), looks, samples(cgroup_paths(events)), span)
 
 
-def looks_of(
-    series: Mapping[tuple[str, str], Series],
-    unseen: Mapping[tuple[str, str], Series],
-    gives: Mapping[str, Sequence[str]],
-) -> dict[str, Series]:
+def looks_of(series: Mapping[tuple[str, str], Series], gives: Mapping[str, Sequence[str]]) -> dict[str, Series]:
     """For each thing that probes give, when it was sampled, and when that worked."""
     looks: dict[str, Series] = {}
     for probe, whats in gives.items():
@@ -225,7 +214,7 @@ def looks_of(
         if looked is None:
             continue
         for what in whats:
-            one = replace(_with_unseen(looked, unseen.get((UNSEEN, what))), subject=what)
+            one = replace(_with_unseen(looked, series.get((UNSEEN, what))), subject=what)
             looks[what] = one if what not in looks else _merged(looks[what], one)
     return looks
 

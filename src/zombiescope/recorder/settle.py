@@ -8,7 +8,7 @@ record goes from the head to who takes its source.
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -100,6 +100,20 @@ def settled(
         rows.row("events", reader.at, TROUBLE, "node", 1.0, HEAD_FILE, harmless(trouble))
     rows.begin()  # what was written last of each is not asked for any more
     return Settled(rows, stacks, left, damage)
+
+
+def readings_of(file: BinaryIO, meta: Mapping[str, Any], probes: Set[str]) -> ReadingRows:
+    """What some probes read, of a head whose samples nobody asks for."""
+    rows = ReadingRows(_events(meta))
+    settled_probes = SettledProbes(rows, meta.get("gives", {}))
+
+    def taker(name: memoryview) -> Take | None:
+        source = named(name, 0.0)
+        return partial(settled_probes.take, source) if isinstance(source, str) and source in probes else None
+
+    HeadReader(file).deliver(taker)
+    settled_probes.finish()
+    return rows
 
 
 class _Takers:

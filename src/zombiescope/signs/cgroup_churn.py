@@ -18,6 +18,7 @@ import numpy as np
 from zombiescope.cgroups.census import bytes_each, count
 from zombiescope.cgroups.families import family
 from zombiescope.cgroups.owners import owner, owners
+from zombiescope.cgroups.unit_cgroups import freed
 from zombiescope.core import Blind, Finding, Reading, Span
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.model import SLACK
@@ -39,31 +40,31 @@ KEPT = 0.5  # of those removed still held by the kernel: fewer is the ordinary d
 
 def find(timeline: Timeline) -> Iterator[Finding | Blind]:
     for subject in timeline.subjects(NEEDS[0], "family"):
-        births, removals = (timeline.series(what, subject) for what in NEEDS)
-        if not len(removals):
+        if not len(timeline.series(NEEDS[1], subject)):
             continue
-        times = min(births.latest.value, removals.latest.value)
+        births, removals = (timeline.counted(what, subject) for what in NEEDS)
+        times = min(births.value, removals.value)
         minutes = timeline.looks(NEEDS[0]).span.seconds / 60
-        releases = timeline.series("cgroup_releases_total", subject)
+        releases = freed(timeline, subject)
         # A cgroup removed before the recording may be freed during it.
-        left = max(removals.latest.value - (releases.latest.value if len(releases) else 0), 0)
+        left = max(removals.value - sum(it.value for it in releases), 0)
         fast = max(FAST, FOR_CORE * len(cores(timeline)))
-        least = PER_MINUTE if left >= KEPT * removals.latest.value else fast
+        least = PER_MINUTE if left >= KEPT * removals.value else fast
         if times >= TIMES and minutes and times / minutes >= least and not _counted(timeline, subject, times):
             whose = owner(timeline, subject)
-            span = _span(timeline, births, times / minutes)
+            span = _span(timeline, timeline.series(NEEDS[0], subject), times / minutes)
             kept = f", {left:,.0f} still held by the kernel (dying)" if timeline.looked("cgroup_releases_total") else ""
             yield Finding(
                 subject=subject,
                 span=span,
                 says=(
-                    f"came and went {times / minutes:,.0f} times a minute: {births.latest.value:,.0f} made, "
-                    f"{removals.latest.value:,.0f} removed{kept}" + (f"; owner: {whose}" if whose else "")
+                    f"came and went {times / minutes:,.0f} times a minute: {births.value:,.0f} made, "
+                    f"{removals.value:,.0f} removed{kept}" + (f"; owner: {whose}" if whose else "")
                 ),
                 evidence=(
-                    births.latest,
-                    removals.latest,
-                    *([releases.latest] if len(releases) else []),
+                    births,
+                    removals,
+                    *releases,
                     *owners(timeline, subject)[:NAMED],
                 ),
                 harm=_harm(timeline, subject, span, left),
@@ -77,7 +78,8 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     """The family that was made most often, where none churns."""
-    births = sorted(timeline.latest(NEEDS[0]), key=lambda reading: reading.value, reverse=True)
+    made = (timeline.counted(NEEDS[0], it) for it in timeline.subjects(NEEDS[0], "family"))
+    births = sorted((it for it in made if it.value), key=lambda reading: reading.value, reverse=True)
     looked = timeline.looks(NEEDS[0]).latest
     if not births:
         return f"no cgroup was made in {timeline.looks(NEEDS[0]).span.seconds:.0f} s", (looked,)

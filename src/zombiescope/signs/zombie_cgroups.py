@@ -19,6 +19,7 @@ import numpy as np
 
 from zombiescope.cgroups.census import Census, bytes_each, bytes_held, count, uncounted
 from zombiescope.cgroups.owners import owner, owners
+from zombiescope.cgroups.unit_cgroups import freed
 from zombiescope.core import Blind, Check, Finding, Reading, Span, amount, lasting, percent
 from zombiescope.core.harm import Harm, Part
 from zombiescope.core.model import SLACK
@@ -151,9 +152,9 @@ def _latest(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
     if not timeline.looked("cgroup_releases_total"):
         return "", ()
     kept = {}
-    for removed in timeline.latest("cgroup_removals_total"):
-        released = timeline.series("cgroup_releases_total", removed.subject)
-        kept[removed] = removed.value - (released.latest.value if len(released) else 0)
+    for subject in timeline.subjects("cgroup_removals_total"):
+        removed = timeline.counted("cgroup_removals_total", subject)
+        kept[removed] = removed.value - sum(it.value for it in freed(timeline, subject))
     most = max(kept, key=lambda removed: kept[removed], default=None)
     if most is None or kept[most] < GROWTH:
         return "", ()

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from zombiescope.core import Case, Finding, harmless
+from zombiescope.core import Case, harmless
 from zombiescope.core.timeline import Timeline
 from zombiescope.derived.kernel_log import lines_of as messages
-from zombiescope.members.rooms import healthy
 from zombiescope.outputs._story import OTHERS, ground_kind, headline, tellings
 from zombiescope.outputs.json import shape
 from zombiescope.web._axis import SECOND, Axis
@@ -26,7 +25,7 @@ def told(case: Case) -> dict[str, Any]:
             {"finding": place[it.cause], "grounds": [ground_kind(ground) for ground in it.grounds]}
             for it in case.rivals_of(finding)[:OTHERS]
         ]
-        one["unchecked"] = _unchecked(case, finding)
+        one["unchecked"] = case.unchecked_for(finding)
     return shaped | {
         "state": state,
         "says": harmless(says, most=240),
@@ -41,13 +40,6 @@ def told(case: Case) -> dict[str, Any]:
         "noted": [place[finding] for finding in case.noted if finding in place],
         "past": [place[finding] for finding in case.past if finding in place],
     }
-
-
-def _unchecked(case: Case, finding: Finding) -> list[str]:
-    """Signs of its possible causes that could not look: what is known of them is not that they are absent."""
-    blind = {it.sign for it in case.verdicts if it.state in ("blind", "broken")}
-    pairs = (law.partition("_to_") for law in healthy("laws"))
-    return sorted({cause for cause, _, effect in pairs if effect == finding.sign and cause in blind})
 
 
 def events(timeline: Timeline | None, case: Case | None, axis: Axis) -> list[dict[str, Any]]:
