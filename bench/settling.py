@@ -12,13 +12,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from io import BytesIO
 from pathlib import Path
 
 from zombiescope.core import Host
 from zombiescope.places.own_python import environment, own_python
 from zombiescope.recorder import short
 from zombiescope.recorder.capture import FLUSH
-from zombiescope.recorder.head import CLOCK, FETCHED, NAME, RING, SAME, HeadWriter, Record, records
+from zombiescope.recorder.head import CLOCK, FETCHED, NAME, RING, SAME, HeadReader, HeadWriter, Record
 from zombiescope.recorder.heads import LARGEST, together
 from zombiescope.recorder.layout import SEGMENT_SECONDS
 from zombiescope.recorder.short import Short, record
@@ -112,7 +113,7 @@ def spread(look: Short, cores: int, seconds: float) -> Iterator[bytes]:
     """Heads of `cores` cores: always `SHARED` times as many as there are here run the same processes; what else the
     node says is said once.
     """
-    found = list(records(look.head))
+    found = list(HeadReader(BytesIO(look.head)))
     named = {it.source: json.loads(bytes(it.content)) for it in found if it.kind == NAME}
     per = max(1, sum("ring" in it for it in named.values()))
     end = min(it.at for it in found if it.kind == RING) + seconds * 1e9
@@ -194,7 +195,9 @@ def widened(stat: Record, cores: int) -> bytes:
 def varied(look: Short, many: int) -> bytes:
     """So many samples, no two of the same stack: 30 addresses each, drawn from those of the real capture."""
     drawn, parts = random.Random(1), list[bytes]()
-    addresses = sorted({it for ring in records(look.head) if ring.kind == RING for it in _kernel(bytes(ring.content))})
+    addresses = sorted(
+        {it for ring in HeadReader(BytesIO(look.head)) if ring.kind == RING for it in _kernel(bytes(ring.content))}
+    )
     head = HeadWriter(parts.extend)
     head.clock(0, time.time_ns() - time.monotonic_ns())
     source = head.source({"ring": 0, "event": "cpu-clock", "hz": 999, "cgroup": True}, 0)

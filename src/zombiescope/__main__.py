@@ -15,6 +15,7 @@ from zombiescope.cli._streams import add_quiet, streams_of
 from zombiescope.core.errors import Unparsable, Unreadable, UserError
 from zombiescope.members.rooms import Broken, guarded, member, names, strangers
 from zombiescope.outputs._exit_codes import BLIND, USAGE
+from zombiescope.places import own_processes
 
 DESCRIPTION = "Find out why a Linux node that looks healthy starves its work, with evidence."
 EXAMPLES = """examples:
@@ -48,6 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a C locale cannot show every name
     words = sys.argv[1:] if argv is None else list(argv)
+    if argv is None:  # a command, not a call of a program's own
+        own_processes.begin(os.getpid())
     if not words:
         print(_short())
         return 0

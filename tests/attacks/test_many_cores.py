@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import struct
 
-from tests.recorder.heads import META, ran
+from tests.recorder.heads import META, ran, records
 
 from zombiescope.kernel.perf_open import Event
 from zombiescope.kernel.perf_rings import Drained
-from zombiescope.recorder.head import MOST_SOURCES, RING, HeadReader, HeadSink, Record, Take, records
+from zombiescope.recorder.head import MOST_SOURCES, RING, HeadReader, HeadSink, Record, Take
 from zombiescope.recorder.settle import settled
 from zombiescope.recorder.sources import Ring, named
 

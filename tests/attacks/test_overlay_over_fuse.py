@@ -84,7 +84,7 @@ sleep 1; umount -l {tmp_path}/far; wait
         served(path, tmp_path / "far") as daemon,
         running("unshare", "-m", "sh", "-c", script.format(loader=loader)) as (shell, (address,)),
     ):
-        until(lambda: "fuse" not in Path(f"/proc/{shell.pid}/mountinfo").read_text())
+        until(lambda: f"{tmp_path}/far " not in Path(f"/proc/{shell.pid}/mountinfo").read_text())
         os.kill(daemon, signal.SIGSTOP)
         try:
             namer, (pid,) = (

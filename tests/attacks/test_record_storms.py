@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import CANNOT, COMMAND, Run
-from tests.recorder.heads import META, exited, forked, mapped, named, ran
+from tests.recorder.heads import META, exited, forked, mapped, named, ran, records
 from tests.waiting import until
 
 from zombiescope.core import Host
 from zombiescope.kernel.perf_open import Event
 from zombiescope.kernel.perf_rings import Drained
 from zombiescope.recorder import short, side_band
-from zombiescope.recorder.head import RING, HeadSink, records
+from zombiescope.recorder.head import RING, HeadSink
 from zombiescope.recorder.replay import opened
 from zombiescope.recorder.settle import Settled, settled
 from zombiescope.recorder.side_band import SideBand

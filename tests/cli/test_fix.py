@@ -14,6 +14,7 @@ from tests.conftest import COMMAND, Run
 from tests.diagnosis.incident import agent, dead, incident
 from tests.nodes import node
 from tests.recorder.journal import Journal
+from tests.signs.test_zombie_cgroups import v1
 from tests.treatment.test_prove import later, quick_reads
 
 from zombiescope.core import Reading
@@ -70,6 +71,17 @@ def test_a_plan_from_a_recording_shows_every_command_and_changes_nothing(before:
     assert others and all(f" --recording {before}  (" in line for line in others), "about that node, not about this one"
     assert "add --apply" not in done.stderr and "on that node" in done.stderr
     assert "cannot fix a recording" in zombiescope("fix", "--recording", before, "--apply", expect=2).stderr
+
+
+def test_a_remedy_that_is_named_plans_for_what_there_is(tmp_path: Path, zombiescope: Run) -> None:
+    """680 dying, most of all there are, harm nobody yet: no finding; who wants them gone may say so."""
+    few = recorded(node(v1([740.0] * 30, live=60)), tmp_path / "few")
+    assert "nothing to fix" in zombiescope("fix", "--recording", few, expect=3).stdout
+    purge = zombiescope("fix", "purge_zombies", "--recording", few, expect=1).stdout
+    assert "purge_zombies" in purge and "680 dying" in purge
+    none = recorded(node(v1([66.0] * 30, live=60)), tmp_path / "none")
+    said = zombiescope("fix", "purge_zombies", "--recording", none, expect=2).stderr
+    assert "there is nothing here for it to do" in said
 
 
 def test_what_is_in_use_on_another_node_is_not_asked_of_this_one(tmp_path: Path, zombiescope: Run) -> None:

@@ -11,9 +11,9 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-from tests.recorder.heads import whole
+from tests.recorder.heads import records, whole
 
-from zombiescope.recorder.head import NAME, RING, records
+from zombiescope.recorder.head import NAME, RING
 from zombiescope.recorder.replay import opened
 
 CORES = 16

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from zombiescope.recorder.head import LOST, RING, HeadReader, HeadWriter
+from zombiescope.recorder.head import LOST, RING, HeadReader, HeadWriter, Record
 
 AHEAD = 1_794_000_000 * 10**9  # unix time minus the monotonic clock
 KERNEL, USER = (1 << 64) - 128, (1 << 64) - 512
@@ -51,6 +51,11 @@ class Head:
     def bytes(self) -> bytes:
         self.writer.flush()
         return b"".join(self._parts)
+
+
+def records(head: bytes) -> Iterator[Record]:
+    """All records that are whole, in the order they were written."""
+    return iter(HeadReader(io.BytesIO(head)))
 
 
 def whole(head: bytes) -> int:

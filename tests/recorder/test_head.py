@@ -6,7 +6,7 @@ import json
 import struct
 
 import pytest
-from tests.recorder.heads import whole
+from tests.recorder.heads import records, whole
 
 from zombiescope.recorder.head import (
     CLOCK,
@@ -18,7 +18,6 @@ from zombiescope.recorder.head import (
     SAME,
     SAMPLE,
     HeadWriter,
-    records,
 )
 
 

@@ -6,11 +6,13 @@ import json
 import time
 from typing import Any
 
+from tests.recorder.heads import records
+
 from zombiescope.core import Blind, Reading
 from zombiescope.kernel.perf_open import Event
 from zombiescope.kernel.perf_rings import Drained
 from zombiescope.recorder.changes import MINUTE, Changes
-from zombiescope.recorder.head import CLOCK, FETCHED, LOST, NAME, RING, SAME, SAMPLE, HeadSink, records
+from zombiescope.recorder.head import CLOCK, FETCHED, LOST, NAME, RING, SAME, SAMPLE, HeadSink
 from zombiescope.recorder.sampling import Fetched, Sample
 
 T0 = float(int(time.time()))

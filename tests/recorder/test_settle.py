@@ -6,13 +6,13 @@ import time
 from functools import partial
 
 import pytest
-from tests.recorder.heads import AHEAD, META, SECOND, Head
+from tests.recorder.heads import AHEAD, META, SECOND, Head, records
 
 from zombiescope.core import Blind, Host, Unreadable
 from zombiescope.core.timeline import Timeline
 from zombiescope.kernel.fetched import fetching
 from zombiescope.members.rooms import healthy, load
-from zombiescope.recorder.head import FETCHED, NAME, SAME, SAMPLE, HeadWriter, records
+from zombiescope.recorder.head import FETCHED, NAME, SAME, SAMPLE, HeadWriter
 from zombiescope.recorder.layout import TROUBLE
 from zombiescope.recorder.readings import ReadingRows
 from zombiescope.recorder.sampling import seen

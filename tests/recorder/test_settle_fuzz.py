@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from tests.fuzzing import SLOWEST_SECONDS, damaged
-from tests.recorder.heads import META, Head, exited, forked, mapped, named, new_cgroup, ran, throttled, whole
+from tests.recorder.heads import META, Head, exited, forked, mapped, named, new_cgroup, ran, records, throttled, whole
 
 from zombiescope.core import UserError
 from zombiescope.recorder import raw_heads
-from zombiescope.recorder.head import MAGIC, NAME, HeadWriter, records
+from zombiescope.recorder.head import MAGIC, NAME, HeadWriter
 from zombiescope.recorder.layout import KINDS
 from zombiescope.recorder.replay import opened
 from zombiescope.recorder.settle import settled

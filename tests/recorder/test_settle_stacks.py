@@ -75,7 +75,7 @@ def test_a_process_is_named_by_its_own_records_alone_on_another_machine() -> Non
     found = settled(head.bytes(), META)
     first, second = rows(found)
     assert (first["at"], first["cpu"], first["pid"], first["tid"]) == (AHEAD + 4 * SECOND // 10, 1, 500, 501)
-    assert first["frames"] == ["worker+0x10"] and first["comm"] == "?"
+    assert first["frames"] == ["worker+0x10"] and first["comm"] == "worker", "as its process"
     assert second["frames"] == ["worker+0x2000", "worker+0x10", "[unknown]"] and second["comm"] == "worker"
     assert {it["stack"]: it["kernel_frames"] for it in found.table("stacks").to_pylist()}[second["stack"]] == 1
     assert events(found, "cgroup_id") == [("cgroup:/kubepods/pod1", 42)]

@@ -50,6 +50,15 @@ def test_to_the_idlest_cores_one_interrupt_each_and_the_files_are_kept() -> None
     assert plan.steps[0].says == "let core 2 serve interrupt 40 (eth0-Tx-Rx-0)"
 
 
+def test_two_cores_that_both_have_no_time_do_not_hand_their_interrupts_to_each_other() -> None:
+    other = thread("ksoftirqd/0", [0.9] * 8, [0.0] * 8)
+    idle = {0: 0.02, 1: 0.0}
+    both = node(
+        [*STARVED, *other, *spent(idle), read("unit_active", "unit:cron.service", 1, 0.0), APART, *queues(1, 0)]
+    )
+    assert not plans(both, "move_irq_off_core", "starved_softirq")
+
+
 def test_cores_near_the_card_come_first() -> None:
     nodes = [read("cpu_numa_node", f"cpu:{cpu}", value, 0.0) for cpu, value in enumerate((0, 0, 1, 1))]
     assert moves(planned(starved(*queues(1, 1), *nodes))) == [

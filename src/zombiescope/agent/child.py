@@ -11,6 +11,8 @@ import runpy
 import signal
 import sys
 
+from zombiescope.places import own_processes
+
 _PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
 
 
@@ -22,4 +24,5 @@ def die_with_parent(parent: int) -> None:
 
 if __name__ == "__main__":
     die_with_parent(int(sys.argv.pop(1)))
+    own_processes.begin(os.getppid())
     runpy.run_module("zombiescope", run_name="__main__", alter_sys=True)

@@ -8,12 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from zombiescope.cgroups.census import count
+from zombiescope.cgroups.doses import matches, rise_together
 from zombiescope.core.model import Span
 from zombiescope.core.timeline import Series, Timeline
 
 COUNTER, EXITS = "container_restarts_total", "container_exit"
-FEWEST = 0.5  # more dying for each end: some are freed at once
-MOST = 2.0  # more dying for each end: others on the node are removed at the same time
 
 
 def containers(timeline: Timeline) -> list[str]:
@@ -35,6 +34,10 @@ def left_behind(timeline: Timeline, span: Span) -> tuple[int, Series] | None:
     counted = (it.dying.between(span) for it in count(timeline) if "memory" in it.controllers)
     dying = next((it for it in counted if len(it) > 1), None)
     times = sum(ends(timeline, it, span) for it in containers(timeline))
-    if dying is None or not times or not FEWEST <= (dying.values[-1] - dying.values[0]) / times <= MOST:
+    if dying is None or not times:
         return None
-    return times, dying
+    exits = np.sort(np.concatenate([timeline.series(EXITS, it).at for it in containers(timeline)]))
+    match = matches(times, float(dying.values[-1] - dying.values[0]))
+    return (
+        (times, dying) if match or rise_together(lambda at: np.searchsorted(exits, at).astype(float), dying) else None
+    )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from zombiescope.kernel.named_zombies import Named, Zombie
 
 _RIGHT = ("dying", "grown", "pages", "in parent")
+LEAST_EACH = 4_000  # bytes: the structure alone has more, so a kernel that charges less does not charge it
 SHOWN = 20  # families and pins in a table; JSON and CSV have them all
 
 
@@ -62,11 +63,15 @@ def without_names(why: str) -> dict[str, Any]:
 
 
 def _measured(named: Named) -> int | None:
-    """Kernel memory that one dying cgroup holds here, by what the parents are charged; None if there are too few."""
+    """Kernel memory that one dying cgroup holds here, by what the parents are charged.
+
+    None if there are too few, or if this kernel charges so little of it (29 bytes, Linux 5.10) that it says nothing.
+    """
     dying = Counter(zombie.parent for zombie in named.zombies)
     crowded = [parent for parent, times in dying.items() if times >= 100 and parent in named.hidden]
     total = sum(dying[parent] for parent in crowded)
-    return round(sum(named.hidden[parent] for parent in crowded) / total) if total else None
+    each = sum(named.hidden[parent] for parent in crowded) / total if total else 0.0
+    return round(each) if each >= LEAST_EACH else None
 
 
 def _matches(name: str, pattern: str | None) -> bool:

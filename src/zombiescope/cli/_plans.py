@@ -9,9 +9,11 @@ from typing import Any, TextIO
 from zombiescope.cli._parser import did_you_mean
 from zombiescope.core import Case, Plan, UserError, harmless
 from zombiescope.core.commands import command
+from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis.describe import describe
+from zombiescope.diagnosis.examine import planned
 from zombiescope.diagnosis.unattended import why_watched
-from zombiescope.members.rooms import healthy
+from zombiescope.members.rooms import healthy, names
 from zombiescope.outputs._offers import first_of_each, kind, kind_of, meant, offers
 from zombiescope.outputs._story import of_recording
 from zombiescope.places.sample import SAMPLE
@@ -20,15 +22,18 @@ from zombiescope.treatment.apply import Machine, shown
 _WIDTH = 110
 
 
-def chosen(case: Case, wanted: str, machine: Machine, *, unattended: bool = False) -> list[Plan]:
+def chosen(case: Case, timeline: Timeline, wanted: str, machine: Machine, *, unattended: bool = False) -> list[Plan]:
     """One plan for each finding that is asked for; by default the root causes and what they left behind to do harm.
 
-    `wanted` names a remedy, a sign, a subject or a unit. Of several remedies the first safe one is taken; where nobody
-    watches, of those that rest on facts which no container can choose.
+    `wanted` names a remedy, a sign, a subject or a unit; a remedy that is named plans for what there is, found or not.
+    Of several remedies the first safe one is taken; where nobody watches, of those that rest on facts which no
+    container can choose.
     """
     if not wanted:
         return _trusted(meant(case)) if unattended else meant(case)
     named = [plan for plan in offers(case) if wanted in names_of(plan.name, plan.cures.sign, plan.cures.subject)]
+    if not named and not unattended:  # a person asks for this remedy
+        named = list(planned(wanted, case, timeline))
     if not named:
         _no_such(case, wanted, machine)
     return first_of_each(_trusted(named) if unattended else named)
@@ -61,6 +66,8 @@ def _no_such(case: Case, wanted: str, machine: Machine) -> None:
         )
     if verdict is not None and verdict.state == "clear":
         raise UserError(f"{wanted} is clear: nothing to fix")
+    if wanted in names("remedies"):
+        raise UserError(f"{wanted}: there is nothing here for it to do")
     there = {it for plan in case.plans for it in names_of(plan.name, plan.cures.sign, plan.cures.subject)}
     if meant := did_you_mean([wanted], map(harmless, {*there, *(it.sign for it in case.verdicts)})):
         raise UserError(f"{harmless(wanted)!r}: no plan for it{meant}")

@@ -79,6 +79,8 @@ def run(args: argparse.Namespace) -> int:
     timeline = look(host, args.seconds, PROBES if host.live else COUNTERS)
     result = shape(timeline, args.controller)
     result |= _names(args, host, before)
+    if result["bytes_held"] and (each := result.get("bytes_each_measured")):  # as it is here, not as it usually is
+        result["bytes_held"] = each * (result["controllers"]["memory"]["dying"] or 0)
     _write(args, result)
     for reason in result["blind"]:
         print(f"blind: {harmless(reason)}", file=sys.stderr)

@@ -134,7 +134,7 @@ def _plan(args: argparse.Namespace, ledger: Ledger, machine: Machine, before: Ex
     if args.finding and not args.recording and (earlier := _fixed_before(before, args.finding, ledger)):
         print(f"no longer found: fix {earlier} fixed it")
         return CLEAR
-    plans = _plans.chosen(before.case, args.finding, machine, unattended=args.unattended)
+    plans = _plans.chosen(before.case, before.timeline, args.finding, machine, unattended=args.unattended)
     refused = {}
     for plan in plans:
         why = _plans.refusal(plan, before.case, machine, args.force_essential, args.allow_disruptive)

@@ -19,7 +19,7 @@ from zombiescope.members.rooms import healthy
 MOST_SERIES = 1_500  # about 0.5 ms each for twelve hours of samples
 KNOWN = 0.5  # of the quiet windows: a series that was seen in fewer is not compared
 _NOT_HELD = {"core_gap_seconds", "cgroup_id"}  # events: their value does not hold until the next
-_OURS = {"samples_total", "samples_lost_total", "budget_step"}  # the recorder's: more work, more samples
+_OURS = {"samples_total", "samples_lost_total", "budget_step", "own_process"}  # the recorder's: more work, more samples
 _RECORDER = "recorder_"  # its own cost
 
 

@@ -118,6 +118,7 @@ class Candidate:
     law: str
     why_not: str
     blind: bool = False  # whether the cause was there could not be seen
+    there: bool = False  # it was found at the right time, and nothing ties it to the finding, or speaks against it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,6 +226,7 @@ class Case:
     noted: tuple[Finding, ...] = ()  # they harm nothing: not accused
     unsure: tuple[Finding, ...] = ()  # whether they harm anybody could not be measured: not accused, and not clear
     past: tuple[Finding, ...] = ()  # they ended before the look began
+    own: tuple[Finding, ...] = ()  # our own work, or what happened to us: no findings
     unchecked: tuple[tuple[str, str], ...] = ()  # an effect, and a known cause that could not be looked for: signs
 
     _story: list[Story] = field(default_factory=list, init=False, repr=False, compare=False)  # worked out once

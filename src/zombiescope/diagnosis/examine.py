@@ -23,13 +23,14 @@ from zombiescope.core import (
     Verdict,
 )
 from zombiescope.core.commands import can_be_shown
+from zombiescope.core.own_work import is_own
 from zombiescope.core.timeline import Timeline
 from zombiescope.diagnosis import broken
 from zombiescope.diagnosis.explain import explain
 from zombiescope.diagnosis.harm import judged, settled
 from zombiescope.diagnosis.join import ends, join, tally
 from zombiescope.diagnosis.worst import happened, worst
-from zombiescope.members.rooms import Broken, guarded, members
+from zombiescope.members.rooms import Broken, guarded, healthy, members
 
 MOST = 500  # findings of one sign that laws weigh: those near events and the worst; on any node that is enough pairs
 MADE = 10_000  # findings of one sign that are made at all, 50 for each of 192 cores: their memory is bounded
@@ -55,9 +56,11 @@ def examine(
     What ended before the timeline, or `since` seconds before its end if that is earlier, is past.
     """
     verdicts: list[Verdict] = []
+    own: list[Finding] = []
     found: dict[str, list[Finding]] = {}
     for name, sign in (members("signs") if signs is None else signs).items():
-        found[name], verdict = _look(name, sign, timeline)
+        found[name], ours, verdict = _look(name, sign, timeline)
+        own += ours
         verdicts.append(verdict)
     events = happened(found)
     found = {name: worst(its, events, MOST) for name, its in found.items()}
@@ -85,43 +88,53 @@ def examine(
         tallies=tuple(tallies),
         answers=tuple(_answers(timeline, members("questions") if questions is None else questions)),
         settings=settings,
+        own=tuple(own),
         unchecked=_unchecked(known, sound, verdicts),
     )
     case = judged(replace(case, unexplained=explain(case, known, sound, timeline)), timeline, since=since)
     return replace(case, plans=tuple(_plans(case, timeline, members("remedies") if remedies is None else remedies)))
 
 
-def _look(name: str, sign: ModuleType | Broken, timeline: Timeline) -> tuple[list[Finding], Verdict]:
-    """What one sign came to: blind where a need was never seen, clear only where it looked and found nothing."""
+def _look(name: str, sign: ModuleType | Broken, timeline: Timeline) -> tuple[list[Finding], list[Finding], Verdict]:
+    """What one sign came to, and what of it is our own doing: blind where a need was never seen, clear only where it
+    looked and found nothing."""
     if isinstance(sign, Broken):
-        return [], Verdict(sign=name, state="broken", says=sign.why)
+        return [], [], Verdict(sign=name, state="broken", says=sign.why)
     missing = [need for need in sign.NEEDS if not any(_seen(timeline, what) for what in _alternatives(need))]
     if missing:
         whats = [what for need in missing for what in _alternatives(need)]
-        return [], Verdict(sign=name, state="blind", says=_why_blind(whats, timeline), evidence=_tried(whats, timeline))
+        return (
+            [],
+            [],
+            Verdict(sign=name, state="blind", says=_why_blind(whats, timeline), evidence=_tried(whats, timeline)),
+        )
     try:
         seen = guarded(lambda: list(islice(sign.find(timeline), MADE)))
         found = not isinstance(seen, Broken) and any(isinstance(it, Finding) for it in seen)
         told = ("", ()) if found else guarded(lambda: _saw(sign, timeline))  # what was found says more
     except (Unreadable, Unparsable) as error:
-        return [], Verdict(sign=name, state="blind", says=str(error))
+        return [], [], Verdict(sign=name, state="blind", says=str(error))
     if isinstance(seen, Broken) or isinstance(told, Broken):
-        return [], Verdict(sign=name, state="broken", says=seen.why if isinstance(seen, Broken) else told.why)  # type: ignore[union-attr]
+        return [], [], Verdict(sign=name, state="broken", says=seen.why if isinstance(seen, Broken) else told.why)  # type: ignore[union-attr]
     symptom, after = bool(getattr(sign, "SYMPTOM", False)), str(getattr(sign, "NEXT", ""))
     cores = len(timeline.subjects("cpu_idle_seconds_total", "cpu"))
     stamped = (replace(it, sign=name, symptom=symptom, next_command=after) for it in seen if isinstance(it, Finding))
-    findings = [replace(it, harm=settled(it.harm, cores=cores)) for it in stamped]
+    every = [replace(it, harm=settled(it.harm, cores=cores)) for it in stamped]
+    ours = [it for it in every if is_own(timeline, it)]
+    findings = [it for it in every if it not in ours] if ours else every
     unseen = [item for item in seen if isinstance(item, Blind)]
     if findings:
         cut = f", the {MOST} worst and nearest to events are shown" if len(findings) > MOST else ""
-        return findings, Verdict(
-            sign=name, state="found", says=f"{len(findings)} found{cut}", evidence=findings[0].evidence
+        return (
+            findings,
+            ours,
+            Verdict(sign=name, state="found", says=f"{len(findings)} found{cut}", evidence=findings[0].evidence),
         )
     says, evidence = told
     if unseen:
         why = "; ".join(f"{blind.why} ({blind.source})" for blind in unseen)
-        return [], Verdict(sign=name, state="blind", says=why, evidence=evidence)
-    return [], Verdict(sign=name, state="clear", says=says, evidence=evidence)
+        return [], ours, Verdict(sign=name, state="blind", says=why, evidence=evidence)
+    return [], ours, Verdict(sign=name, state="clear", says=says, evidence=evidence)
 
 
 def _unchecked(laws: Members, sound: Members, verdicts: list[Verdict]) -> tuple[tuple[str, str], ...]:
@@ -182,11 +195,27 @@ def _plans(case: Case, timeline: Timeline, remedies: Members) -> Iterator[Plan]:
     roots = case.root_causes
     for finding in sorted(case.findings, key=lambda finding: finding not in roots):
         for name, remedy in remedies.items():
-            if not isinstance(remedy, Broken) and finding.sign in remedy.CURES:
-                plan = guarded(partial(remedy.plan, finding, case, timeline))
-                if isinstance(plan, Plan):
-                    after, last = (bool(getattr(remedy, flag, False)) for flag in ("AFTERMATH", "LAST_RESORT"))
-                    yield _agreeable(replace(plan, name=name, aftermath=after, last_resort=last))
+            yield from _made(name, remedy, finding, case, timeline)
+
+
+def planned(name: str, case: Case, timeline: Timeline) -> Iterator[Plan]:
+    """By a remedy that a person names, for what there is, though it is no finding."""
+    remedy = healthy("remedies").get(name)
+    for sign in remedy.CURES if remedy is not None else ():
+        what = getattr(healthy("signs").get(sign), "there_is", None)
+        for finding in what(timeline) if what is not None else ():
+            yield from _made(name, remedy, replace(finding, sign=sign), case, timeline)
+
+
+def _made(
+    name: str, remedy: ModuleType | Broken | None, finding: Finding, case: Case, timeline: Timeline
+) -> Iterator[Plan]:
+    if remedy is None or isinstance(remedy, Broken) or finding.sign not in remedy.CURES:
+        return
+    plan = guarded(partial(remedy.plan, finding, case, timeline))
+    if isinstance(plan, Plan):
+        after, last = (bool(getattr(remedy, flag, False)) for flag in ("AFTERMATH", "LAST_RESORT"))
+        yield _agreeable(replace(plan, name=name, aftermath=after, last_resort=last))
 
 
 def _agreeable(plan: Plan) -> Plan:

@@ -55,6 +55,7 @@ def _candidate(
             return Candidate(law=name, why_not=f"{sign} was found in time, but {lacking}", blind=True)
         else:
             why = f"{sign} was found in time, but nothing beyond timing ties {timely[0].subject} to {effect.subject}"
+            return Candidate(law=name, why_not=why, there=True)
         return Candidate(law=name, why_not=why)
     verdict = next((verdict for verdict in case.verdicts if verdict.sign == sign), None)
     if verdict is None:

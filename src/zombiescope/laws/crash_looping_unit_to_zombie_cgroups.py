@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
 
 from zombiescope.cgroups.census import count
+from zombiescope.cgroups.doses import matches, rise_together
 from zombiescope.cgroups.unit_cgroups import left_behind
 from zombiescope.core import Finding, Ground
-from zombiescope.core.timeline import Timeline
+from zombiescope.core.timeline import Floats, Series, Timeline
 
 WITHIN = 600.0  # seconds: what pins dying cgroups may be freed late, and the count is then still high
-FEWEST = 0.5  # more dying, or own ones still held, for each restart: some are freed at once
-MOST = 2.0  # more dying for each restart: others on the node are removed at the same time
 SURELY = 20  # own cgroups still held: the unit leaks although as many of others were freed meanwhile
 
 
@@ -28,10 +30,16 @@ def grounds(cause: Finding, effect: Finding, timeline: Timeline) -> Iterator[Gro
         yield Ground(kind="place", says=says, evidence=own.evidence)
     restarts = timeline.series("unit_restarts_total", cause.subject)
     times = float(restarts.values[-1] - restarts.values[0]) if len(restarts) else 0.0
-    if times and FEWEST <= census.grown / times <= MOST:
-        says = f"{times:,.0f} restarts, {census.grown:,.0f} more dying"
-        dying = (census.dying.first, census.dying.latest)
-        yield Ground(kind="dose", says=says, evidence=(restarts.first, restarts.latest, *dying))
-    elif times and own is not None and FEWEST <= own.held / times <= MOST:
+    counted = (restarts.first, restarts.latest, census.dying.first, census.dying.latest) if times else ()
+    if matches(times, census.grown):
+        yield Ground(kind="dose", says=f"{times:,.0f} restarts, {census.grown:,.0f} more dying", evidence=counted)
+    elif times and (each := rise_together(partial(_restarted, restarts), census.dying)):
+        says = f"{times:,.0f} restarts, {census.grown:,.0f} more dying: {each:.1f} for each, in all parts of the look"
+        yield Ground(kind="dose", says=says, evidence=counted)
+    elif own is not None and matches(times, own.held):
         says = f"{times:,.0f} restarts, {own.held:,.0f} of its cgroups still held; others were freed meanwhile"
         yield Ground(kind="dose", says=says, evidence=(restarts.first, restarts.latest, *own.evidence))
+
+
+def _restarted(restarts: Series, at: Floats) -> Floats:
+    return restarts.sampled(np.clip(at, restarts.at[0], restarts.until))

@@ -32,11 +32,18 @@ def asides(case: Case) -> Iterator[Aside]:
         yield Aside(name="unsure", heading=heading, findings=_distinct(case.unsure))
     if case.noted:
         yield Aside(name="noted", heading="Noted, no harm done:", findings=_distinct(case.noted))
+    if case.own:
+        heading = "What zombiescope itself did or met with, which is no finding:"
+        yield Aside(name="own", heading=heading, findings=_distinct(case.own))
 
 
 def in_one_line(case: Case, aside: Aside, finding: Finding) -> str:
     """One of them as a line; what is over with its age, what could not be weighed with what is missing."""
     words = f"{sentence(finding)}"
+    if aside.name == "own":
+        return (
+            f"zombiescope itself {finding.harm.says.replace('costs', 'took')}: {words}" if finding.harm.says else words
+        )
     if aside.name == "past":
         return f"{lasting(case.span.end - finding.span.end)} ago: {words}"
     if aside.name == "unsure" and (lacking := unmeasured([finding])):

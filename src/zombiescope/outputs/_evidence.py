@@ -8,7 +8,7 @@ from zombiescope.core import Case, Finding, Reading, Unexplained
 from zombiescope.core.commands import typed
 from zombiescope.knowledge.blind_causes import what_to_do
 from zombiescope.outputs._lines import Line, wrapped
-from zombiescope.outputs._story import OTHERS, consistency, ground_kind, ground_words, number, sentence, unseen
+from zombiescope.outputs._story import OTHERS, consistency, ground_kind, ground_words, number, sentence, unseen, why_not
 from zombiescope.outputs._times import utc
 
 READINGS = 3  # shown for one claim; JSON and HTML have them all
@@ -58,7 +58,7 @@ def link(case: Case, finding: Finding, width: int, shown: Shown) -> Lines:
 def candidates(puzzle: Unexplained, width: int) -> Lines:
     """For a finding without a cause: why each known cause is not the one."""
     for it in puzzle.candidates:
-        label = "could not be checked" if it.blind else "ruled out"
+        label = why_not(it)
         cause = it.law.partition("_to_")[0]
         yield from wrapped(f"{label}: {cause}: {it.why_not}", width, first="    ", rest=" " * 6)
         if do := what_to_do(it.why_not):

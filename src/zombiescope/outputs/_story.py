@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from zombiescope.core import Case, Finding, Ground, Link, Span, Tally, lasting
+from zombiescope.core import Candidate, Case, Finding, Ground, Link, Span, Tally, lasting
 from zombiescope.core.commands import can_be_shown, command
 from zombiescope.core.model import GROUNDS
 from zombiescope.core.samples import SOURCE as STACKS
@@ -74,6 +74,13 @@ def _named(findings: Sequence[Finding]) -> str:
 def sentence(finding: Finding) -> str:
     """A finding as a sentence: its subject in words, and what is said of it."""
     return f"{in_words(finding.subject)} {finding.says}"
+
+
+def why_not(candidate: Candidate) -> str:
+    """What became of a known cause that explains nothing."""
+    if candidate.blind:
+        return "could not be checked"
+    return "there, but not shown to be the cause" if candidate.there else "ruled out"
 
 
 def ground_kind(ground: Ground) -> str:

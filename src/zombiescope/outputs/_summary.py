@@ -61,8 +61,11 @@ def broke(chains: Sequence[Chain]) -> str:
 def _sure(case: Case, chains: Sequence[Chain]) -> str:
     longest = max(chains, key=len)
     if len(longest) == 1:
-        looked_for = any(it.finding == longest[0] for it in case.unexplained)
-        return "seen directly" + ("; every known cause of it was looked for and ruled out" * looked_for)
+        candidates = [it for one in case.unexplained if one.finding == longest[0] for it in one.candidates]
+        there = [it.law.partition("_to_")[0] for it in candidates if it.there]
+        if there:
+            return f"seen directly; also there, though nothing shows that it led to this: {', '.join(there)}"
+        return "seen directly" + ("; every known cause of it was looked for and ruled out" * bool(candidates))
     links = [case.causes_of(effect)[0] for effect in longest[1:]]
     kinds = Counter(ground_kind(strongest(link)) for link in links)
     words = ", ".join(f"{kind} {times}" for kind, times in kinds.most_common())
@@ -78,10 +81,12 @@ def _sure(case: Case, chains: Sequence[Chain]) -> str:
 
 
 def no_cause(puzzle: Unexplained) -> str:
-    """Why nothing explains a finding: what was ruled out, and what could not be checked."""
-    ruled_out = [it.law.partition("_to_")[0] for it in puzzle.candidates if not it.blind]
+    """Why nothing explains a finding: what was ruled out, what was there, and what could not be checked."""
+    ruled_out = [it.law.partition("_to_")[0] for it in puzzle.candidates if not it.blind and not it.there]
+    there = [it.law.partition("_to_")[0] for it in puzzle.candidates if it.there]
     unchecked = [it.law.partition("_to_")[0] for it in puzzle.candidates if it.blind]
     said = [f"ruled out: {', '.join(ruled_out)}" if ruled_out else ""]
+    said.append(f"there, but not shown to be the cause: {', '.join(there)}" if there else "")
     said.append(f"could not be checked: {', '.join(unchecked)}" if unchecked else "")
     return "; ".join(["no cause found", *filter(None, said)])
 

@@ -23,7 +23,17 @@ from zombiescope.outputs import _map
 from zombiescope.outputs._aside import asides, in_one_line
 from zombiescope.outputs._offers import kind, kind_of, offers, pasted
 from zombiescope.outputs._stages import Stages, badge, evidence, said, sign
-from zombiescope.outputs._story import OK, PROBLEM, consistency, headline, next_commands, sentence, taken, tellings
+from zombiescope.outputs._story import (
+    OK,
+    PROBLEM,
+    consistency,
+    headline,
+    next_commands,
+    sentence,
+    taken,
+    tellings,
+    why_not,
+)
 from zombiescope.outputs._times import utc
 
 STYLE = resources.files("zombiescope.outputs").joinpath("case.css").read_text("utf-8") + _map.STYLE
@@ -201,7 +211,7 @@ def _riddles(case: Case, stages: Stages) -> str:
     riddles = []
     for riddle in unexplained[:RIDDLES]:
         whys = "\n".join(
-            f"<li>{'could not be checked' if it.blind else 'ruled out'}: "
+            f"<li>{why_not(it)}: "
             f"<code>{said(it.law.partition('_to_')[0])}</code>: {said(it.why_not)}{_to_see_it(it.why_not)}</li>"
             for it in riddle.candidates
         )

@@ -36,6 +36,7 @@ def shape(case: Case) -> dict[str, Any]:
         "past": [_brief(it) | {"ago_seconds": round(case.span.end - it.span.end, 3)} for it in case.past],
         "noted": [_brief(finding) for finding in case.noted],
         "unsure": [_brief(finding) for finding in case.unsure],
+        "own": [_brief(finding) for finding in case.own],
         "chains": [[_brief(finding) for finding in chain] for chain in case.chains],
         "findings": [
             _brief(finding)

@@ -16,13 +16,11 @@ Sources, as NAME records describe them:
     {"probe": "vmstat"}     FETCHED of a probe that reads fixed files (see core.fetched), SAMPLE of any other
     {"ring": 7, "event": "cpu-clock", "hz": 49, "cgroup": true, "ksymbol": true}
                             RING and LOST of one core; "side" in place of "ring" for its side records
-HeadSink takes what the loop and the rings bring, HeadWriter makes records of it, HeadReader reads them.
 Standard library only: the capture process imports this.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import struct
 import time
@@ -35,6 +33,7 @@ from zombiescope.kernel.perf_open import Event
 from zombiescope.kernel.perf_rings import Drained
 from zombiescope.recorder.changes import MINUTE, Changes
 from zombiescope.recorder.clock import ahead_ns, nanoseconds, seconds
+from zombiescope.recorder.own_forks import ours_now
 from zombiescope.recorder.sample_text import LATEST
 from zombiescope.recorder.sampling import Fetched, Sample
 
@@ -54,7 +53,6 @@ SAMPLE = 5  # JSON: the readings of one sample of a probe that parses at once, s
 RING = 6  # records of perf_event_open(2), as the kernel wrote them
 LOST = 7  # u64: how many of those the kernel had no room for, since the last one
 LEFT_OUT = 8  # u32 each: processes of which records are missing since then, see side_band.py
-
 FULL = 0.995  # of the time: a counter that counted as much was not shared
 RECORDER = "recorder"  # what it says of itself, as if by a probe of this name
 
@@ -176,6 +174,8 @@ class HeadSink:
         self._probes: dict[str, int] = {}
         self.changes = Changes()
         self._head.clock(time.monotonic_ns(), ahead_ns())
+        if ours := ours_now():
+            self.note(ours[0].at, *ours)
 
     @property
     def clock_was_set(self) -> bool:
@@ -292,8 +292,3 @@ class HeadReader:
                     self.at = seconds(record.at + ahead)
                 if (take := takers.get(record.source)) is not None:
                     take(record, ahead)
-
-
-def records(head: bytes) -> Iterator[Record]:
-    """All records that are whole, in the order they were written."""
-    return iter(HeadReader(io.BytesIO(head)))

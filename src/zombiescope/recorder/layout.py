@@ -23,6 +23,7 @@ FIRST, LAST = b"first_ns", b"last_ns"  # in the schema of a finished file: the t
 KINDS = ("series", "events", "samples", "stacks")
 CGROUP = "cgroup_id"  # an event that samples need: where they were
 LOOKED, UNSEEN, TROUBLE = "looked", "unseen", "recorder_trouble"
+OWN_PROCESS = "own_process"  # 1: it is ours, see places/own_processes.py; 0: it has ended
 BUDGET_STEP = "budget_step"  # an event: the recorder used up its budget, and does less; or does more again
 
 

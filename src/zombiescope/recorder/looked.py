@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from zombiescope.recorder.clock import nanoseconds
 from zombiescope.recorder.layout import LOOKED
 from zombiescope.recorder.rows import Rows, Words, coded, utf8
 
+MOST_REASONS = 5  # of one thing, in its text
 _How = tuple[float, str, str]  # 1 if anything could be read, else 0 with the source and the reason
 _WELL: _How = (1.0, "", "")
 
@@ -29,6 +31,21 @@ class Note(NamedTuple):
     value: float
     source: str
     why: str
+
+
+def _by_what(unseen: Sequence[Blind]) -> dict[str, Blind]:
+    """One for each thing: of several subjects that could not be read the first reasons together."""
+    found: dict[str, list[Blind]] = {}
+    for it in unseen:
+        found.setdefault(it.what, []).append(it)
+    return {what: its[0] if len(its) == 1 else _together(its) for what, its in found.items()}
+
+
+def _together(blind: Sequence[Blind]) -> Blind:
+    whole = next((it for it in blind if not it.subject), blind[-1])
+    distinct = list(dict.fromkeys(it.why for it in blind))
+    more = f"; and {len(distinct) - MOST_REASONS} more" if len(distinct) > MOST_REASONS else ""
+    return replace(whole, why="; ".join(distinct[:MOST_REASONS]) + more)
 
 
 class Looked:
@@ -54,7 +71,7 @@ class Looked:
         if last is not None and last.notes == self._notes and last.unseen == unseen:
             how = last.how
         else:
-            missed = {blind.what: blind for blind in unseen}
+            missed = _by_what(unseen)
             whole = [blind for what in gives if (blind := missed.get(what)) is not None and not blind.subject]
             if whole and len(whole) == len(gives) and len({(it.source, it.why) for it in whole}) == 1:
                 how = (0.0, whole[0].source, whole[0].why)  # one reason for all of it

@@ -22,9 +22,10 @@ from zombiescope.members.rooms import Broken, guarded, member, names
 from zombiescope.recorder.changes import MINUTE, Changes
 from zombiescope.recorder.clock import nanoseconds, seconds
 from zombiescope.recorder.costs import Costs
-from zombiescope.recorder.head import FETCHED, SAME, SAMPLE, Record
+from zombiescope.recorder.head import FETCHED, RECORDER, SAME, SAMPLE, Record
 from zombiescope.recorder.layout import LOOKED, UNSEEN
 from zombiescope.recorder.looked import Looked
+from zombiescope.recorder.own_forks import OwnProcesses
 from zombiescope.recorder.rows import Rows, joined, of_columns, of_lists, utf8
 from zombiescope.recorder.sample_text import LATEST, sample_of
 from zombiescope.recorder.sampling import failure
@@ -158,9 +159,9 @@ class ReadingRows:
 class SettledProbes:
     """Takes the looks of one head."""
 
-    def __init__(self, rows: ReadingRows, gives: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, rows: ReadingRows, gives: Mapping[str, Sequence[str]], ours: OwnProcesses | None = None) -> None:
         """`gives`: as the recording says what each probe gives."""
-        self._rows, self._gives = rows, gives
+        self._rows, self._gives, self._ours = rows, gives, ours
         self._looks: dict[str, list[tuple[float, bytes]]] = {}
         self._sizes: dict[str, int] = {}
         self._last: dict[str, bytes] = {}
@@ -216,6 +217,8 @@ class SettledProbes:
         self._unseen[probe] = blind
         for reading in readings:
             self._rows.add(reading)
+            if self._ours is not None and probe == RECORDER:
+                self._ours.said(reading)
         if cost > 0 and (mean := self._costs.mean(probe, at, cost)) is not None:
             self._rows.add(mean)
         return at, blind

@@ -21,7 +21,17 @@ from zombiescope.core.timeline import Timeline
 from zombiescope.recorder.arrow_functions import chosen, sound
 from zombiescope.recorder.arrow_stream import Extent, extent
 from zombiescope.recorder.before import REACH, held, logs_of, told
-from zombiescope.recorder.layout import CGROUP, FIRST, HEAD_FILE, LAST, META, SEGMENT_SECONDS, file_name, is_segment
+from zombiescope.recorder.layout import (
+    CGROUP,
+    FIRST,
+    HEAD_FILE,
+    LAST,
+    META,
+    OWN_PROCESS,
+    SEGMENT_SECONDS,
+    file_name,
+    is_segment,
+)
 from zombiescope.recorder.meta import is_recording, open_regular, read_meta
 from zombiescope.recorder.raw_heads import RawHeads
 from zombiescope.recorder.rows import Rows, joined, place_of, timeline_of
@@ -97,7 +107,8 @@ class Recording:
         if kind == "series":
             before = held(self._earlier(span, kind), start, self._gives)
         else:
-            inside |= whole.what.codes == place_of(CGROUP, whole.what.words)  # paths are written once a segment
+            for what in (CGROUP, OWN_PROCESS):  # said once a segment
+                inside |= whole.what.codes == place_of(what, whole.what.words)
             before = told(self._earlier(span, kind), start, self._gives, logs_of(self.meta))
         return joined([before, whole.chosen(inside)])
 

@@ -17,6 +17,7 @@ from zombiescope.recorder.layout import TROUBLE
 from zombiescope.recorder.sampling import Sample
 from zombiescope.recorder.side_band import RATE, SideBand
 from zombiescope.recorder.stack_series import GAP, GIVES, NAME, SOURCE, TAKEN
+from zombiescope.recorder.there_before import names
 
 REFRESH = 10.0  # seconds between two checks for cores that were added or removed
 
@@ -32,11 +33,14 @@ class RingStream:
         self._rings: Rings | None = None
         self._refreshed = time.monotonic()
         self.lost = 0
+        began = time.monotonic_ns()
         try:
             self._rings = self._open.enter_context(Rings(hz=hz, user=user))
         except Unreadable as error:
             self.unseen = [Blind(what=what, source=SOURCE, why=str(error)) for what in GIVES]
             return
+        known = Drained(self._rings.cpus[0], names(host, began), 0, None)  # before any sample
+        sink.drained(self._rings.event, [known])
         self.unseen = [Blind(what=TAKEN, source=SOURCE, why=why, subject="node") for why in self._rings.blind]
         if self.event != "cpu-clock":
             self.unseen.append(Blind(what=GAP, source=SOURCE, why=f"sampled by {self.event}: a gap is idleness"))

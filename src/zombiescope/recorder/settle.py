@@ -22,6 +22,7 @@ from zombiescope.recorder import stack_series
 from zombiescope.recorder.carry import Carry
 from zombiescope.recorder.head import HeadReader, Record, Take
 from zombiescope.recorder.layout import BUDGET_STEP, HEAD_FILE, KINDS, TROUBLE
+from zombiescope.recorder.own_forks import OwnProcesses
 from zombiescope.recorder.readings import ReadingRows, SettledProbes
 from zombiescope.recorder.rows import timeline_of
 from zombiescope.recorder.running import this_boot
@@ -80,12 +81,13 @@ def settled(
     here = host if host is not None and boot_id and this_boot(host) == boot_id else None
     hz = float(meta.get("hz") or 0)
     rows = ReadingRows(_events(meta))
-    probes = SettledProbes(rows, meta.get("gives", {}))
+    ours = OwnProcesses(rows.add)
+    probes = SettledProbes(rows, meta.get("gives", {}), ours)
     began, tasks, checked = first_look(file)
     with ExitStack() as stack:
         before = (carry or Carry()).before(began, boot_id)
-        names = (here, why or ELSEWHERE, kernel or KernelOnce())
-        stacks = stack.enter_context(SettledStacks(*names, rows, before, tasks, hz))
+        machine = (here, why or ELSEWHERE, kernel or KernelOnce())
+        stacks = stack.enter_context(SettledStacks(machine, rows, ours, before, tasks, hz))
         del tasks  # 10 MB on a node that starts many processes
         reader = HeadReader(file, checked)
         reader.deliver(_Takers(probes, stacks, hz).of)

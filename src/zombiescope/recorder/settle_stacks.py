@@ -29,6 +29,7 @@ from zombiescope.recorder.greedy import Greedy
 from zombiescope.recorder.head import LEFT_OUT, RING, Record
 from zombiescope.recorder.head import LOST as LOST_RECORDS
 from zombiescope.recorder.layout import CGROUP
+from zombiescope.recorder.own_forks import OwnProcesses
 from zombiescope.recorder.perf_records import Parsed, parse
 from zombiescope.recorder.readings import ReadingRows
 from zombiescope.recorder.running import Running, not_idle
@@ -44,6 +45,7 @@ SNAPSHOTS = 256  # processes whose mappings are read for one batch
 MOST_DAMAGE = 20
 FEW_PAGES = 300  # in which programs were sampled: then some hundred functions of the kernel are in stacks
 ELSEWHERE = "recorded on another machine, or before it was started again"
+Machine = tuple[Host | None, str, KernelOnce]
 Opened = TypeVar("Opened")
 
 
@@ -51,15 +53,14 @@ class SettledStacks:
     """Takes the rings of one head; a context manager."""
 
     def __init__(
-        self, host: Host | None, why: str, kernel: KernelOnce, rows: ReadingRows, carry: Carry, tasks: Tasks, hz: float
+        self, machine: Machine, rows: ReadingRows, ours: OwnProcesses, carry: Carry, tasks: Tasks, hz: float
     ) -> None:
-        """`host`: the machine that was recorded, if it is this one in this boot, else `why` not.
-
-        `tasks`: all that are in the head; `hz`: the rate at which the recording began, for which no weight is written.
-        """
-        self._hz, self._elsewhere = hz, why
+        """`machine`: the one that was recorded, if it is this one in this boot, else why not; and its kernel. `tasks`:
+        all that are in the head. `hz`: the rate at which the recording began, for which no weight is written."""
+        host, self._elsewhere, kernel = machine
+        self._hz = hz
         self._weights: Weights | None = None
-        self._rows, self._carry = rows, carry
+        self._rows, self._carry, self._ours = rows, carry, ours
         self._execed, self._spans = tasks.execed, tasks.spans()
         needed = tasks.needed(self._spans)
         self._running = Running(host) if host is not None else None
@@ -80,7 +81,7 @@ class SettledStacks:
         self._threads = ThreadNames(carry.comms)
         self._batch = Batch(needed)
         self._drains: list[tuple[int, int]] = []  # when the rings were read, and the clock then
-        self._ahead = 0
+        self._ahead = self._now = 0
         self._kind: tuple[str, float, bool] = ("", 0.0, True)  # event, rate and whether samples have a cgroup
         self._last: dict[int, int] = dict(carry.last)
         self._throttles: list[Throttle] = []
@@ -91,7 +92,6 @@ class SettledStacks:
         self._gone: set[int] = set()  # processes that cannot be asked any more
         self._greedy = Greedy()
         self._chunks: list[dict[str, npt.NDArray[Any]]] = []
-        self._now = 0
 
     def __enter__(self) -> SettledStacks:
         return self
@@ -140,8 +140,7 @@ class SettledStacks:
         self._now = parts[-1].at
         event, hz, cgroup = self._kind
         parsed = parse([it.content for it in parts], cgroup=cgroup, starts=starts)
-        for trouble in parsed.damage[: MOST_DAMAGE - len(self.damage)]:
-            self.damage.append(f"a ring of samples: {trouble.text}")
+        self.damage += [f"a ring of samples: {it.text}" for it in parsed.damage[: MOST_DAMAGE - len(self.damage)]]
         for part, told in zip(parts, parsed.lost, strict=True):
             self._told[part.ring.cpu] = self._told.get(part.ring.cpu, 0) + told
         self._feed(parsed)
@@ -162,6 +161,7 @@ class SettledStacks:
         self._see({it.parent_pid for it in forks})  # before its child, which has the same mappings
         self._namer.feed(parsed.records)
         self._threads.feed(parsed.records)
+        self._ours.feed(parsed.records, self._ahead)
         self._throttles = [it for it in self._throttles if it.time_ns > self._now - 2 * MOST_NS]
         self._throttles += [it for it in parsed.records if isinstance(it, Throttle)]
         self._paths |= {it.id: it.path for it in parsed.records if isinstance(it, NewCgroup)}

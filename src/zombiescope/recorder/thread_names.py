@@ -120,7 +120,10 @@ class ThreadNames:
             self._processes[tid] = pid
         name = self.now.get(tid)
         if name is None:
-            name = self.now[tid] = thread_name(ask(tid))
+            name = thread_name(ask(tid))
+            if name == UNKNOWN:  # a thread has the name of who made it, until it takes another
+                name = self.now.get(pid, UNKNOWN)
+            self.now[tid] = name
         return name
 
     def _code(self, name: str) -> int:

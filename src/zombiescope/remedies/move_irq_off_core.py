@@ -38,6 +38,7 @@ RESTS_ON = {
 }
 MOST = 16  # interrupts moved at once, the busiest: two cards with a queue for each of eight cores
 BALANCER = "unit:irqbalance.service"
+_FULL = (*CURES, "saturated_core")
 _AFFINITY = "/proc/irq/{irq}/smp_affinity_list"
 FORMS = (Form(argv=("tee", _AFFINITY), stdin="{core}\n", keeps=(_AFFINITY,), varies={"irq": NUMBER, "core": NUMBER}),)
 
@@ -47,7 +48,7 @@ def plan(finding: Finding, case: Case, timeline: Timeline) -> Plan | None:
     if kind != "cpu":
         return None
     queues = sorted(served(timeline, int(number)), key=lambda queue: -_served(queue, finding, timeline))
-    others = _idlest(int(number), finding, timeline)
+    others = _idlest(int(number), finding, case, timeline)
     if not queues or not others:
         return None
     if finding.sign == "irq_pile_up" and sum(_served(queue, finding, timeline) > 0 for queue in queues) < 2:
@@ -68,8 +69,11 @@ def _served(queue: Queue, finding: Finding, timeline: Timeline) -> float:
     return float(np.nan_to_num(rate.mean())) if len(rate) else 0.0
 
 
-def _idlest(cpu: int, finding: Finding, timeline: Timeline) -> list[int]:
-    """Other cores of the same NUMA node, or all others where there is none, the idlest first."""
+def _idlest(cpu: int, finding: Finding, case: Case, timeline: Timeline) -> list[int]:
+    """Other cores of the same NUMA node, or all others where there is none, the idlest first.
+
+    None that has no time for its interrupts either: two cores would hand theirs to each other.
+    """
     idle, edges = {}, np.array([finding.span.start, finding.span.end])
     for subject in timeline.subjects("cpu_idle_seconds_total", "cpu"):
         before, after = timeline.series("cpu_idle_seconds_total", subject).sampled(edges)
@@ -77,7 +81,8 @@ def _idlest(cpu: int, finding: Finding, timeline: Timeline) -> list[int]:
     nodes = {int(it.subject[4:]): it.value for it in timeline.latest("cpu_numa_node")}
     # Set apart for somebody's own work: an interrupt there is what its owner wanted to avoid.
     reserved = {int(it.subject[4:]) for it in timeline.latest("cpu_reserved")}
-    others = [core for core in idle if core != cpu and core not in reserved]
+    full = {int(it.subject[4:]) for it in case.findings if it.sign in _FULL and it.subject.startswith("cpu:")}
+    others = [core for core in idle if core != cpu and core not in reserved | full]
     near = [core for core in others if nodes.get(core) == nodes.get(cpu)] or others
     return sorted(near, key=lambda core: (-idle[core], core))
 

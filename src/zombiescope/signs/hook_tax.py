@@ -10,6 +10,7 @@ References: kernel/seccomp.c; kernel/auditsc.c; kernel/trace/bpf_trace.c; Docume
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -30,6 +31,8 @@ NAMED = 3  # programs that pay for it, named in a sentence
 PAYERS = 20  # whose lost time is counted one by one: more pay less
 SHOWN = 3  # lines of the log, as evidence
 _HOLDER, _PROGRAM = "bpf_program", "BPF program "
+# A program: its tag and its name. bpf_prog_load() is the kernel's own, as are a dozen others of that beginning.
+_PROGRAM_NAME = re.compile(r"bpf_prog_[0-9a-f]{16}(?:_(\w+))?")
 
 
 def find(timeline: Timeline) -> Iterator[Finding]:
@@ -86,7 +89,7 @@ def _hooks(timeline: Timeline) -> Samples:
 
 
 def _hooked(frames: Sequence[str]) -> bool:
-    bpf = any(frame.startswith("bpf_prog_") for frame in frames)
+    bpf = any(_PROGRAM_NAME.match(frame) for frame in frames)
     return (bpf or shows(frames, "hook")) and not shows(frames, "packet_bpf")
 
 
@@ -100,9 +103,8 @@ def _by_hook(samples: Samples) -> dict[str, Samples]:
 # bpf_prog_6deef7357e7b4530_sys_enter
 def _which(frames: Sequence[str]) -> str:
     """The program's own name where there is one; else what kind of hook it is."""
-    program = next((frame for frame in frames if frame.startswith("bpf_prog_")), "")
-    if program:
-        name = plain(program).removeprefix("bpf_prog_").partition("_")[2]
-        return f"{_PROGRAM}{name or plain(program)}"
+    named = next((found for frame in frames if (found := _PROGRAM_NAME.match(frame))), None)
+    if named is not None:
+        return f"{_PROGRAM}{named[1] or plain(named.string)}"
     hooks = [it for it in families() if it.family == "hook"]
     return next((it.says for frame in frames for it in hooks if plain(frame) in it.names), "unknown")

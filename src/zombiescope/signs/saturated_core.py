@@ -16,6 +16,7 @@ import numpy as np
 
 from zombiescope.core import Blind, Finding, Reading, Span, lasting, percent
 from zombiescope.core.harm import Harm, Part
+from zombiescope.core.own_work import is_ours
 from zombiescope.core.timeline import Series, Timeline
 from zombiescope.derived.kernel_log import lines_of
 from zombiescope.derived.sampled_processes import processes
@@ -55,10 +56,16 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
                 hidden.figure("cpu_busy_ratio"),
                 *stack,
             ),
+            culprit=_ours(timeline, spell.span, stack),
             harm=_harm(timeline, cpu, spell, stack),
         )
     if np.isnan(seen.average.values).all():
         yield Blind(what=NEEDS[0], source="/proc/stat", why="no core reports all the CPU modes needed")
+
+
+def _ours(timeline: Timeline, span: Span, stack: tuple[Reading, ...]) -> str:
+    """Who ran there most, if that is us: a core that we fill accuses nobody else."""
+    return stack[0].subject if stack and is_ours(timeline, stack[0].subject, span) else ""
 
 
 def _harm(timeline: Timeline, cpu: str, spell: Series, stack: tuple[Reading, ...]) -> Harm:

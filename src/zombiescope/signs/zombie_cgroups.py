@@ -48,31 +48,14 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
         )
     for census in counted:
         steady = bool((census.dying.values[1:] >= census.dying.values[:-1]).all())
-        whose, leaked = _latest(timeline) if "memory" in census.controllers else ("", ())
         many = max(MANY, OF_LIVE * census.live)
-        refused, stuck = _logged(timeline) if "memory" in census.controllers else ((), ())
+        refused, _ = _logged(timeline) if "memory" in census.controllers else ((), ())
         if (
             census.dead >= many
             or (refused and census.dead >= FEW)
             or (census.dead >= FEW and census.grown >= GROWTH and steady)
         ):
-            yield Finding(
-                subject=census.subject,
-                span=census.dying.span if census.dead >= many else _growing(census, timeline),
-                says=", ".join([f"include {_counted(census)}", *_held(census, timeline), *_pace(census, timeline)])
-                + whose
-                + f"; {len(refused):,} new cgroups were refused" * bool(refused)
-                + f"; {len(stuck):,} could not be removed" * bool(stuck),
-                evidence=(
-                    *census.evidence,
-                    *_grown_from(census),
-                    *_memory(census, timeline),
-                    *leaked,
-                    *refused[-1:],
-                    *stuck[-1:],
-                ),
-                harm=_harm(census, timeline, refused),
-            )
+            yield _finding(census, timeline, census.dying.span if census.dead >= many else _growing(census, timeline))
     for controller in uncounted(timeline):
         known = timeline.series("cgroups_known", f"controller:{controller}").latest
         if known.value >= FEW:  # fewer in total cannot hide a leak
@@ -81,6 +64,36 @@ def find(timeline: Timeline) -> Iterator[Finding | Blind]:
                 source=known.source,
                 why=f"{known.value:,.0f} {controller} cgroups, live and dying not counted separately",
             )
+
+
+def there_is(timeline: Timeline) -> Iterator[Finding]:
+    """What a person may want to cure although it is not many: more than the residue that every node has."""
+    for census in count(timeline):
+        if census.dead > RESIDUE:
+            yield _finding(census, timeline, census.dying.span)
+
+
+def _finding(census: Census, timeline: Timeline, span: Span) -> Finding:
+    memory = "memory" in census.controllers
+    whose, leaked = _latest(timeline) if memory else ("", ())
+    refused, stuck = _logged(timeline) if memory else ((), ())
+    return Finding(
+        subject=census.subject,
+        span=span,
+        says=", ".join([f"include {_counted(census)}", *_held(census, timeline), *_pace(census, timeline)])
+        + whose
+        + f"; {len(refused):,} new cgroups were refused" * bool(refused)
+        + f"; {len(stuck):,} could not be removed" * bool(stuck),
+        evidence=(
+            *census.evidence,
+            *_grown_from(census),
+            *_memory(census, timeline),
+            *leaked,
+            *refused[-1:],
+            *stuck[-1:],
+        ),
+        harm=_harm(census, timeline, refused),
+    )
 
 
 def saw(timeline: Timeline) -> tuple[str, tuple[Reading, ...]]:
