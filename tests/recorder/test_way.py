@@ -124,11 +124,15 @@ def has_reading(it: Any, depth: int = 4) -> bool:
 def sample_of(pid: int) -> Carries:
     """A sample of one process with its stack. One column of samples alone, such as all pids, is none."""
     ids, first = struct.pack("<ii", pid, pid), struct.pack("<i", pid)
+    named = re.compile(re.escape(struct.pack("<I", 3)) + b"...." + re.escape(ids), re.DOTALL)  # its name, when it began
 
     def carries(it: Any, depth: int = 3) -> bool:
         if isinstance(it, bytes | memoryview):
             # A second of two cores is less than 2 MB; what is larger is the text of kallsyms, and files with symbols.
-            return len(it) < 2 << 20 and (ids in (whole := bytes(it)) or (whole.startswith(first) and len(it) % 8 == 4))
+            if len(it) >= 2 << 20:
+                return False
+            whole = bytes(it)
+            return whole.count(ids) > 2 * len(named.findall(whole)) or (whole.startswith(first) and len(it) % 8 == 4)
         if isinstance(it, np.ndarray):
             return it.dtype == np.uint64 and bool((it == (pid << 32) + pid).any())
         if isinstance(it, Samples):

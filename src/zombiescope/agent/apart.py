@@ -1,8 +1,9 @@
 """Something worked out in a copy (fork) of this process: what it takes at its peak goes when it ends.
 
 The copy runs only when nothing else wants the core (SCHED_IDLE); on a node that has no idle time it gets an ordinary
-turn after `patience`: a starving node must be looked at too. If it hangs, it is killed. What it reads may be a hostile
-program's: its memory and its CPU time are limited, and it ends alone.
+turn after `patience`, and a better one later: a starving node must be looked at too. If it stands still for long it is
+killed; that it waits for a core is no reason. What it reads may be a hostile program's: its memory and its CPU time are
+limited, and it ends alone.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from typing import Any
 from zombiescope.core.errors import Unparsable, Unreadable, UserError
 from zombiescope.core.words import amount, harmless
 from zombiescope.recorder.own_limits import restrict
+from zombiescope.recorder.standing import Standing
 
 MOST_ANSWER = 32 << 20  # bytes
 PIECE = 1 << 20
+NICE = (0, -10, -19)  # one step more each time its patience has doubled
 Act = Callable[[], tuple[dict[str, Any], bytes]]  # what is said, and the bytes that follow it
 
 
@@ -28,12 +31,13 @@ class Apart:
     """A copy at work. `reading` has something to read when `step` should be called; `over` once it has ended."""
 
     def __init__(self, act: Act, *, patience: float, most_seconds: float, most_memory: int, most_cpu: int) -> None:
+        """`most_seconds`: for which it may stand still."""
         self.over = False
         self.head: dict[str, Any] = {}
         self.body = b""
         self._content = bytearray()
         self._began = time.monotonic()
-        self._patience, self._most, self._raised = patience, most_seconds, False
+        self._patience, self._most, self._raised = patience, most_seconds, 0
         self._most_cpu = most_cpu
         self.reading, writing = os.pipe()
         try:
@@ -48,22 +52,26 @@ class Apart:
             os.close(self.reading)
             _work(act, writing, most_memory, most_cpu)
         os.close(writing)
+        self._standing = Standing(self._pid, self._began)
 
     def step(self, *, ready: bool) -> None:
         """Read what is there; raise its priority if it waits too long, kill it if it hangs."""
-        passed = time.monotonic() - self._began
+        now = time.monotonic()
+        passed = now - self._began
         if ready:
             piece = os.read(self.reading, PIECE)
             if not piece:
                 self._end("")
                 return
             self._content += piece
-        if passed > self._most or len(self._content) > MOST_ANSWER:
+        if self._standing.still(now) > self._most or len(self._content) > MOST_ANSWER:
             self.kill(f"it was stopped after {passed:.0f} s and {len(self._content):,} bytes")
-        elif passed > self._patience and not self._raised:
-            self._raised = True
+        elif self._raised < len(NICE) and passed > self._patience * 2**self._raised:
             with suppress(OSError):  # it has just ended
-                _schedule(self._pid, "SCHED_OTHER")
+                if not self._raised:
+                    _schedule(self._pid, "SCHED_OTHER")
+                os.setpriority(os.PRIO_PROCESS, self._pid, NICE[self._raised])
+            self._raised += 1
 
     def kill(self, why: str) -> None:
         os.kill(self._pid, signal.SIGKILL)

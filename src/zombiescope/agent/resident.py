@@ -48,7 +48,6 @@ from zombiescope.places.own_python import STORES
 DRAINS = 10.0  # seconds for the recorder to write its last segment
 POSTING = 5.0  # seconds for what still waits to be posted
 LATE = 3.0  # times the pause between looks: later than that it is not healthy
-ANSWERS = 150.0  # seconds: an examiner that is silent for longer hangs
 
 
 class Resident:
@@ -159,7 +158,7 @@ class Resident:
             self.out.log(news, "error")
         waits += [self._kept_alive(child, now) for child in (self._recorder, self._examiner)]
         turns = self._turns
-        if turns.waits and now - turns.asked_at > ANSWERS:
+        if turns.hangs(now):
             self.out.log("the examiner does not answer: it is started anew", "error")
             self._examiner.kill()
             turns.lost()
@@ -212,7 +211,7 @@ class Resident:
         since = min(max(self._metrics.last_look, self._started), time.time())  # the clock may have been set back
         question = {"do": "look", "window": self.settings.window, "since": since, "push": self._profiles.wanted()}
         if self._examiner.send(json.dumps(question).encode() + b"\n"):
-            self._turns.asked(now, self._cost.every)
+            self._turns.asked(now, self._cost.every, self._examiner.pid)
         else:
             self._turns.next = now + self._cost.every
 

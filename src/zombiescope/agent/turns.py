@@ -11,10 +11,13 @@ import time
 from zombiescope.agent.budget import FIRST
 from zombiescope.agent.pace import Pace
 from zombiescope.agent.settle_first import SettleFirst
+from zombiescope.recorder.standing import Standing, has_children
 
 # Early looks at once, and seconds for one more. What crashes for hours, or on purpose, gets four an hour: a look of
 # 1.5 s makes 0.2 % of a core, if none of it can be paid back.
 EARLY, REFILL = 4.0, 900.0
+ANSWERS = 150.0  # seconds for which an examiner may stand still; its copies have limits of their own
+LONGEST = 1800.0  # seconds: half an hour for a look is as bad as none
 SETTLES = 2.0  # seconds: the recorder writes once a second
 
 
@@ -50,9 +53,19 @@ class Turns:
         self.waits = False
         self._settling.begin()
 
-    def asked(self, now: float, every: float) -> None:
+    def asked(self, now: float, every: float, examiner: int = 0) -> None:
+        """`examiner`: the process that was asked."""
         self._settling.begin()
+        self._examiner, self._standing = examiner, Standing(examiner, now)
         self.waits, self.asked_at, self.next, self._alarmed = True, now, now + every, False
+
+    def hangs(self, now: float) -> bool:
+        """Whether who was asked will not answer: it stands still, with nobody at work for it. Slowness is no reason."""
+        passed = now - self.asked_at
+        if not self.waits or passed <= ANSWERS or not self._examiner:
+            return False
+        still = self._standing.still(now) > ANSWERS and not has_children(self._examiner)
+        return still or passed > LONGEST
 
     def looked(self, every: float, wanted: float) -> None:
         """It was answered. `every`: the pause that the budget allows; `wanted`: the one that was asked for."""

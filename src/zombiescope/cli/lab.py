@@ -70,6 +70,8 @@ def add_args(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="with an innocent load beside each, which takes this much of every core [0]",
     )
+    says = "record each, kill the recorder, and diagnose what it left when all of the fault has ended"
+    scoring.add_argument("--recorded", action="store_true", help=says)
     scoring.add_argument("--seed", type=int, metavar="N", help="repeat the order of an earlier score [random]")
     acts.add_parser("clean", help="remove what a killed run left behind")
     simulating = acts.add_parser("fleet", help="write a simulated fleet into a folder, with its truth beside it")
@@ -152,7 +154,8 @@ def _score(args: argparse.Namespace) -> int:
     try:
         for name in planned:
             try:
-                one = undisturbed(name, chosen[name], args.scale, say, beside=args.beside_load / 100)
+                how = {"beside": args.beside_load / 100, "killed": args.recorded}
+                one = undisturbed(name, chosen[name], args.scale, say, **how)
                 runs.append(one)
             except UserError as error:  # a fault that could not be made loses its row, and the score its exit code
                 not_made.append({"name": name, "why": str(error)})

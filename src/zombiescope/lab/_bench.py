@@ -20,7 +20,9 @@ from zombiescope.lab._scenario import name_for
 from zombiescope.lab._steady_load import BESIDE, steady_load
 from zombiescope.places.own_folders import LAB_ENVIRONMENT
 from zombiescope.places.own_python import FOLDER, environment, own_python
+from zombiescope.recorder.layout import HEAD_FILE
 
+FLUSH = 2.0  # seconds: what a recorder that is killed may lose
 SETTLE = 1.0  # seconds for a fault to build up before the diagnosis starts
 PATIENCE = 60.0  # seconds to wait for another lab on this machine to end
 DISTURBED = 3  # tries while another lab is running; after that the answer counts as it is
@@ -40,19 +42,28 @@ class Run:
     disturbed: int = 0  # earlier tries during which another lab was running
 
 
-def diagnosed(name: str, scenario: ModuleType, scale: float, folder: str = "", *, beside: float = 0.0) -> Run:
+def diagnosed(
+    name: str,
+    scenario: ModuleType,
+    scale: float,
+    folder: str = "",
+    *,
+    beside: float = 0.0,
+    killed: bool = False,
+) -> Run:
     """Make the fault happen, diagnose it live or from a recording, and judge the answer.
 
     With `folder` it is recorded there. A scenario that is over before the diagnosis is always recorded, if need be
-    into a temporary folder. With `beside` an innocent load takes that share of each core.
+    into a temporary folder. With `beside` an innocent load takes that share of each core. With `killed` the recorder is
+    killed, and what it left is settled when all of the fault has ended: nobody can be asked for a name then.
     """
-    if folder or not getattr(scenario, "RECORDED", False):
-        return _diagnosed(name, scenario, scale, os.path.abspath(folder) if folder else "", beside)
+    if folder or not (killed or getattr(scenario, "RECORDED", False)):
+        return _diagnosed(name, scenario, scale, os.path.abspath(folder) if folder else "", beside, killed)
     with tempfile.TemporaryDirectory(prefix=f"{name_for('recording')}-") as own:
-        return _diagnosed(name, scenario, scale, own, beside)
+        return _diagnosed(name, scenario, scale, own, beside, killed)
 
 
-def _diagnosed(name: str, scenario: ModuleType, scale: float, folder: str, beside: float) -> Run:
+def _diagnosed(name: str, scenario: ModuleType, scale: float, folder: str, beside: float, killed: bool) -> Run:
     idle = _idle_cores()
     began = time.monotonic()
     with steady_load(beside), scenario.run(scale):
@@ -60,7 +71,9 @@ def _diagnosed(name: str, scenario: ModuleType, scale: float, folder: str, besid
         started = time.monotonic()
         # Logs are read back ten minutes; leave out lines that an earlier scenario wrote.
         past = [word for probe in ("kmsg", "ray_logs") for word in ("--set", f"{probe}.PAST={started - began:.1f}")]
-        if folder:
+        if killed:
+            _killed(folder, scenario.SECONDS, past)
+        elif folder:
             _command("record", folder, "--for", f"{scenario.SECONDS:.0f}s", "--hz", "99", *past)
         else:
             told = _told("--seconds", str(scenario.SECONDS), *past)
@@ -79,14 +92,20 @@ def order(names: Iterable[str], runs: int, seed: int) -> list[str]:
 
 
 def undisturbed(
-    name: str, scenario: ModuleType, scale: float, say: Callable[[str], None], *, beside: float = 0.0
+    name: str,
+    scenario: ModuleType,
+    scale: float,
+    say: Callable[[str], None],
+    *,
+    beside: float = 0.0,
+    killed: bool = False,
 ) -> Run:
     """Diagnose while no other lab is running here; if one started during the run, repeat it, right or wrong."""
     for tried in range(DISTURBED):
         deadline = time.monotonic() + PATIENCE
         while (them := others()) and time.monotonic() < deadline:
             time.sleep(1.0)
-        run = replace(diagnosed(name, scenario, scale, beside=beside), disturbed=tried)
+        run = replace(diagnosed(name, scenario, scale, beside=beside, killed=killed), disturbed=tried)
         if not them and not (them := others()):
             break
         say(f"{name}: {run.judgement}, disturbed by another lab ({them[0]})")
@@ -115,6 +134,25 @@ def _idle_seconds() -> float:
     with open("/proc/stat") as stat:
         ticks = stat.readline().split()[4:6]
     return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
+def _killed(folder: str, seconds: float, past: Sequence[str]) -> None:
+    """Record for so long, and end it as a crash would: what is there is a head that nobody has settled."""
+    command, environ = [*COMMAND, "record", folder, "--hz", "99", *past], environment() | {LAB_ENVIRONMENT: "1"}
+    recorder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=FOLDER, env=environ)
+    try:
+        while not any(os.path.exists(os.path.join(folder, it, HEAD_FILE)) for it in _listed(folder)):
+            if recorder.poll() is not None:
+                raise UserError(f"zombiescope record ended with {recorder.returncode}")
+            time.sleep(0.05)
+        time.sleep(seconds + FLUSH)
+    finally:
+        recorder.kill()
+        recorder.wait()
+
+
+def _listed(folder: str) -> list[str]:
+    return os.listdir(folder) if os.path.isdir(folder) else []
 
 
 def _told(*argv: str) -> dict[str, Any]:

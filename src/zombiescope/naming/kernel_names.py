@@ -37,10 +37,27 @@ def kernel_symbols(host: Host, *, many: bool = False) -> KallsymsText:
 
 
 class KernelOnce:
-    """The running kernel's names, read once for all heads that a process settles, one after the other."""
+    """A kernel's names, read once for all heads that a process settles, one after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: Callable[[str], bytes | None] = lambda _: None) -> None:
+        """`kept` gives the table that a recording has of a boot, for when that is not this one of this machine."""
+        self._kept = kept
+        self._boot = ""
         self._names: KernelNames | None = None
+        self._saved: dict[str, KernelNames | None] = {}
+
+    def of(self, boot: str) -> KernelOnce:
+        """For a head of that boot."""
+        self._boot = boot
+        return self
+
+    def saved(self, but: Host | None) -> KernelNames | None:
+        """What the recording itself has kept of that boot; not where its machine can be asked."""
+        if but is not None:
+            return None
+        if self._boot not in self._saved:
+            self._saved[self._boot] = _of_table(self._kept(self._boot))
+        return self._saved[self._boot]
 
     def names(self, host: Host, *, many: bool) -> KernelNames:
         """`many` of them will be asked for. Unreadable if their addresses are hidden."""
@@ -49,12 +66,21 @@ class KernelOnce:
         return self._names
 
 
+def _of_table(text: bytes | None) -> KernelNames | None:
+    try:
+        symbols = KallsymsText(text, all_of_it=True) if text else None
+    except Unparsable:
+        return None
+    return None if symbols is None or symbols.zeroed else KernelNames(None, symbols, reported=True)
+
+
 class KernelNames:
     """By address. `reported`: BPF programs arrive as records, so only another module is a reason to read again."""
 
     def __init__(
-        self, host: Host, symbols: KallsymsText, *, reported: bool, clock: Callable[[], float] = time.monotonic
+        self, host: Host | None, symbols: KallsymsText, *, reported: bool, clock: Callable[[], float] = time.monotonic
     ) -> None:
+        """`host` can be asked for what is loaded later; None if it is another machine, or was started again."""
         self._host, self._symbols, self._reported, self._clock = host, symbols, reported, clock
         self._modules = self._loaded_modules()
         self._read_at = clock()
@@ -108,7 +134,7 @@ class KernelNames:
         return name if address < end else None
 
     def _read_again(self) -> bool:
-        if self._clock() - self._read_at < AGAIN:
+        if self._host is None or self._clock() - self._read_at < AGAIN:
             return False
         self._read_at = self._clock()
         modules = self._loaded_modules()
@@ -122,6 +148,8 @@ class KernelNames:
 
     # ena 147456 0 - Live 0xffffffffc0201000
     def _loaded_modules(self) -> frozenset[tuple[str, ...]]:
+        if self._host is None:
+            return frozenset()
         try:
             rows = [line.split() for line in self._host.read(MODULES, most=1 << 20).splitlines()]
         except Unreadable:  # a kernel without modules

@@ -22,7 +22,7 @@ from zombiescope.recorder.changes import MINUTE
 from zombiescope.recorder.clock import ahead_ns
 from zombiescope.recorder.head import RECORDER, HeadSink
 from zombiescope.recorder.heads import LARGEST, DiskThread, Heads
-from zombiescope.recorder.layout import BUDGET_STEP, SEGMENT_SECONDS, TROUBLE
+from zombiescope.recorder.layout import BOOT_ID, BUDGET_STEP, SEGMENT_SECONDS, TROUBLE
 from zombiescope.recorder.loop import Loop
 from zombiescope.recorder.own_process import allow_files, be_lean, freeze, give_back, give_back_text
 from zombiescope.recorder.priority import SCHEDSTAT, Priority
@@ -75,7 +75,7 @@ class Capture:
         allow_files()
         be_lean()
         self._disk = DiskThread()
-        self._sink = HeadSink(self._disk.write)
+        self._sink = HeadSink(self._disk.write, boot=self._said(BOOT_ID))
         alarms = Alarms(self._sink, self._alarm) if self._alarm else None
         self._loop = Loop(self._host, alarms or self._sink)
         self._sink.events = frozenset((*self._loop.events, *EVENTS, TROUBLE, BUDGET_STEP))
@@ -261,7 +261,7 @@ class Capture:
             "zombiescope": __version__,
             "node": self._said("/proc/sys/kernel/hostname"),
             "kernel": self._said("/proc/sys/kernel/osrelease"),
-            "boot_id": self._said("/proc/sys/kernel/random/boot_id"),
+            "boot_id": self._said(BOOT_ID),
             "architecture": platform.machine(),
             "cores": os.cpu_count(),
             "started": time.time(),

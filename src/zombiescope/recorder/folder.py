@@ -8,7 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from zombiescope.core import UserError
@@ -104,6 +104,12 @@ class Folder:
             os.replace(part, name, src_dir_fd=self._handle, dst_dir_fd=self._handle)
         except OSError as error:
             raise UserError(f"{self.path}/{name}: cannot be written: {_why(error)}") from error
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Remove files beside the segments."""
+        for name in names:
+            with suppress(OSError):
+                os.unlink(name, dir_fd=self._handle)
 
     @contextmanager
     def _inside(self, segment: str) -> Iterator[int]:

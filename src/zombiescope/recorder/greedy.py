@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 MOST = 5  # programs that are named: those that wanted most
 
@@ -18,6 +18,15 @@ class Greedy:
         for pid in pids:
             if pid not in self._names:
                 self._names[pid] = known.get(pid) or ask(pid)
+
+    def all_said(self, stacks: Counter[int], functions: Counter[int], threads: Counter[int]) -> Iterator[str]:
+        """What was too much for one segment, and whose it was."""
+        for what, counts, why in (
+            ("stacks", stacks, "have only the kernel's functions: its own would take too much room"),
+            ("functions", functions, "have no name: it has too many"),
+            ("names of threads", threads, "were forgotten: it has too many"),
+        ):
+            yield from (f"{it} {why}" for it in self.said(counts, what))
 
     def said(self, left_out: Counter[int], what: str) -> list[str]:
         """How much, by process, was left out: processes of one name together, those with most first."""

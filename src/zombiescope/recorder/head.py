@@ -16,6 +16,7 @@ Sources, as NAME records describe them:
     {"probe": "vmstat"}     FETCHED of a probe that reads fixed files (see core.fetched), SAMPLE of any other
     {"ring": 7, "event": "cpu-clock", "hz": 49, "cgroup": true, "ksymbol": true}
                             RING and LOST of one core; "side" in place of "ring" for its side records
+    {"boot": "a1b2…"}       none: what is in this head is of that boot
 Standard library only: the capture process imports this.
 """
 
@@ -161,7 +162,9 @@ class HeadWriter:
 class HeadSink:
     """One head after the other. Each is self-contained: the next one begins with every value."""
 
-    def __init__(self, write: Write, events: Sequence[str] = ()) -> None:
+    def __init__(self, write: Write, events: Sequence[str] = (), boot: str = "") -> None:
+        """`boot`: the id of the boot that is recorded."""
+        self._boot = boot
         self.events = frozenset(events)  # what happened, not a value that holds: each one is kept
         self.readings = 0  # those left out included
         self.ring_bytes = 0
@@ -174,6 +177,8 @@ class HeadSink:
         self._probes: dict[str, int] = {}
         self.changes = Changes()
         self._head.clock(time.monotonic_ns(), ahead_ns())
+        if self._boot:
+            self._head.source({"boot": self._boot}, time.monotonic_ns())
         if ours := ours_now():
             self.note(ours[0].at, *ours)
 

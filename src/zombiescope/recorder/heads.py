@@ -23,6 +23,7 @@ from zombiescope.core import amount, lasting
 from zombiescope.recorder.folder import Folder
 from zombiescope.recorder.full_disk import FullDisk
 from zombiescope.recorder.head import MAGIC
+from zombiescope.recorder.kernel_table import KernelTable
 from zombiescope.recorder.layout import FORMAT, HEAD_FILE, META
 from zombiescope.recorder.room import ROOM, Room
 from zombiescope.recorder.settling import TOGETHER, Settling
@@ -64,6 +65,8 @@ class Heads:
         if self.most_bytes < most_bytes:
             self._trouble(f"the disk has room for {amount(self.most_bytes)} of --max-bytes: so much is kept")
         self._room = Room(self._folder, seconds=hours * 3600, most_bytes=self.most_bytes, monotonic=monotonic)
+        boot_id = str(meta.get("boot_id", ""))
+        self._kernel_table = KernelTable(self._folder, boot_id, self.most_bytes, monotonic)
         self._settling = Settling(self._folder.path, settle_late, together(self.most_bytes)) if settles else None
         self._number = -1  # of the head that is being written
         self._segment, self._handle, self._head_size = "", -1, 0
@@ -148,6 +151,7 @@ class Heads:
 
     def tend(self) -> None:
         """Now and then: start what waits to be settled, note what failed."""
+        self._kernel_table.tend()
         if self._settling is not None:
             self._settling.tend()
             while self._settling.failed:

@@ -27,6 +27,9 @@ OWN_PROCESS = "own_process"  # 1: it is ours, see places/own_processes.py; 0: it
 BUDGET_STEP = "budget_step"  # an event: the recorder used up its budget, and does less; or does more again
 
 
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
 def segment_name(at: float) -> str:
     """A segment is named by the second it began in, so a listing shows which one to open."""
     return f"{int(at):010d}"

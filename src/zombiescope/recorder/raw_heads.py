@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping, Set
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -68,9 +69,10 @@ class RawHeads:
             raise UserError(f"{path}: more than {amount(MOST_BYTES)}; a recorder ends a head far earlier: refused")
         # With all that names stacks: not for settled recordings.
         from zombiescope.naming.kernel_names import KernelOnce
+        from zombiescope.recorder.kernel_table import saved
         from zombiescope.recorder.settle import settled
 
-        self._kernel = self._kernel or KernelOnce()
+        self._kernel = self._kernel or KernelOnce(partial(saved, self._folder))
         try:
             with open_regular(path) as file:
                 carry, why = self._carry or self._last_carry(), why_stranger(self._folder, segment)

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from zombiescope.core import Host, Unreadable
+from zombiescope.recorder.layout import BOOT_ID
 
 _TICK = 10_000_000  # nanoseconds: /proc/PID/stat counts in 1/100 s on every architecture
 _STARTED = 19  # fields after the name: see proc(5)
-BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def this_boot(host: Host) -> str:

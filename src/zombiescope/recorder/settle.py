@@ -77,16 +77,16 @@ def settled(
     says the reason. `kernel`: where several heads are settled.
     """
     file = io.BytesIO(head) if isinstance(head, bytes) else head
-    boot_id = str(meta.get("boot_id", ""))
+    began, tasks, checked, boot = first_look(file)
+    boot_id = boot or str(meta.get("boot_id", ""))  # of a head of before, what its recording says last
     here = host if host is not None and boot_id and this_boot(host) == boot_id else None
     hz = float(meta.get("hz") or 0)
     rows = ReadingRows(_events(meta))
     ours = OwnProcesses(rows.add)
     probes = SettledProbes(rows, meta.get("gives", {}), ours)
-    began, tasks, checked = first_look(file)
     with ExitStack() as stack:
         before = (carry or Carry()).before(began, boot_id)
-        machine = (here, why or ELSEWHERE, kernel or KernelOnce())
+        machine = (here, why or ELSEWHERE, (kernel or KernelOnce()).of(boot_id))
         stacks = stack.enter_context(SettledStacks(machine, rows, ours, before, tasks, hz))
         del tasks  # 10 MB on a node that starts many processes
         reader = HeadReader(file, checked)

@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, BinaryIO
 
 from zombiescope.core import Host, UserError, harmless
@@ -23,6 +24,7 @@ from zombiescope.processes.opening import inside, reading
 from zombiescope.recorder import carry as carries
 from zombiescope.recorder.carry import Carry
 from zombiescope.recorder.folder import create
+from zombiescope.recorder.kernel_table import saved
 from zombiescope.recorder.layout import CARRY, HEAD_FILE, META, is_segment
 from zombiescope.recorder.meta import read_meta
 from zombiescope.recorder.settle import Settled, settled
@@ -51,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
         print(harmless(str(error)), file=sys.stderr)
         return 1
     try:
-        kernel = KernelOnce()
+        kernel = KernelOnce(partial(saved, argv[0]))
         for segment in argv[1:]:
             try:
                 settle_segment(folder, segment, meta, Host(), kernel)
@@ -71,7 +73,7 @@ def settle_finished(path: str, host: Host | None) -> None:
         meta = read_meta(os.path.join(path, META))
         folder = os.open(path, _FOLDER)
         try:
-            kernel = KernelOnce()
+            kernel = KernelOnce(partial(saved, path))
             for segment in sorted(filter(is_segment, os.listdir(folder)))[:-1]:
                 with suppress(OSError, UserError):
                     settle_segment(folder, segment, meta, host, kernel)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -73,7 +74,8 @@ class SettledStacks:
         self._paths: dict[int, str] = dict(carry.cgroups)
         self._told_cgroups: set[int] = set()
         many = needed.pages is None or len(needed.pages) > FEW_PAGES
-        names = self._opened(SYMBOLS, KALLSYMS, host, lambda it: kernel.names(it, many=many))
+        asked = partial(kernel.names, many=many)
+        names = kernel.saved(but=host) or self._opened(SYMBOLS, KALLSYMS, host, asked)
         self._named = names is not None
         self._mappings = restored(carry)
         self._namer = Namer(names, self._mappings, here=host is not None)
@@ -267,7 +269,9 @@ class SettledStacks:
             self._looks(self._drains, np.empty(0, np.int64), self._kind[0])
         self._namer.feed(self._begun())
         self.damage += [f"functions have no names: {it} gave {why}" for it, why in self._namer.unread()]
-        self.damage += self._left_out()
+        self.damage += self._greedy.all_said(self._stacks.left_out, self._stacks.unnamed, self._threads.forgotten)
+        if self._cgroups is not None and self._cgroups.left_out:
+            self.damage.append(f"{self._cgroups.left_out:,} cgroups have no path: too many are new in one segment")
         return carried(
             self._carry,
             end=self._now,
@@ -278,17 +282,6 @@ class SettledStacks:
             taken=self._taken,
             lost=self._all_lost(),
         )
-
-    def _left_out(self) -> Iterator[str]:
-        """What was too much for one segment, and whose it was."""
-        for what, counts, why in (
-            ("stacks", self._stacks.left_out, "have only the kernel's functions: its own would take too much room"),
-            ("functions", self._stacks.unnamed, "have no name: it has too many"),
-            ("names of threads", self._threads.forgotten, "were forgotten: it has too many"),
-        ):
-            yield from (f"{it} {why}" for it in self._greedy.said(counts, what))
-        if self._cgroups is not None and self._cgroups.left_out:
-            yield f"{self._cgroups.left_out:,} cgroups have no path: too many are new in one segment"
 
     def let_go(self) -> None:
         """What gave names is not needed any more: symbols of the kernel, of files, mappings."""

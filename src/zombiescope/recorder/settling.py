@@ -1,7 +1,7 @@
 """Start settle for finished heads: one child at a time, never waited for while recording.
 
 It runs when nothing else wants the core (SCHED_IDLE). On a node that has no idle time that may be never, so after
-`PATIENCE` it gets an ordinary turn: it takes no more CPU by that, and heads do not pile up.
+`PATIENCE` it gets an ordinary turn, and a better one later: it takes no more CPU by that, and heads do not pile up.
 
 A child takes as long to start as to settle half a head, so it settles some together. If it is killed, or fails, the
 heads that it left are as they were: each is tried once more, alone, and else stays readable as it is.
@@ -22,13 +22,15 @@ from zombiescope.kernel.system_call import SystemCall
 from zombiescope.places.own_python import environment, own_python
 from zombiescope.recorder.layout import HEAD_FILE
 from zombiescope.recorder.own_limits import MOST_CPU, MOST_MEMORY
+from zombiescope.recorder.standing import Standing
 
 MODULE = "zombiescope.recorder.settle"
 TOGETHER = 8  # heads for one child, at most
 WITHIN = 600.0  # seconds after it began a head is settled, also alone: later fewer of its processes can be asked
 TRIES = 2
 PATIENCE = 10.0  # seconds at idle priority: a head takes 1 s of CPU, a large one of 96 cores 2 s
-_SECONDS = 600.0  # for each head: a child that takes longer is not well, or others leave it next to nothing
+BETTER = -10  # nice value of one that is still not done after four times that: nine times the usual weight
+_SECONDS = 600.0  # for each head: a child that stands still for longer is not well
 _IOPRIO_SET = SystemCall("ioprio_set(2)", {"x86_64": 251, "aarch64": 30})
 _ONE_PROCESS, _IDLE_CLASS = 1, 3 << 13
 _FIRST_VICTIM = b"1000"  # oom_score_adj: it can be done again
@@ -48,7 +50,7 @@ class Settling:
         self._waiting: deque[tuple[str, float]] = deque()  # segment, and when it is due
         self._patience = patience
         self._tried: dict[str, int] = {}
-        self._child: tuple[int, list[str], float] | None = None  # process, segments, when it was started
+        self._child: tuple[int, list[str], Standing] | None = None  # process, segments, since it was started
         self.failed: list[str] = []  # in words
         self.settled = 0
 
@@ -69,25 +71,30 @@ class Settling:
     def tend(self, *, idle: bool = True) -> None:
         """Take note of a child that has ended, and start the next one."""
         if self._child is not None:
-            pid, segments, started = self._child
+            pid, segments, standing = self._child
             ended, status = os.waitpid(pid, os.WNOHANG)
             if not ended:
-                self._hasten(pid, time.monotonic() - started, len(segments))
+                self._hasten(pid, standing, len(segments))
                 return
             self._child = None
             self._note(segments, os.waitstatus_to_exitcode(status))
         if (not idle or self._is_time()) and (segments := self._next()):
             try:
-                self._child = (self._started(segments, idle), segments, time.monotonic())
+                pid = self._started(segments, idle)
+                self._child = (pid, segments, Standing(pid, time.monotonic()))
             except OSError as error:  # no memory, too many processes
                 self._note(segments, 1, f"could not be started: {(error.strerror or '').lower()}")
 
-    def _hasten(self, pid: int, passed: float, heads: int) -> None:
+    def _hasten(self, pid: int, standing: Standing, heads: int) -> None:
+        now = time.monotonic()
+        passed = now - standing.since
         with suppress(OSError):  # it has just ended
-            if passed > _SECONDS * heads:
+            if standing.still(now) > _SECONDS * heads:
                 os.kill(pid, 9)
             elif passed > self._patience and os.sched_getscheduler(pid) == os.SCHED_IDLE:
                 os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
+            elif passed > 4 * self._patience and os.getpriority(os.PRIO_PROCESS, pid) > BETTER:
+                os.setpriority(os.PRIO_PROCESS, pid, BETTER)
 
     def _is_time(self) -> bool:
         if len(self._waiting) >= self._together and not self._late:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from zombiescope.core import Host
 from zombiescope.recorder.head import HeadSink
+from zombiescope.recorder.layout import BOOT_ID
 from zombiescope.recorder.loop import Loop
 from zombiescope.recorder.ring_stream import RingStream
 from zombiescope.recorder.stack_series import EVENTS, GIVES, NAME
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 SELDOM = 60.0  # seconds: a probe with a longer interval is not run once more at the end
 PACE = 1.0  # seconds between two readings of the rings of samples
-BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,8 @@ def record(
     ends the recording early and keeps it.
     """
     file = BytesIO()
-    sink = HeadSink(file.writelines)
+    boot = host.read(BOOT_ID, most=100).strip() if host.live else ""
+    sink = HeadSink(file.writelines, boot=boot)
     rings: RingStream | None = None
     with contextlib.ExitStack() as stack:
         loop = stack.enter_context(Loop(host, sink, only))
@@ -83,7 +84,7 @@ def record(
             loop.look_at_all(slowest=SELDOM)
     sink.flush()
     meta = {
-        "boot_id": host.read(BOOT_ID, most=100).strip() if host.live else "",
+        "boot_id": boot,
         "hz": rings.hz if rings else 0,
         "gives": loop.gives | ({NAME: GIVES} if rings else {}),
         "events": sorted(sink.events),

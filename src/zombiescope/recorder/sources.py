@@ -20,6 +20,16 @@ class Ring(NamedTuple):
     share: float = 1.0  # of the time in which its event counted
 
 
+def boot_of(content: memoryview) -> str:
+    """The boot that a NAME record says; empty if it says anything else."""
+    try:
+        said = json.loads(bytes(content[:_LONGEST_NAME]))
+    except (ValueError, RecursionError):
+        return ""
+    boot = said.get("boot") if isinstance(said, dict) else ""
+    return boot if isinstance(boot, str) else ""
+
+
 def named(content: memoryview, hz: float) -> Ring | str:
     """What a NAME record says; nothing that is known, if it is anything else."""
     try:

@@ -18,7 +18,7 @@ from zombiescope.naming.ranges import SPREAD, distinct
 from zombiescope.profile.perf_data_records import COMM, FORK, MMAP2, SAMPLE, Piece, Places, Words, cut, spread
 from zombiescope.recorder.head import LEFT_OUT, NAME, RING, HeadReader
 from zombiescope.recorder.side_band import MOST_UNKNOWN
-from zombiescope.recorder.sources import Ring, named
+from zombiescope.recorder.sources import Ring, boot_of, named
 from zombiescope.recorder.spans import Mask, Spans
 
 EXIT = 4
@@ -233,15 +233,25 @@ def unknown_pids(content: memoryview) -> npt.NDArray[np.uint32]:
     return found[found < 1 << 22]  # Linux has no pid above
 
 
-def first_look(file: BinaryIO) -> tuple[int, Tasks, int]:
-    """Of a head: when its rings were first read, what became of processes until its end, how many bytes are intact."""
-    began, tasks, rings = 0, Tasks(), set[int]()
+class FirstLook(NamedTuple):
+    """Of a head."""
+
+    began: int  # when its rings were first read
+    tasks: Tasks  # what became of processes until its end
+    checked: int  # bytes that are intact
+    boot: str  # in which it was recorded; empty if it does not say
+
+
+def first_look(file: BinaryIO) -> FirstLook:
+    began, tasks, rings, boot = 0, Tasks(), set[int](), ""
     waiting: list[bytes] = []
     size = 0
     reader = HeadReader(file)
     for record in reader:
         if record.kind == NAME and isinstance(named(record.content, 0.0), Ring):
             rings.add(record.source)
+        elif record.kind == NAME:
+            boot = boot or boot_of(record.content)
         elif record.kind == RING and record.source in rings:
             began = began or record.at
             waiting.append(bytes(record.content))
@@ -254,7 +264,7 @@ def first_look(file: BinaryIO) -> tuple[int, Tasks, int]:
         elif record.kind == LEFT_OUT and record.source in rings:
             tasks.left_out(record.content, record.at)
     tasks.feed(waiting)
-    return began, tasks, reader.end
+    return FirstLook(began, tasks, reader.end, boot)
 
 
 def _of(piece: Piece, kind: int) -> Places:
