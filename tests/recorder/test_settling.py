@@ -166,3 +166,13 @@ def test_what_a_killed_recorder_left_and_what_is_left_at_the_end_does_not_wait(t
 
 def test_heads_that_wait_take_an_eighth_of_the_limit() -> None:
     assert [together(it) for it in (1 << 20, 10**9, 2 * 10**9, 8 * 10**9)] == [1, 2, 5, 8]
+
+
+def test_heads_that_wait_for_long_are_said(tmp_path: Path) -> None:
+    heads_of(tmp_path, "1794000000", "1794000120")
+    settling = Settling(str(tmp_path))
+    assert not settling.behind
+    settling.add("1794000000")
+    until(lambda: settling.behind > 0.05)
+    settling.ended("1794000120", 0.0)
+    assert settling.behind < 60, "the one that has just ended is not due"

@@ -26,7 +26,7 @@ from zombiescope.recorder.head import MAGIC
 from zombiescope.recorder.kernel_table import KernelTable
 from zombiescope.recorder.layout import FORMAT, HEAD_FILE, META
 from zombiescope.recorder.room import ROOM, Room
-from zombiescope.recorder.settling import TOGETHER, Settling
+from zombiescope.recorder.settling import BEHIND, TOGETHER, Settling
 
 SYNC = 5.0  # seconds between two fdatasync: each costs some ms of a disk that others need
 MOST_TROUBLES = 20  # distinct ones that are kept
@@ -154,6 +154,8 @@ class Heads:
         self._kernel_table.tend()
         if self._settling is not None:
             self._settling.tend()
+            if self._settling.behind > BEHIND:
+                self._trouble("this node leaves too little time to settle: finished heads wait, and stay as captured")
             while self._settling.failed:
                 self._trouble(self._settling.failed.pop())
 

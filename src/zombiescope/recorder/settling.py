@@ -30,6 +30,7 @@ WITHIN = 600.0  # seconds after it began a head is settled, also alone: later fe
 TRIES = 2
 PATIENCE = 10.0  # seconds at idle priority: a head takes 1 s of CPU, a large one of 96 cores 2 s
 BETTER = -10  # nice value of one that is still not done after four times that: nine times the usual weight
+BEHIND = 300.0  # seconds: then it is said that heads wait
 _SECONDS = 600.0  # for each head: a child that stands still for longer is not well
 _IOPRIO_SET = SystemCall("ioprio_set(2)", {"x86_64": 251, "aarch64": 30})
 _ONE_PROCESS, _IDLE_CLASS = 1, 3 << 13
@@ -57,6 +58,11 @@ class Settling:
     @property
     def waiting(self) -> int:
         return len(self._waiting) + (len(self._child[1]) if self._child is not None else 0)
+
+    @property
+    def behind(self) -> float:
+        """Seconds since the oldest head that waits was due."""
+        return max([time.monotonic() - due for _, due in self._waiting], default=0.0)
 
     def add(self, segment: str) -> None:
         """To be settled now, if it does not wait: a killed recorder left it, or there was no room on the disk."""
