@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from itertools import accumulate
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from zombiescope.lab._judge import judge
+from zombiescope.lab._judge import OF_THE_MACHINE, judge
 from zombiescope.lab._scenario import Truth
+from zombiescope.members.rooms import healthy, names
 
-TRUTH = Truth(subject=r"unit:\w+", chain=("a", "c"), silent=("innocent",))
+TRUTH = Truth(subject=r"unit:\w+", chain=("a", "c"), silent=("innocent",), may_also=(("also", "it is so"),))
 
 
 def told(*chains: list[str], roots: tuple[str, ...] | None = None, riddles: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -37,11 +39,15 @@ def told(*chains: list[str], roots: tuple[str, ...] | None = None, riddles: tupl
     ("said", "outcome"),
     [
         (told(["a", "b", "c"]), "right"),
-        (told(["a", "c"], ["z"]), "right"),
+        (told(["a", "c"], ["z"]), "wrong accusation"),
+        (told(["a", "c"], ["c"]), "right"),  # a stage of its own fault
+        (told(["a", "c"], ["also"]), "right"),  # true as well, for a reason that is given
         (told(["a", "b"]), "in the chain"),
-        (told(["z"], ["a", "c"]), "in the chain"),
+        (told(["z"], ["a", "c"]), "wrong accusation"),
+        (told(["c"], ["a", "c"]), "in the chain"),
         (told(["stolen_cpu"], ["a", "c"]), "right"),  # by the hypervisor, beside the fault
-        (told(["z", "a", "c"]), "in the chain"),
+        (told(["z", "a", "c"]), "wrong accusation"),
+        (told(["c", "a", "c"]), "in the chain"),
         (told(["a", "c"], ["innocent"]), "wrong accusation"),
         (told(["z", "c"]), "wrong accusation"),
         (told(["a"], roots=(), riddles=("a",)), "unexplained"),
@@ -64,10 +70,30 @@ def test_a_cost_that_was_not_measured_is_not_sure_and_no_miss() -> None:
 
 def test_what_only_works_beside_a_fault_is_never_rightly_accused() -> None:
     """Another root cause beside the true one may be true as well; the load is known to be innocent."""
-    said = told(["a", "c"], ["z"])
+    said = told(["a", "c"], ["also"])
     assert judge(TRUTH, said).right and judge(TRUTH, said, beside="process:x").right
-    found = judge(TRUTH, said, beside="unit:[yz]")
-    assert found.outcome == "wrong accusation" and found.why == "z of unit:z"
+    found = judge(TRUTH, said, beside="unit:also")
+    assert found.outcome == "wrong accusation" and found.why == "also of unit:also"
+
+
+@pytest.mark.parametrize(("name", "scenario"), [(name, it) for name, it in healthy("lab").items() if it.TRUTH.root])
+def test_one_more_root_cause_of_any_sign_is_a_wrong_accusation(name: str, scenario: ModuleType) -> None:
+    """Unless the scenario names it; and who is accused of the fault's own kind must be the one who did it."""
+    truth: Truth = scenario.TRUTH
+    named = {sign for it in (truth, *truth.also) for sign in (*it.chain, *it.harmless, *dict(it.may_also))}
+    for sign in names("signs"):
+        said = told() | {"root_causes": [{"sign": sign, "subject": "somebody:else"}], "unexplained": [], "noted": []}
+        wrong = judge(truth, said).outcome == "wrong accusation"
+        assert wrong or sign in named or sign in OF_THE_MACHINE, sign
+        if sign == truth.root and truth.subject and not truth.noted:
+            assert wrong, f"{name}: {sign} of somebody else"
+
+
+def test_each_reason_is_a_sentence() -> None:
+    for name, scenario in healthy("lab").items():
+        for it in (scenario.TRUTH, *scenario.TRUTH.also):
+            for sign, why in it.may_also:
+                assert sign in names("signs") and len(why.split()) > 3, name
 
 
 def test_beside_a_load_no_core_need_be_full_of_the_kernel_s_work() -> None:
@@ -113,7 +139,8 @@ def test_of_two_faults_both_must_be_told_and_either_may_stand_first() -> None:
     assert judge(both, told(["a", "c"], ["x", "y"])).right
     assert judge(both, told(["x", "y"], ["a", "c"])).right
     assert judge(both, told(["x", "z"], ["a", "c"])).outcome == "in the chain", "its chain is not whole"
-    assert judge(both, told(["z"], ["a", "c"], ["x", "y"])).outcome == "in the chain", "somebody else stands first"
+    assert judge(both, told(["z"], ["a", "c"], ["x", "y"])).outcome == "wrong accusation", "somebody else"
+    assert judge(both, told(["c"], ["a", "c"], ["x", "y"])).outcome == "in the chain", "a stage stands first"
     missed = judge(both, told(["a", "c"]))
     assert missed.outcome == "missed" and "x is" in missed.why
 
@@ -134,5 +161,5 @@ def test_a_group_of_signs_is_silent_but_for_the_chain() -> None:
 
 def test_a_whole_chain_of_another_culprit_does_not_count() -> None:
     truth = Truth(subject="unit:a", chain=("a", "c"))
-    said = told(["a", "b"], ["z", "a", "c"])
-    assert judge(truth, said).outcome == "in the chain"
+    assert judge(truth, told(["a", "b"], ["z", "a", "c"])).outcome == "wrong accusation"
+    assert judge(truth, told(["a", "b"], ["c", "a", "c"])).outcome == "in the chain"

@@ -38,15 +38,18 @@ class Judgement:
 
 
 def judge(truth: Truth, told: Mapping[str, Any], *, beside: str = "") -> Judgement:
-    """The first root cause must be true, the chain of each true one complete, and nothing innocent accused.
+    """The first root cause must be true, the chain of each true one complete, and nobody else accused.
 
-    `beside` is a pattern of subjects that only worked beside the fault.
+    Whoever is accused is innocent unless the truth names him. `beside` is a pattern of subjects that only worked beside
+    the fault.
     """
     accused = [(it["sign"], it["subject"]) for it in told["root_causes"] if it["sign"] not in OF_THE_MACHINE]
     findings = told["findings"]
     innocent = [it for it in findings if it["sign"] in truth.innocent and it.get("accused", True)]
     innocent += [it for link in told["links"] if (it := findings[link["cause"]])["sign"] in truth.harmless]
     innocent += [it for it in told["root_causes"] if beside and re.fullmatch(beside, it["subject"], re.DOTALL)]
+    if truth.root and not truth.noted:
+        innocent += [{"sign": sign, "subject": who} for sign, who in accused if not truth.allows(sign, who)]
     if innocent:
         return Judgement("wrong accusation", f"{innocent[0]['sign']} of {innocent[0]['subject']}")
     if not truth.root:

@@ -31,6 +31,7 @@ class Truth:
     noted: bool = False  # real, and harming nobody: found and noted, and nothing accused
     subject: str = ""  # a pattern for the subject of the root cause
     also: tuple[Truth, ...] = ()  # further faults at the same time: each must be reported as well, in any order
+    may_also: tuple[tuple[str, str], ...] = ()  # further root causes that are true here: a sign, and why
     harmless: tuple[str, ...] = ()  # signs that are rightly found but caused nothing here
     silent: tuple[str, ...] = ()  # signs that must not be found, unless they are in the chain: innocent bystanders
 
@@ -43,6 +44,13 @@ class Truth:
     def innocent(self) -> set[str]:
         """The signs that must not be found."""
         return set(self.silent) - set(self.chain)
+
+    def allows(self, sign: str, subject: str) -> bool:
+        """Whether it is true here that this is a root cause: of this fault, of one beside it, or with a reason."""
+        faults = (self, *self.also)
+        if sign in {it.root for it in faults}:
+            return any(it.root == sign and it.names(subject) for it in faults)
+        return any(sign in (*it.chain, *it.harmless, *dict(it.may_also)) for it in faults)
 
     def names(self, subject: str) -> bool:
         return re.fullmatch(self.subject or ".*", subject, re.DOTALL) is not None
