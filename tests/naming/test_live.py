@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -62,7 +62,8 @@ def spinning(*argv: str | Path, env: dict[str, str] | None = None) -> Iterator[s
             yield process
         finally:
             for child in [*children(process.pid), process.pid]:
-                os.kill(child, 9)
+                with suppress(ProcessLookupError):  # it has just ended
+                    os.kill(child, 9)
             process.wait()
 
 

@@ -7,7 +7,7 @@ import struct
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from zombiescope.recorder.head import LOST, RING, HeadReader, HeadWriter, Record
+from zombiescope.recorder.head import LOST, NAME, RING, HeadReader, HeadWriter, Record
 
 AHEAD = 1_794_000_000 * 10**9  # unix time minus the monotonic clock
 KERNEL, USER = (1 << 64) - 128, (1 << 64) - 512
@@ -56,6 +56,17 @@ class Head:
 def records(head: bytes) -> Iterator[Record]:
     """All records that are whole, in the order they were written."""
     return iter(HeadReader(io.BytesIO(head)))
+
+
+def of_another_boot(head: bytes) -> bytes:
+    """The same head, as if its machine had been started again since."""
+    parts: list[bytes] = []
+    writer = HeadWriter(parts.extend)
+    for it in records(head):
+        boot = it.kind == NAME and b'"boot"' in bytes(it.content)
+        writer.put(it.kind, it.source, it.at, b'{"boot": "another"}' if boot else bytes(it.content))
+    writer.flush()
+    return b"".join(parts)
 
 
 def whole(head: bytes) -> int:

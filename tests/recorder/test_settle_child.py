@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import CANNOT
-from tests.recorder.heads import META, Head, exited, forked, mapped, named, new_cgroup, ran
+from tests.recorder.heads import META, Head, exited, forked, mapped, named, new_cgroup, of_another_boot, ran
 
 from zombiescope.core import Host
 from zombiescope.core.timeline import Timeline
@@ -99,9 +99,9 @@ def test_also_of_this_machine(tmp_path: Path) -> None:
     look = record(Host(), 3.0, hz=99)
     if not look.meta["hz"]:
         pytest.skip(CANNOT + "sample")
-    meta = {**look.meta, "boot_id": "another"}  # processes that end between two readings would differ
-    live = answer(Short(look.host, look.file, meta).timeline())
-    folder = folder_of(tmp_path / "rec", meta, **{f"s{FIRST}": look.head})
+    head = of_another_boot(look.head)  # processes that end between two readings would differ
+    live = answer(Short(look.host, io.BytesIO(head), look.meta).timeline())
+    folder = folder_of(tmp_path / "rec", look.meta, **{f"s{FIRST}": head})
     raw = answer(opened(str(folder)).timeline())
     assert main([str(folder), FIRST]) == 0
     assert live == raw == answer(opened(str(folder)).timeline())

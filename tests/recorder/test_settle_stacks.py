@@ -28,6 +28,7 @@ from tests.recorder.heads import (
     mapped,
     named,
     new_cgroup,
+    of_another_boot,
     ran,
     throttled,
     trailer,
@@ -262,7 +263,7 @@ def test_a_program_that_still_runs_is_named_from_proc(tmp_path: Path) -> None:
                 if not look.meta["hz"]:
                     pytest.skip(CANNOT + "sample")
                 found = settled(look.head, look.meta, host=Host())
-                elsewhere = settled(look.head, {**look.meta, "boot_id": "another"}, host=Host())
+                elsewhere = settled(of_another_boot(look.head), look.meta, host=Host())
             finally:
                 before.kill()
                 during.kill()
