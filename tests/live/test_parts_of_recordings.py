@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.conftest import CANNOT, COMMAND
 
@@ -33,6 +34,7 @@ FAULTS = (
 )
 SECONDS, LOOK = 45.0, 10.0
 PARTS, SHORTEST, LONGEST = 50, 8.0, 30.0
+UNNAMED = 0.01  # of the samples: whoever is sampled has at least a name
 SAME = 0.9  # of the signs of a look: what is rare falls on one side or the other of its edges
 
 
@@ -74,6 +76,9 @@ def test_a_part_of_a_recording_is_as_a_look(name: str, tmp_path: Path) -> None:
     recording = opened(str(tmp_path / "rec"))
     whole = told(recording, None)
     blind = {it.sign for it in whole.verdicts if it.state == "blind"}
+    samples = recording.timeline().samples()
+    unnamed = [place for place, it in enumerate(samples.whos) if it.comm == "?"]
+    assert np.isin(samples.who, unnamed).mean() <= UNNAMED
     allowed = accused(whole) | {one for it in (scenario.TRUTH, *scenario.TRUTH.also) for one in it.chain}
     allowed |= {it["sign"] for look in looks for it in look["root_causes"]}
     drawn = random.Random(name)
