@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,6 +93,22 @@ def test_a_storm_of_forks_takes_one_share_however_many_processes_it_is() -> None
     storm.ring(*began(VICTIM, "victim", at), ran(VICTIM, at + 0.1, CODE + 2))
     assert storm.size < 10_000 * side_band.WINDOW + 1000, "samples are kept"
     assert frames(storm.settled(), VICTIM) == [("victim", ["victim+0x2"])]
+
+
+def test_in_a_storm_of_programs_with_many_mappings_each_has_its_name_all_the_same() -> None:
+    """As when a compiler runs: what takes the room are mappings; forks and names are few bytes each."""
+    storm, at = Storm(), now()
+    for pid in range(HOSTILE + 1, HOSTILE + 121):
+        storm.ring(
+            forked(pid, HOSTILE, at),
+            named(pid, at, "cc1", execed=True),
+            *(mapped(pid, at, CODE + it * 0x10000, "/bin/cc1") for it in range(20)),
+            ran(pid, at + 0.001, CODE + 0x90001),
+            exited(pid, at + 0.002),
+        )
+    assert storm.size < 10_000 * side_band.WINDOW + 120 * 200, "samples are kept"
+    names = Counter(it["comm"] for it in storm.settled().table("samples").to_pylist())
+    assert names["cc1"] == 120, names
 
 
 def test_a_pid_that_is_used_again_in_a_storm_has_no_name_of_the_one_before() -> None:

@@ -40,9 +40,9 @@ SAME = 0.9  # of the signs of a look: what is rare falls on one side or the othe
 
 def recorded(scenario: ModuleType, folder: Path) -> list[dict[str, Any]]:
     """A recording of the fault; what the looks beside it said."""
-    environ = os.environ | {LAB_ENVIRONMENT: "1"}
     looks = []
     with scenario.run(1.0):
+        environ = os.environ | {LAB_ENVIRONMENT: "1"}  # with which systemd is asked, where the fault has its own
         time.sleep(1.0)
         argv = [str(COMMAND), "record", str(folder), "--for", f"{SECONDS:g}s", "--hz", "99"]
         with subprocess.Popen(argv, stderr=subprocess.DEVNULL, env=environ) as recorder:
@@ -76,9 +76,13 @@ def test_a_part_of_a_recording_is_as_a_look(name: str, tmp_path: Path) -> None:
     recording = opened(str(tmp_path / "rec"))
     whole = told(recording, None)
     blind = {it.sign for it in whole.verdicts if it.state == "blind"}
-    samples = recording.timeline().samples()
+    timeline = recording.timeline()
+    samples = timeline.samples()
     unnamed = [place for place, it in enumerate(samples.whos) if it.comm == "?"]
-    assert np.isin(samples.who, unnamed).mean() <= UNNAMED
+    if not len(
+        timeline.series("recorder_trouble")
+    ):  # else it is said which records were left out: 13,000 forks a second
+        assert np.isin(samples.who, unnamed).mean() <= UNNAMED
     allowed = accused(whole) | {one for it in (scenario.TRUTH, *scenario.TRUTH.also) for one in it.chain}
     allowed |= {it["sign"] for look in looks for it in look["root_causes"]}
     drawn = random.Random(name)

@@ -20,6 +20,9 @@ RATE, PART = 1 << 20, 1 / 512  # bytes a second
 SAVED = 16.0  # seconds of it
 SAMPLE = 512  # bytes of a usual one: more only means that records are looked at one by one, 0.3 µs each
 WINDOW = 10.0  # seconds: in each every process may take as much as it leaves for all others
+# Without its forks and names a process is nobody: of these it may take four times what it leaves for all others. Of
+# mappings, the most of it, which give names of functions alone, a quarter of what there is in a window.
+NAMES, MAPPED = 4, 0.25
 FIRST, SAYS = 2.0, 60.0  # seconds: what was left out is said soon, and then once a minute
 MOST_UNKNOWN = 32_768  # processes that are remembered: 3 MB
 _COMM, _EXIT, _FORK, _MMAP2, _CGROUP = 3, 4, 7, 10, 19
@@ -40,6 +43,7 @@ class SideBand:
         self._owners: dict[int, int] = {}  # of processes: the one that they descend from, since the storm began
         self._unknown: dict[int, None] = {}  # processes of which records were left out
         self._used: Counter[int] = Counter()  # bytes in this window, by owner
+        self._mapped: Counter[int] = Counter()  # of these, records of mappings
         self._left, self._all = 0.0, 0  # bytes that are left in this window, and that there were
         self._guilty: Counter[int] = Counter()  # bytes that were left out since that was said, by owner
         self._fresh: dict[int, None] = {}  # that are unknown since the last drain
@@ -62,6 +66,7 @@ class SideBand:
     def _begin_window(self, now: float) -> None:
         self._window, self._left, self._all = now, self._rate * WINDOW, 0
         self._used.clear()
+        self._mapped.clear()
         self._fresh = dict(self._unknown)  # said once more: another head may have begun
 
     def within(self, drained: Sequence[Drained]) -> tuple[list[Drained], list[int]]:
@@ -115,10 +120,13 @@ class SideBand:
                 main = parent == pid  # there it is the thread
                 if main and words[at] >> 32 & _IS_EXEC:  # of the program that it begins all will be known
                     self._unknown.pop(pid, None)
-        used = self._used[owner] + size
-        if used <= self._left and not (kind == _MMAP2 and pid in self._unknown):
+        used, mapped = self._used[owner] + size, self._mapped[owner] + size
+        maps, room = kind == _MMAP2, self._left * (NAMES if kind in (_FORK, _COMM) else 1)
+        if used <= room and not (maps and (pid in self._unknown or mapped > MAPPED * self._rate * WINDOW)):
             self._used[owner] = used
             self._left -= size
+            if maps:
+                self._mapped[owner] = mapped
             return True
         if not self._guilty:
             self._guilty_since = time.monotonic()

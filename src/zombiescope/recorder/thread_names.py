@@ -43,6 +43,8 @@ class ThreadNames:
             self._processes.pop(tid, None)
         self._ended.clear()
         for record in records:
+            if isinstance(record, Comm) and record.execed and record.comm == UNKNOWN:
+                continue  # it began a program of which nothing is known: it has the name that it had
             if isinstance(record, Comm):
                 self._change(record.pid, record.tid, record.time_ns, thread_name(record.comm))
             elif isinstance(record, Fork):
