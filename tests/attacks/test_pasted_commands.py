@@ -330,6 +330,7 @@ def full_cgroup(name: str) -> Iterator[str]:
     limit.write_text("1")
     process = subprocess.Popen([sys.executable, "-c", program, folder])
     try:
+        until(lambda: process.poll() is not None or "max 0" not in Path(folder, "pids.events").read_text())
         yield f"/{name}"
     finally:
         process.kill()

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from tests.conftest import Run
 
+from zombiescope.signs.saturated_core import FULL
+
 CPU = max(os.sched_getaffinity(0))
 # Reading zeroes by the megabyte is memory filled by the kernel: nearly all of it system time.
 SYSTEM_CALLS = "zero = os.open('/dev/zero', os.O_RDONLY); page = bytearray(1 << 20)\nwhile True: os.readv(zero, [page])"
@@ -38,9 +40,11 @@ def test_a_loop_of_system_calls_saturates_its_core_and_no_other(
     shape = diagnose(zombiescope, "--seconds", "4")
     found = [it for it in shape["findings"] if it["sign"] == "saturated_core"]
     assert {it["subject"] for it in found} == {f"cpu:{CPU}"}
-    assert "busy in the kernel for" in found[0]["says"] and "the node's average of" in found[0]["says"]
     figures = {it["what"]: it["value"] for it in found[0]["evidence"]}
-    assert figures["cpu_system_ratio"] > 0.85 and figures["cpu_busy_ratio"] < 1.0
+    # A neighbour may keep the other cores busy: then nothing hides it.
+    hides = "the node's average of" if figures["cpu_busy_ratio"] < FULL else "the whole node was"
+    assert "busy in the kernel for" in found[0]["says"] and hides in found[0]["says"]
+    assert figures["cpu_system_ratio"] > 0.85
     assert {it["source"] for it in found[0]["evidence"]} == {"/proc/stat", "$ perf record -a -g"}
     assert re.search(r"\d+ % of it python[\d.]*\[\d+\] in \w", found[0]["says"]), "who holds it is told too"
 
@@ -57,7 +61,8 @@ def test_a_short_burst_is_seen_when_asked_for(zombiescope: Run, pinned: Callable
         "--set",
         "saturated_core.BRIDGE=0.1",
     )
-    shape = diagnose(zombiescope, "--seconds", "4", *fine)
+    # Of six bursts two at least: a neighbour that comes to this core takes its part of one.
+    shape = diagnose(zombiescope, "--seconds", "8", *fine)
     found = [it for it in shape["findings"] if it["sign"] == "saturated_core" and it["subject"] == f"cpu:{CPU}"]
     assert len(found) >= 2
     assert all(0.2 <= it["span"]["end"] - it["span"]["start"] < 0.8 for it in found)

@@ -46,13 +46,13 @@ def test_a_throttled_cgroup_waits_as_long_as_schedstat_says(monkeypatch: pytest.
 def test_of_two_faults_at_once_the_larger_comes_first_and_no_wait_is_counted_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Two processes that want a core each: one gets 0.2 of it, the other 0.8."""
+    """Two processes that want a core each: one gets 0.15 of it, the other 0.6, also beside a neighbour on a core."""
     monkeypatch.setattr(cpu_throttling, "IDLE", 0.0)
     said = []
     for _ in range(ATTEMPTS):
         with ExitStack() as both:
             pids = []
-            for label, quota in (("little", 80_000), ("much", 20_000)):
+            for label, quota in (("little", 60_000), ("much", 15_000)):
                 folder = both.enter_context(with_quota(label, quota))
                 pids.append(str(both.enter_context(starver("spin"))))
                 join(folder, int(pids[-1]))

@@ -122,11 +122,11 @@ class Namer:
         """Processes with a map of compiled functions that is not used, and why; the last few."""
         return dict(list(self._perf_maps.why.items())[-MOST_REASONS:])
 
-    def unread(self) -> Iterator[tuple[str, str]]:
-        """What could not be read of processes, whose functions have no names, and why; the last few."""
-        yield from ((f"/proc/{pid}/maps", why) for pid, why in self._mappings.unread.items())
+    def unread(self) -> Iterator[tuple[str, str, str]]:
+        """What could not be read, why, and of which process, whose functions have no names; of all, if of none."""
+        yield from ((f"/proc/{pid}/maps", why, f"pid:{pid}") for pid, why in self._mappings.unread.items())
         if self._aside.why_full:
-            yield "/proc/PID/map_files", self._aside.why_full
+            yield "/proc/PID/map_files", self._aside.why_full, ""
 
 
 def _unnamed(region: Region, address: int) -> str:

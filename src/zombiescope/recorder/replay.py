@@ -20,7 +20,7 @@ from zombiescope.core import Span, UserError, amount
 from zombiescope.core.timeline import Timeline
 from zombiescope.recorder.arrow_functions import chosen, sound
 from zombiescope.recorder.arrow_stream import Extent, extent
-from zombiescope.recorder.before import REACH, held, logs_of, told
+from zombiescope.recorder.before import PAST, REACH, held, logs_of, told
 from zombiescope.recorder.layout import (
     CGROUP,
     FIRST,
@@ -28,7 +28,6 @@ from zombiescope.recorder.layout import (
     LAST,
     META,
     OWN_PROCESS,
-    SEGMENT_SECONDS,
     file_name,
     is_segment,
 )
@@ -105,18 +104,18 @@ class Recording:
         whole, start = self._rows(span, kind), round(max(span.start, 0.0) * 1e9)
         inside = (whole.at > start) & (whole.at <= span.end * 1e9)
         if kind == "series":
-            before = held(self._earlier(span, kind), start, self._gives)
+            before = held(self._earlier(span, kind, REACH), start, self._gives)
         else:
             for what in (CGROUP, OWN_PROCESS):  # said once a segment
                 inside |= whole.what.codes == place_of(what, whole.what.words)
-            before = told(self._earlier(span, kind), start, self._gives, logs_of(self.meta))
+            before = told(self._earlier(span, kind, PAST), start, self._gives, logs_of(self.meta))
         return joined([before, whole.chosen(inside)])
 
-    def _earlier(self, span: Span, kind: str) -> Iterator[Callable[[Set[str]], Rows]]:
-        """The rows of segments that may have begun before, the newest first; given the probes that are asked for."""
+    def _earlier(self, span: Span, kind: str, reach: float) -> Iterator[Callable[[Set[str]], Rows]]:
+        """The rows of segments with so many seconds before, the newest first; given the probes that are asked for."""
         own = self._within(span, kind)  # where the clock was set, names say nothing
-        for segment in reversed(self.segments):
-            if segment in own or span.start - REACH - SEGMENT_SECONDS <= float(segment) <= span.start:
+        for segment, following in zip(reversed(self.segments), ["inf", *reversed(self.segments)], strict=False):
+            if segment in own or (float(segment) <= span.start and float(following) >= span.start - reach):
                 yield partial(self._rows_of_probes, segment, kind)
 
     def _rows_of_probes(self, segment: str, kind: str, probes: Set[str]) -> Rows:

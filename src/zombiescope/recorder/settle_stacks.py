@@ -246,7 +246,8 @@ class SettledStacks:
             Blind(what=USER_SYMBOLS, source=f"/proc/{pid}/root", why=why, subject=f"pid:{pid}")
             for pid, why in self._namer.unnamed.items()
         ]
-        unseen += [Blind(what=USER_SYMBOLS, source=it, why=why) for it, why in self._namer.unread()]
+        unread = self._namer.unread()
+        unseen += [Blind(what=USER_SYMBOLS, source=it, why=why, subject=whose) for it, why, whose in unread]
         until = np.searchsorted(busy_ns, [at for at, _ in drains], side="right")
         for (at_ns, ahead), taken in zip(drains, until.tolist(), strict=True):
             at = seconds(at_ns + ahead)
@@ -268,7 +269,7 @@ class SettledStacks:
         if self._drains:
             self._looks(self._drains, np.empty(0, np.int64), self._kind[0])
         self._namer.feed(self._begun())
-        self.damage += [f"functions have no names: {it} gave {why}" for it, why in self._namer.unread()]
+        self.damage += [f"functions have no names: {it} gave {why}" for it, why, _ in self._namer.unread()]
         self.damage += self._greedy.all_said(self._stacks.left_out, self._stacks.unnamed, self._threads.forgotten)
         if self._cgroups is not None and self._cgroups.left_out:
             self.damage.append(f"{self._cgroups.left_out:,} cgroups have no path: too many are new in one segment")
