@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.kubernetes.binaries import cache_folder
@@ -12,6 +13,7 @@ from tests.kubernetes.cluster import Cluster
 from tests.waiting import until
 
 from zombiescope.__main__ import main
+from zombiescope.plugin.pods import DAEMONSET, NAMESPACE
 
 pytestmark = pytest.mark.alone
 
@@ -25,15 +27,41 @@ def asked(controlled: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     return controlled
 
 
-def _agent(cluster: Cluster, node: str) -> None:
-    """A pod that its node has said to run, though no kubelet is there."""
-    cluster.node(node)
-    until(lambda: cluster.kubectl("get", "serviceaccount", "default", expect=None).returncode == 0)
-    about = {"name": node, "labels": {"app.kubernetes.io/name": "zombiescope"}}
-    spec = {"nodeName": node, "containers": [{"name": "agent", "image": "zombiescope:0"}]}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": spec}
-    cluster.client.create("/api/v1/namespaces/default/pods", pod)
-    cluster.client.patch(f"/api/v1/namespaces/default/pods/{node}/status", {"status": {"phase": "Running"}})
+def _agents(cluster: Cluster, *nodes: str) -> None:
+    """Pods of our DaemonSet that their nodes have said to run, though no kubelet is there."""
+    for node in nodes:
+        cluster.node(node)
+        cluster.kubectl("label", "node", node, "asked=yes")
+    cluster.kubectl("create", "namespace", NAMESPACE)
+    cluster.kubectl("create", "serviceaccount", DAEMONSET, "--namespace", NAMESPACE)
+    labels = {"app.kubernetes.io/name": "zombiescope"}
+    spec = {
+        "serviceAccountName": DAEMONSET,
+        "nodeSelector": {"asked": "yes"},
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [{"name": "agent", "image": "zombiescope:0"}],
+    }
+    template = {"metadata": {"labels": labels}, "spec": spec}
+    daemonset = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": DAEMONSET},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+    cluster.client.create(f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets", daemonset)
+
+    def made() -> list[dict[str, Any]]:
+        told = json.loads(cluster.kubectl("get", "pods", "--namespace", NAMESPACE, "-o", "json").stdout)["items"]
+        return told if len(told) == len(nodes) else []
+
+    for pod in until(made):  # no scheduler runs here: each is bound to the node that it was made for
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod['metadata']['name']}"
+        terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        (node,) = terms["nodeSelectorTerms"][0]["matchFields"][0]["values"]
+        about = {"name": pod["metadata"]["name"], "namespace": NAMESPACE}
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": about, "target": {"kind": "Node", "name": node}}
+        cluster.client.create(f"{path}/binding", binding)
+        cluster.client.patch(f"{path}/status", {"status": {"phase": "Running"}})
 
 
 def test_a_node_that_cannot_be_reached_costs_only_itself(
@@ -43,13 +71,10 @@ def test_a_node_that_cannot_be_reached_costs_only_itself(
     assert main(["fleet", "gather", "--kubernetes", *store]) == 2
     assert "no agent runs in this cluster" in capsys.readouterr().err
     try:
-        for node in ("unreached-1", "unreached-2"):
-            _agent(asked, node)
+        _agents(asked, "unreached-1", "unreached-2")
         assert main(["fleet", "gather", "--kubernetes", *store, "--format", "json"]) == 3
         told = json.loads(capsys.readouterr().out)
         assert [it["recording"] for it in told] == ["unreached-1", "unreached-2"]
         assert all(it["hours"] == 0 and it["why not"].startswith("kubectl exec: ") for it in told)
     finally:
-        asked.kubectl(
-            "delete", "pod", "--selector", "app.kubernetes.io/name=zombiescope", "--grace-period=0", "--force"
-        )
+        asked.kubectl("delete", "namespace", NAMESPACE, "--wait=false", expect=None)

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from zombiescope.core import UserError
@@ -18,6 +19,8 @@ from zombiescope.core.commands import command
 from zombiescope.plugin.kubectl import Kubectl, talk
 from zombiescope.plugin.pods import Pod
 from zombiescope.plugin.recording import copied
+
+PATIENCE = 5.0  # seconds for the page to end by itself
 
 
 def view(kubectl: Kubectl, pod: Pod, node: str, folder: str) -> int:
@@ -31,8 +34,10 @@ def view(kubectl: Kubectl, pod: Pod, node: str, folder: str) -> int:
             while True:
                 try:
                     return running.wait()
-                except KeyboardInterrupt:
-                    continue
+                except KeyboardInterrupt:  # at a terminal it got the same
+                    with suppress(subprocess.TimeoutExpired):
+                        return running.wait(PATIENCE)
+                    running.terminate()
 
 
 def _installed(node: str) -> str:
