@@ -13,9 +13,10 @@ from tests.kubernetes.cluster import Cluster
 from tests.waiting import until
 
 from zombiescope.__main__ import main
-from zombiescope.plugin.pods import DAEMONSET, NAMESPACE
+from zombiescope.plugin.pods import DAEMONSET
 
 pytestmark = pytest.mark.alone
+NAMESPACE = "asked"  # other tests have agents in ours
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def _agents(cluster: Cluster, *nodes: str) -> None:
 def test_a_node_that_cannot_be_reached_costs_only_itself(
     asked: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store = ["--store", str(tmp_path / "s")]
+    store = ["--store", str(tmp_path / "s"), "--namespace", NAMESPACE]
     assert main(["fleet", "gather", "--kubernetes", *store]) == 2
     assert "no agent runs in this cluster" in capsys.readouterr().err
     try:
