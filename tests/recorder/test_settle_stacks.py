@@ -35,11 +35,11 @@ from tests.recorder.heads import (
 )
 from tests.recorder.heads import record as perf_record
 
-from zombiescope.core import Host
+from zombiescope.core import Host, own_work
 from zombiescope.derived import gaps
 from zombiescope.naming.mappings import Mappings
 from zombiescope.naming.namer import Namer
-from zombiescope.recorder import stack_names, stack_series
+from zombiescope.recorder import layout, stack_names, stack_series
 from zombiescope.recorder.carry import loaded
 from zombiescope.recorder.perf_records import Chains
 from zombiescope.recorder.segment import stack_batches
@@ -65,6 +65,7 @@ def latest(found: Settled, what: str) -> float:
 
 def test_the_series_are_named_as_those_who_read_them_say() -> None:
     assert stack_series.GAP == gaps.GAP
+    assert layout.OWN_PROCESS == own_work.OWN_PROCESS
 
 
 def test_a_process_is_named_by_its_own_records_alone_on_another_machine() -> None:

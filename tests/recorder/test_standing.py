@@ -14,7 +14,8 @@ from tests.waiting import until, waits
 from zombiescope.agent.apart import NICE, Apart
 from zombiescope.agent.settle_first import SettleFirst
 from zombiescope.agent.turns import ANSWERS, LONGEST, Turns
-from zombiescope.recorder.standing import Standing, has_children
+from zombiescope.places.own_processes import children
+from zombiescope.recorder.standing import Standing
 
 MOST = 0.4
 
@@ -55,7 +56,7 @@ def test_what_a_process_did_and_waited_is_no_standing_still() -> None:
             standing = Standing(busy.pid, time.monotonic())
             time.sleep(0.5)
             assert standing.still(time.monotonic()) == 0
-            assert has_children(os.getpid()) and not has_children(busy.pid)
+            assert children(os.getpid()) and not children(busy.pid)
         finally:
             busy.kill()
     now = time.monotonic()

@@ -19,11 +19,12 @@ from typing import Any
 from zombiescope.core.errors import Unparsable, Unreadable, UserError
 from zombiescope.core.words import amount, harmless
 from zombiescope.recorder.own_limits import restrict
+from zombiescope.recorder.priority import STEPS
 from zombiescope.recorder.standing import Standing
 
 MOST_ANSWER = 32 << 20  # bytes
 PIECE = 1 << 20
-NICE = (0, -10, -19)  # one step more each time its patience has doubled
+NICE = (0, *STEPS)  # one step more each time its patience has doubled
 Act = Callable[[], tuple[dict[str, Any], bytes]]  # what is said, and the bytes that follow it
 
 

@@ -11,7 +11,8 @@ import time
 from zombiescope.agent.budget import FIRST
 from zombiescope.agent.pace import Pace
 from zombiescope.agent.settle_first import SettleFirst
-from zombiescope.recorder.standing import Standing, has_children
+from zombiescope.places.own_processes import children
+from zombiescope.recorder.standing import Standing
 
 # Early looks at once, and seconds for one more. What crashes for hours, or on purpose, gets four an hour: a look of
 # 1.5 s makes 0.2 % of a core, if none of it can be paid back.
@@ -64,7 +65,7 @@ class Turns:
         passed = now - self.asked_at
         if not self.waits or passed <= ANSWERS or not self._examiner:
             return False
-        still = self._standing.still(now) > ANSWERS and not has_children(self._examiner)
+        still = self._standing.still(now) > ANSWERS and not children(self._examiner)
         return still or passed > LONGEST
 
     def looked(self, every: float, wanted: float) -> None:

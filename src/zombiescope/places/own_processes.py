@@ -21,14 +21,15 @@ def family() -> list[int]:
     """They and their descendants, as they are now."""
     found = sorted(_begun)
     for pid in found:  # it grows
-        found += [it for it in _children(pid) if it not in found][: MOST - len(found)]
+        found += [it for it in children(pid) if it not in found][: MOST - len(found)]
     return found
 
 
-def _children(pid: int) -> list[int]:
-    children = list[int]()
-    with suppress(OSError):  # it has ended, or this kernel does not tell
+def children(pid: int) -> list[int]:
+    """What a process has started, and is there; nothing, where the kernel does not tell."""
+    found = list[int]()
+    with suppress(OSError):  # it has ended
         for thread in os.listdir(f"/proc/{pid}/task"):
             with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:
-                children += map(int, file.read().split())
-    return children
+                found += map(int, file.read().split())
+    return found

@@ -22,6 +22,7 @@ from zombiescope.kernel.system_call import SystemCall
 from zombiescope.places.own_python import environment, own_python
 from zombiescope.recorder.layout import HEAD_FILE
 from zombiescope.recorder.own_limits import MOST_CPU, MOST_MEMORY
+from zombiescope.recorder.priority import STEPS
 from zombiescope.recorder.standing import Standing
 
 MODULE = "zombiescope.recorder.settle"
@@ -29,7 +30,7 @@ TOGETHER = 8  # heads for one child, at most
 WITHIN = 600.0  # seconds after it began a head is settled, also alone: later fewer of its processes can be asked
 TRIES = 2
 PATIENCE = 10.0  # seconds at idle priority: a head takes 1 s of CPU, a large one of 96 cores 2 s
-BETTER = -10  # nice value of one that is still not done after four times that: nine times the usual weight
+BETTER = STEPS[0]  # nice value of one that is still not done after four times that: nine times the usual weight
 BEHIND = 300.0  # seconds: then it is said that heads wait
 _SECONDS = 600.0  # for each head: a child that stands still for longer is not well
 _IOPRIO_SET = SystemCall("ioprio_set(2)", {"x86_64": 251, "aarch64": 30})

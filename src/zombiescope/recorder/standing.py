@@ -5,7 +5,6 @@ Standard library only: the capture process imports this.
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 
 
@@ -23,16 +22,6 @@ class Standing:
             self._moved = now
         self._before = at_work
         return now - self._moved
-
-
-def has_children(pid: int) -> bool:
-    """Whether something that it started is at work; no, where the kernel does not tell."""
-    with suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
-                if file.read(20):
-                    return True
-    return False
 
 
 # 8132411 1094522 41
